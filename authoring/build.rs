@@ -1,5 +1,5 @@
-//! Packs what `plugins new` writes into one compressed file: the templates, the contract and the SDK as they are in this checkout, with
-//! the versions of their dependencies. The same sources make the same bytes.
+//! Packs the files that `plugins new` writes into one compressed file: the templates, the contract
+//! and the SDK of this checkout, with lock files for the templates. The output is reproducible.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -9,23 +9,23 @@ use std::path::{Path, PathBuf};
 
 use flate2::{Compression, GzBuilder};
 
-/// What an author's project gets of the SDK: each a crate whose sources lie in `src`.
+/// Crates of the SDK that a plugin project gets. The sources of each are in `src`.
 const CRATES: [&str; 4] = ["sdk", "sdk/names", "sdk/testkit", "sdk/zip"];
-/// The same of a policy's.
+/// Crates of the SDK that a policy project gets.
 const POLICY_CRATES: [&str; 1] = ["sdk/policy"];
-/// What the template of a Rust project asks for itself; its manifest names the same.
-const WANTED: [&str; 4] = ["packhouse-sdk", "packhouse-testkit", "serde", "serde_json"];
-/// The same of a policy's.
-const POLICY_WANTED: [&str; 2] = ["packhouse-policy", "serde"];
+/// Dependencies of the Rust template. The list is the same as in the template's manifest.
+const TEMPLATE_DEPENDENCIES: [&str; 4] = ["packhouse-sdk", "packhouse-testkit", "serde", "serde_json"];
+/// Dependencies of the policy template.
+const POLICY_TEMPLATE_DEPENDENCIES: [&str; 2] = ["packhouse-policy", "serde"];
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
+type BuildResult<T> = Result<T, Box<dyn Error>>;
 /// Contents by path.
-type Files = BTreeMap<String, String>;
+type PackedFiles = BTreeMap<String, String>;
 
-fn main() -> Outcome<()> {
+fn main() -> BuildResult<()> {
     let here = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?);
-    let root = here.parent().ok_or("the crate lies in the repository")?;
-    let mut files = Files::new();
+    let root = here.parent().ok_or("the crate has no parent folder")?;
+    let mut files = PackedFiles::new();
     gather(&here.join("templates"), "", &mut files)?;
     gather(&root.join("wit/v0.1"), "contract/wit/v0.1/", &mut files)?;
     let (manifest, locked) = (read(&root.join("Cargo.toml"))?, read(&root.join("Cargo.lock"))?);
@@ -33,7 +33,10 @@ fn main() -> Outcome<()> {
     files.retain(|path, _| !path.ends_with("/tests.rs"));
     files.insert("sdk/Cargo.toml".to_owned(), workspace(&manifest, &CRATES, &manifests));
     files.insert("contract/LICENSE".to_owned(), read(&root.join("LICENSE"))?);
-    files.insert("rust/Cargo.lock".to_owned(), lock(&locked, &manifests, &WANTED, "format-my-format")?);
+    files.insert(
+        "rust/Cargo.lock".to_owned(),
+        lock(&locked, &manifests, &TEMPLATE_DEPENDENCIES, "format-my-format")?,
+    );
 
     let manifests = crates(root, "policy-sdk", &POLICY_CRATES, &mut files)?;
     gather(&root.join("wit/policy-v0.1"), "policy-sdk/wit/policy-v0.1/", &mut files)?;
@@ -41,7 +44,7 @@ fn main() -> Outcome<()> {
     files.insert("policy-sdk/LICENSE".to_owned(), read(&root.join("LICENSE"))?);
     files.insert(
         "policy/Cargo.lock".to_owned(),
-        lock(&locked, &manifests, &POLICY_WANTED, "policy-my-policy")?,
+        lock(&locked, &manifests, &POLICY_TEMPLATE_DEPENDENCIES, "policy-my-policy")?,
     );
 
     let mut packed = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
@@ -50,8 +53,8 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// Packs these crates below a folder; their manifests without what only their tests need.
-fn crates(root: &Path, folder: &str, names: &[&str], files: &mut Files) -> Outcome<Vec<String>> {
+/// Packs these crates below a folder. Their manifests are packed without dev-dependencies.
+fn crates(root: &Path, folder: &str, names: &[&str], files: &mut PackedFiles) -> BuildResult<Vec<String>> {
     let mut manifests = Vec::new();
     for name in names {
         let manifest = without_tests(&read(&root.join(name).join("Cargo.toml"))?);
@@ -62,18 +65,18 @@ fn crates(root: &Path, folder: &str, names: &[&str], files: &mut Files) -> Outco
     Ok(manifests)
 }
 
-/// A text file, on which this depends.
-fn read(file: &Path) -> Outcome<String> {
+/// Reads a text file, and tells cargo to run this script again when the file changes.
+fn read(file: &Path) -> BuildResult<String> {
     println!("cargo::rerun-if-changed={}", file.display());
     fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()).into())
 }
 
-/// Every file below a folder.
-fn gather(folder: &Path, prefix: &str, files: &mut Files) -> Outcome<()> {
+/// Packs every file below a folder.
+fn gather(folder: &Path, prefix: &str, files: &mut PackedFiles) -> BuildResult<()> {
     println!("cargo::rerun-if-changed={}", folder.display());
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).ok_or("a name that is no text")?;
+        let name = path.file_name().and_then(|name| name.to_str()).ok_or("a file name is not UTF-8")?;
         if path.is_dir() {
             gather(&path, &format!("{prefix}{name}/"), files)?;
         } else {
@@ -83,45 +86,46 @@ fn gather(folder: &Path, prefix: &str, files: &mut Files) -> Outcome<()> {
     Ok(())
 }
 
-/// A manifest without what only the crate's own tests need.
+/// Removes the dev-dependencies from a manifest.
 fn without_tests(manifest: &str) -> String {
-    let mut kept = String::new();
+    let mut rest = String::new();
     let mut inside = false;
     for line in manifest.lines() {
         if line.starts_with('[') {
             inside = line == "[dev-dependencies]";
         }
         if !inside {
-            kept += line;
-            kept.push('\n');
+            rest += line;
+            rest.push('\n');
         }
     }
-    kept
+    rest
 }
 
-/// The workspace of the SDK's crates: the root's, as far as they ask it for something.
+/// Builds the workspace manifest of the SDK: the parts of the root's manifest that its crates
+/// inherit.
 fn workspace(root: &str, crates: &[&str], manifests: &[String]) -> String {
-    let asked: BTreeSet<&str> = manifests.iter().flat_map(|manifest| inherited(manifest)).collect();
+    let required: BTreeSet<&str> = manifests.iter().flat_map(|manifest| inherited(manifest)).collect();
     let members: Vec<String> = crates.iter().map(|name| format!("\"{name}\"")).collect();
     let members = members.join(", ");
     let mut text = format!(
-        "# The SDK as `packhouse plugins new` wrote it: as of the program that wrote it.\n[workspace]\nresolver = \"3\"\nmembers = [{members}]\n"
+        "# The SDK, written by `packhouse plugins new`. Its version is that of the program.\n[workspace]\nresolver = \"3\"\nmembers = [{members}]\n"
     );
     let mut section = "";
     for line in root.lines() {
         if line.starts_with('[') {
             section = line;
-            if kept(section) {
+            if is_copied(section) {
                 text += &format!("\n{section}\n");
             }
             continue;
         }
         let name = line.split([' ', '=']).next().unwrap_or_default();
-        let wanted = match section {
-            "[workspace.dependencies]" => asked.contains(name),
-            section => kept(section) && !line.is_empty(),
+        let is_needed = match section {
+            "[workspace.dependencies]" => required.contains(name),
+            section => is_copied(section) && !line.is_empty(),
         };
-        if wanted {
+        if is_needed {
             text += line;
             text.push('\n');
         }
@@ -129,37 +133,39 @@ fn workspace(root: &str, crates: &[&str], manifests: &[String]) -> String {
     text
 }
 
-fn kept(section: &str) -> bool {
+fn is_copied(section: &str) -> bool {
     section == "[workspace.package]"
         || section == "[workspace.dependencies]"
         || section.starts_with("[workspace.lints")
 }
 
-/// What a manifest takes over from its workspace's dependencies.
+/// Names of the dependencies that a manifest inherits from its workspace.
 fn inherited(manifest: &str) -> Vec<&str> {
     let depends = |line: &&str| line.contains("workspace = true") && !line.contains(".workspace");
     manifest.lines().filter(depends).filter_map(|line| line.split(' ').next()).collect()
 }
 
-/// What the lock file says of one package.
-struct Locked<'a> {
+/// A package in the lock file.
+struct LockedPackage<'a> {
     block: &'a str,
     name: &'a str,
     version: &'a str,
     dependencies: Vec<&'a str>,
 }
 
-/// The root's lock file with what a project of the template may need, under which cargo finds the versions that this program was
-/// tested with. What it turns out not to need cargo leaves out when it writes the file anew.
-fn lock(root: &str, manifests: &[String], wanted: &[&str], name: &str) -> Outcome<String> {
+/// Builds the lock file of a template project from the root's lock file. The project thus gets the
+/// versions that this program was tested with. Cargo removes the packages that the project does not
+/// need when it rewrites the file.
+fn lock(root: &str, manifests: &[String], roots: &[&str], name: &str) -> BuildResult<String> {
     let blocks = root.split("\n[[package]]\n").skip(1);
-    let packages: Vec<Locked<'_>> = blocks.filter_map(locked).collect();
+    let packages: Vec<LockedPackage<'_>> = blocks.filter_map(locked).collect();
     let own: BTreeSet<&str> = manifests.iter().flat_map(|manifest| inherited(manifest)).collect();
     let mut reached = BTreeSet::new();
-    let mut waiting: Vec<&str> = wanted.to_vec();
+    let mut waiting: Vec<&str> = roots.to_vec();
     while let Some(next) = waiting.pop() {
         let (name, version) = next.split_once(' ').unwrap_or((next, ""));
-        let fits = |one: &&Locked<'_>| one.name == name && (version.is_empty() || one.version == version);
+        let fits =
+            |one: &&LockedPackage<'_>| one.name == name && (version.is_empty() || one.version == version);
         let found = packages.iter().find(fits).ok_or_else(|| format!("Cargo.lock has no {next}"))?;
         if !reached.insert((found.name, found.version)) {
             continue;
@@ -178,24 +184,24 @@ fn lock(root: &str, manifests: &[String], wanted: &[&str], name: &str) -> Outcom
             text += &format!("dependencies = [\n{}]\n", list.concat());
         }
     }
-    let own: String = wanted.iter().map(|name| format!(" \"{name}\",\n")).collect();
+    let own: String = roots.iter().map(|name| format!(" \"{name}\",\n")).collect();
     text += &format!("\n[[package]]\nname = \"{name}\"\nversion = \"0.1.0\"\ndependencies = [\n{own}]\n");
     Ok(text)
 }
 
-/// What a package needs; of the SDK's crates without what their own tests need.
-fn dependencies<'a>(package: &Locked<'a>, own: &BTreeSet<&str>) -> Vec<&'a str> {
+/// Dependencies of a package. For crates of the SDK, dev-dependencies are left out.
+fn dependencies<'a>(package: &LockedPackage<'a>, own: &BTreeSet<&str>) -> Vec<&'a str> {
     let is_own = package.name.starts_with("packhouse-");
     let named = |text: &&&str| !is_own || own.contains(text.split(' ').next().unwrap_or_default());
     package.dependencies.iter().filter(named).copied().collect()
 }
 
-fn locked(block: &str) -> Option<Locked<'_>> {
+fn locked(block: &str) -> Option<LockedPackage<'_>> {
     let field = |name: &str| {
         block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(" = \"")?.strip_suffix('"'))
     };
     let list = block.split_once("dependencies = [\n").map_or("", |(_, list)| list);
     let dependencies =
         list.lines().map_while(|line| line.trim().strip_prefix('"')?.strip_suffix("\",")).collect();
-    Some(Locked { block, name: field("name")?, version: field("version")?, dependencies })
+    Some(LockedPackage { block, name: field("name")?, version: field("version")?, dependencies })
 }

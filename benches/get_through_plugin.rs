@@ -1,7 +1,9 @@
-//! The same authenticated GETs through the server with its plugin, and by a bare handler over the same store, alternated in
-//! one run: what the sandbox, the data path and the answers kept cost or spare, as a ratio.
+//! Compares authenticated GETs through the server with the same GETs through a bare handler that
+//! reads the same store. The two take turns in one run. The ratio shows what the sandbox and the
+//! data path cost and what cached responses save.
 //!
-//! The bare handler is this program again (`--bare FOLDER PORT`): hyper, one look-up of the credential, one record, one blob.
+//! The bare handler is this program again (`--bare FOLDER PORT`). It uses hyper, looks up the
+//! credential, and reads one record and one blob.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -21,7 +23,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use packhouse_benches::{Bare, Round, load, median};
+use packhouse_benches::{BareServer, LoadResult, load, median};
 use packhouse_store::{Sha256, Store, StoreConfig};
 use packhouse_tests::server::OWNER;
 use packhouse_tests::{MavenRepository, Server, payload};
@@ -56,19 +58,19 @@ fn compare() {
             let bare =
                 with_bare(folder.path(), |address, pid| load(address, pid, &request, connections, TIME));
             server.restart();
-            println!("{connections:>3} connections: plugin {}, bare {}", show(plugin), show(bare));
+            println!("{connections:>3} connections: plugin {}, bare {}", describe(plugin), describe(bare));
             ratios.push(plugin.rate / bare.rate);
         }
         println!("{connections:>3} connections: plugin / bare = {:.2}", median(ratios));
     }
 }
 
-fn show(round: Round) -> String {
-    format!("{:.0}/s at {:.1} µs CPU", round.rate, round.cpu_us)
+fn describe(result: LoadResult) -> String {
+    format!("{:.0}/s at {:.1} µs CPU", result.rate, result.cpu_us)
 }
 
-fn with_bare(folder: &std::path::Path, measure: impl Fn(SocketAddr, u32) -> Round) -> Round {
-    let bare = Bare::start(folder);
+fn with_bare(folder: &std::path::Path, measure: impl Fn(SocketAddr, u32) -> LoadResult) -> LoadResult {
+    let bare = BareServer::start(folder);
     measure(bare.address, bare.pid())
 }
 

@@ -1,7 +1,9 @@
-//! A package of 2,000 versions beside packages of ten, and beside a bare handler, alternated in one run, as ratios: what the next
-//! publish costs, what each form of the index costs when it is made anew after that publish, and when it is asked for again.
+//! Compares a package of 2,000 versions with packages of ten versions and with a bare handler. They
+//! take turns in one run, and the results are ratios. The benchmark measures the next publish, the
+//! first read of each form of the index after this publish, and repeated reads.
 //!
-//! The bare handler is this program again (`--bare FILE PORT`): hyper and the very bytes of that index.
+//! The bare handler is this program again (`--bare FILE PORT`). It uses hyper and serves the bytes
+//! of the index.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -26,7 +28,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use packhouse_benches::{Bare, cpu_ms, load, median};
+use packhouse_benches::{BareServer, cpu_ms, load, median};
 use packhouse_tests::npm::NpmRepository;
 use packhouse_tests::python::PythonRepository;
 use packhouse_tests::server::OWNER;
@@ -35,7 +37,7 @@ use release::Release;
 
 const MANY: usize = 2000;
 const FEW: usize = 10;
-/// Publishes that are measured of each size; each small package has one of them.
+/// Number of measured publishes into packages of each size. Each small package gets one publish.
 const ROUNDS: usize = 20;
 const TIME: Duration = Duration::from_secs(2);
 
@@ -47,8 +49,8 @@ fn main() {
     }
 }
 
-/// A format's way to publish a version of a package, and the forms of the index: what they are called, the path, `Accept`.
-struct Format<'a> {
+/// The publish of a version in one format, and the forms of its index, each with name and `Accept`.
+struct FormatBench<'a> {
     name: &'a str,
     client: &'a Client,
     secret: &'a str,
@@ -59,10 +61,11 @@ struct Format<'a> {
 
 fn compare() {
     let mut server = Server::start();
-    // The first start compiles the plugins; the next one finds them compiled, as every later one does.
+    // The first start compiles the plugins. This start uses the compiled plugins, like every later
+    // start.
     server.restart();
     let npm = NpmRepository::create(&server, "npm");
-    Format {
+    FormatBench {
         name: "npm",
         client: &npm.client,
         secret: &npm.token.secret,
@@ -78,7 +81,7 @@ fn compare() {
     }
     .measure(&server);
     let python = PythonRepository::create(&server, "python");
-    Format {
+    FormatBench {
         name: "Python",
         client: &python.client,
         secret: &python.token.secret,
@@ -93,7 +96,7 @@ fn compare() {
     .measure(&server);
 }
 
-impl Format<'_> {
+impl FormatBench<'_> {
     fn measure(&self, server: &Server) {
         let small: Vec<String> = (0..ROUNDS).map(|number| format!("small{number}")).collect();
         (0..MANY).for_each(|number| (self.publish)("large", number));
@@ -101,29 +104,29 @@ impl Format<'_> {
             (0..FEW).for_each(|number| (self.publish)(package, number));
         }
         let (pid, mut few, mut many) = (server.pid(), Vec::new(), Vec::new());
-        let mut made = self.forms.map(|_| (Vec::new(), Vec::new()));
+        let mut rendered = self.forms.map(|_| (Vec::new(), Vec::new()));
         for (round, package) in small.iter().enumerate() {
             few.push(timed(pid, || (self.publish)(package, FEW)));
             many.push(timed(pid, || (self.publish)("large", MANY + round)));
-            for ((_, accept), (few, many)) in self.forms.iter().zip(&mut made) {
+            for ((_, accept), (few, many)) in self.forms.iter().zip(&mut rendered) {
                 few.push(timed(pid, || self.index(package, accept)));
                 many.push(timed(pid, || self.index("large", accept)));
             }
         }
-        self.show("publish of the next", few, many);
-        for ((form, accept), (few, many)) in self.forms.iter().zip(made) {
-            self.show(&format!("{form}, made anew"), few, many);
-            self.again(server, form, accept);
+        self.print("next publish", few, many);
+        for ((form, accept), (few, many)) in self.forms.iter().zip(rendered) {
+            self.print(&format!("{form}, first read after a publish"), few, many);
+            self.measure_repeated(server, form, accept);
         }
     }
 
-    /// The index in this form.
+    /// Reads the index in this form.
     fn index(&self, package: &str, accept: &str) -> Vec<u8> {
         let request = Request::new("GET", &(self.path)(package)).header("Accept", accept);
         self.client.send(request).expect(200).body
     }
 
-    fn show(&self, what: &str, few: Vec<Cost>, many: Vec<Cost>) {
+    fn print(&self, what: &str, few: Vec<Cost>, many: Vec<Cost>) {
         for (of, part) in [("time", 0), ("CPU", 1)] {
             let middle = |costs: &[Cost]| median(costs.iter().map(|cost| cost[part]).collect());
             let (few, many) = (middle(&few), middle(&many));
@@ -135,13 +138,13 @@ impl Format<'_> {
         }
     }
 
-    /// The same index over and over, beside the bare handler.
-    fn again(&self, server: &Server, form: &str, accept: &str) {
+    /// Compares repeated reads of the same index with the bare handler.
+    fn measure_repeated(&self, server: &Server, form: &str, accept: &str) {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("index");
         let index = self.index("large", accept);
         std::fs::write(&file, &index).expect("a file");
-        let bare = Bare::start(&file);
+        let bare = BareServer::start(&file);
         let credential = STANDARD.encode(format!("{OWNER}:{}", self.secret));
         let request = format!(
             "GET {} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: {accept}\r\nAuthorization: Basic {credential}\r\n\r\n",
@@ -154,7 +157,7 @@ impl Format<'_> {
         };
         let (rates, costs): (Vec<f64>, Vec<f64>) = (0..3).map(round).unzip();
         println!(
-            "{}: {form} of {} bytes again, plugin / bare = {:.2} in answers a second, {:.2} in CPU",
+            "{}: {form} of {} bytes, repeated reads, plugin / bare = {:.2} in responses per second, {:.2} in CPU",
             self.name,
             index.len(),
             median(rates),
@@ -163,10 +166,10 @@ impl Format<'_> {
     }
 }
 
-/// Milliseconds of time, and of the server's CPU.
+/// Elapsed time and CPU time of the server, in ms.
 type Cost = [f64; 2];
 
-/// What this work costs.
+/// Measures the cost of `work`.
 fn timed<T>(pid: u32, work: impl FnOnce() -> T) -> Cost {
     let (before, start) = (cpu_ms(pid), Instant::now());
     drop(work());

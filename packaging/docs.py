@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Copies the documentation that every package ships, laid out as in the checkout: packaging/docs.py FOLDER
 
-Pages link to tests and sources too, which no package has. Such a link is left as its text, so that every link of a shipped page leads somewhere.
+Pages also link to tests and sources, which no package contains. Such a link is replaced with its text, so that all links of
+shipped pages work.
 """
 
 import os
@@ -12,18 +13,18 @@ from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parent.parent
 SHIPPED = (
-    "LICENSE", "README.md", "SECURITY.md", "packhouse.example.toml", "docs/*", "docs/formats/*", "docs/monitoring/*",
+    "LICENSE", "README.md", "SECURITY.md", "CHANGELOG.md", "packhouse.example.toml", "docs/*", "docs/*/*",
     "deploy/proxies/*", "plugins/README.md", "policies/README.md", "wit/*v*/*.wit",
 )
-# For those who change the program itself; they have the checkout.
-OF_THE_SOURCES = {"docs/ARCHITECTURE.md", "docs/CONTRACT-WALK.md", "docs/TESTING.md"}
+# For contributors, who have the checkout.
+FOR_CONTRIBUTORS = "docs/internals/"
 LINK = re.compile(r"!?\[([^\]]*)\]\(([^)\s]+)\)")
 
 
 def main() -> None:
     folder = Path(sys.argv[1])
     files = {path.relative_to(ROOT).as_posix() for pattern in SHIPPED for path in ROOT.glob(pattern) if path.is_file()}
-    files -= OF_THE_SOURCES
+    files = {file for file in files if not file.startswith(FOR_CONTRIBUTORS)}
     there = files | {parent.as_posix() for file in files for parent in PurePosixPath(file).parents}
     for name in sorted(files):
         target = folder / name
@@ -36,7 +37,7 @@ def main() -> None:
 
 
 def linked(page: str, folder: PurePosixPath, there: set[str]) -> str:
-    """The page without links to what is not there; what stands in blocks of code is left alone."""
+    """Returns the page without links to files that are not shipped. Code blocks are not changed."""
 
     def keep(link: re.Match[str]) -> str:
         target = link[2].split("#")[0]

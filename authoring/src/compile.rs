@@ -1,4 +1,4 @@
-//! Builds crates into core modules, and says where cargo put them.
+//! Builds crates into core modules with cargo.
 
 use crate::renamed;
 use crate::toolchain::{TARGET, Toolchain};
@@ -8,32 +8,33 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// Bytes of memory that a component begins with, of which one MiB is its stack. Memory that it does not touch costs nothing, and a call
-/// that needs no more never makes it grow, which costs more than most of what is allocated in it.
+/// Initial memory of a component in bytes, including one MiB of stack. Untouched memory costs
+/// nothing. Growing the memory is expensive, and most calls need no more than this.
 const INITIAL_MEMORY: usize = 4 << 20;
 
-/// What cargo is to build.
+/// The crates that cargo builds.
 pub struct Crates {
-    /// Where cargo is started.
+    /// Folder in which cargo runs.
     pub folder: PathBuf,
-    /// What stands for that folder in the compiled code.
+    /// Name that replaces this folder in the compiled code.
     pub name: &'static str,
-    /// Which crates, and how, as arguments of `cargo build`.
+    /// Arguments of `cargo build` that select the crates and the profile.
     pub arguments: Vec<OsString>,
 }
 
-/// A built module.
+/// A core module that was built.
 pub struct Module {
-    /// The name of its crate's folder, which the component gets.
+    /// Name of the crate's folder, which becomes the component's name.
     pub name: String,
-    /// The core module.
+    /// File of the core module.
     pub path: PathBuf,
 }
 
-/// Builds them, as far as they are not fresh. What the compiler says goes where this program's own errors go, as it is.
+/// Builds the crates that are out of date and returns all modules. The compiler's messages go to
+/// standard error.
 ///
 /// # Errors
-/// Crates that do not compile, and a cargo that cannot be started.
+/// Fails if a crate does not compile or if cargo cannot be started.
 pub fn run(toolchain: &Toolchain, crates: &Crates) -> Result<Vec<Module>> {
     let mut command = toolchain.cargo_build();
     command.args(["--lib", "--target", TARGET]).args(&crates.arguments);
@@ -43,13 +44,14 @@ pub fn run(toolchain: &Toolchain, crates: &Crates) -> Result<Vec<Module>> {
     command.current_dir(&crates.folder).stdout(Stdio::piped()).stderr(Stdio::inherit());
     let output = command.spawn().context("failed to start cargo")?.wait_with_output()?;
     if !output.status.success() {
-        bail!("cargo could not build for {TARGET}: what it said stands above");
+        bail!("cargo could not build for {TARGET}: see its messages above");
     }
     let messages = String::from_utf8_lossy(&output.stdout);
     Ok(messages.lines().filter_map(|line| module(&serde_json::from_str(line).ok()?)).collect())
 }
 
-/// What the compiler is told besides. A list of JSON's strings is one of TOML's as well.
+/// Additional flags for the compiler. The caller passes them as a JSON list of strings, which is
+/// valid TOML too.
 fn flags(crates: &Crates) -> Result<Vec<String>> {
     let mut flags = vec![format!("-Clink-arg=--initial-memory={INITIAL_MEMORY}")];
     for (folder, name) in renamed::folders(&crates.folder, crates.name)? {
@@ -58,7 +60,8 @@ fn flags(crates: &Crates) -> Result<Vec<String>> {
     Ok(flags)
 }
 
-/// The module that one of cargo's messages tells of, fresh or not.
+/// The core module that one of cargo's messages names, rebuilt or up to date. `None` for other
+/// messages.
 fn module(message: &Value) -> Option<Module> {
     let manifest = Path::new(message.get("manifest_path")?.as_str()?);
     let files = message.get("filenames")?.as_array()?.iter().filter_map(Value::as_str);

@@ -1,45 +1,53 @@
-//! Makes a component of a core module.
+//! Creates a component from a core module.
 
-use crate::contract_alone;
+use crate::contract_only;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
 use wit_component::ComponentEncoder;
 
-/// Writes the component of the core module in `module` to `file`. False when it was the same already, and is left alone.
+/// Writes the component of the core module in `module` to `file`. Returns false if the file already
+/// has the same content and was not written.
 ///
 /// # Errors
-/// A file that cannot be read or written, and a module that exports no contract.
+/// Fails if a file cannot be read or written, or if the module does not export the contract.
 pub fn encode(module: &Path, file: &Path) -> Result<bool> {
     let encoded = ComponentEncoder::default().validate(true).module(&read(module)?)?.encode();
-    write(&encoded.context("it is no plugin: does it end with `packhouse_sdk::export!(…)`?")?, file)
+    write(
+        &encoded
+            .context("the module is not a plugin: its crate must end with `packhouse_sdk::export!(…)`")?,
+        file,
+    )
 }
 
-/// Puts a component where it belongs. False when it was the same already, and is left alone.
+/// Writes a component to a file. Returns false if the file already has the same content and was not
+/// written.
 ///
 /// # Errors
-/// What the file system says.
+/// Returns errors of the file system.
 pub fn write(component: &[u8], file: &Path) -> Result<bool> {
     if file.exists() && read(file)? == component {
         return Ok(false);
     }
-    let folder = file.parent().context("a file lies in a folder")?;
+    let folder = file.parent().context("the output file has no parent folder")?;
     fs::create_dir_all(folder).with_context(|| format!("failed to make {}", folder.display()))?;
-    // Whoever loads plugins meanwhile sees the old one or the new one.
+    // The file is written under another name and renamed. A server that loads plugins meanwhile
+    // therefore sees either the old component or the new one.
     let part = file.with_extension("part");
     fs::write(&part, component).with_context(|| format!("failed to write {}", part.display()))?;
     fs::rename(&part, file).with_context(|| format!("failed to write {}", file.display()))?;
     Ok(true)
 }
 
-/// Puts what an interpreter's tool wrote to `part` where it belongs, and takes `part` away. False when it was the same already, and is left
-/// alone. What imports more than the contract, and need not, is reduced to it.
+/// Moves the component that an interpreter's tool wrote to `part` to `file`. If componentize-qjs
+/// built the component, removes all imports that are not part of the contract. Returns false if the
+/// file already has the same content and was not written.
 ///
 /// # Errors
-/// What the file system says, and a component that is none.
+/// Returns errors of the file system, and fails if `part` is not a component.
 pub(crate) fn put(part: &Path, file: &Path) -> Result<bool> {
     let made = read(part)?;
-    let reduced = contract_alone::reduce(&made)?;
+    let reduced = contract_only::reduce(&made)?;
     fs::remove_file(part).with_context(|| format!("failed to remove {}", part.display()))?;
     write(&reduced.unwrap_or(made), file)
 }

@@ -1,19 +1,20 @@
-//! What is packed into the program: templates, contract and SDK.
+//! The files that are packed into the program: templates, contract and SDK.
 
 use anyhow::{Context, Result};
 use flate2::read::GzDecoder;
 use std::collections::BTreeMap;
 
-/// A JSON object of texts by path, compressed.
+/// Compressed JSON object that maps paths to texts.
 const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/files.json.gz"));
 
-/// Contents by path, of the files below one of the folders that are packed: `contract`, `sdk`, or that of a language's template.
+/// Contents by path of the files below a packed folder: `contract`, `sdk`, or the template of a
+/// language.
 ///
 /// # Errors
-/// None but for a program that is damaged.
+/// Fails only if the program file is damaged.
 pub fn below(folder: &str) -> Result<BTreeMap<String, String>> {
     let all: BTreeMap<String, String> = serde_json::from_reader(GzDecoder::new(PACKED))
-        .context("what is packed into the program is damaged")?;
+        .context("the files that are packed into the program are damaged")?;
     let prefix = format!("{folder}/");
     let below = |(path, text): (String, String)| Some((path.strip_prefix(&prefix)?.to_owned(), text));
     Ok(all.into_iter().filter_map(below).collect())
@@ -24,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_that_a_project_needs_is_packed_and_small() {
+    fn the_packed_files_are_complete_and_small() {
         let sdk = below("sdk").unwrap();
         for file in [
             "Cargo.toml",

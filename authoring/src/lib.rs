@@ -1,12 +1,14 @@
-//! What authors of formats need besides a server: a project to begin with, and a component of what they wrote. Behind
-//! `packhouse plugins new` and `packhouse plugins build`, and behind `xtask`, which builds this repository's own plugins.
+//! Tools for plugin authors. This crate creates projects from templates and builds components, for
+//! `packhouse plugins new` and `packhouse plugins build`. `xtask` uses the crate to build this
+//! repository's own plugins.
 //!
-//! All of it is in the program: the contract, the SDK and the templates are packed by the build script, and the component is made in the
-//! process itself. Only the author's own compiler is started.
+//! The program needs no other files: the build script packs the contract, the SDK and the
+//! templates, and the program itself encodes components. It starts only the author's compiler or
+//! build tool as another process.
 
 pub mod compile;
 pub mod component;
-mod contract_alone;
+mod contract_only;
 pub mod files;
 mod language;
 pub mod project;

@@ -1,4 +1,4 @@
-//! A project of a plugin: written from the templates, and built by its author's own tools.
+//! Plugin projects. They are written from the templates, and built with the author's own tools.
 
 use crate::compile::{self, Crates};
 use crate::toolchain::{self, Toolchain};
@@ -8,47 +8,44 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What stands in the templates for the name of the format, or of the policy.
+/// Placeholders in the templates for the name of the format or policy.
 const NAMES: [&str; 2] = ["my-format", "my-policy"];
 
-/// Writes a project for a format of this name into a new folder of that name below `into`, and tells the folder.
+/// Writes a project for a format of this name into a new folder below `into`. Returns the folder.
 ///
 /// # Errors
-/// A name that no format can have, and a folder that is there already.
+/// Fails if the name is not allowed for a format, or if the folder already exists.
 pub fn write(name: &str, language: Language, into: &Path) -> Result<PathBuf> {
     let packed: &[&str] = if language == Language::Rust { &["contract", "sdk"] } else { &["contract"] };
     write_of(name, language.name(), packed, into)
 }
 
-/// Writes a project for a policy of this name, in Rust, in the same way.
+/// Writes a project for a policy of this name in Rust, like [`write`].
 ///
 /// # Errors
-/// As [`write`].
+/// The same as for [`write`].
 pub fn write_policy(name: &str, into: &Path) -> Result<PathBuf> {
     write_of(name, "policy", &["policy-sdk"], into)
 }
 
-/// From this template, with these parts in its folder `packhouse`.
+/// Writes a project from this template, with these packed folders below `packhouse`.
 fn write_of(name: &str, template: &str, packed: &[&str], into: &Path) -> Result<PathBuf> {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     ensure!(
         (1..=32).contains(&name.len()) && name.bytes().all(allowed),
-        "the name of a format has 1 to 32 lower-case letters, digits and `-`, and {name:?} has not; choose another"
+        "the name must have 1 to 32 lower-case letters, digits and `-`; {name:?} is not allowed"
     );
-    // A name alone would be taken for an option by every tool that is handed it.
-    ensure!(
-        !name.starts_with('-'),
-        "the name of a project begins with a letter or a digit; choose another than {name:?}"
-    );
+    // Tools would treat a name with a leading dash as an option.
+    ensure!(!name.starts_with('-'), "the name must begin with a letter or a digit; {name:?} is not allowed");
     let folder = into.join(name);
-    let said = || format!("failed to write the project to {}", folder.display());
-    fs::create_dir_all(into).with_context(said)?;
+    let failed = || format!("failed to write the project to {}", folder.display());
+    fs::create_dir_all(into).with_context(failed)?;
     match fs::create_dir(&folder) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => bail!(
-            "{} is there already, and is left as it is: choose another name, or another folder with --into",
+            "{} already exists and was not changed: choose another name, or another folder with --into",
             folder.display()
         ),
-        made => made.with_context(said)?,
+        made => made.with_context(failed)?,
     }
     let mut unpacked: Vec<(String, String)> = Vec::new();
     for (path, text) in files::below(template)? {
@@ -60,13 +57,14 @@ fn write_of(name: &str, template: &str, packed: &[&str], into: &Path) -> Result<
     }
     for (path, text) in unpacked {
         let file = folder.join(path);
-        let parent = file.parent().context("a file lies in a folder")?;
-        fs::create_dir_all(parent).and_then(|()| fs::write(&file, text)).with_context(said)?;
+        let parent = file.parent().context("a file has no parent folder")?;
+        fs::create_dir_all(parent).and_then(|()| fs::write(&file, text)).with_context(failed)?;
     }
-    folder.canonicalize().with_context(said)
+    folder.canonicalize().with_context(failed)
 }
 
-/// Where a template's file belongs: some cannot lie there in this repository.
+/// The path of a template's file in a project. Some files have another path in the folder of
+/// templates, because their real path would have an effect in this repository.
 fn placed(path: String) -> String {
     match path.as_str() {
         "gitignore" => ".gitignore".to_owned(),
@@ -75,22 +73,24 @@ fn placed(path: String) -> String {
     }
 }
 
-/// A template's text for a format or a policy of this name.
+/// Replaces the placeholders in a template's text by this name.
 fn named(text: &str, name: &str) -> String {
     NAMES.iter().fold(text.to_owned(), |text, known| {
         text.replace(&known.replace('-', "_"), &name.replace('-', "_")).replace(known, name)
     })
 }
 
-/// Builds the component of the project in `folder` by the tools that are here, into `out` or else `target/FOLDER.wasm` below it, and
-/// tells where it is. What the compiler says goes where this program's own errors go, as it is.
+/// Builds the component of the project in `folder` with the installed tools. Writes it to `out`, by
+/// default to `target/FOLDER.wasm` in the project, and returns the file. The compiler's messages go
+/// to standard error.
 ///
 /// # Errors
-/// A project that does not build, and a tool that is not here, with how to get it.
+/// Fails if the project does not build, or if a tool is missing. For a missing tool, the error says
+/// how to install it.
 pub fn build(folder: &Path, out: Option<&Path>) -> Result<PathBuf> {
     let language = Language::of(folder)?;
     let folder = folder.canonicalize().with_context(|| format!("failed to find {}", folder.display()))?;
-    let name = folder.file_name().context("the root folder is no project")?;
+    let name = folder.file_name().context("the root folder cannot be a project")?;
     let usual = folder.join("target").join(name).with_added_extension("wasm");
     let file = std::path::absolute(out.unwrap_or(&usual))?;
     match language {
@@ -101,27 +101,28 @@ pub fn build(folder: &Path, out: Option<&Path>) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// Runs the tests that the project's own tools run, natively, and has the tables that they run written into `tables`.
+/// Runs the tests of a Rust project, without Wasm. The tests write the tables that they run to the
+/// folder `tables`. Does nothing for other languages.
 ///
 /// # Errors
-/// Tests that fail: what they said goes where this program's own output goes.
+/// Fails if a test fails. The output of the tests goes to standard output.
 pub fn own_tests(folder: &Path, tables: &Path) -> Result<()> {
     match Language::of(folder)? {
         Language::Rust => {
             let mut command = toolchain::cargo_test();
             command.current_dir(folder).env("PACKHOUSE_KEEP_TABLES", tables);
             let status = command.status().context("failed to start cargo")?;
-            ensure!(status.success(), "the project's own tests fail: what they said stands above");
+            ensure!(status.success(), "the project's own tests failed: see their output above");
             Ok(())
         }
-        // What runs natively needs a host to run in, which there is for Rust.
+        // Such tests need a simulated host, which exists only for Rust.
         Language::Python | Language::JavaScript => Ok(()),
     }
 }
 
-/// Has a tool make the component beside the place where it belongs.
+/// Builds the component with a language's own tool.
 fn interpreted(folder: &Path, file: &Path, tool: impl FnOnce(&Path, &Path) -> Result<Command>) -> Result<()> {
-    let parent = file.parent().context("a file lies in a folder")?;
+    let parent = file.parent().context("the output file has no parent folder")?;
     fs::create_dir_all(parent).with_context(|| format!("failed to make {}", parent.display()))?;
     let part = file.with_extension("part");
     scripts::run(tool(folder, &part)?)?;
@@ -136,13 +137,13 @@ fn rust(folder: &Path, file: &Path) -> Result<()> {
     match modules.as_slice() {
         [module] => component::encode(&module.path, file)
             .map(drop)
-            .with_context(|| format!("failed to make a component of {}", module.path.display())),
+            .with_context(|| format!("failed to create a component from {}", module.path.display())),
         [] => bail!(
-            "cargo made no module: a plugin's Cargo.toml has `crate-type = [\"cdylib\", \"rlib\"]` under [lib]"
+            "cargo built no module: Cargo.toml must have `crate-type = [\"cdylib\", \"rlib\"]` under [lib]"
         ),
         several => {
             let names: Vec<&str> = several.iter().map(|module| module.name.as_str()).collect();
-            bail!("cargo made several modules ({}): name the folder of one of them", names.join(", "))
+            bail!("cargo built several modules ({}): pass the folder of one of them", names.join(", "))
         }
     }
 }
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policys_project_has_the_policys_sdk_and_contract_alone() {
+    fn a_policy_project_has_only_the_policy_sdk_and_contract() {
         let home = tempfile::tempdir().unwrap();
         let folder = write_policy("no-friday", home.path()).unwrap();
         let read = |path: &str| fs::read_to_string(folder.join(path)).unwrap();
@@ -196,16 +197,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_not_written_over() {
+    fn an_existing_folder_is_not_overwritten() {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir(home.path().join("mine")).unwrap();
         let error = write("mine", Language::Rust, home.path()).unwrap_err().to_string();
-        assert!(error.contains("is there already"), "{error}");
+        assert!(error.contains("already exists"), "{error}");
         assert_eq!(fs::read_dir(home.path().join("mine")).unwrap().count(), 0);
     }
 
     #[test]
-    fn names_that_no_format_can_have_are_refused() {
+    fn invalid_names_are_refused() {
         let home = tempfile::tempdir().unwrap();
         for name in ["", "Mine", "a_b", "a/b", "..", "-x", "ä", &"x".repeat(33)] {
             assert!(write(name, Language::Rust, home.path()).is_err(), "{name:?}");
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_a_project_is_told() {
+    fn a_folder_without_a_project_is_an_error() {
         let home = tempfile::tempdir().unwrap();
         let error = build(home.path(), None).unwrap_err().to_string();
         assert!(error.contains("`packhouse plugins new NAME` writes one"), "{error}");

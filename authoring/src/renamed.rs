@@ -1,18 +1,18 @@
-//! What stands in compiled code for folders of the machine that compiled it, so that the same sources make the same bytes anywhere, and
-//! nobody reads in them who built them, and where.
+//! Names that replace folders of the build machine in compiled code. The names make builds
+//! reproducible on any machine, and hide the user and the folders of that machine.
 
 use crate::toolchain;
 use anyhow::{Context, Result};
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// Pairs of a folder and its name; `root` is that of the sources, and `name` is its. Of several that fit a path, compilers take the one
-/// that stands last.
+/// Pairs of a folder and the name that replaces it. `name` replaces the folder of the sources,
+/// `root`. If several folders match a path, compilers use the last one.
 ///
 /// # Errors
-/// A machine without a home, and a compiler that cannot be started.
+/// Fails if there is no home folder or if the compiler cannot be started.
 pub fn folders(root: &Path, name: &'static str) -> Result<Vec<(PathBuf, &'static str)>> {
-    let home = env::home_dir().context("nobody's home: set HOME")?;
+    let home = env::home_dir().context("the home folder is unknown: set HOME")?;
     let cargo = env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
     let registries = cargo.join("registry/src");
     let mut renamed = vec![

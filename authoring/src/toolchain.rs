@@ -1,48 +1,50 @@
-//! Which compiler makes Wasm: rustup's with its target, or Debian's, which builds the standard library from source.
+//! Finds a compiler for Wasm: rustup's with the target installed, or Debian's. Debian's builds the
+//! standard library from source.
 
 use anyhow::{Context, Result, bail};
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What plugins are compiled for.
+/// Target for which plugins are compiled.
 pub const TARGET: &str = "wasm32-unknown-unknown";
 
-const NEITHER: &str = "nothing here compiles Rust to wasm32-unknown-unknown. Either of these does:
+const NEITHER: &str = "no installed compiler can build Rust for wasm32-unknown-unknown. Install one of these:
     rustup target add wasm32-unknown-unknown                   (with Rust by rustup)
     apt-get install rustc-web cargo-web rust-web-src lld-22    (Debian; where rustup's servers are out of reach)";
 
 /// A compiler with a standard library for [`TARGET`].
 #[derive(Debug)]
 pub enum Toolchain {
-    /// The toolchain that runs this, with the target installed.
+    /// The current rustup toolchain, with the target installed.
     Rustup,
-    /// Debian's packages beside it.
+    /// Debian's packages.
     Debian,
 }
 
 impl Toolchain {
-    /// What `PACKHOUSE_WASM_TOOLCHAIN` asks for, or what is there; `root` is the folder of the sources, which may name a toolchain.
+    /// Finds the toolchain that `PACKHOUSE_WASM_TOOLCHAIN` names, or an installed one. `root` is
+    /// the folder of the sources, which may select a rustup toolchain.
     ///
     /// # Errors
-    /// Where neither is there: what to install.
+    /// Fails if no toolchain is installed. The error says what to install.
     pub fn find(root: &Path) -> Result<Self> {
-        let wanted = env::var("PACKHOUSE_WASM_TOOLCHAIN").unwrap_or_default();
-        match wanted.as_str() {
+        let choice = env::var("PACKHOUSE_WASM_TOOLCHAIN").unwrap_or_default();
+        match choice.as_str() {
             "" | "auto" if has_target(root) => Ok(Self::Rustup),
             "" | "auto" if missing_of_debian().is_empty() => Ok(Self::Debian),
             "" | "auto" => bail!(NEITHER),
             "rustup" if has_target(root) => Ok(Self::Rustup),
-            "rustup" => bail!("the target is not installed: rustup target add {TARGET}"),
+            "rustup" => bail!("the target is not installed: run `rustup target add {TARGET}`"),
             "debian" => match missing_of_debian().as_slice() {
                 [] => Ok(Self::Debian),
-                missing => bail!("not installed: apt-get install {}", missing.join(" ")),
+                missing => bail!("packages are missing: run `apt-get install {}`", missing.join(" ")),
             },
-            other => bail!("PACKHOUSE_WASM_TOOLCHAIN is `{other}`; it may be `rustup`, `debian` or `auto`"),
+            other => bail!("PACKHOUSE_WASM_TOOLCHAIN is `{other}`; it must be `rustup`, `debian` or `auto`"),
         }
     }
 
-    /// `cargo build` for the target, as this toolchain wants it.
+    /// The command `cargo build` with the arguments and the environment that this toolchain needs.
     #[must_use]
     pub fn cargo_build(&self) -> Command {
         match self {
@@ -56,7 +58,8 @@ impl Toolchain {
                 command.args(["build", "-Zbuild-std=std,panic_abort"]);
                 command.env("RUSTC_BOOTSTRAP", "1").env("RUSTC", "/usr/bin/rustc");
                 command.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", "wasm-ld-22");
-                // Debian's rustc knows nothing of these; rustup's proxies set them for whatever they start.
+                // Rustup's proxies set these variables for their child processes. Debian's rustc
+                // must not see the values.
                 command.env_remove("RUSTUP_TOOLCHAIN").env_remove("RUSTC_WRAPPER").env_remove("RUSTDOC");
                 command
             }
@@ -64,7 +67,7 @@ impl Toolchain {
     }
 }
 
-/// `cargo test` for the machine itself: the compiler that Rust's users have.
+/// The command `cargo test` for the native target.
 #[must_use]
 pub fn cargo_test() -> Command {
     let mut command = Command::new(cargo());
@@ -72,12 +75,12 @@ pub fn cargo_test() -> Command {
     command
 }
 
-/// The cargo that started this, or the one that is there.
+/// The cargo that started this process, or the one on the PATH.
 fn cargo() -> PathBuf {
     env::var_os("CARGO").map_or_else(|| "cargo".into(), PathBuf::from)
 }
 
-/// Whether the compiler here has a standard library for the target.
+/// Reports whether the compiler for `root` has a standard library for the target.
 fn has_target(root: &Path) -> bool {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut command = Command::new(rustc);
@@ -86,10 +89,10 @@ fn has_target(root: &Path) -> bool {
     output.status.success() && Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir()
 }
 
-/// Where the compiler for sources in `root` has its own files.
+/// Folder with the files of the compiler for sources in `root`.
 ///
 /// # Errors
-/// Where there is none.
+/// Fails if rustc cannot be started.
 pub fn sysroot(root: &Path) -> Result<PathBuf> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut command = Command::new(rustc);
@@ -98,7 +101,7 @@ pub fn sysroot(root: &Path) -> Result<PathBuf> {
     Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
 }
 
-/// Debian's packages that are not there.
+/// Debian packages that are missing.
 fn missing_of_debian() -> Vec<&'static str> {
     let files = [
         ("/usr/bin/rustc", "rustc-web"),

@@ -1,4 +1,4 @@
-"""Made-up packages of three formats that need each other, as an upstream has them: a path, and what lies there."""
+"""Made-up packages of three formats that depend on each other, as files by their path at an upstream."""
 
 import base64
 import gzip
@@ -10,21 +10,21 @@ import tarfile
 import zipfile
 
 VERSIONS = 10
-"""Versions in each packument and files on each page; the newest is the one that is installed."""
+"""Number of versions in each packument and of files on each page. The newest one is installed."""
 
 
 def noise(seed, length):
-    """Bytes that do not compress much, the same for the same seed."""
+    """Returns bytes that hardly compress, the same for the same seed."""
     return random.Random(seed).randbytes(length)
 
 
-def needed(number, count):
-    """The packages that this one needs: a tree of three branches."""
+def dependencies_of(number, count):
+    """Returns the numbers of the dependencies: a tree with three branches at each node."""
     return [below for below in range(3 * number + 1, 3 * number + 4) if below < count]
 
 
 class File:
-    """What lies at a path."""
+    """A file of the upstream."""
 
     def __init__(self, body, kind="application/octet-stream"):
         self.body, self.kind = body, kind
@@ -43,7 +43,7 @@ def tarball(manifest, seed):
 
 
 def npm(files, base, count):
-    """Lays down `count` packages; answers name, version and integrity of each that is installed."""
+    """Adds `count` packages. Returns name, version and integrity of each installed one."""
     installed = []
     for number in range(count):
         name, versions, times = f"bench-{number}", {}, {}
@@ -52,11 +52,11 @@ def npm(files, base, count):
             manifest = {
                 "name": name, "version": version, "description": "A package with a description of ordinary length",
                 "main": "index.js", "license": "MIT", "engines": {"node": ">=18"}, "keywords": ["bench"],
-                "dependencies": {f"bench-{below}": "^1.0.0" for below in needed(number, count)},
+                "dependencies": {f"bench-{below}": "^1.0.0" for below in dependencies_of(number, count)},
                 "repository": {"type": "git", "url": f"git+ssh://git@example.com/bench/{name}.git"},
                 "maintainers": [{"name": "somebody", "email": "somebody@example.com"}],
             }
-            # Older versions are never fetched: what is said of them is enough.
+            # Older versions are never fetched, so their metadata is enough.
             body = tarball(manifest, number) if minor == VERSIONS - 1 else noise(minor, 64)
             path = f"/{name}/-/{name}-{version}.tgz"
             if minor == VERSIONS - 1:
@@ -76,7 +76,7 @@ def npm(files, base, count):
 
 
 def wheel(name, version, requires, seed):
-    """A wheel, and its METADATA."""
+    """Returns a wheel and its METADATA."""
     info, packed = f"{name}-{version}.dist-info", io.BytesIO()
     metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\nRequires-Python: >=3.8\n"
     metadata += "".join(f"Requires-Dist: {other}\n" for other in requires)
@@ -93,12 +93,12 @@ def wheel(name, version, requires, seed):
 
 
 def python(files, count):
-    """Lays down `count` projects, with pages in JSON and HTML; answers what is installed."""
+    """Adds `count` projects with pages in JSON and HTML. Returns the installed projects."""
     for number in range(count):
         name, listed, anchors = f"bench{number}", [], ""
         for minor in range(VERSIONS):
             version = f"1.{minor}"
-            body, metadata = wheel(name, version, [f"bench{below}" for below in needed(number, count)], number * VERSIONS + minor)
+            body, metadata = wheel(name, version, [f"bench{below}" for below in dependencies_of(number, count)], number * VERSIONS + minor)
             file = f"{name}-{version}-py3-none-any.whl"
             files[f"/files/{file}"], files[f"/files/{file}.metadata"] = File(body), File(metadata)
             sums = {"sha256": hashlib.sha256(body).hexdigest()}
@@ -119,8 +119,8 @@ def python(files, count):
 
 
 def maven(files, count):
-    """Lays down `count` artifacts of `org.example`; answers what is installed."""
-    def lay(path, body, kind):
+    """Adds `count` artifacts of `org.example`. Returns the installed artifacts."""
+    def add(path, body, kind):
         files[path] = File(body, kind)
         for name in ("sha1", "md5"):
             files[f"{path}.{name}"] = File(hashlib.new(name, body).hexdigest().encode(), "text/plain")
@@ -130,16 +130,16 @@ def maven(files, count):
         at = f"/org/example/{name}/1.0/{name}-1.0"
         dependencies = "".join(
             f"<dependency><groupId>org.example</groupId><artifactId>bench-{below}</artifactId><version>1.0</version></dependency>"
-            for below in needed(number, count))
+            for below in dependencies_of(number, count))
         pom = (f'<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>org.example</groupId>'
                f"<artifactId>{name}</artifactId><version>1.0</version><dependencies>{dependencies}</dependencies></project>")
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w") as archive:
             archive.writestr(zipfile.ZipInfo("META-INF/MANIFEST.MF"), "Manifest-Version: 1.0\n")
             archive.writestr(zipfile.ZipInfo(f"{name}.bin"), noise(number, 20_000))
-        lay(f"{at}.pom", pom.encode(), "text/xml")
-        lay(f"{at}.jar", packed.getvalue(), "application/java-archive")
+        add(f"{at}.pom", pom.encode(), "text/xml")
+        add(f"{at}.jar", packed.getvalue(), "application/java-archive")
         metadata = (f"<metadata><groupId>org.example</groupId><artifactId>{name}</artifactId><versioning><release>1.0</release>"
                     f"<versions><version>1.0</version></versions><lastUpdated>20200101000000</lastUpdated></versioning></metadata>")
-        lay(f"/org/example/{name}/maven-metadata.xml", metadata.encode(), "text/xml")
+        add(f"/org/example/{name}/maven-metadata.xml", metadata.encode(), "text/xml")
     return [f"bench-{number}" for number in range(count)]

@@ -1,4 +1,4 @@
-"""The servers that are compared, each a proxy of the same upstream, started over a folder of its own."""
+"""The compared servers. Each proxies the same upstream and has its own folder."""
 
 import base64
 import http.client
@@ -18,7 +18,7 @@ OWNER, PASSWORD = "owner@example.com", "correct horse battery staple"
 
 
 class Skipped(Exception):
-    """A server that is not on this machine."""
+    """A server is not installed on this machine."""
 
 
 def free_port():
@@ -27,18 +27,18 @@ def free_port():
         return held.getsockname()[1]
 
 
-def ask(port, method, path, body=None, headers=None):
+def request(port, method, path, body=None, headers=None):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     headers = {"Content-Type": "application/json", "Accept": "application/json", **(headers or {})}
     connection.request(method, path, json.dumps(body) if body is not None else None, headers)
-    answer = connection.getresponse()
-    data = answer.read()
+    response = connection.getresponse()
+    data = response.read()
     connection.close()
-    return answer.status, data
+    return response.status, data
 
 
 class Server:
-    """A running server; `url` is where its clients go."""
+    """A running server. Clients use `url`."""
 
     name = ""
 
@@ -49,18 +49,18 @@ class Server:
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, **(env or {})})
         for _ in range(600):
             try:
-                if ask(self.port, "GET", ready)[0] < 500:
+                if request(self.port, "GET", ready)[0] < 500:
                     return
             except OSError:
                 pass
             if self.process.poll() is not None:
-                raise SystemExit(f"{self.name} ended: {(self.folder / 'log').read_text()[-2000:]}")
+                raise SystemExit(f"{self.name} stopped: {(self.folder / 'log').read_text()[-2000:]}")
             time.sleep(0.1)
         self.process.kill()
         raise SystemExit(f"{self.name} is not ready: {(self.folder / 'log').read_text()[-2000:]}")
 
     def cpu(self):
-        """CPU time of the process so far, in seconds."""
+        """Returns the CPU time of the process so far, in seconds."""
         fields = open(f"/proc/{self.process.pid}/stat").read().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / TICK
 
@@ -79,7 +79,7 @@ class Packhouse(Server):
     def __init__(self, folder, format, upstream):
         program = CHECKOUT / "target/release/packhouse"
         if not program.is_file():
-            raise SystemExit(f"{program} is not there: build it with `just build`")
+            raise SystemExit(f"{program} does not exist: build it with `just build`")
         self.port, self.packages = free_port(), free_port()
         data = pathlib.Path(folder) / "packhouse-data"
         command = [str(program), "serve", "--data", str(data), "--packages-listen", f"127.0.0.1:{self.packages}",
@@ -95,14 +95,14 @@ class Packhouse(Server):
 
     def call(self, method, path, body, session=None):
         headers = {"Authorization": f"Bearer {session}"} if session else {}
-        status, data = ask(self.port, method, f"/v1/{path}", body, headers)
+        status, data = request(self.port, method, f"/v1/{path}", body, headers)
         if status // 100 != 2:
             raise SystemExit(f"{method} {path}: {status} {data[:300]}")
         return json.loads(data)
 
     def requests(self):
-        """How many requests it has answered, as its own metrics count them."""
-        text = ask(self.port, "GET", "/metrics")[1].decode()
+        """Returns the number of requests so far, from the metrics of the server."""
+        text = request(self.port, "GET", "/metrics")[1].decode()
         lines = [line for line in text.splitlines() if line.startswith("packhouse_requests_total{")]
         return sum(int(line.rsplit(" ", 1)[1]) for line in lines)
 
@@ -113,7 +113,7 @@ class Verdaccio(Server):
     def __init__(self, folder, upstream):
         program = PEERS / "node_modules/verdaccio/bin/verdaccio"
         if not program.exists():
-            raise Skipped("verdaccio: `benches/clients/run.py --install-peers` installs it")
+            raise Skipped("verdaccio: not installed; `benches/clients/run.py --install-peers` installs it")
         self.port = free_port()
         home = pathlib.Path(folder) / self.name
         home.mkdir(parents=True, exist_ok=True)
@@ -134,7 +134,7 @@ class Devpi(Server):
     def __init__(self, folder, upstream):
         programs = PEERS / "venv/bin"
         if not (programs / "devpi-server").exists():
-            raise Skipped("devpi: `benches/clients/run.py --install-peers` installs it")
+            raise Skipped("devpi: not installed; `benches/clients/run.py --install-peers` installs it")
         self.port = free_port()
         home = pathlib.Path(folder) / self.name
         shutil.rmtree(home, ignore_errors=True)
@@ -142,11 +142,11 @@ class Devpi(Server):
                        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         command = [str(programs / "devpi-server"), "--serverdir", str(home / "data"), "--host", "127.0.0.1", "--port", str(self.port)]
         self.start(folder, command, "/+api")
-        status, data = ask(self.port, "POST", "/+login", {"user": "root", "password": "secret"})
+        status, data = request(self.port, "POST", "/+login", {"user": "root", "password": "secret"})
         token = json.loads(data)["result"]["password"]
-        shown = {"X-Devpi-Auth": base64.b64encode(f"root:{token}".encode()).decode()}
+        credential = {"X-Devpi-Auth": base64.b64encode(f"root:{token}".encode()).decode()}
         body = {"type": "mirror", "mirror_url": f"{upstream}/simple/", "volatile": True, "mirror_cache_expiry": 86_400}
-        status, data = ask(self.port, "PUT", "/root/bench", body, shown)
+        status, data = request(self.port, "PUT", "/root/bench", body, credential)
         if status // 100 != 2:
             raise SystemExit(f"devpi: {status} {data[:300]}")
         self.url = f"http://127.0.0.1:{self.port}/root/bench"
@@ -154,7 +154,7 @@ class Devpi(Server):
 
 
 class Plain(Server):
-    """nginx before the same files, for a format that has no peer here: what it would cost without a proxy."""
+    """nginx with the same files, for a format without a peer. It shows the cost without a proxy."""
 
     name = "nginx"
 

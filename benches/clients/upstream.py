@@ -1,4 +1,4 @@
-"""An upstream on loopback that has made-up packages, and counts what it is asked."""
+"""An upstream on loopback that serves made-up packages and counts the requests."""
 
 import collections
 import http.server
@@ -7,7 +7,7 @@ import urllib.parse
 
 
 class Upstream:
-    """Serves a table of paths; the counts are of all requests since `forget`."""
+    """Serves files by path. `counts` includes all requests since `reset_counts`."""
 
     def __init__(self):
         self.files, self.counts = {}, collections.Counter()
@@ -50,5 +50,5 @@ class Upstream:
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
-    def forget(self):
+    def reset_counts(self):
         self.counts.clear()

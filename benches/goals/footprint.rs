@@ -1,8 +1,8 @@
-//! Memory and start: to the first answer, idle, in a large transfer, and after the reads.
+//! Duration of a start, and memory use: idle, during a large transfer, and after the reads.
 
+use crate::bench_server::BenchServer;
 use crate::options::Options;
-use crate::table::{Goal, Row, Table, Unit};
-use crate::world::World;
+use crate::table::{Goal, ResultRow, ResultTable, Unit};
 use packhouse_benches::median;
 use packhouse_tests::server::{free_port, program};
 use packhouse_tests::{Client, MavenRepository, Request, Server, payload};
@@ -11,23 +11,24 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// Starts that are timed.
+/// Number of timed starts.
 const STARTS: usize = 7;
 
-fn memory(name: &str, bytes: u64, goal: f64) -> Row {
+fn memory(name: &str, bytes: u64, goal: f64) -> ResultRow {
     let ours = bytes as f64 / MIB;
-    Row { name: name.to_owned(), unit: Unit::Mebibytes, ours, peer: None, goal: Goal::AtMost(goal) }
+    ResultRow { name: name.to_owned(), unit: Unit::Mebibytes, ours, peer: None, goal: Goal::AtMost(goal) }
 }
 
-/// Starts over data that are there, with compiled plugins cached; and memory some time after one.
-pub(crate) fn start(options: &Options, table: &mut Table) {
+/// Measures starts with existing data and cached compiled plugins, and the memory of an idle
+/// server.
+pub(crate) fn start(options: &Options, table: &mut ResultTable) {
     let data = tempfile::tempdir().expect("a folder");
     let mut server = Server::with().data(data.path()).start();
     server.kill9();
-    if table.wants("start to the first 200") {
+    if table.selects("start to the first 200") {
         let times = (0..STARTS).map(|_| first_answer(data.path())).collect();
         let name = "start to the first 200".to_owned();
-        table.add(Row {
+        table.add(ResultRow {
             name,
             unit: Unit::Millis,
             ours: median(times),
@@ -35,7 +36,7 @@ pub(crate) fn start(options: &Options, table: &mut Table) {
             goal: Goal::AtMost(50.0),
         });
     }
-    if table.wants("memory, idle") {
+    if table.selects("memory, idle") {
         server.restart();
         std::thread::sleep(Duration::from_secs(options.settle));
         let name = format!("memory, idle for {} s, all plugins", options.settle);
@@ -56,7 +57,7 @@ fn first_answer(data: &std::path::Path) -> f64 {
     let mut child = command.spawn().expect("starts");
     let ready = || client.try_send(Request::new("GET", "/readyz")).is_ok_and(|answer| answer.status == 200);
     while !ready() {
-        assert!(child.try_wait().expect("waits").is_none(), "it ended");
+        assert!(child.try_wait().expect("waits").is_none(), "the server stopped");
         std::thread::sleep(Duration::from_micros(500));
     }
     let took = begun.elapsed().as_secs_f64() * 1e3;
@@ -65,15 +66,16 @@ fn first_answer(data: &std::path::Path) -> f64 {
     took
 }
 
-/// Memory of the server that was read from.
-pub(crate) fn after_reads(world: &World, table: &mut Table) {
-    table.add(memory("memory after the reads", world.server.rss(), 160.0));
+/// Measures the memory of the server after the reads.
+pub(crate) fn after_reads(bench: &BenchServer, table: &mut ResultTable) {
+    table.add(memory("memory after the reads", bench.server.rss(), 160.0));
 }
 
-/// A large file there and back, by a server that does nothing else: the most memory that it holds in the meantime.
-pub(crate) fn transfer(options: &Options, table: &mut Table) {
-    let name = format!("memory, transfer of {} MiB there and back", options.transfer);
-    if !table.wants(&name) {
+/// Uploads and downloads a large file on a server that does nothing else, and measures its peak
+/// memory.
+pub(crate) fn transfer(options: &Options, table: &mut ResultTable) {
+    let name = format!("memory, transfer of {} MiB in both directions", options.transfer);
+    if !table.selects(&name) {
         return;
     }
     let server = Server::start();
@@ -88,5 +90,5 @@ pub(crate) fn transfer(options: &Options, table: &mut Table) {
         repository.client.get_to(&path, &mut |_| ()).expect("is read").expect(200);
     });
     let goal = idle as f64 / MIB + 16.0;
-    table.add(Row { peer: Some(idle as f64 / MIB), ..memory(&name, most, goal.round()) });
+    table.add(ResultRow { peer: Some(idle as f64 / MIB), ..memory(&name, most, goal.round()) });
 }

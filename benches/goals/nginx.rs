@@ -1,6 +1,7 @@
-//! nginx as the peer: the same bytes from files, with the same Basic credentials, one process on the first core.
+//! nginx as the peer. It serves the same bytes from files, with the same Basic credentials, in one
+//! process on the first core.
 
-use crate::table::Table;
+use crate::table::ResultTable;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use packhouse_tests::clients::has;
@@ -11,7 +12,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// A running nginx; it ends when this is dropped.
+/// A running nginx, which is stopped on drop.
 #[derive(Debug)]
 pub(crate) struct Nginx {
     home: TempDir,
@@ -20,8 +21,9 @@ pub(crate) struct Nginx {
 }
 
 impl Nginx {
-    /// Starts one for this user with this password; none, and the table says so, where there is none on the machine.
-    pub(crate) fn start(user: &str, password: &str, table: &mut Table) -> Option<Self> {
+    /// Starts nginx for a user with this password. Returns `None` and adds a note to the table if
+    /// nginx is not installed.
+    pub(crate) fn start(user: &str, password: &str, table: &mut ResultTable) -> Option<Self> {
         if !has("nginx") {
             table.skip("nginx as the peer", "no nginx on the path");
             return None;
@@ -31,7 +33,7 @@ impl Nginx {
         fs::create_dir(home.path().join("www")).expect("a folder");
         let sum = STANDARD.encode(sha1::Sha1::digest(password));
         fs::write(home.path().join("users"), format!("{user}:{{SHA}}{sum}\n")).expect("a file");
-        // The files are there for a worker of another user as well.
+        // A worker may run as another user, which must be able to read the files.
         let open: fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(home.path(), open).expect("rights");
         let port = free_port();
@@ -58,12 +60,12 @@ impl Nginx {
         Some(Self { home, child, port })
     }
 
-    /// Its process.
+    /// Id of the process.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Serves these bytes; answers at which address.
+    /// Serves these bytes. Returns their address.
     pub(crate) fn serve(&self, name: &str, bytes: &[u8]) -> String {
         let path = self.home.path().join("www").join(name);
         fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
@@ -71,7 +73,7 @@ impl Nginx {
         format!("{}/{name}", self.url())
     }
 
-    /// Its address.
+    /// Base address.
     pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }

@@ -1,12 +1,12 @@
-//! What the caller may change of a run.
+//! Command-line options of a run.
 
 use clap::Parser;
 
-/// What a run measures, and how much of it.
+/// Selection and size of the measurements.
 #[derive(Debug, Parser)]
-#[command(about = "Measures what the server is to reach, as one table of ratios")]
+#[command(about = "Measures the goals of the server as one table of ratios")]
 pub(crate) struct Options {
-    /// Only rows in whose names this word stands, and what is needed for them
+    /// Measure only rows whose names contain this word
     #[arg(long, default_value = "")]
     pub(crate) only: String,
     /// Seconds of load for each read
@@ -18,28 +18,30 @@ pub(crate) struct Options {
     /// Versions of the large packages
     #[arg(long, default_value_t = 2_000)]
     pub(crate) versions: usize,
-    /// Artifacts that are there before publishes are measured again; a million takes about ten minutes
+    /// Number of artifacts before publishes are measured again; a million takes about ten minutes
     #[arg(long, default_value_t = 20_000)]
     pub(crate) grown: u32,
-    /// Seconds until memory is called idle: the allocator gives back what loading the plugins took within a minute
+    /// Seconds before idle memory is measured: within a minute the allocator returns the memory
+    /// used to load the plugins
     #[arg(long, default_value_t = 60)]
     pub(crate) settle: u64,
-    /// Bytes of the large transfer, in MiB
+    /// Size of the large transfer, in MiB
     #[arg(long, default_value_t = 1024)]
     pub(crate) transfer: u64,
-    /// Given by `cargo bench`
+    /// Passed by `cargo bench`
     #[arg(long, hide = true)]
     bench: bool,
 }
 
 impl Options {
-    /// From the command line; ends the program when that is wrong.
+    /// Reads the command line. Exits the program if it is invalid.
     pub(crate) fn read() -> Self {
         Self::parse()
     }
 
-    /// Whether any row of a section can be wanted, by the words that stand in the names of its rows.
-    pub(crate) fn wants(&self, words: &str) -> bool {
+    /// True if a section can contain a selected row. `words` are the words in the names of its
+    /// rows.
+    pub(crate) fn selects(&self, words: &str) -> bool {
         self.only.is_empty()
             || self.only.split([' ', ':', ',']).any(|word| !word.is_empty() && words.contains(word))
     }

@@ -1,7 +1,8 @@
-//! Durable publishes of 4 KiB by eight writers at a time: into an empty store, and into one that has grown.
+//! Durable publishes of 4 KiB by eight concurrent writers: into an empty store, and into a large
+//! store.
 
 use crate::options::Options;
-use crate::table::{Goal, Row, Table, Unit};
+use crate::table::{Goal, ResultRow, ResultTable, Unit};
 use packhouse_benches::median;
 use packhouse_tests::http::{self, Connection};
 use packhouse_tests::server::OWNER;
@@ -11,12 +12,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 const WRITERS: u32 = 8;
-/// Publishes that are timed.
+/// Number of timed publishes.
 const COUNT: u32 = 10_000;
-/// How often the two stores take turns, with a quarter as many each time.
+/// Number of turns that each of the two stores takes. A turn has a quarter of the publishes.
 const TURNS: usize = 8;
 
-/// Who publishes over connections that are kept.
+/// A client that publishes over keep-alive connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Publisher {
     address: SocketAddr,
@@ -24,13 +25,13 @@ pub(crate) struct Publisher {
 }
 
 impl Publisher {
-    /// One with this password of the owner's.
-    pub(crate) fn of(address: SocketAddr, secret: &str) -> Self {
+    /// Creates a client with this password of the owner.
+    pub(crate) fn new(address: SocketAddr, secret: &str) -> Self {
         let client = Client::new(address).with("Authorization", &http::basic(OWNER, secret));
         Self { address, client: client.with("Connection", "keep-alive") }
     }
 
-    /// A connection.
+    /// Opens a connection.
     pub(crate) fn connect(&self) -> Connection {
         Connection::open(self.address).expect("connects")
     }
@@ -44,8 +45,8 @@ impl Publisher {
     }
 }
 
-/// Publishes `count` files from so many connections at a time.
-pub(crate) fn each(
+/// Publishes `count` files over `writers` concurrent connections.
+pub(crate) fn publish_all(
     writers: u32,
     count: u32,
     publisher: &Publisher,
@@ -69,7 +70,7 @@ pub(crate) fn each(
     });
 }
 
-/// A server with a repository into which more and more is published.
+/// A server with a repository that grows.
 struct Grown {
     publisher: Publisher,
     repository: MavenRepository,
@@ -78,20 +79,21 @@ struct Grown {
 }
 
 impl Grown {
-    /// One with a thousand artifacts: what the first requests of a server cost is in no figure.
+    /// Starts a server with a thousand artifacts, so that the cost of the first requests is not
+    /// measured.
     fn start() -> Self {
         let server = Server::start();
         let repository = MavenRepository::create(&server, "files");
-        let publisher = Publisher::of(server.packages(), &repository.token.secret);
+        let publisher = Publisher::new(server.packages(), &repository.token.secret);
         let mut grown = Self { publisher, repository, artifacts: 0, _server: server };
-        grown.by(1_000);
+        grown.grow(1_000);
         grown
     }
 
-    /// Publishes so many more; answers how many a second.
-    fn by(&mut self, count: u32) -> f64 {
+    /// Publishes `count` more artifacts. Returns the publishes per second.
+    fn grow(&mut self, count: u32) -> f64 {
         let start = Instant::now();
-        each(WRITERS, count, &self.publisher, |number| {
+        publish_all(WRITERS, count, &self.publisher, |number| {
             let number = self.artifacts + number;
             let path = format!("com/grown/a{number}/1.0/a{number}-1.0.jar");
             (self.repository.path(&path), payload::bytes(u64::from(number), 4096))
@@ -101,16 +103,16 @@ impl Grown {
     }
 }
 
-/// Measures both. What has grown is measured in turns with another that is nearly empty: what lies minutes apart on one machine differs by
-/// more than what growth costs.
-pub(crate) fn measure(options: &Options, table: &mut Table) {
+/// Measures both stores. The large store takes turns with a nearly empty one, because figures that
+/// are measured minutes apart differ by more than the cost of growth.
+pub(crate) fn measure(options: &Options, table: &mut ResultTable) {
     let mut large = Grown::start();
-    let row = |name: String, ours, peer, goal| Row { name, unit: Unit::Rate, ours, peer, goal };
+    let row = |name: String, ours, peer, goal| ResultRow { name, unit: Unit::Rate, ours, peer, goal };
     let name = format!("durable publishes, {WRITERS} writers, empty");
-    table.add(row(name, large.by(COUNT), None, Goal::AtLeast(3_000.0)));
-    large.by(options.grown.saturating_sub(large.artifacts));
+    table.add(row(name, large.grow(COUNT), None, Goal::AtLeast(3_000.0)));
+    large.grow(options.grown.saturating_sub(large.artifacts));
     let mut small = Grown::start();
-    let turns = (0..TURNS).map(|_| (large.by(COUNT / 4), small.by(COUNT / 4)));
+    let turns = (0..TURNS).map(|_| (large.grow(COUNT / 4), small.grow(COUNT / 4)));
     let (of_large, of_small): (Vec<f64>, Vec<f64>) = turns.unzip();
     let name = format!("durable publishes, {WRITERS} writers, at {}", options.grown);
     table.add(row(name, median(of_large), Some(median(of_small)), Goal::Ratio(0.95)));

@@ -1,41 +1,42 @@
-//! The rows of a run: each is printed when it is measured, and all of them once more at the end.
+//! The rows of a run. The run prints each row when it is measured, and all rows again at the end.
 
-/// What a row is held against.
+/// The goal of a row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Goal {
-    /// The ratio is to be so large.
+    /// The ratio must be at least this.
     Ratio(f64),
-    /// The figure itself is to be at most this.
+    /// The figure must be at most this.
     AtMost(f64),
-    /// The figure itself is to be at least this.
+    /// The figure must be at least this.
     AtLeast(f64),
 }
 
-/// One figure.
+/// One measurement.
 #[derive(Clone, Debug)]
-pub(crate) struct Row {
-    /// What was measured, and on what terms.
+pub(crate) struct ResultRow {
+    /// Name of the measurement, with its conditions.
     pub(crate) name: String,
-    /// Of costs, times and bytes less is better; of rates more is.
+    /// Unit of the figures. A higher rate is better; of all other units, a lower figure is better.
     pub(crate) unit: Unit,
-    /// The server's figure.
+    /// Figure of the server.
     pub(crate) ours: f64,
-    /// What stands beside it: nginx, or the server in another state. None where the goal is a bound alone.
+    /// Figure for comparison: of nginx, or of the server in another state. `None` if the goal is
+    /// only a bound.
     pub(crate) peer: Option<f64>,
-    /// What it is to reach.
+    /// Goal that the figure must reach.
     pub(crate) goal: Goal,
 }
 
-/// What a figure is a number of.
+/// Unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// CPU of the server for a request, in µs.
+    /// CPU time of the server for a request, in µs.
     Micros,
-    /// CPU of the server, in ms.
+    /// CPU time of the server, in ms.
     CpuMillis,
-    /// Time that passes, in ms.
+    /// Elapsed time, in ms.
     Millis,
-    /// Requests a second.
+    /// Requests per second.
     Rate,
     /// Memory, in MiB.
     Mebibytes,
@@ -53,8 +54,8 @@ impl Unit {
     }
 }
 
-impl Row {
-    /// How much better than the peer: 1 is as good.
+impl ResultRow {
+    /// Ratio to the peer: greater than 1 is better.
     fn ratio(&self) -> Option<f64> {
         let peer = self.peer?;
         Some(if self.unit == Unit::Rate { self.ours / peer } else { peer / self.ours })
@@ -84,32 +85,32 @@ impl Row {
     }
 }
 
-/// What was measured so far.
+/// The measurements so far.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct ResultTable {
     only: String,
-    rows: Vec<Row>,
+    rows: Vec<ResultRow>,
     skipped: Vec<String>,
 }
 
-impl Table {
-    /// For rows in whose names this word stands.
+impl ResultTable {
+    /// Creates a table for rows whose names contain this word.
     pub(crate) fn new(only: &str) -> Self {
         Self { only: only.to_owned(), rows: Vec::new(), skipped: Vec::new() }
     }
 
-    /// Whether a row of this name is to be measured.
-    pub(crate) fn wants(&self, name: &str) -> bool {
+    /// True if the row with this name must be measured.
+    pub(crate) fn selects(&self, name: &str) -> bool {
         name.contains(&self.only)
     }
 
     /// Adds a row and prints it.
-    pub(crate) fn add(&mut self, row: Row) {
+    pub(crate) fn add(&mut self, row: ResultRow) {
         println!("{}", row.line());
         self.rows.push(row);
     }
 
-    /// Says once what was left out, and why.
+    /// Reports once that something was left out, and the reason.
     pub(crate) fn skip(&mut self, what: &str, reason: &str) {
         let line = format!("left out: {what}: {reason}");
         if !self.skipped.contains(&line) {
@@ -118,9 +119,12 @@ impl Table {
         }
     }
 
-    /// Everything once more, below one head.
+    /// Prints all rows again below one header.
     pub(crate) fn print(&self) {
-        println!("\n{:<58} {:>16} {:>10} {:>6}  {:<18} reached", "what", "ours", "peer", "ratio", "goal");
+        println!(
+            "\n{:<58} {:>16} {:>10} {:>6}  {:<18} reached",
+            "measurement", "ours", "peer", "ratio", "goal"
+        );
         self.rows.iter().for_each(|row| println!("{}", row.line()));
         self.skipped.iter().for_each(|line| println!("{line}"));
     }

@@ -1,31 +1,32 @@
-//! What the next reader of a large package's index costs after a publish into it, beside the same for a package of ten versions.
+//! Cost of the first read of a large package's index after a publish, compared with a package of
+//! ten versions.
 
+use crate::bench_server::{publish_npm, publish_python};
 use crate::options::Options;
-use crate::table::{Goal, Row, Table, Unit};
-use crate::world::{publish_npm, publish_python};
+use crate::table::{Goal, ResultRow, ResultTable, Unit};
 use packhouse_benches::{cpu_ms, median};
 use packhouse_tests::npm::NpmRepository;
 use packhouse_tests::python::{PythonRepository, SIMPLE_JSON};
 use packhouse_tests::{Client, Request, Server};
 
 const FEW: usize = 10;
-/// Publishes that are measured.
+/// Number of measured publishes.
 const ROUNDS: usize = 15;
 
-struct Index<'a> {
+struct IndexBench<'a> {
     client: &'a Client,
     publish: &'a dyn Fn(&str, usize),
     path: &'a dyn Fn(&str) -> String,
-    /// What each form is called, and its `Accept`.
+    /// Name and `Accept` of each form of the index.
     forms: [(&'a str, &'a str); 2],
 }
 
 /// Measures both formats.
-pub(crate) fn measure(options: &Options, table: &mut Table) {
+pub(crate) fn measure(options: &Options, table: &mut ResultTable) {
     let server = Server::start();
     let npm = NpmRepository::create(&server, "npm");
     let python = PythonRepository::create(&server, "python");
-    Index {
+    IndexBench {
         client: &npm.client,
         publish: &|package, number| publish_npm(&npm.client, "npm", package, number),
         path: &|package| npm.path(package),
@@ -35,7 +36,7 @@ pub(crate) fn measure(options: &Options, table: &mut Table) {
         ],
     }
     .measure(&server, options, table);
-    Index {
+    IndexBench {
         client: &python.client,
         publish: &|project, number| publish_python(&python.client, "python", project, number),
         path: &|project| python.path(&format!("simple/{project}/")),
@@ -44,8 +45,8 @@ pub(crate) fn measure(options: &Options, table: &mut Table) {
     .measure(&server, options, table);
 }
 
-impl Index<'_> {
-    fn measure(&self, server: &Server, options: &Options, table: &mut Table) {
+impl IndexBench<'_> {
+    fn measure(&self, server: &Server, options: &Options, table: &mut ResultTable) {
         (0..options.versions).for_each(|number| (self.publish)("large", number));
         (0..FEW).for_each(|number| (self.publish)("small", number));
         let mut costs = self.forms.map(|_| [Vec::new(), Vec::new()]);
@@ -53,7 +54,7 @@ impl Index<'_> {
             for (at, (package, first)) in
                 [("large", options.versions), ("small", FEW)].into_iter().enumerate()
             {
-                // What is kept of it is of the state before.
+                // These reads put the index as it was before the publish into the cache.
                 self.forms.iter().for_each(|(_, accept)| self.read(package, accept));
                 (self.publish)(package, first + round);
                 for ((_, accept), costs) in self.forms.iter().zip(&mut costs) {
@@ -66,7 +67,7 @@ impl Index<'_> {
         for ((form, _), [large, small]) in self.forms.iter().zip(costs) {
             let name = format!("next {form} after a publish into {}", options.versions);
             let (ours, peer) = (median(large), Some(median(small)));
-            table.add(Row { name, unit: Unit::CpuMillis, ours, peer, goal: Goal::AtMost(2.0) });
+            table.add(ResultRow { name, unit: Unit::CpuMillis, ours, peer, goal: Goal::AtMost(2.0) });
         }
     }
 

@@ -1,4 +1,4 @@
-//! What is stated of packages.
+//! Statements about packages.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| packhouse_fuzz::attestation(bytes));

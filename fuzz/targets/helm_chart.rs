@@ -1,4 +1,4 @@
-//! A chart, as an archive, or its Chart.yaml.
+//! A chart's archive or its Chart.yaml.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| packhouse_fuzz::helm_chart(bytes));

@@ -1,4 +1,4 @@
-//! A `maven-metadata.xml` that is put.
+//! An uploaded `maven-metadata.xml`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| packhouse_fuzz::maven_metadata(bytes));

@@ -1,4 +1,4 @@
-//! What is published to npm's registry.
+//! Publishes to npm.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| packhouse_fuzz::npm_publish(bytes));

@@ -1,4 +1,4 @@
-//! A manifest that is pushed.
+//! A pushed manifest.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| packhouse_fuzz::oci_manifest(bytes));

@@ -1,4 +1,4 @@
-//! An upstream's page of a project.
+//! A project page from the upstream of a Python proxy.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| packhouse_fuzz::python_upstream(bytes));

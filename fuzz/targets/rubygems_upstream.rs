@@ -1,4 +1,4 @@
-//! The upstream's compact index of a proxy's gems.
+//! The compact index from the upstream of a gem proxy.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| packhouse_fuzz::rubygems_upstream(bytes));

@@ -1,5 +1,6 @@
-//! JFrog Artifactory by its REST API: the file list of the storage API, which gives sizes, SHA-1, SHA-256 and times; and where that is not
-//! offered, as in the free edition, a query by AQL.
+//! JFrog Artifactory, read through its REST API. The file list of the storage API has sizes, SHA-1,
+//! SHA-256 and times. Some editions, such as the free one, do not offer this list; AQL queries then
+//! replace it.
 
 use std::sync::Arc;
 
@@ -8,16 +9,16 @@ use serde_json::{Value, json};
 
 use crate::client::{Client, checked, whole};
 use crate::digests::Digests;
-use crate::fault::{Fault, again};
-use crate::maven::file::{Found, MavenFile, hand_on};
+use crate::error::{MoveError, again};
+use crate::maven::file::{FileSender, MavenFile, send_file};
 use crate::nexus::time;
 use crate::origin::Origin;
 use crate::percent;
 
-/// Items that one query answers.
+/// Number of items per query.
 const PAGE: usize = 1000;
 
-/// A repository of Artifactory. The client's address ends with `/artifactory/`.
+/// A repository in Artifactory. The client's address ends with `/artifactory/`.
 #[derive(Clone, Debug)]
 pub(crate) struct Repository {
     client: Arc<Client>,
@@ -30,8 +31,8 @@ impl Repository {
         Repository { client, name: name.to_owned() }
     }
 
-    /// The format of the repository as Artifactory calls it: `maven`, `pypi`, `npm`, `docker`.
-    pub(crate) async fn format(&self) -> Result<String, Fault> {
+    /// The repository's format by Artifactory's name: `maven`, `pypi`, `npm`, `docker`.
+    pub(crate) async fn format(&self) -> Result<String, MoveError> {
         let repositories = self.client.json(&self.client.url("api/repositories")?).await?;
         let mut all = repositories.as_array().into_iter().flatten();
         let found = all.find(|one| one.get("key").and_then(Value::as_str) == Some(&self.name));
@@ -39,8 +40,8 @@ impl Repository {
         Ok(format.to_ascii_lowercase())
     }
 
-    /// Where clients of a format find it.
-    pub(crate) fn address(&self, format: &str) -> Result<String, Fault> {
+    /// The address for clients of a format.
+    pub(crate) fn address(&self, format: &str) -> Result<String, MoveError> {
         let path = match format {
             "pypi" | "npm" => format!("api/{format}/{}/", percent::segment(&self.name)),
             "docker" | "oci" => format!("api/docker/{}/", percent::segment(&self.name)),
@@ -49,26 +50,26 @@ impl Repository {
         Ok(self.client.url(&path)?.to_string())
     }
 
-    /// Hands on every file.
-    pub(crate) async fn files(&self, found: Found) -> Result<(), Fault> {
+    /// Sends every file of the repository to `found`.
+    pub(crate) async fn files(&self, found: FileSender) -> Result<(), MoveError> {
         let path = format!("api/storage/{}?list&deep=1&listFolders=0", percent::segment(&self.name));
         let listed = self.client.json(&self.client.url(&path)?).await;
         let items = match listed {
             Ok(listed) => listed.get("files").and_then(Value::as_array).cloned().unwrap_or_default(),
-            // Some editions answer 400 or 403 with a sentence about their licence.
-            Err(Fault::Refused(_) | Fault::Missing(_)) => return self.queried(&found).await,
+            // Some editions answer 400 or 403 with a message about their licence.
+            Err(MoveError::Refused(_) | MoveError::Missing(_)) => return self.queried(&found).await,
             Err(fault) => return Err(fault),
         };
         for item in &items {
             let path = item.get("uri").and_then(Value::as_str).unwrap_or_default().trim_start_matches('/');
             if let Some(file) = self.file(path, item, "lastModified")? {
-                hand_on(&found, file).await;
+                send_file(&found, file).await;
             }
         }
         Ok(())
     }
 
-    async fn queried(&self, found: &Found) -> Result<(), Fault> {
+    async fn queried(&self, found: &FileSender) -> Result<(), MoveError> {
         let url = self.client.url("api/search/aql")?;
         for page in 0.. {
             let query = format!(
@@ -92,7 +93,7 @@ impl Repository {
                     folder => format!("{folder}/{}", text("name")),
                 };
                 if let Some(file) = self.file(&path, item, "created")? {
-                    hand_on(found, file).await;
+                    send_file(found, file).await;
                 }
             }
             if results.len() < PAGE {
@@ -102,8 +103,8 @@ impl Repository {
         Ok(())
     }
 
-    fn file(&self, path: &str, item: &Value, time_in: &str) -> Result<Option<MavenFile>, Fault> {
-        // A folder has the size -1, and some versions write truth and numbers as text.
+    fn file(&self, path: &str, item: &Value, time_in: &str) -> Result<Option<MavenFile>, MoveError> {
+        // Some versions write booleans and numbers as text. A folder has the size -1.
         let is = |member: &str| {
             item.get(member).is_some_and(|value| *value == json!(true) || *value == json!("true"))
         };
@@ -137,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_item_is_a_file_and_a_folder_is_none() {
+    fn items_are_files_unless_they_are_folders() {
         let client = Arc::new(Client::new("http://host/artifactory", None).unwrap());
         let repository = Repository::new(client, "libs");
         let item = json!({"size": "3", "lastModified": "2020-01-02T03:04:05.000Z", "folder": "false",

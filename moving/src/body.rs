@@ -1,4 +1,4 @@
-//! Bodies that are put together while they are sent.
+//! Request bodies that are composed while they are sent.
 
 use std::pin::Pin;
 
@@ -7,38 +7,39 @@ use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _};
 use reqwest::Body;
 
-/// A piece of a body, or why there is none.
-pub(crate) type Piece = std::io::Result<Bytes>;
+/// A piece of a body, or the error that ended the body.
+pub(crate) type BodyPiece = std::io::Result<Bytes>;
 
-/// A stream within what stands around it.
-pub(crate) fn enclosed(before: Bytes, within: BoxStream<'static, Piece>, after: Bytes) -> Body {
+/// A body that consists of a prefix, a stream and a suffix.
+pub(crate) fn enclosed(before: Bytes, within: BoxStream<'static, BodyPiece>, after: Bytes) -> Body {
     let ends = |bytes: Bytes| futures::stream::iter([Ok(bytes)]);
     Body::wrap_stream(ends(before).chain(within).chain(ends(after)))
 }
 
-/// Bytes as base64, with what three bytes do not fill kept for the next piece.
-pub(crate) fn base64(within: BoxStream<'static, Piece>) -> BoxStream<'static, Piece> {
-    Box::pin(Encoded { within, left: Vec::new(), ended: false })
+/// Encodes a stream as base64. Bytes that do not fill a group of three are carried over to the next
+/// piece.
+pub(crate) fn base64(within: BoxStream<'static, BodyPiece>) -> BoxStream<'static, BodyPiece> {
+    Box::pin(Base64Stream { within, left: Vec::new(), ended: false })
 }
 
-/// How long so many bytes are in base64.
+/// Length of the base64 encoding of this number of bytes.
 pub(crate) fn base64_length(bytes: u64) -> u64 {
     bytes.div_ceil(3) * 4
 }
 
-struct Encoded {
-    within: BoxStream<'static, Piece>,
+struct Base64Stream {
+    within: BoxStream<'static, BodyPiece>,
     left: Vec<u8>,
     ended: bool,
 }
 
-impl Stream for Encoded {
-    type Item = Piece;
+impl Stream for Base64Stream {
+    type Item = BodyPiece;
 
     fn poll_next(
         mut self: Pin<&mut Self>,
         context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Piece>> {
+    ) -> std::task::Poll<Option<BodyPiece>> {
         use base64::Engine as _;
         use base64::engine::general_purpose::STANDARD;
         use std::task::Poll;
@@ -81,7 +82,7 @@ mod tests {
         #[test]
         fn pieces_of_any_size_become_the_same_text(pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..20), 0..10)) {
             let whole = pieces.concat();
-            let pieces: Vec<Piece> = pieces.into_iter().map(|piece| Ok(piece.into())).collect();
+            let pieces: Vec<BodyPiece> = pieces.into_iter().map(|piece| Ok(piece.into())).collect();
             let encoded = futures::executor::block_on(base64(futures::stream::iter(pieces).boxed()).collect::<Vec<_>>());
             let text: Vec<u8> = encoded.into_iter().flat_map(|piece| piece.unwrap()).collect();
             prop_assert_eq!(text.len() as u64, base64_length(whole.len() as u64));

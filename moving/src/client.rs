@@ -1,4 +1,5 @@
-//! HTTP as a client: requests with a credential that goes to its own server alone, answers with bounds, failures as sentences.
+//! HTTP client. A credential is sent only to its own server, the sizes of responses are bounded,
+//! and failures become messages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,52 +13,54 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::Value;
 use url::Url;
 
-use crate::fault::{Fault, again};
-use crate::reach::Reach;
-use crate::secret::{Credential, Shown};
-use crate::stream::Opened;
+use crate::allowed_hosts::AllowedHosts;
+use crate::error::{MoveError, again};
+use crate::secret::{Credential, CredentialKind};
+use crate::stream::ByteSource;
 
-/// Bytes of a document that is read as a whole: the packument of a package with thousands of versions has tens of millions.
-pub(crate) const MOST_OF_A_DOCUMENT: usize = 256 << 20;
-/// Bytes of an error's answer that are looked at.
-const MOST_OF_AN_ERROR: usize = 16 << 10;
-/// Characters of what a server says, in a sentence of ours.
-const MOST_SAID: usize = 300;
+/// Maximum size of a document in bytes. The packument of a package with thousands of versions has
+/// tens of MiB.
+pub(crate) const MAX_DOCUMENT_BYTES: usize = 256 << 20;
+/// Maximum number of bytes that the client reads of an error response.
+const MAX_ERROR_BYTES: usize = 16 << 10;
+/// Maximum number of characters that an error quotes of a server's message.
+const MAX_MESSAGE_CHARS: usize = 300;
 const CONNECT_WITHIN: Duration = Duration::from_secs(20);
-/// How long a server may say nothing.
+/// Longest time that a server may send nothing.
 const READ_WITHIN: Duration = Duration::from_secs(120);
 
-/// A server, and what is shown to it.
+/// Client for one server, with its credential.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     inner: reqwest::Client,
     base: Url,
-    reach: Reach,
+    allowed_hosts: AllowedHosts,
     credential: Option<Credential>,
 }
 
-/// A document that was read as a whole.
+/// A response that was read completely.
 #[derive(Debug)]
-pub(crate) struct Document {
+pub(crate) struct HttpDocument {
     pub(crate) bytes: Bytes,
     pub(crate) headers: HeaderMap,
-    /// Where it was in the end.
+    /// The address after all redirects.
     pub(crate) url: Url,
 }
 
-impl Document {
-    /// It as text; what is no UTF-8 is replaced.
+impl HttpDocument {
+    /// The body as text. Invalid UTF-8 is replaced.
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 
-    /// It as JSON.
-    pub(crate) fn json(&self) -> Result<Value, Fault> {
-        serde_json::from_slice(&self.bytes)
-            .map_err(|error| Fault::Refused(format!("{} sent what is no JSON: {error}", shown(&self.url))))
+    /// The body as JSON.
+    pub(crate) fn json(&self) -> Result<Value, MoveError> {
+        serde_json::from_slice(&self.bytes).map_err(|error| {
+            MoveError::Refused(format!("{} sent a response that is not JSON: {error}", redacted(&self.url)))
+        })
     }
 
-    /// Its media type without parameters.
+    /// The media type without parameters.
     pub(crate) fn media_type(&self) -> &str {
         let whole = self.headers.get(reqwest::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         whole.unwrap_or_default().split(';').next().unwrap_or_default().trim()
@@ -65,79 +68,83 @@ impl Document {
 }
 
 impl Client {
-    /// For the server of this address. Requests to others show no credential.
+    /// Creates a client for the server at this address. Requests to other servers carry no
+    /// credential.
     ///
     /// # Errors
-    /// For what is no address of http or https, or holds a credential.
+    /// Fails if the address is not an http or https URL, or contains a credential.
     pub(crate) fn new(base: &str, credential: Option<Credential>) -> anyhow::Result<Client> {
         Client::leading_to(base, credential, &[])
     }
 
-    /// The same; redirects and links of the server may lead to these hosts too, whatever addresses they have.
+    /// Creates a client like [`new`](Client::new). The server's redirects and links may also lead
+    /// to these hosts, even if their addresses are internal.
     ///
     /// # Errors
-    /// For what is no address of http or https, or holds a credential.
+    /// The same as for [`new`](Client::new).
     pub(crate) fn leading_to(
         base: &str,
         credential: Option<Credential>,
         hosts: &[String],
     ) -> anyhow::Result<Client> {
-        let mut base = Url::parse(base).with_context(|| format!("`{base}` is no address"))?;
-        ensure!(matches!(base.scheme(), "http" | "https"), "`{base}` is no address of http or https");
+        let mut base = Url::parse(base).with_context(|| format!("`{base}` is not a valid URL"))?;
+        ensure!(matches!(base.scheme(), "http" | "https"), "`{base}` is not an http or https URL");
         ensure!(
             base.username().is_empty() && base.password().is_none(),
-            "an address holds no credential: everybody on this machine can read it there; use a file or the environment"
+            "the address must not contain a credential, because every user of this machine can read it there: use a file or the environment"
         );
         base.set_query(None);
         base.set_fragment(None);
         if !base.path().ends_with('/') {
             base.set_path(&format!("{}/", base.path()));
         }
-        let reach = Reach::of(&base, hosts);
+        let allowed_hosts = AllowedHosts::of(&base, hosts);
         let inner = reqwest::Client::builder()
-            .redirect(reach.redirects())
-            .dns_resolver(Arc::new(reach.clone()))
+            .redirect(allowed_hosts.redirects())
+            .dns_resolver(Arc::new(allowed_hosts.clone()))
             .user_agent(concat!("packhouse/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT_WITHIN)
             .read_timeout(READ_WITHIN)
             .build()
-            .context("failed to prepare connections")?;
-        Ok(Client { inner, base, reach, credential })
+            .context("failed to set up the HTTP client")?;
+        Ok(Client { inner, base, allowed_hosts, credential })
     }
 
-    /// The same server with another credential.
-    pub(crate) fn showing(&self, credential: Credential) -> Client {
+    /// A client for the same server with another credential.
+    pub(crate) fn with_credential(&self, credential: Credential) -> Client {
         Client { credential: Some(credential), ..self.clone() }
     }
 
-    /// The address, with a slash at its end.
+    /// The server's address, with a trailing slash.
     pub(crate) fn base(&self) -> &Url {
         &self.base
     }
 
-    /// What is shown to it.
+    /// The credential that is sent to the server.
     pub(crate) fn credential(&self) -> Option<&Credential> {
         self.credential.as_ref()
     }
 
-    /// An address below the server's, or another where the text is a whole one.
-    pub(crate) fn url(&self, path: &str) -> Result<Url, Fault> {
-        self.base.join(path).map_err(|error| Fault::Refused(format!("`{path}` is no address: {error}")))
+    /// Resolves a path or a complete URL against the server's address.
+    pub(crate) fn url(&self, path: &str) -> Result<Url, MoveError> {
+        self.base
+            .join(path)
+            .map_err(|error| MoveError::Refused(format!("`{path}` is not a valid address: {error}")))
     }
 
-    /// Passes an address to which the server may lead.
-    pub(crate) fn check(&self, url: &Url) -> Result<(), Fault> {
-        self.reach.check(url).map_err(Fault::Refused)
+    /// Checks that the server may lead to this address.
+    pub(crate) fn check(&self, url: &Url) -> Result<(), MoveError> {
+        self.allowed_hosts.check(url).map_err(MoveError::Refused)
     }
 
-    /// A request, with the credential where it goes to the server itself.
+    /// A request, with the credential if it goes to the server itself.
     pub(crate) fn request(&self, method: Method, url: &Url) -> RequestBuilder {
         let request = self.inner.request(method, url.clone());
         match self.credential.as_ref().filter(|_| url.origin() == self.base.origin()) {
-            Some(Credential(Shown::Login { name, password })) => {
+            Some(Credential(CredentialKind::Login { name, password })) => {
                 request.basic_auth(name, Some(password.reveal()))
             }
-            Some(Credential(Shown::Token(token))) => request.bearer_auth(token.reveal()),
+            Some(Credential(CredentialKind::Token(token))) => request.bearer_auth(token.reveal()),
             None => request,
         }
     }
@@ -147,33 +154,44 @@ impl Client {
         self.inner.request(method, url.clone())
     }
 
-    /// Opens what is there to be read in pieces.
-    pub(crate) async fn open(&self, url: &Url) -> Result<Opened, Fault> {
+    /// Opens an address for reading as a stream.
+    pub(crate) async fn open(&self, url: &Url) -> Result<ByteSource, MoveError> {
         self.check(url)?;
         opened(checked(self.request(Method::GET, url)).await?)
     }
 
-    /// Reads a document, again where trying again can help.
-    pub(crate) async fn document(&self, url: &Url, accept: &str) -> Result<Document, Fault> {
+    /// Reads a document, with retries.
+    pub(crate) async fn document(&self, url: &Url, accept: &str) -> Result<HttpDocument, MoveError> {
         self.check(url)?;
         again(|| async { whole(checked(self.request(Method::GET, url).header(ACCEPT, accept)).await?).await })
             .await
     }
 
     /// Reads a JSON document.
-    pub(crate) async fn json(&self, url: &Url) -> Result<Value, Fault> {
+    pub(crate) async fn json(&self, url: &Url) -> Result<Value, MoveError> {
         self.document(url, "application/json").await?.json()
     }
 
-    /// Sends JSON once, and reads what is answered: for what a person waits for.
-    pub(crate) async fn send_once(&self, method: Method, url: &Url, body: &Value) -> Result<Value, Fault> {
+    /// Sends JSON without retries and reads the JSON response. Meant for requests that a person
+    /// waits for.
+    pub(crate) async fn send_once(
+        &self,
+        method: Method,
+        url: &Url,
+        body: &Value,
+    ) -> Result<Value, MoveError> {
         let request =
             self.request(method, url).header("content-type", "application/json").body(body.to_string());
         whole(checked(request).await?).await?.json()
     }
 
-    /// Sends JSON, and reads what is answered; null for nothing.
-    pub(crate) async fn send_json(&self, method: Method, url: &Url, body: &Value) -> Result<Value, Fault> {
+    /// Sends JSON with retries and reads the JSON response. Returns null for an empty response.
+    pub(crate) async fn send_json(
+        &self,
+        method: Method,
+        url: &Url,
+        body: &Value,
+    ) -> Result<Value, MoveError> {
         let request = || {
             self.request(method.clone(), url)
                 .header("content-type", "application/json")
@@ -183,52 +201,56 @@ impl Client {
         if answer.bytes.is_empty() { Ok(Value::Null) } else { answer.json() }
     }
 
-    /// The headers of what is there; none where nothing is.
-    pub(crate) async fn head(&self, url: &Url, accept: &str) -> Result<Option<HeaderMap>, Fault> {
+    /// Sends a HEAD request and returns the response headers. `None` for a 404 or 410.
+    pub(crate) async fn head(&self, url: &Url, accept: &str) -> Result<Option<HeaderMap>, MoveError> {
         self.check(url)?;
-        let asked = again(|| checked(self.request(Method::HEAD, url).header(ACCEPT, accept))).await;
-        match asked {
+        let response = again(|| checked(self.request(Method::HEAD, url).header(ACCEPT, accept))).await;
+        match response {
             Ok(answer) => Ok(Some(answer.headers().clone())),
-            Err(Fault::Missing(_)) => Ok(None),
+            Err(MoveError::Missing(_)) => Ok(None),
             Err(fault) => Err(fault),
         }
     }
 }
 
-/// Sends a request; an answer that is no success is a fault.
-pub(crate) async fn checked(request: RequestBuilder) -> Result<Response, Fault> {
+/// Sends a request. A response that is not a success is an error.
+pub(crate) async fn checked(request: RequestBuilder) -> Result<Response, MoveError> {
     let answer = request.send().await.map_err(|error| unreachable(&error))?;
     if answer.status().is_success() { Ok(answer) } else { Err(refused(answer).await) }
 }
 
-/// The body of an answer, to be read in pieces.
-pub(crate) fn opened(answer: Response) -> Result<Opened, Fault> {
+/// The body of a response as a stream.
+pub(crate) fn opened(answer: Response) -> Result<ByteSource, MoveError> {
     let modified =
         answer.headers().get(LAST_MODIFIED).and_then(|value| value.to_str().ok()).and_then(http_date);
     let length = answer.content_length();
     let stream = answer.bytes_stream().map(|piece| piece.map_err(|error| unreachable(&error))).boxed();
-    Ok(Opened { stream, length, modified })
+    Ok(ByteSource { stream, length, modified })
 }
 
-/// The body of an answer as a whole.
-pub(crate) async fn whole(mut answer: Response) -> Result<Document, Fault> {
+/// Reads the whole body of a response.
+pub(crate) async fn whole(mut answer: Response) -> Result<HttpDocument, MoveError> {
     let (headers, url) = (answer.headers().clone(), answer.url().clone());
     let mut bytes = Vec::new();
     while let Some(piece) = answer.chunk().await.map_err(|error| unreachable(&error))? {
-        if bytes.len() + piece.len() > MOST_OF_A_DOCUMENT {
-            return Err(Fault::Refused(format!("{} sends more than a document may have", shown(&url))));
+        if bytes.len() + piece.len() > MAX_DOCUMENT_BYTES {
+            return Err(MoveError::Refused(format!(
+                "{} sent a document that is larger than 256 MiB",
+                redacted(&url)
+            )));
         }
         bytes.extend_from_slice(&piece);
     }
-    Ok(Document { bytes: bytes.into(), headers, url })
+    Ok(HttpDocument { bytes: bytes.into(), headers, url })
 }
 
 fn http_date(text: &str) -> Option<Timestamp> {
     Timestamp::try_from(httpdate::parse_http_date(text).ok()?).ok()
 }
 
-/// An address as it may be printed: what stands in a query may be a credential.
-pub(crate) fn shown(url: &Url) -> String {
+/// An address in printable form, without the parts that may be credentials: the query, the fragment
+/// and the user.
+pub(crate) fn redacted(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);
     url.set_fragment(None);
@@ -237,52 +259,52 @@ pub(crate) fn shown(url: &Url) -> String {
     url.to_string()
 }
 
-/// A request that got no answer, or half of one.
-pub(crate) fn unreachable(error: &reqwest::Error) -> Fault {
+/// The error for a request that got no response or an incomplete one.
+pub(crate) fn unreachable(error: &reqwest::Error) -> MoveError {
     let mut causes = Vec::new();
     let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(error);
     while let Some(error) = cause {
         causes.push(error.to_string());
         cause = error.source();
     }
-    let of = error.url().map(shown).unwrap_or_default();
+    let of = error.url().map(redacted).unwrap_or_default();
     let cause = causes.pop().unwrap_or_else(|| "the connection broke".to_owned());
     if error.is_redirect() {
-        return Fault::Refused(format!("{of} is not followed: {cause}"));
+        return MoveError::Refused(format!("{of} was not followed: {cause}"));
     }
     let what = if error.is_connect() { "cannot be reached" } else { "broke off" };
-    Fault::Away(format!("{of} {what}: {cause}"), None)
+    MoveError::Unavailable(format!("{of} {what}: {cause}"), None)
 }
 
-/// What an answer that is no success says.
-pub(crate) async fn refused(mut answer: Response) -> Fault {
-    let (status, url) = (answer.status(), shown(answer.url()));
+/// The error for a response that is not a success.
+pub(crate) async fn refused(mut answer: Response) -> MoveError {
+    let (status, url) = (answer.status(), redacted(answer.url()));
     let wait = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
     let mut bytes = Vec::new();
     while let Ok(Some(piece)) = answer.chunk().await {
         bytes.extend_from_slice(&piece);
-        if bytes.len() > MOST_OF_AN_ERROR {
+        if bytes.len() > MAX_ERROR_BYTES {
             break;
         }
     }
-    let said = said(&bytes);
-    let said = if said.is_empty() { String::new() } else { format!(": {said}") };
-    let text = format!("{url} answers {}{said}", status.as_u16());
+    let message = message(&bytes);
+    let message = if message.is_empty() { String::new() } else { format!(": {message}") };
+    let text = format!("{url} answers {}{message}", status.as_u16());
     match status {
         StatusCode::UNAUTHORIZED | StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
-            Fault::Credential(format!("{text}; the credential is missing or wrong"))
+            MoveError::Credential(format!("{text}; the credential is missing or wrong"))
         }
-        StatusCode::NOT_FOUND | StatusCode::GONE => Fault::Missing(text),
+        StatusCode::NOT_FOUND | StatusCode::GONE => MoveError::Missing(text),
         StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => {
-            Fault::Away(text, wait.map(Duration::from_secs))
+            MoveError::Unavailable(text, wait.map(Duration::from_secs))
         }
-        _ if status.is_server_error() => Fault::Away(text, wait.map(Duration::from_secs)),
-        _ => Fault::Refused(text),
+        _ if status.is_server_error() => MoveError::Unavailable(text, wait.map(Duration::from_secs)),
+        _ => MoveError::Refused(text),
     }
 }
 
-/// The sentence in an error's body: JSON of several makers, or text.
-fn said(bytes: &[u8]) -> String {
+/// Finds the message in an error's body: JSON of several products, or text.
+fn message(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let found = serde_json::from_slice::<Value>(bytes).ok().and_then(|json| {
         let places = ["/message", "/detail", "/errors/0/message", "/error", "/meta/msg"];
@@ -292,8 +314,8 @@ fn said(bytes: &[u8]) -> String {
         let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
         if line.starts_with('<') { String::new() } else { line.to_owned() }
     };
-    let said = found.unwrap_or_else(plain);
-    said.chars().filter(|symbol| !symbol.is_control()).take(MOST_SAID).collect()
+    let message = found.unwrap_or_else(plain);
+    message.chars().filter(|symbol| !symbol.is_control()).take(MAX_MESSAGE_CHARS).collect()
 }
 
 #[cfg(test)]
@@ -301,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_holds_no_credential() {
+    fn addresses_with_credentials_are_refused() {
         for wrong in ["ftp://host/", "host", "http://me:secret@host/", "http://me@host/"] {
             let refused = Client::new(wrong, None).unwrap_err().to_string();
             assert!(!refused.contains("secret"), "{refused}");
@@ -309,11 +331,11 @@ mod tests {
         let client = Client::new("http://host/maven?token=x", None).unwrap();
         assert_eq!(client.base().as_str(), "http://host/maven/");
         assert_eq!(client.url("a/b").unwrap().as_str(), "http://host/maven/a/b");
-        assert_eq!(shown(&Url::parse("https://a:b@host/p?sig=x#y").unwrap()), "https://host/p");
+        assert_eq!(redacted(&Url::parse("https://a:b@host/p?sig=x#y").unwrap()), "https://host/p");
     }
 
     #[test]
-    fn an_errors_sentence_is_found() {
+    fn the_message_of_an_error_is_found() {
         for (body, expected) in [
             (r#"{"error":"x","message":"It is so."}"#, "It is so."),
             (r#"{"errors":[{"code":"DENIED","message":"no"}]}"#, "no"),
@@ -321,7 +343,7 @@ mod tests {
             ("\n plain \n more", "plain"),
             ("", ""),
         ] {
-            assert_eq!(said(body.as_bytes()), expected, "{body}");
+            assert_eq!(message(body.as_bytes()), expected, "{body}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Digests of what is moved: those that a source states, and those of the bytes that came.
+//! Digests of moved files: those that a source states, and those of the received bytes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256, Sha512};
 
-/// Digests in lower-case hex, as far as they are known.
+/// The known digests of a file, in lower-case hex.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Digests {
     pub(crate) md5: Option<String>,
@@ -16,17 +16,18 @@ pub(crate) struct Digests {
 }
 
 impl Digests {
-    /// The SHA-256 alone, in hex or with `sha256:` before it.
+    /// Digests with only a SHA-256, in hex with or without the prefix `sha256:`.
     pub(crate) fn sha256(text: &str) -> Digests {
         let mut digests = Digests::default();
         digests.add("sha256", text.strip_prefix("sha256:").unwrap_or(text));
         digests
     }
 
-    /// Takes a digest up by the name of its algorithm. What is no digest in hex of the right length is none.
+    /// Adds a digest by the name of its algorithm. Text that is not hex of the right length is
+    /// ignored.
     pub(crate) fn add(&mut self, algorithm: &str, hex: &str) {
         let hex = hex.trim().to_ascii_lowercase();
-        let (place, length) = match algorithm {
+        let (digest, length) = match algorithm {
             "md5" => (&mut self.md5, 32),
             "sha1" | "sha-1" => (&mut self.sha1, 40),
             "sha256" | "sha2" | "sha-256" => (&mut self.sha256, 64),
@@ -34,18 +35,19 @@ impl Digests {
             _ => return,
         };
         if hex.len() == length && hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            *place = Some(hex);
+            *digest = Some(hex);
         }
     }
 
-    /// Takes up the text of a checksum file: the digest, with a file's name before or behind it.
+    /// Adds the digest in a checksum file. The file may contain a file name before or after the
+    /// digest.
     pub(crate) fn add_text(&mut self, algorithm: &str, text: &str) {
         for word in text.split_whitespace() {
             self.add(algorithm, word);
         }
     }
 
-    /// Those of a JSON object by the names of their algorithms.
+    /// Reads digests from a JSON object that is keyed by algorithm.
     pub(crate) fn of_object(object: &Value) -> Digests {
         let mut digests = Digests::default();
         for (name, hex) in object.as_object().into_iter().flatten() {
@@ -54,7 +56,7 @@ impl Digests {
         digests
     }
 
-    /// Takes up subresource integrity, as `sha512-…` in base64.
+    /// Adds digests in the form of subresource integrity, such as `sha512-…` in base64.
     pub(crate) fn add_integrity(&mut self, text: &str) {
         for word in text.split_whitespace() {
             let word = word.split('?').next().unwrap_or_default();
@@ -66,27 +68,30 @@ impl Digests {
         }
     }
 
-    /// Whether nothing is known.
+    /// Reports whether no digest is known.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Digests::default()
     }
 
-    /// Whether both know one by the same algorithm, and it is the same in each that both know; none where they share no algorithm.
+    /// Compares the digests of all algorithms that both sides have. `None` if they share no
+    /// algorithm.
     pub(crate) fn agree(&self, other: &Digests) -> Option<bool> {
         let shared = self.pairs(other).into_iter().filter_map(|(_, one, two)| Some(one? == two?));
         shared.fold(None, |agreed: Option<bool>, same| Some(agreed.unwrap_or(true) && same))
     }
 
-    /// The strongest by which both differ, as a sentence's end.
+    /// Describes the difference of the strongest digest that differs, for the end of a sentence.
     pub(crate) fn difference(&self, other: &Digests) -> String {
         let differs = |(name, one, two): (&str, Option<&String>, Option<&String>)| match (one, two) {
-            (Some(one), Some(two)) if one != two => Some(format!("{name} {one} was stated, but {two} came")),
+            (Some(one), Some(two)) if one != two => {
+                Some(format!("the source states {name} {one}, but the received bytes have {two}"))
+            }
             _ => None,
         };
         self.pairs(other).into_iter().find_map(differs).unwrap_or_default()
     }
 
-    /// The strongest first.
+    /// Pairs the digests of both sides by algorithm, the strongest first.
     fn pairs<'a>(
         &'a self,
         other: &'a Digests,
@@ -100,7 +105,7 @@ impl Digests {
     }
 }
 
-/// Computes the SHA-256 of bytes that come in pieces, and of the rest what is needed.
+/// Computes the SHA-256 of a stream, and other digests if they are needed for a comparison.
 pub(crate) struct Hasher {
     sha256: Sha256,
     md5: Option<md5::Md5>,
@@ -109,7 +114,7 @@ pub(crate) struct Hasher {
 }
 
 impl Hasher {
-    /// For a comparison with these.
+    /// Creates a hasher for a comparison with these digests.
     pub(crate) fn for_comparison(with: &Digests) -> Hasher {
         Hasher {
             sha256: Sha256::new(),
@@ -119,7 +124,6 @@ impl Hasher {
         }
     }
 
-    /// Takes a piece in.
     pub(crate) fn update(&mut self, bytes: &[u8]) {
         self.sha256.update(bytes);
         if let Some(md5) = &mut self.md5 {
@@ -133,7 +137,7 @@ impl Hasher {
         }
     }
 
-    /// The digests of all that came.
+    /// The digests of all bytes.
     pub(crate) fn finish(self) -> Digests {
         Digests {
             md5: self.md5.map(|md5| hex::encode(md5::Digest::finalize(md5))),
@@ -154,18 +158,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shared_is_compared() {
+    fn shared_algorithms_are_compared() {
         let mut stated = Digests::default();
         assert_eq!(stated.agree(&Digests::sha256(&sha256(b"a"))), None);
         stated.add("sha1", "86F7E437FAA5A7FCE15D1DDCB9EAEAEA377667B8");
         let mut hasher = Hasher::for_comparison(&stated);
         hasher.update(b"a");
-        let came = hasher.finish();
-        assert_eq!(stated.agree(&came), Some(true));
-        assert_eq!(came.sha256, Some(sha256(b"a")));
+        let measured = hasher.finish();
+        assert_eq!(stated.agree(&measured), Some(true));
+        assert_eq!(measured.sha256, Some(sha256(b"a")));
         stated.add("sha256", &sha256(b"b"));
-        assert_eq!(stated.agree(&came), Some(false));
-        assert!(stated.difference(&came).starts_with("sha256 "));
+        assert_eq!(stated.agree(&measured), Some(false));
+        assert!(stated.difference(&measured).starts_with("the source states sha256 "));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! A folder as the place that something is moved to: files that are whole or not there, and paths that stay within it.
+//! A folder as the target of an export. Files in it are complete or absent, and no path leads out
+//! of it.
 
 use std::path::{Path, PathBuf};
 
@@ -7,100 +8,100 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use tokio::io::AsyncWriteExt as _;
 
-use crate::client::MOST_OF_A_DOCUMENT;
+use crate::client::MAX_DOCUMENT_BYTES;
 use crate::digests::{Digests, sha256};
-use crate::fault::Fault;
-use crate::stream::{Came, Opened, Verdict, measure, open_file, verified};
+use crate::error::MoveError;
+use crate::stream::{ByteSource, Measured, StreamVerdict, measure, open_file, verified};
 
-/// How the names of files begin that are being written.
+/// Prefix of the names of temporary files.
 pub(crate) const UNFINISHED: &str = ".packhouse-part-";
 
-/// A folder.
+/// A folder for reading and writing files.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     root: PathBuf,
 }
 
 impl Folder {
-    /// The folder of this path.
     pub(crate) fn new(root: &Path) -> Folder {
         Folder { root: root.to_owned() }
     }
 
-    /// Where a file of it lies.
+    /// The location of a file in the folder.
     ///
     /// # Errors
-    /// `Refused` for a path that could lead out of the folder.
-    pub(crate) fn at(&self, path: &str) -> Result<PathBuf, Fault> {
+    /// Fails with `Refused` if the path could lead out of the folder.
+    pub(crate) fn at(&self, path: &str) -> Result<PathBuf, MoveError> {
         let mut at = self.root.clone();
         for segment in path.split('/') {
             let bad =
                 segment.is_empty() || matches!(segment, "." | "..") || segment.contains(['\\', '\0', ':']);
-            // A digest's colon stands in no file's name, and on some systems a colon begins another stream.
+            // A colon is refused, because it selects an alternate stream on some systems. The
+            // layouts of exports need no colon, not even in names of digests.
             if bad || segment.chars().any(char::is_control) {
-                return Err(Fault::Refused(format!("`{path}` is no path that a file here may have")));
+                return Err(MoveError::Refused(format!("`{path}` is not allowed as the path of a file")));
             }
             at.push(segment);
         }
         Ok(at)
     }
 
-    /// Whether the file is there with these bytes; what came when it was read, where it is.
-    pub(crate) async fn holds(&self, path: &str, stated: &Digests) -> Result<Option<Came>, Fault> {
+    /// Reads the file if it exists and has these digests. Otherwise returns `None`.
+    pub(crate) async fn holds(&self, path: &str, stated: &Digests) -> Result<Option<Measured>, MoveError> {
         let at = self.at(path)?;
         let opened = match open_file(&at).await {
-            Err(Fault::Missing(_)) => return Ok(None),
+            Err(MoveError::Missing(_)) => return Ok(None),
             opened => opened?,
         };
         match measure(opened, stated.clone(), None).await {
-            Ok(came) => Ok(Some(came)),
-            // A file that is there and is another is written again.
-            Err(Fault::Refused(_)) => Ok(None),
+            Ok(measured) => Ok(Some(measured)),
+            // The caller writes a file with other content again.
+            Err(MoveError::Refused(_)) => Ok(None),
             Err(fault) => Err(fault),
         }
     }
 
-    /// Writes what is read, once all of it is right.
+    /// Writes a verified stream to a file.
     pub(crate) async fn take(
         &self,
         path: &str,
-        opened: Opened,
+        opened: ByteSource,
         stated: Digests,
         size: Option<u64>,
-    ) -> Result<Came, Fault> {
+    ) -> Result<Measured, MoveError> {
         let at = self.at(path)?;
         let modified = opened.modified;
         let (stream, verdict) = verified(opened, stated, size);
-        let came = write(&at, stream, &verdict).await?;
+        let measured = write(&at, stream, &verdict).await?;
         if let Some(modified) = modified {
             set_modified(&at, modified);
         }
-        Ok(came)
+        Ok(measured)
     }
 
     /// Reads a document.
-    pub(crate) async fn document(&self, path: &str) -> Result<Bytes, Fault> {
-        open_file(&self.at(path)?).await?.gather(MOST_OF_A_DOCUMENT).await
+    pub(crate) async fn document(&self, path: &str) -> Result<Bytes, MoveError> {
+        open_file(&self.at(path)?).await?.gather(MAX_DOCUMENT_BYTES).await
     }
 
-    /// Writes these bytes, unless they are there.
-    pub(crate) async fn put(&self, path: &str, bytes: impl Into<Bytes>) -> Result<(), Fault> {
+    /// Writes these bytes, unless the file has them already.
+    pub(crate) async fn put(&self, path: &str, bytes: impl Into<Bytes>) -> Result<(), MoveError> {
         let (at, bytes) = (self.at(path)?, bytes.into());
         if self.holds(path, &Digests::sha256(&sha256(&bytes))).await?.is_some() {
             return Ok(());
         }
         let opened =
-            Opened { stream: futures::stream::iter([Ok(bytes)]).boxed(), length: None, modified: None };
+            ByteSource { stream: futures::stream::iter([Ok(bytes)]).boxed(), length: None, modified: None };
         let (stream, verdict) = verified(opened, Digests::default(), None);
         write(&at, stream, &verdict).await.map(drop)
     }
 }
 
-/// Removes what a run that was killed was writing.
+/// Removes the temporary files of killed runs.
 pub(crate) fn sweep(folder: &Path) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
-        // A link could lead out of the folder.
+        // Symbolic links are skipped, because they could lead out of the folder.
         let kind = entry.file_type()?;
         if kind.is_dir() {
             sweep(&entry.path())?;
@@ -111,29 +112,29 @@ pub(crate) fn sweep(folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A file's time is the time at which it was published.
+/// Sets the modification time of a file to its time of publication.
 pub(crate) fn set_modified(at: &Path, modified: jiff::Timestamp) {
     let time = std::time::SystemTime::from(modified);
-    // A time that cannot be kept stands in export.jsonl all the same.
+    // Errors are ignored: the time is in export.jsonl as well.
     let _ = std::fs::File::options().write(true).open(at).and_then(|file| file.set_modified(time));
 }
 
-/// Writes beside the place, and puts it there once it is whole and on the disk.
+/// Writes the stream to a temporary file, and renames the file once it is complete and synced.
 async fn write(
     at: &Path,
     mut stream: BoxStream<'static, std::io::Result<Bytes>>,
-    verdict: &Verdict,
-) -> Result<Came, Fault> {
-    let said = |error: std::io::Error| Fault::local(&format!("write {}", at.display()), &error);
+    verdict: &StreamVerdict,
+) -> Result<Measured, MoveError> {
+    let failed = |error: std::io::Error| MoveError::local(&format!("write {}", at.display()), &error);
     let folder = at.parent().unwrap_or(at);
-    tokio::fs::create_dir_all(folder).await.map_err(said)?;
-    // It goes by itself unless it is put in place.
-    let temporary = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder).map_err(said)?;
+    tokio::fs::create_dir_all(folder).await.map_err(failed)?;
+    // The file is deleted on drop, unless it is renamed.
+    let temporary = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder).map_err(failed)?;
     let (file, path) = temporary.into_parts();
     let mut file = tokio::fs::File::from_std(file);
     while let Some(piece) = stream.next().await {
         match piece {
-            Ok(piece) => file.write_all(&piece).await.map_err(said)?,
+            Ok(piece) => file.write_all(&piece).await.map_err(failed)?,
             Err(error) => {
                 return Err(match verdict.get() {
                     Some(Err(fault)) => fault,
@@ -142,25 +143,27 @@ async fn write(
             }
         }
     }
-    let came = verdict.get().unwrap_or_else(|| Err(Fault::Away("the source broke off".to_owned(), None)))?;
-    file.flush().await.map_err(said)?;
-    file.sync_all().await.map_err(said)?;
+    let measured = verdict
+        .get()
+        .unwrap_or_else(|| Err(MoveError::Unavailable("the source ended early".to_owned(), None)))?;
+    file.flush().await.map_err(failed)?;
+    file.sync_all().await.map_err(failed)?;
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        file.set_permissions(std::fs::Permissions::from_mode(0o644)).await.map_err(said)?;
+        file.set_permissions(std::fs::Permissions::from_mode(0o644)).await.map_err(failed)?;
     }
     drop(file);
-    path.persist(at).map_err(|error| said(error.error))?;
-    Ok(came)
+    path.persist(at).map_err(|error| failed(error.error))?;
+    Ok(measured)
 }
 
-/// The fault within an error of a stream.
-pub(crate) fn broken(error: std::io::Error) -> Fault {
-    match error.into_inner().map(|inner| inner.downcast::<Fault>()) {
+/// Extracts the original error from an error of a stream.
+pub(crate) fn broken(error: std::io::Error) -> MoveError {
+    match error.into_inner().map(|inner| inner.downcast::<MoveError>()) {
         Some(Ok(fault)) => *fault,
-        Some(Err(other)) => Fault::Away(other.to_string(), None),
-        None => Fault::Away("the stream broke off".to_owned(), None),
+        Some(Err(other)) => MoveError::Unavailable(other.to_string(), None),
+        None => MoveError::Unavailable("the stream ended early".to_owned(), None),
     }
 }
 
@@ -169,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_path_leads_out() {
+    fn no_path_leads_out_of_the_folder() {
         let folder = Folder::new(Path::new("/x"));
         for wrong in ["", "/etc/passwd", "a//b", "../a", "a/../../b", "a/./b", "a\\b", "a\0", "a/", "C:x"] {
             assert!(folder.at(wrong).is_err(), "{wrong}");
@@ -178,10 +181,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_is_whole_or_not_there() {
+    async fn a_file_is_complete_or_absent() {
         let home = tempfile::tempdir().unwrap();
         let folder = Folder::new(home.path());
-        let opened = |text: &'static str| Opened {
+        let opened = |text: &'static str| ByteSource {
             stream: futures::stream::iter([Ok(Bytes::from(text))]).boxed(),
             length: None,
             modified: Some("2020-01-02T03:04:05Z".parse().unwrap()),

@@ -1,14 +1,14 @@
-//! Links of a page, as indexes for people and for old clients have them.
+//! Extracts the links from an HTML page, such as an index for people and for old clients.
 
 use std::convert::Infallible;
 
 use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
 use html5gum::{Span, Tokenizer};
 
-/// An attribute and its value.
+/// Name and value of an attribute.
 type Attribute = (&'static str, String);
 
-/// An `a` that leads somewhere.
+/// An `a` element with an `href`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Link {
     pub(crate) href: String,
@@ -16,7 +16,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// An attribute that was asked for; none where it is not there.
+    /// The value of a requested attribute, if the link has it.
     pub(crate) fn attribute(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|(own, _)| *own == name).map(|(_, value)| value.as_str())
     }
@@ -28,8 +28,8 @@ impl Link {
     }
 }
 
-/// The links of a page in their order, with those of their attributes that `names` has. Nothing else is kept: a page of nothing but
-/// attributes, or of errors in its syntax, needs no more memory than its own size.
+/// The links of a page in order, with the attributes in `names`. Nothing else is stored, so that a
+/// page full of attributes or syntax errors needs no more memory than its own size.
 pub(crate) fn links(page: &str, names: &[&'static str]) -> Vec<Link> {
     let mut links = Vec::new();
     let mut open: Option<Vec<Attribute>> = None;
@@ -40,7 +40,7 @@ pub(crate) fn links(page: &str, names: &[&'static str]) -> Vec<Link> {
             CallbackEvent::AttributeName { name } => {
                 let known = std::iter::once(&"href").chain(names).find(|known| known.as_bytes() == name);
                 expects_value = match (&mut open, known) {
-                    // Of two of one name, the first counts.
+                    // If a tag has several attributes of the same name, the first one applies.
                     (Some(attributes), Some(known)) if attributes.iter().all(|(own, _)| own != known) => {
                         attributes.push((*known, String::new()));
                         true
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_have_the_attributes_that_are_asked_for() {
+    fn links_have_the_requested_attributes() {
         let page = "<html><a href='x.whl#sha256=1' data-yanked=\"bad &amp; ugly\" data-requires-python=&gt;=3>x<br>y</a><a>no</a>\
                     <!-- <a href=c>c</a> --><A HREF=z>Z</A>";
         let found = links(page, &["data-yanked", "data-requires-python"]);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn text_between_tags_is_no_link() {
+    fn text_between_tags_is_not_a_link() {
         assert_eq!(links("&lt;a href=x&gt; <a/href=y><b href=z>", &[]).len(), 1);
         assert!(links("", &[]).is_empty());
     }

@@ -1,33 +1,39 @@
-//! Moving in and out: what a repository holds, from where it is to where it shall be, verified by digest, and again where it broke off.
+//! Import into and export from a repository. Content is verified by digest, and an interrupted run
+//! can be continued.
 //!
-//! Everything here is a client: of the source by its own protocol, of a Packhouse server by the protocol of the repository's format and
-//! by the management API. Nothing is remembered between two runs. What is at the target is asked for, so a run that was killed is simply
-//! run again, and a run that has nothing to do adds nothing.
+//! All of this is client code. It reads a source by the source's protocol. It talks to a Packhouse
+//! server by the protocol of the repository's format and by the management API. No state is stored
+//! between runs: each run compares the source with the content of the target. To continue a killed
+//! run, the user therefore runs it again. A repeated run adds nothing.
 //!
 //! # Modules
 //!
-//! `secret`, `digests`, `fault`, `report`, `percent`, `html`, `body` (values and texts); `client` (HTTP), `stream` (bytes that are verified
-//! while they pass), `origin` (where they are read from), `folder` and `place` (folders and servers to read and write), `server` (a Packhouse server), `export` (the list of
-//! an export), `target` (one run); a module for each kind of repository (`maven`, `python`, `npm`, `oci`) and for each manager of
-//! several (`nexus`, `artifactory`); `source` puts them together.
+//! - Values and texts: `secret`, `digests`, `error`, `report`, `percent`, `html`, `body`
+//! - Transfer: `client` (HTTP), `allowed_hosts` (limits for redirects), `stream` (verifies bytes
+//!   while they pass), `origin` (where a file is read from)
+//! - Sources and targets: `folder`, `location`, `server` (a Packhouse server), `export` (the list
+//!   of an export), `target` (one run)
+//! - Kinds of repositories: `maven`, `python`, `npm`, `oci`
+//! - Repository managers: `nexus`, `artifactory`
+//! - `source` opens any kind of source
 
+mod allowed_hosts;
 mod artifactory;
 mod body;
 mod client;
 mod digests;
+mod error;
 mod export;
-mod fault;
 mod folder;
 mod html;
+mod location;
 mod maven;
 mod nexus;
 mod npm;
 mod oci;
 mod origin;
 mod percent;
-mod place;
 mod python;
-mod reach;
 mod report;
 mod secret;
 mod server;
@@ -43,52 +49,54 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail, ensure};
 
-use crate::export::Head;
-use crate::fault::Fault;
+use crate::error::MoveError;
+use crate::export::ExportHead;
 use crate::folder::Folder;
 use crate::report::Report;
 use crate::server::Server;
 use crate::source::Source;
-use crate::target::{Run, Target};
+use crate::target::{MoveRun, MoveTarget};
 
 pub use report::Summary;
 pub use secret::Credential;
 pub use source::{KINDS, SourceOptions};
 
-/// How much is moved at once unless somebody says otherwise.
+/// Default number of items that are moved concurrently.
 pub const JOBS: usize = 4;
 
-/// How often a run says how far it is.
-const TOLD_EVERY: Duration = Duration::from_secs(30);
+/// Interval between progress messages.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The server of ours that something is moved to or from.
+/// The Packhouse server that is the target of an import or the source of an export.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// The management API's address.
+    /// Address of the management API.
     pub api_url: String,
-    /// Who signs in there.
+    /// Login of a member.
     pub login: Credential,
-    /// The repository's name.
+    /// Name of the repository.
     pub repository: String,
 }
 
-/// What is the same for both directions.
+/// Options of both imports and exports.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// Packages to move; all where there are none.
+    /// Packages to move. If empty, all are moved.
     pub only: Vec<String>,
-    /// How many things are moved at once.
+    /// Number of items that are moved concurrently.
     pub jobs: usize,
-    /// Where a line of JSON goes for each thing.
+    /// File for the report, which gets a line of JSON for each item.
     pub report: Option<PathBuf>,
-    /// Of an import: everything is published now, whenever it was published at the source.
+    /// For an import: true if the time of the import replaces the times of publication at the
+    /// source.
     pub without_times: bool,
 }
 
-/// Moves a source into a repository.
+/// Imports a source into a repository.
 ///
 /// # Errors
-/// Where nothing can be moved at all. What was not moved, and why, is in the report and counted in the summary.
+/// Fails if the run cannot begin or ends early. An item that cannot be moved is not an error: the
+/// report names it with the reason, and the summary counts it.
 pub async fn import(
     to: &ServerOptions,
     from: &SourceOptions,
@@ -100,14 +108,14 @@ pub async fn import(
         source::hosted(&server)?;
         ensure!(
             server.manages || options.without_times,
-            "times of publication are kept for a member with manage-repositories, which this one does not hold: sign in as another, or \
-             leave them out with --without-times"
+            "only a member with manage-repositories can import times of publication, and this member does not have it: sign in as \
+             another member, or import without times (--without-times)"
         );
         let source = Source::open(from, &server.format).await?;
-        let target = Target::Server(Arc::clone(&server));
+        let target = MoveTarget::Server(Arc::clone(&server));
         let (only, times) = (options.only.clone(), !options.without_times);
-        let run = Run { only, times, ..Run::new(target, report, options.jobs) };
-        let moved = told(&run, source.carry(&run)).await;
+        let run = MoveRun { only, times, ..MoveRun::new(target, report, options.jobs) };
+        let moved = with_progress(&run, source.carry(&run)).await;
         source.leave().await;
         ended(run, moved)
     };
@@ -116,10 +124,10 @@ pub async fn import(
     done
 }
 
-/// Moves a repository into a folder, in the layout of its format. A folder that holds an export of it is brought up to date.
+/// Exports a repository into a folder, in the layout of its format. An existing export is updated.
 ///
 /// # Errors
-/// As for [`import`].
+/// The same as for [`import`].
 pub async fn export(from: &ServerOptions, to: &Path, options: &RunOptions) -> anyhow::Result<Summary> {
     let _mine = enter_folder(to, &from.repository)?;
     let report = Report::to(options.report.as_deref())?.listing();
@@ -127,10 +135,10 @@ pub async fn export(from: &ServerOptions, to: &Path, options: &RunOptions) -> an
     let done = async {
         source::hosted(&server)?;
         let source = Source::of_server(Arc::clone(&server)).await?;
-        let target = Target::Folder(Arc::new(Folder::new(to)));
-        let run = Run { only: options.only.clone(), ..Run::new(target, report, options.jobs) };
-        let moved = told(&run, source.carry(&run)).await;
-        let head = Head::new(&server.format, &server.name);
+        let target = MoveTarget::Folder(Arc::new(Folder::new(to)));
+        let run = MoveRun { only: options.only.clone(), ..MoveRun::new(target, report, options.jobs) };
+        let moved = with_progress(&run, source.carry(&run)).await;
+        let head = ExportHead::new(&server.format, &server.name);
         if moved.is_ok() {
             export::write(to, &head, run.report.listed())?;
         }
@@ -141,53 +149,59 @@ pub async fn export(from: &ServerOptions, to: &Path, options: &RunOptions) -> an
     done
 }
 
-/// Does the work, and says now and then how far it is. Interrupted, it ends what it has begun at the servers.
-async fn told(run: &Run, work: impl Future<Output = Result<(), Fault>>) -> Result<(), Fault> {
+/// Does the work and prints the progress at intervals. Returns after an interruption, so that the
+/// caller can close its sessions.
+async fn with_progress(
+    run: &MoveRun,
+    work: impl Future<Output = Result<(), MoveError>>,
+) -> Result<(), MoveError> {
     let mut work = std::pin::pin!(work);
-    let mut ticks = tokio::time::interval(TOLD_EVERY);
+    let mut ticks = tokio::time::interval(PROGRESS_INTERVAL);
     ticks.tick().await;
     loop {
         tokio::select! {
             done = &mut work => return done,
-            Ok(()) = tokio::signal::ctrl_c() => return Err(Fault::Refused("it was interrupted".to_owned())),
-            // Whoever started this may have closed it.
+            Ok(()) = tokio::signal::ctrl_c() => return Err(MoveError::Refused("the run was interrupted".to_owned())),
+            // Errors are ignored: standard error may be closed.
             _ = ticks.tick() => drop(writeln!(std::io::stderr(), "{}", run.report.summary())),
         }
     }
 }
 
-fn ended(run: Run, moved: Result<(), Fault>) -> anyhow::Result<Summary> {
+fn ended(run: MoveRun, moved: Result<(), MoveError>) -> anyhow::Result<Summary> {
     let summary = run.report.summary();
     run.report.finish()?;
     match moved {
         Ok(()) => Ok(summary),
-        Err(fault) => Err(anyhow!("{fault}")).context(format!("it was not moved to its end ({summary})")),
+        Err(fault) => {
+            Err(anyhow!("{fault}")).context(format!("the run ended before everything was moved ({summary})"))
+        }
     }
 }
 
-/// The folder is empty, not there, or holds an export of the same repository, whole or not. As long as what is answered is held, no
-/// other run writes there.
+/// Locks the folder of an export. The folder must be empty, missing, or hold an export of the same
+/// repository, complete or not. While the returned file is open, no other run writes to the folder.
 fn enter_folder(folder: &Path, repository: &str) -> anyhow::Result<File> {
     let name = folder.display();
-    std::fs::create_dir_all(folder).with_context(|| format!("failed to make the folder {name}"))?;
+    std::fs::create_dir_all(folder).with_context(|| format!("failed to create the folder {name}"))?;
     let mark = folder.join(".packhouse-export");
-    let said = || format!("failed to write {}", mark.display());
+    let failed = || format!("failed to write {}", mark.display());
     let empty = std::fs::read_dir(folder).with_context(|| format!("failed to read {name}"))?.next().is_none();
     if !empty && !mark.exists() {
-        bail!("{name} is not empty and holds no export: name another folder");
+        bail!("{name} is not empty and holds no export: choose another folder");
     }
-    let mut file = File::options().create(true).read(true).append(true).open(&mark).with_context(said)?;
+    let mut file = File::options().create(true).read(true).append(true).open(&mark).with_context(failed)?;
     if file.try_lock().is_err() {
-        bail!("another run exports into {name} at present");
+        bail!("another run is exporting into {name}");
     }
     let mut of = String::new();
-    file.read_to_string(&mut of).with_context(said)?;
+    file.read_to_string(&mut of).with_context(failed)?;
     if of.is_empty() {
-        file.write_all(repository.as_bytes()).with_context(said)?;
+        file.write_all(repository.as_bytes()).with_context(failed)?;
     } else if of != repository {
-        bail!("{name} holds an export of {of}: name another folder");
+        bail!("{name} holds an export of {of}: choose another folder");
     }
-    folder::sweep(folder).with_context(|| format!("failed to tidy up {name}"))?;
+    folder::sweep(folder).with_context(|| format!("failed to remove temporary files from {name}"))?;
     Ok(file)
 }
 
@@ -196,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_with_something_else_in_it_is_left_alone() {
+    fn a_folder_with_other_files_is_not_changed() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("new");
         let held = enter_folder(&folder, "one").unwrap();

@@ -1,4 +1,5 @@
-//! Sonatype Nexus 3 by its REST API: `/service/rest/v1/components`, a page at a time with a continuation token.
+//! Sonatype Nexus 3, read through its REST API: the pages of `/service/rest/v1/components`, with
+//! continuation tokens.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,12 +9,12 @@ use serde_json::Value;
 
 use crate::client::Client;
 use crate::digests::Digests;
-use crate::fault::Fault;
-use crate::maven::file::{Found, MavenFile, hand_on};
+use crate::error::MoveError;
+use crate::maven::file::{FileSender, MavenFile, send_file};
 use crate::origin::Origin;
 use crate::percent;
 
-/// A repository of Nexus.
+/// A repository in Nexus.
 #[derive(Clone, Debug)]
 pub(crate) struct Repository {
     client: Arc<Client>,
@@ -21,7 +22,7 @@ pub(crate) struct Repository {
 }
 
 /// A page of components.
-struct Page {
+struct ComponentPage {
     items: Vec<Value>,
     next: Option<String>,
 }
@@ -32,42 +33,42 @@ impl Repository {
         Repository { client, name: name.to_owned() }
     }
 
-    async fn page(&self, after: Option<&str>) -> Result<Page, Fault> {
+    async fn page(&self, after: Option<&str>) -> Result<ComponentPage, MoveError> {
         let token =
             after.map(|token| format!("&continuationToken={}", percent::segment(token))).unwrap_or_default();
         let path = format!("service/rest/v1/components?repository={}{token}", percent::segment(&self.name));
         let page = self.client.json(&self.client.url(&path)?).await?;
         let Some(items) = page.get("items").and_then(Value::as_array) else {
-            return Err(Fault::Refused(
-                "this is no REST API of Nexus 3: it answers without `items`".to_owned(),
+            return Err(MoveError::Refused(
+                "this is not the REST API of Nexus 3: the response has no `items`".to_owned(),
             ));
         };
         let next = page.get("continuationToken").and_then(Value::as_str).map(str::to_owned);
-        Ok(Page { items: items.clone(), next })
+        Ok(ComponentPage { items: items.clone(), next })
     }
 
-    /// The format of the repository as Nexus calls it: `maven2`, `pypi`, `npm`, `docker`.
-    pub(crate) async fn format(&self) -> Result<String, Fault> {
+    /// The repository's format by Nexus's name: `maven2`, `pypi`, `npm`, `docker`.
+    pub(crate) async fn format(&self) -> Result<String, MoveError> {
         let url =
             self.client.url(&format!("service/rest/v1/repositories/{}", percent::segment(&self.name)))?;
         let repository = self.client.json(&url).await?;
         Ok(repository.get("format").and_then(Value::as_str).unwrap_or_default().to_owned())
     }
 
-    /// Where clients of the format find it.
-    pub(crate) fn address(&self) -> Result<String, Fault> {
+    /// The address for clients of the format.
+    pub(crate) fn address(&self) -> Result<String, MoveError> {
         Ok(self.client.url(&format!("repository/{}/", percent::segment(&self.name)))?.to_string())
     }
 
-    /// Hands on every asset as a file of a tree.
-    pub(crate) async fn files(&self, found: Found) -> Result<(), Fault> {
+    /// Sends every asset to `found` as a file of a tree.
+    pub(crate) async fn files(&self, found: FileSender) -> Result<(), MoveError> {
         let mut after = None;
         loop {
             let page = self.page(after.as_deref()).await?;
             let assets = page.items.iter().filter_map(|item| item.get("assets")?.as_array()).flatten();
             for asset in assets {
                 if let Some(file) = self.file(asset)? {
-                    hand_on(&found, file).await;
+                    send_file(&found, file).await;
                 }
             }
             match page.next {
@@ -77,7 +78,7 @@ impl Repository {
         }
     }
 
-    fn file(&self, asset: &Value) -> Result<Option<MavenFile>, Fault> {
+    fn file(&self, asset: &Value) -> Result<Option<MavenFile>, MoveError> {
         let text = |member: &str| asset.get(member).and_then(Value::as_str);
         let Some(path) =
             text("path").map(|path| path.trim_start_matches('/')).filter(|path| !path.is_empty())
@@ -88,7 +89,8 @@ impl Repository {
             Some(address) => self.client.url(address)?,
             None => self.client.url(&format!("{}{}", self.address()?, percent::path(path)))?,
         };
-        // `blobCreated` is when the bytes came; a server's own upkeep moves `lastModified`.
+        // `blobCreated` is the time of the upload. The server's own maintenance may change
+        // `lastModified`.
         let published = ["blobCreated", "lastModified"].iter().find_map(|member| time(text(member)?));
         Ok(Some(MavenFile {
             path: path.to_owned(),
@@ -99,8 +101,8 @@ impl Repository {
         }))
     }
 
-    /// The names of all components, with their groups before them where the format has such (`@scope/name`).
-    pub(crate) async fn names(&self) -> Result<Vec<String>, Fault> {
+    /// The names of all components, with their group as a prefix if they have one (`@scope/name`).
+    pub(crate) async fn names(&self) -> Result<Vec<String>, MoveError> {
         let (mut names, mut after) = (BTreeSet::new(), None);
         loop {
             let page = self.page(after.as_deref()).await?;
@@ -121,7 +123,8 @@ impl Repository {
     }
 }
 
-/// Nexus writes `2024-03-15T10:30:00.000+00:00`, and Artifactory the same with `+0000` in some versions.
+/// Parses a time. Nexus writes `2024-03-15T10:30:00.000+00:00`; some versions of Artifactory write
+/// the zone as `+0000`.
 pub(crate) fn time(text: &str) -> Option<Timestamp> {
     text.parse().ok().or_else(|| Timestamp::strptime("%Y-%m-%dT%H:%M:%S%.f%z", text).ok())
 }

@@ -1,4 +1,4 @@
-//! Where something is read from.
+//! Origins: the places that files are read from.
 
 use std::fmt::Debug;
 use std::path::PathBuf;
@@ -8,29 +8,29 @@ use futures::future::BoxFuture;
 use url::Url;
 
 use crate::client::Client;
-use crate::fault::Fault;
-use crate::stream::{Opened, open_file};
+use crate::error::MoveError;
+use crate::stream::{ByteSource, open_file};
 
-/// Where something is read from.
+/// The place that a file is read from.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
-    /// A server.
+    /// An address on a server.
     Url(Arc<Client>, Url),
-    /// A place that is read in a way of its own.
+    /// A place that reads its content in its own way.
     Other(Arc<dyn Opens>),
-    /// A file.
+    /// A local file.
     File(PathBuf),
 }
 
-/// Something that can be read more than once.
+/// A place whose content can be opened more than once.
 pub(crate) trait Opens: Debug + Send + Sync {
-    /// Begins to read.
-    fn open(&self) -> BoxFuture<'_, Result<Opened, Fault>>;
+    /// Opens the content for reading.
+    fn open(&self) -> BoxFuture<'_, Result<ByteSource, MoveError>>;
 }
 
 impl Origin {
-    /// Begins to read.
-    pub(crate) async fn open(&self) -> Result<Opened, Fault> {
+    /// Opens the content for reading.
+    pub(crate) async fn open(&self) -> Result<ByteSource, MoveError> {
         match self {
             Origin::Url(client, url) => client.open(url).await,
             Origin::Other(other) => other.open().await,

@@ -1,20 +1,20 @@
-//! Text in addresses.
+//! Percent encoding of text in addresses.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-const KEPT: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const UNRESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// As one segment of a path, or a value in a query.
+/// Encodes a text as one segment of a path, or as a value in a query.
 pub(crate) fn segment(text: &str) -> String {
-    utf8_percent_encode(text, &KEPT).to_string()
+    utf8_percent_encode(text, &UNRESERVED).to_string()
 }
 
-/// A path, with its slashes left as they are.
+/// Encodes a path. Its slashes are not encoded.
 pub(crate) fn path(text: &str) -> String {
     text.split('/').map(segment).collect::<Vec<_>>().join("/")
 }
 
-/// The text without its percent signs; what is no UTF-8 then is replaced.
+/// Decodes a text. Invalid UTF-8 is replaced.
 pub(crate) fn decode(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }

@@ -1,4 +1,4 @@
-//! What became of each thing: a line of JSON each, and a summary.
+//! The report of a run: a line of JSON for each item, and a summary.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -8,29 +8,29 @@ use std::sync::Mutex;
 use anyhow::Context;
 use serde::Serialize;
 
-use crate::export::Exported;
+use crate::export::ExportedFile;
 
-/// What became of a thing.
+/// Outcome for one item.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Outcome {
-    /// It is there now, and was not before.
+pub(crate) enum MoveOutcome {
+    /// The item was added to the target.
     Moved,
-    /// It was there, the same.
+    /// The target already has the same item.
     Present,
-    /// It was left out, for a reason.
+    /// The item was left out, for a reason.
     Skipped,
-    /// It was not moved, because it is not what the source says, or the target refuses it.
+    /// The item does not match the source's statements, or the target refused it.
     Refused,
-    /// It was not moved, because something did not answer or broke.
+    /// A server or a disk failed.
     Failed,
 }
 
 /// A line of the report.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Line {
-    pub(crate) outcome: Option<Outcome>,
-    /// `file`, `state`, `tag`, `package`.
+pub(crate) struct ReportLine {
+    pub(crate) outcome: Option<MoveOutcome>,
+    /// Kind of the item: `file`, `state`, `tag` or `package`.
     pub(crate) what: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) package: Option<String>,
@@ -42,7 +42,7 @@ pub(crate) struct Line {
     pub(crate) sha256: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) size: Option<u64>,
-    /// RFC 3339.
+    /// Time of publication by RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) published_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,16 +51,16 @@ pub(crate) struct Line {
     pub(crate) reason: Option<String>,
 }
 
-impl Line {
-    /// About one file.
-    pub(crate) fn file(package: &str, path: &str) -> Line {
+impl ReportLine {
+    /// A line about one file.
+    pub(crate) fn file(package: &str, path: &str) -> ReportLine {
         let path = Some(path.to_owned());
-        Line { path, ..Line::of("file", package) }
+        ReportLine { path, ..ReportLine::of("file", package) }
     }
 
-    /// About something of a package.
-    pub(crate) fn of(what: &'static str, package: &str) -> Line {
-        Line {
+    /// A line about an item of a package.
+    pub(crate) fn of(what: &'static str, package: &str) -> ReportLine {
+        ReportLine {
             outcome: None,
             what,
             package: Some(package.to_owned()).filter(|name| !name.is_empty()),
@@ -74,44 +74,44 @@ impl Line {
         }
     }
 
-    /// Of this version.
-    pub(crate) fn version(self, version: &str) -> Line {
-        Line { version: Some(version.to_owned()), ..self }
+    /// Sets the version.
+    pub(crate) fn version(self, version: &str) -> ReportLine {
+        ReportLine { version: Some(version.to_owned()), ..self }
     }
 
-    /// Published at this time.
-    pub(crate) fn published(self, at: Option<jiff::Timestamp>) -> Line {
-        Line { published_at: at.map(|at| at.to_string()), ..self }
+    /// Sets the time of publication.
+    pub(crate) fn published(self, at: Option<jiff::Timestamp>) -> ReportLine {
+        ReportLine { published_at: at.map(|at| at.to_string()), ..self }
     }
 
-    /// With what became of it, and why.
-    pub(crate) fn ended(self, outcome: Outcome, reason: impl Into<String>) -> Line {
+    /// Sets the outcome and the reason.
+    pub(crate) fn ended(self, outcome: MoveOutcome, reason: impl Into<String>) -> ReportLine {
         let reason = Some(reason.into()).filter(|reason| !reason.is_empty());
-        Line { outcome: Some(outcome), reason: reason.or(self.reason), ..self }
+        ReportLine { outcome: Some(outcome), reason: reason.or(self.reason), ..self }
     }
 }
 
-/// How many things came to which end.
+/// Number of items by outcome.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Summary {
-    /// Files that are there now, and were not before.
+    /// Files that were added to the target.
     pub moved: u64,
-    /// Their bytes.
+    /// Total size of the added files.
     pub bytes: u64,
-    /// Files that were there already.
+    /// Files that the target already had.
     pub present: u64,
     /// States and tags that were set.
     pub marked: u64,
-    /// What was left out.
+    /// Items that were left out.
     pub skipped: u64,
-    /// What the source or the target does not give or take.
+    /// Items that differ from the source's statements about them, or that the target refused.
     pub refused: u64,
-    /// What broke.
+    /// Items for which a server or a disk failed.
     pub failed: u64,
 }
 
 impl Summary {
-    /// Whether everything that was to be moved is there.
+    /// Reports whether every item was moved or deliberately left out.
     pub fn is_whole(&self) -> bool {
         self.refused == 0 && self.failed == 0
     }
@@ -127,26 +127,27 @@ impl std::fmt::Display for Summary {
     }
 }
 
-/// Gathers the lines. They are written as they come, so that a run that is killed has told what it did.
+/// Collects the lines of a run. Each line is written at once, so that the report of a killed run is
+/// complete up to the last item.
 #[derive(Debug)]
 pub(crate) struct Report {
-    state: Mutex<State>,
+    state: Mutex<ReportState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct ReportState {
     file: Option<(BufWriter<File>, PathBuf)>,
     summary: Summary,
     problem: Option<std::io::Error>,
-    /// Of an export: the files that are there now.
-    listed: Option<Vec<Exported>>,
+    /// For an export: the files that the folder has now.
+    listed: Option<Vec<ExportedFile>>,
 }
 
 impl Report {
-    /// Writes to this file, which is begun anew; without one only the figures are kept.
+    /// Creates a report that overwrites this file. Without a file, only the summary is collected.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// Fails if the file cannot be created.
     pub(crate) fn to(file: Option<&Path>) -> anyhow::Result<Report> {
         let open = |path: &Path| -> anyhow::Result<(BufWriter<File>, PathBuf)> {
             let file = File::create(path).with_context(|| format!("failed to write {}", path.display()))?;
@@ -154,39 +155,40 @@ impl Report {
         };
         let file = file.map(open).transpose()?;
         Ok(Report {
-            state: Mutex::new(State { file, summary: Summary::default(), problem: None, listed: None }),
+            state: Mutex::new(ReportState { file, summary: Summary::default(), problem: None, listed: None }),
         })
     }
 
-    /// Takes a line up. What did not end well is said on standard error too.
-    pub(crate) fn add(&self, line: Line) {
+    /// Adds a line. Refused and failed items are also printed to standard error.
+    pub(crate) fn add(&self, line: ReportLine) {
         let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         state.count(&line);
-        if line.what == "file" && matches!(line.outcome, Some(Outcome::Moved | Outcome::Present)) {
+        if line.what == "file" && matches!(line.outcome, Some(MoveOutcome::Moved | MoveOutcome::Present)) {
             state.list(&line);
         }
-        if matches!(line.outcome, Some(Outcome::Refused | Outcome::Failed)) {
+        if matches!(line.outcome, Some(MoveOutcome::Refused | MoveOutcome::Failed)) {
             let of = line.path.as_deref().or(line.package.as_deref()).unwrap_or_default();
-            // Whoever started this may have closed it.
+            // Errors are ignored: standard error may be closed.
             let _ = writeln!(std::io::stderr(), "{of}: {}", line.reason.as_deref().unwrap_or_default());
         }
         state.write(&line);
     }
 
-    /// The same, which keeps what an export lists.
+    /// Makes the report collect the files of an export.
     pub(crate) fn listing(self) -> Report {
         let mut state = self.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         state.listed = Some(Vec::new());
         Report { state: Mutex::new(state) }
     }
 
-    /// Lists a file of an export that is not counted, because it was counted under another name.
-    pub(crate) fn list(&self, line: &Line) {
+    /// Lists a file of an export without counting it. The file was already counted under another
+    /// name.
+    pub(crate) fn list(&self, line: &ReportLine) {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner).list(line);
     }
 
-    /// What an export holds now.
-    pub(crate) fn listed(&self) -> Vec<Exported> {
+    /// The files that an export has now.
+    pub(crate) fn listed(&self) -> Vec<ExportedFile> {
         self.state
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -195,15 +197,15 @@ impl Report {
             .unwrap_or_default()
     }
 
-    /// What there is so far.
+    /// The summary so far.
     pub(crate) fn summary(&self) -> Summary {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner).summary
     }
 
-    /// Ends the report.
+    /// Ends the report and returns the summary.
     ///
     /// # Errors
-    /// Where it could not be written.
+    /// Fails if a line could not be written.
     pub(crate) fn finish(self) -> anyhow::Result<Summary> {
         let mut state = self.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(problem) = state.problem.take() {
@@ -216,27 +218,27 @@ impl Report {
     }
 }
 
-impl State {
-    fn count(&mut self, line: &Line) {
+impl ReportState {
+    fn count(&mut self, line: &ReportLine) {
         let Summary { moved, bytes, present, marked, skipped, refused, failed } = &mut self.summary;
         match (line.outcome, line.what) {
-            (Some(Outcome::Moved), "file") => {
+            (Some(MoveOutcome::Moved), "file") => {
                 *moved += 1;
                 *bytes += line.size.unwrap_or_default();
             }
-            (Some(Outcome::Moved), _) => *marked += 1,
-            (Some(Outcome::Present), "file") => *present += 1,
-            (Some(Outcome::Present) | None, _) => {}
-            (Some(Outcome::Skipped), _) => *skipped += 1,
-            (Some(Outcome::Refused), _) => *refused += 1,
-            (Some(Outcome::Failed), _) => *failed += 1,
+            (Some(MoveOutcome::Moved), _) => *marked += 1,
+            (Some(MoveOutcome::Present), "file") => *present += 1,
+            (Some(MoveOutcome::Present) | None, _) => {}
+            (Some(MoveOutcome::Skipped), _) => *skipped += 1,
+            (Some(MoveOutcome::Refused), _) => *refused += 1,
+            (Some(MoveOutcome::Failed), _) => *failed += 1,
         }
     }
 
-    fn list(&mut self, line: &Line) {
+    fn list(&mut self, line: &ReportLine) {
         let Some(listed) = &mut self.listed else { return };
         let (Some(path), Some(sha256)) = (&line.path, &line.sha256) else { return };
-        listed.push(Exported {
+        listed.push(ExportedFile {
             path: path.clone(),
             package: line.package.clone(),
             version: line.version.clone(),
@@ -248,7 +250,7 @@ impl State {
         });
     }
 
-    fn write(&mut self, line: &Line) {
+    fn write(&mut self, line: &ReportLine) {
         let Some((file, _)) = &mut self.file else { return };
         let written = serde_json::to_string(line).map_err(std::io::Error::other);
         let written = written.and_then(|text| writeln!(file, "{text}")).and_then(|()| file.flush());

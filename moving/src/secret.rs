@@ -1,19 +1,19 @@
-//! Credentials: from a file or the environment, never from the command line, never printed.
+//! Credentials. They come from a file or the environment, never from the command line, and are
+//! never printed.
 
 use std::fmt;
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 
-/// Bytes of a file with a credential.
-const MOST: u64 = 64 << 10;
+/// Maximum size of a file with a credential, in bytes.
+const MAX_FILE_BYTES: u64 = 64 << 10;
 
-/// A text that no message holds.
+/// A text that is never printed.
 #[derive(Clone, Default)]
 pub(crate) struct Secret(String);
 
 impl Secret {
-    /// A secret of this text.
     pub(crate) fn new(text: impl Into<String>) -> Secret {
         Secret(text.into())
     }
@@ -30,50 +30,58 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What is shown to a server.
+/// A credential for a server.
 #[derive(Clone, Debug)]
-pub struct Credential(pub(crate) Shown);
+pub struct Credential(pub(crate) CredentialKind);
 
 #[derive(Clone, Debug)]
-pub(crate) enum Shown {
-    /// A name with its password.
+pub(crate) enum CredentialKind {
+    /// A name and a password.
     Login { name: String, password: Secret },
-    /// A token, shown as a bearer.
+    /// A bearer token.
     Token(Secret),
 }
 
 impl Credential {
-    /// `NAME:PASSWORD`.
+    /// Parses a login in the form `NAME:PASSWORD`.
     ///
     /// # Errors
-    /// Where there is no colon, or nothing before it.
+    /// Fails if there is no colon, or nothing before it.
     pub fn login(text: &str) -> anyhow::Result<Credential> {
         match text.trim_end_matches(['\r', '\n']).split_once(':') {
-            Some((name, password)) if !name.is_empty() => {
-                Ok(Credential(Shown::Login { name: name.to_owned(), password: Secret::new(password) }))
-            }
-            _ => bail!("a login is written NAME:PASSWORD in one line"),
+            Some((name, password)) if !name.is_empty() => Ok(Credential(CredentialKind::Login {
+                name: name.to_owned(),
+                password: Secret::new(password),
+            })),
+            _ => bail!("a login must be written as NAME:PASSWORD in one line"),
         }
     }
 
-    /// A token alone.
+    /// Parses a token.
     ///
     /// # Errors
-    /// Where it is empty or holds what no header may.
+    /// Fails if it is empty or has characters that are not allowed in a header.
     pub fn token(text: &str) -> anyhow::Result<Credential> {
         let text = text.trim();
-        ensure!(!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()), "a token is one word");
-        Ok(Credential(Shown::Token(Secret::new(text))))
+        ensure!(
+            !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()),
+            "a token must be a single word of printable ASCII characters"
+        );
+        Ok(Credential(CredentialKind::Token(Secret::new(text))))
     }
 
-    /// The first line of a file.
+    /// Reads the first line of a file.
     ///
     /// # Errors
-    /// Where it cannot be read.
+    /// Fails if the file cannot be read or is too large.
     pub fn first_line(file: &Path) -> anyhow::Result<String> {
-        let said = || format!("failed to read {}", file.display());
-        ensure!(std::fs::metadata(file).with_context(said)?.len() <= MOST, "{} is too large", file.display());
-        let text = std::fs::read_to_string(file).with_context(said)?;
+        let failed = || format!("failed to read {}", file.display());
+        ensure!(
+            std::fs::metadata(file).with_context(failed)?.len() <= MAX_FILE_BYTES,
+            "{} is too large",
+            file.display()
+        );
+        let text = std::fs::read_to_string(file).with_context(failed)?;
         Ok(text.lines().next().unwrap_or_default().to_owned())
     }
 }
@@ -84,7 +92,9 @@ mod tests {
 
     #[test]
     fn a_login_is_a_name_and_a_password() {
-        let Shown::Login { name, password } = Credential::login("me:a:b\n").unwrap().0 else { panic!() };
+        let CredentialKind::Login { name, password } = Credential::login("me:a:b\n").unwrap().0 else {
+            panic!()
+        };
         assert_eq!((name.as_str(), password.reveal()), ("me", "a:b"));
         for wrong in ["", "me", ":secret"] {
             assert!(Credential::login(wrong).is_err(), "{wrong}");
@@ -93,11 +103,11 @@ mod tests {
 
     #[test]
     fn nothing_secret_is_printed() {
-        let shown = format!(
+        let printed = format!(
             "{:?} {:?}",
             Credential::login("me:hidden").unwrap(),
             Credential::token("hidden").unwrap()
         );
-        assert!(!shown.contains("hidden"), "{shown}");
+        assert!(!printed.contains("hidden"), "{printed}");
     }
 }

@@ -1,4 +1,5 @@
-//! A Packhouse server: signed in at its management API, with a token made for one repository and ended afterwards.
+//! A Packhouse server. A run signs in to its management API, creates a token for one repository,
+//! and revokes the token afterwards.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,65 +10,65 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::client::Client;
-use crate::fault::Fault;
+use crate::error::MoveError;
 use crate::percent::segment;
-use crate::secret::{Credential, Shown};
+use crate::secret::{Credential, CredentialKind};
 
-/// How long the token lives if nobody ends it, as when this process is killed.
-const TOKEN_LIVES: SignedDuration = SignedDuration::from_hours(7 * 24);
-/// Packages and versions a page.
+/// Lifetime of the token if it is not revoked, for example because this process is killed.
+const TOKEN_LIFETIME: SignedDuration = SignedDuration::from_hours(7 * 24);
+/// Number of packages or versions per page.
 const PAGE: usize = 200;
 
-/// A repository of a server, with what is needed to read and to write there.
+/// A repository on a server, with the clients to read and write it.
 #[derive(Debug)]
 pub(crate) struct Server {
     login: Client,
     session: Mutex<Client>,
     token: Option<String>,
-    /// Its id in the API.
+    /// Id of the repository in the API.
     id: String,
     pub(crate) name: String,
     pub(crate) format: String,
-    /// `hosted`, `proxy`, `group`.
+    /// `hosted`, `proxy` or `group`.
     pub(crate) kind: String,
-    /// Whether the member manages repositories.
+    /// True if the member has the permission manage-repositories.
     pub(crate) manages: bool,
-    /// At the repository's own address, with the token.
+    /// Client for the repository's own address, with the token.
     pub(crate) client: Arc<Client>,
 }
 
-/// A version as the API shows it.
+/// A version that the API lists.
 #[derive(Clone, Debug)]
-pub(crate) struct ShownVersion {
+pub(crate) struct ListedVersion {
     pub(crate) version: String,
     pub(crate) published: Option<Timestamp>,
 }
 
 impl Server {
-    /// Signs in, finds the repository and makes a token for it.
+    /// Signs in, finds the repository and creates a token for it.
     ///
     /// # Errors
-    /// A sentence for an address that does not answer, a login that is wrong, and a repository that is not there.
+    /// Fails if the server cannot be reached, the login is wrong, or the repository does not exist.
     pub(crate) async fn enter(
         api: &str,
         login: &Credential,
         name: &str,
         writes: bool,
     ) -> anyhow::Result<Server> {
-        let Credential(Shown::Login { name: email, .. }) = login else {
-            return Err(anyhow!("a member signs in with an e-mail address and a password: EMAIL:PASSWORD"));
+        let Credential(CredentialKind::Login { name: email, .. }) = login else {
+            return Err(anyhow!("the login must be an e-mail address and a password: EMAIL:PASSWORD"));
         };
         let login_client = Client::new(api, Some(login.clone()))?;
-        let session = sign_in(&login_client).await.context("failed to sign in at the management API")?;
+        let session = sign_in(&login_client).await.context("failed to sign in to the management API")?;
         let found = find(&session, name)
             .await
             .with_context(|| format!("failed to look for the repository {name}"))?;
         let found = found.with_context(|| format!("there is no repository {name} that {email} may see"))?;
         let text = |member: &str| found.get(member).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let manages = manages(&session).await.context("failed to ask what the member may do")?;
+        let manages = manages(&session).await.context("failed to read the member's permissions")?;
         let id = text("id");
         let (token, secret) =
-            make_token(&session, login, &id, name, writes).await.context("failed to make a token")?;
+            make_token(&session, login, &id, name, writes).await.context("failed to create a token")?;
         let basic = Credential::login(&format!("{email}:{secret}"))?;
         let client = Client::new(&text("connection_address"), Some(basic))?;
         Ok(Server {
@@ -83,17 +84,18 @@ impl Server {
         })
     }
 
-    /// Ends the token and the session.
+    /// Revokes the token and ends the session.
     pub(crate) async fn leave(&self) {
         if let Some(token) = &self.token {
-            // Whatever goes wrong: it ends by itself.
+            // Errors are ignored: the token expires anyway.
             let _ = self.call(Method::DELETE, &format!("v1/tokens/{token}"), &Value::Null).await;
         }
         let _ = self.call(Method::DELETE, "v1/sessions/current", &Value::Null).await;
     }
 
-    /// A call of the management API. A session that has ended is begun anew once.
-    async fn call(&self, method: Method, path: &str, body: &Value) -> Result<Value, Fault> {
+    /// Calls the management API. If the session has ended, signs in again and repeats the call
+    /// once.
+    async fn call(&self, method: Method, path: &str, body: &Value) -> Result<Value, MoveError> {
         let session = || self.session.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let send = async |client: Client| {
             let url = client.url(path)?;
@@ -104,7 +106,7 @@ impl Server {
             }
         };
         match send(session()).await {
-            Err(Fault::Credential(_)) => {
+            Err(MoveError::Credential(_)) => {
                 let fresh = sign_in(&self.login).await?;
                 *self.session.lock().unwrap_or_else(PoisonError::into_inner) = fresh.clone();
                 send(fresh).await
@@ -114,17 +116,17 @@ impl Server {
     }
 
     /// The names of all packages.
-    pub(crate) async fn packages(&self) -> Result<Vec<String>, Fault> {
+    pub(crate) async fn packages(&self) -> Result<Vec<String>, MoveError> {
         let path = format!("v1/repositories/{}/packages", self.id);
         let items = self.pages(&path).await?;
         Ok(items.iter().filter_map(|item| Some(item.get("name")?.as_str()?.to_owned())).collect())
     }
 
     /// The versions of a package.
-    pub(crate) async fn versions(&self, package: &str) -> Result<Vec<ShownVersion>, Fault> {
+    pub(crate) async fn versions(&self, package: &str) -> Result<Vec<ListedVersion>, MoveError> {
         let path = format!("v1/repositories/{}/packages/{}/versions", self.id, segment(package));
         let items = match self.pages(&path).await {
-            Err(Fault::Missing(_)) => Vec::new(),
+            Err(MoveError::Missing(_)) => Vec::new(),
             items => items?,
         };
         let text = |item: &Value, member: &str| {
@@ -133,11 +135,11 @@ impl Server {
         let published = |item: &Value| Timestamp::from_millisecond(item.get("published_at")?.as_i64()?).ok();
         Ok(items
             .iter()
-            .map(|item| ShownVersion { version: text(item, "version"), published: published(item) })
+            .map(|item| ListedVersion { version: text(item, "version"), published: published(item) })
             .collect())
     }
 
-    async fn pages(&self, path: &str) -> Result<Vec<Value>, Fault> {
+    async fn pages(&self, path: &str) -> Result<Vec<Value>, MoveError> {
         let (mut all, mut after) = (Vec::new(), None::<String>);
         loop {
             let after_this =
@@ -152,43 +154,47 @@ impl Server {
         }
     }
 
-    /// Says of a version that it should not be used, or takes that back.
+    /// Sets the state of a version, such as `yanked`, or clears it.
     pub(crate) async fn mark(
         &self,
         package: &str,
         version: &str,
         state: &str,
         reason: &str,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), MoveError> {
         let (package, version) = (segment(package), segment(version));
         let path = format!("v1/repositories/{}/packages/{package}/versions/{version}/state", self.id);
         self.call(Method::PUT, &path, &json!({"state": state, "reason": reason})).await?;
         Ok(())
     }
 
-    /// An address below the repository's.
-    pub(crate) fn url(&self, path: &str) -> Result<Url, Fault> {
+    /// An address below the address of the repository.
+    pub(crate) fn url(&self, path: &str) -> Result<Url, MoveError> {
         self.client.url(path)
     }
 }
 
-async fn sign_in(login: &Client) -> Result<Client, Fault> {
-    let Some(Credential(Shown::Login { name, password })) = login.credential() else {
-        return Err(Fault::Credential("there is no login".to_owned()));
+async fn sign_in(login: &Client) -> Result<Client, MoveError> {
+    let Some(Credential(CredentialKind::Login { name, password })) = login.credential() else {
+        return Err(MoveError::Credential("a login is required".to_owned()));
     };
     let url = login.url("v1/sessions")?;
     let body = json!({"email": name, "password": password.reveal()});
-    // Basic beside it would be a second credential.
-    let bare = Client::new(login.base().as_str(), None).map_err(|error| Fault::Refused(error.to_string()))?;
+    // This client sends no basic authentication, which would be a second credential besides the
+    // password in the body.
+    let bare =
+        Client::new(login.base().as_str(), None).map_err(|error| MoveError::Refused(error.to_string()))?;
     let answer = bare.send_once(Method::POST, &url, &body).await?;
     let session = answer.get("session").and_then(Value::as_str).unwrap_or_default();
     let session = Credential::token(session).map_err(|_| {
-        Fault::Refused(format!("{url} is no management API of Packhouse: it answers without a session"))
+        MoveError::Refused(format!(
+            "{url} is not the management API of a Packhouse server: its response has no session"
+        ))
     })?;
-    Ok(login.showing(session))
+    Ok(login.with_credential(session))
 }
 
-async fn find(session: &Client, name: &str) -> Result<Option<Value>, Fault> {
+async fn find(session: &Client, name: &str) -> Result<Option<Value>, MoveError> {
     let mut after = String::new();
     loop {
         let page = session.json(&session.url(&format!("v1/repositories?limit={PAGE}{after}"))?).await?;
@@ -203,27 +209,27 @@ async fn find(session: &Client, name: &str) -> Result<Option<Value>, Fault> {
     }
 }
 
-/// Whether the member holds `manage-repositories`.
-async fn manages(session: &Client) -> Result<bool, Fault> {
+/// Reports whether the member has the permission `manage-repositories`.
+async fn manages(session: &Client) -> Result<bool, MoveError> {
     let me = session.json(&session.url("v1/me")?).await?;
     let held = me.pointer("/permissions/organization").and_then(Value::as_array);
     Ok(held.is_some_and(|held| held.iter().any(|one| one == "manage-repositories")))
 }
 
-/// The token's id and secret.
+/// Creates a token and returns its id and its secret.
 async fn make_token(
     session: &Client,
     login: &Credential,
     repository: &str,
     name: &str,
     writes: bool,
-) -> Result<(String, String), Fault> {
-    let Credential(Shown::Login { password, .. }) = login else {
-        return Err(Fault::Credential("there is no login".to_owned()));
+) -> Result<(String, String), MoveError> {
+    let Credential(CredentialKind::Login { password, .. }) = login else {
+        return Err(MoveError::Credential("a login is required".to_owned()));
     };
     let body = json!({"action": "create_token", "password": password.reveal()});
     let confirmed = session.send_json(Method::POST, &session.url("v1/confirmations")?, &body).await?;
-    let expires = Timestamp::now().checked_add(TOKEN_LIVES).map_or(0, |at| at.as_millisecond());
+    let expires = Timestamp::now().checked_add(TOKEN_LIFETIME).map_or(0, |at| at.as_millisecond());
     let scope: &[&str] = if writes { &["read", "write"] } else { &["read"] };
     let body = json!({
         "name": format!("{} of {name}", if writes { "import" } else { "export" }), "scope": scope, "format": "generic",

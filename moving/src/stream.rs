@@ -1,5 +1,5 @@
-//! Bytes on their way from a source to a target: in pieces, hashed while they pass, and the last piece held back until the digests are
-//! right, so that what is wrong never arrives whole.
+//! Streams from a source to a target, verified while they pass. A stream holds back its last piece
+//! until the digests match, so that wrong content never arrives completely.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,93 +11,95 @@ use jiff::Timestamp;
 use tokio_util::io::ReaderStream;
 
 use crate::digests::{Digests, Hasher};
-use crate::fault::Fault;
+use crate::error::MoveError;
 
-/// Something that is being read.
-pub(crate) struct Opened {
-    pub(crate) stream: BoxStream<'static, Result<Bytes, Fault>>,
-    /// Bytes, where that is known.
+/// An open file or response body.
+pub(crate) struct ByteSource {
+    pub(crate) stream: BoxStream<'static, Result<Bytes, MoveError>>,
+    /// Length in bytes, if it is known.
     pub(crate) length: Option<u64>,
-    /// When it was last changed, as far as the source says.
+    /// Time of the last change, if the source states it.
     pub(crate) modified: Option<Timestamp>,
 }
 
-impl Opened {
-    /// Reads all of it, where it has at most so many bytes.
-    pub(crate) async fn gather(mut self, most: usize) -> Result<Bytes, Fault> {
+impl ByteSource {
+    /// Reads everything, up to this number of bytes.
+    pub(crate) async fn gather(mut self, most: usize) -> Result<Bytes, MoveError> {
         let mut bytes = Vec::new();
         while let Some(piece) = self.stream.next().await {
             bytes.extend_from_slice(&piece?);
             if bytes.len() > most {
-                return Err(Fault::Refused(format!(
-                    "a document is larger than the {most} bytes that it may have"
-                )));
+                return Err(MoveError::Refused(format!("a document is larger than {most} bytes")));
             }
         }
         Ok(bytes.into())
     }
 }
 
-/// Begins to read a file.
-pub(crate) async fn open_file(path: &Path) -> Result<Opened, Fault> {
-    let said = || format!("read {}", path.display());
+/// Opens a file for reading.
+pub(crate) async fn open_file(path: &Path) -> Result<ByteSource, MoveError> {
+    let action = || format!("read {}", path.display());
     let file = tokio::fs::File::open(path).await.map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Fault::Missing(format!("there is no file {}", path.display())),
-        _ => Fault::local(&said(), &error),
+        std::io::ErrorKind::NotFound => {
+            MoveError::Missing(format!("the file {} does not exist", path.display()))
+        }
+        _ => MoveError::local(&action(), &error),
     })?;
-    let metadata = file.metadata().await.map_err(|error| Fault::local(&said(), &error))?;
+    let metadata = file.metadata().await.map_err(|error| MoveError::local(&action(), &error))?;
     let modified = metadata.modified().ok().and_then(|time| Timestamp::try_from(time).ok());
     let name = path.display().to_string();
     let stream = ReaderStream::with_capacity(file, 256 << 10);
-    let stream = stream.map_err(move |error| Fault::local(&format!("read {name}"), &error)).boxed();
-    Ok(Opened { stream, length: Some(metadata.len()), modified })
+    let stream = stream.map_err(move |error| MoveError::local(&format!("read {name}"), &error)).boxed();
+    Ok(ByteSource { stream, length: Some(metadata.len()), modified })
 }
 
-/// What came, once all of it did.
+/// Digests and size of a stream that was received completely.
 #[derive(Clone, Debug)]
-pub(crate) struct Came {
+pub(crate) struct Measured {
     pub(crate) digests: Digests,
     pub(crate) size: u64,
 }
 
-impl Came {
+impl Measured {
     /// The SHA-256 in hex.
     pub(crate) fn sha256(&self) -> Option<String> {
         self.digests.sha256.clone()
     }
 }
 
-/// What is known of a stream at its end: set before its last piece is handed on.
+/// Result of verifying a stream. It is set before the last piece is passed on.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Verdict(Arc<Mutex<Option<Result<Came, String>>>>);
+pub(crate) struct StreamVerdict(Arc<Mutex<Option<Result<Measured, String>>>>);
 
-/// How a stream ended that is no good.
-enum End {
-    Broken(Fault),
+/// Reason why a stream ended early.
+enum StreamError {
+    Broken(MoveError),
     Wrong(String),
 }
 
-impl Verdict {
-    fn set(&self, verdict: Result<Came, String>) {
+impl StreamVerdict {
+    fn set(&self, verdict: Result<Measured, String>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(verdict);
     }
 
-    /// What came, where all of it did and it was right; the fault where it was wrong; none where it has not come to its end.
-    pub(crate) fn get(&self) -> Option<Result<Came, Fault>> {
+    /// The digests and the size if the stream was correct, or the error if it was not. `None`
+    /// before the end of the stream.
+    pub(crate) fn get(&self) -> Option<Result<Measured, MoveError>> {
         let verdict = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        verdict.map(|verdict| verdict.map_err(Fault::Refused))
+        verdict.map(|verdict| verdict.map_err(MoveError::Refused))
     }
 }
 
-/// What is read, compared with what is stated of it. The stream ends in an error where they differ, before its last piece.
+/// Returns a stream that verifies stated digests and a stated size while it is read, and the
+/// verdict. If digests or size differ, the stream ends with an error before its last piece.
 pub(crate) fn verified(
-    opened: Opened,
+    opened: ByteSource,
     stated: Digests,
     size: Option<u64>,
-) -> (BoxStream<'static, std::io::Result<Bytes>>, Verdict) {
-    let verdict = Verdict::default();
+) -> (BoxStream<'static, std::io::Result<Bytes>>, StreamVerdict) {
+    let verdict = StreamVerdict::default();
     let size = size.or(opened.length);
-    let state = Passing {
+    let state = VerifyingStream {
         hasher: Some(Hasher::for_comparison(&stated)),
         stream: opened.stream,
         stated,
@@ -110,26 +112,26 @@ pub(crate) fn verified(
         match state.next().await {
             Ok(Some(piece)) => Ok(Some((piece, state))),
             Ok(None) => Ok(None),
-            Err(End::Broken(fault)) => Err(std::io::Error::other(fault)),
-            Err(End::Wrong(text)) => Err(std::io::Error::other(text)),
+            Err(StreamError::Broken(fault)) => Err(std::io::Error::other(fault)),
+            Err(StreamError::Wrong(text)) => Err(std::io::Error::other(text)),
         }
     });
     (stream.boxed(), verdict)
 }
 
-struct Passing {
-    stream: BoxStream<'static, Result<Bytes, Fault>>,
+struct VerifyingStream {
+    stream: BoxStream<'static, Result<Bytes, MoveError>>,
     hasher: Option<Hasher>,
     stated: Digests,
     size: Option<u64>,
-    verdict: Verdict,
-    /// The piece before the one that is waited for.
+    verdict: StreamVerdict,
+    /// The last received piece, which is held back.
     held: Option<Bytes>,
     passed: u64,
 }
 
-impl Passing {
-    async fn next(&mut self) -> Result<Option<Bytes>, End> {
+impl VerifyingStream {
+    async fn next(&mut self) -> Result<Option<Bytes>, StreamError> {
         loop {
             match self.stream.next().await {
                 Some(Ok(piece)) if piece.is_empty() => {}
@@ -142,7 +144,7 @@ impl Passing {
                         return Ok(Some(before));
                     }
                 }
-                Some(Err(fault)) => return Err(End::Broken(fault)),
+                Some(Err(fault)) => return Err(StreamError::Broken(fault)),
                 None => {
                     self.judge()?;
                     return Ok(self.held.take());
@@ -151,12 +153,12 @@ impl Passing {
         }
     }
 
-    fn judge(&mut self) -> Result<(), End> {
+    fn judge(&mut self) -> Result<(), StreamError> {
         let Some(hasher) = self.hasher.take() else { return Ok(()) };
         let digests = hasher.finish();
         let wrong = match (self.size, self.stated.agree(&digests)) {
             (Some(size), _) if size != self.passed => {
-                Some(format!("the source states {size} bytes, but {} came", self.passed))
+                Some(format!("the source states {size} bytes, but {} were received", self.passed))
             }
             (_, Some(false)) => Some(format!("the source is damaged: {}", self.stated.difference(&digests))),
             _ => None,
@@ -164,18 +166,22 @@ impl Passing {
         match wrong {
             Some(text) => {
                 self.verdict.set(Err(text.clone()));
-                Err(End::Wrong(text))
+                Err(StreamError::Wrong(text))
             }
             None => {
-                self.verdict.set(Ok(Came { digests, size: self.passed }));
+                self.verdict.set(Ok(Measured { digests, size: self.passed }));
                 Ok(())
             }
         }
     }
 }
 
-/// Reads all of it and answers what came: for a comparison of bytes that nobody states a digest of.
-pub(crate) async fn measure(opened: Opened, stated: Digests, size: Option<u64>) -> Result<Came, Fault> {
+/// Reads and verifies a whole stream. Meant for comparing content for which no digest is stated.
+pub(crate) async fn measure(
+    opened: ByteSource,
+    stated: Digests,
+    size: Option<u64>,
+) -> Result<Measured, MoveError> {
     let (mut stream, verdict) = verified(opened, stated, size);
     let broken = loop {
         match stream.next().await {
@@ -186,8 +192,8 @@ pub(crate) async fn measure(opened: Opened, stated: Digests, size: Option<u64>) 
     };
     match (verdict.get(), broken) {
         (Some(verdict), _) => verdict,
-        (None, Some(error)) => Err(Fault::Away(error.to_string(), None)),
-        (None, None) => Err(Fault::Away("the source broke off".to_owned(), None)),
+        (None, Some(error)) => Err(MoveError::Unavailable(error.to_string(), None)),
+        (None, None) => Err(MoveError::Unavailable("the source ended early".to_owned(), None)),
     }
 }
 
@@ -196,10 +202,10 @@ mod tests {
     use super::*;
     use crate::digests::sha256;
 
-    fn opened(pieces: &'static [&'static str]) -> Opened {
+    fn opened(pieces: &'static [&'static str]) -> ByteSource {
         let stream =
             futures::stream::iter(pieces.iter().map(|piece| Ok(Bytes::from_static(piece.as_bytes()))));
-        Opened { stream: stream.boxed(), length: None, modified: None }
+        ByteSource { stream: stream.boxed(), length: None, modified: None }
     }
 
     async fn pieces(
@@ -216,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_wrong_never_arrives_whole() {
+    async fn wrong_content_never_arrives_completely() {
         let right = Digests::sha256(&sha256(b"abc"));
         assert_eq!(
             pieces(right.clone(), Some(3), &["a", "", "bc"]).await,

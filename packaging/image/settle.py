@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Takes out of a saved image what buildah makes up anew each time, the container's id and host name:
+"""Removes the random container id and host name that buildah adds to a saved image:
 packaging/image/settle.py SAVED.tar FILE.tar
 
-What is left is what `docker load` and `podman load` read: a manifest, the configuration and the layers, in order.
+The result has the form that `docker load` and `podman load` read: a manifest, the configuration and the layers, in order.
 """
 
 import hashlib
@@ -24,8 +24,8 @@ def main() -> None:
 
         [manifest] = json.load(saved.extractfile("manifest.json"))
         config = json.load(saved.extractfile(manifest["Config"]))
-        for made_up in ("container", "container_config"):
-            config.pop(made_up, None)
+        for member in ("container", "container_config"):
+            config.pop(member, None)
         config["config"].pop("Hostname", None)
         text = json.dumps(config, sort_keys=True, separators=(",", ":")).encode()
         manifest["Config"] = hashlib.sha256(text).hexdigest() + ".json"

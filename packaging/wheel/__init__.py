@@ -1,4 +1,4 @@
-"""Carries the program `packhouse`, a package repository server, and starts it."""
+"""Contains the program `packhouse`, a package repository server, and starts it."""
 
 import os
 import sys
@@ -7,14 +7,14 @@ from typing import NoReturn
 
 
 def program() -> Path:
-    """The program's file; its plugins lie in the folder `plugins` beside it."""
+    """Returns the file of the program. Its plugins are in the folder `plugins` beside it."""
     return Path(__file__).resolve().parent / "bin" / "packhouse"
 
 
 def main() -> NoReturn:
-    """Becomes the program: the process, its signals and its exit status are its own from here on."""
+    """Replaces this process with the program, which then receives its signals and sets its exit status."""
     path = program()
     try:
         os.execv(path, ["packhouse", *sys.argv[1:]])
     except PermissionError:
-        sys.exit(f"packhouse: {path} may not be executed; is it on a file system that is mounted with noexec?")
+        sys.exit(f"packhouse: {path} cannot be executed; check whether its file system is mounted with noexec")

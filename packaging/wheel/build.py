@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes the Python wheel of what packaging/dist has gathered: packaging/wheel/build.py STAGE VERSION FOLDER
+"""Makes the Python wheel from the files that packaging/dist has gathered: packaging/wheel/build.py STAGE VERSION FOLDER
 
-The wheel carries the program, its plugins with their compiled code, and a module that starts the one in the place of Python. The platform tag is the oldest
-glibc that the program runs with, read from the symbols that it wants. The same files make the same bytes: names in order, every time
-SOURCE_DATE_EPOCH.
+The wheel contains the program, its plugins with their compiled code, and a module that replaces Python with the program. The
+platform tag is the oldest glibc with which the program runs, which is read from the symbols that it needs. The same files make
+the same bytes, because names are sorted and all times are SOURCE_DATE_EPOCH.
 """
 
 import base64
@@ -58,7 +58,7 @@ def main() -> None:
     for code in (stage / "compiled").glob("*.cwasm"):
         files[f"packhouse/bin/compiled/{code.name}"] = code.read_bytes()
     for bill in (stage / "sbom").glob("*.json"):
-        # PEP 770: where tools look for bills of materials.
+        # PEP 770 defines this path for bills of materials.
         files[f"{info}/sboms/{bill.name}"] = bill.read_bytes()
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"packhouse-{version}-{tag}.whl"
@@ -67,15 +67,15 @@ def main() -> None:
 
 
 def platform_tag(program: Path) -> str:
-    """The tag of PEP 600: the newest version of glibc of which the program wants a symbol."""
-    said = subprocess.run(["objdump", "-T", "-f", program], check=True, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
-    machine = re.search(r"architecture: i386:x86-64", said.stdout) and "x86_64"
-    machine = machine or (re.search(r"architecture: aarch64", said.stdout) and "aarch64")
+    """Returns the tag of PEP 600: the newest version of glibc from which the program needs a symbol."""
+    output = subprocess.run(["objdump", "-T", "-f", program], check=True, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
+    machine = re.search(r"architecture: i386:x86-64", output.stdout) and "x86_64"
+    machine = machine or (re.search(r"architecture: aarch64", output.stdout) and "aarch64")
     if not machine:
-        sys.exit(f"{program} is for a machine that has no name here")
-    wanted = [tuple(map(int, version.split("."))) for version in re.findall(r"GLIBC_([0-9]+\.[0-9]+)", said.stdout)]
-    # The oldest that wheels are tagged for, where a program wants less.
-    newest = max([*wanted, (2, 17)])
+        sys.exit(f"{program} has an unsupported architecture; supported are x86_64 and aarch64")
+    versions = [tuple(map(int, version.split("."))) for version in re.findall(r"GLIBC_([0-9]+\.[0-9]+)", output.stdout)]
+    # The lowest version for which wheels have tags.
+    newest = max([*versions, (2, 17)])
     return f"manylinux_{newest[0]}_{newest[1]}_{machine}"
 
 
@@ -86,7 +86,7 @@ def readme() -> str:
 def pack(file: Path, files: dict[str, bytes], record: str) -> None:
     rows = [f"{name},{digest(content)},{len(content)}\n" for name, content in sorted(files.items())]
     content = "".join(rows) + f"{record},,\n"
-    # The record stands last, as installers that read a wheel in one go want it.
+    # The record comes last, for installers that read a wheel as a stream.
     ordered = [*sorted(files.items()), (record, content.encode())]
     when = time.gmtime(max(int(os.environ["SOURCE_DATE_EPOCH"]), 315532800))[:6]
     part = file.with_suffix(".part")

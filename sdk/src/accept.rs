@@ -1,45 +1,48 @@
-//! `Accept`: which media types a client takes, and how much it likes each (RFC 9110, section 12.5.1).
+//! `Accept` header: media types that a client accepts, with their quality values (RFC 9110, section
+//! 12.5.1).
 
-/// A client's `Accept`.
+/// Parsed `Accept` header of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accept<'a> {
-    ranges: Vec<Range<'a>>,
+    ranges: Vec<MediaRange<'a>>,
 }
 
-/// One range of types: `text/html`, `text/*`, `*/*`.
+/// Media range: `text/html`, `text/*` or `*/*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Range<'a> {
+struct MediaRange<'a> {
     types: &'a str,
-    /// In thousandths.
+    /// Quality value (`q`) in thousandths.
     quality: u32,
 }
 
-/// How much a client likes a type for which it gives no `q`.
-const MOST: f64 = 1000.0;
+/// Quality 1 in thousandths, which is also that of a range without a `q` parameter.
+const FULL_QUALITY: f64 = 1000.0;
 
 impl<'a> Accept<'a> {
-    /// Reads the field's value. A `q` that is no number is 0.
+    /// Parses the field value. A `q` that is not a number counts as 0.
     #[must_use]
     pub fn parse(text: &'a str) -> Self {
-        Self { ranges: text.split(',').filter_map(Range::parse).collect() }
+        Self { ranges: text.split(',').filter_map(MediaRange::parse).collect() }
     }
 
-    /// How much the client likes this very type, in thousandths: 0 for what it does not want; none where no range has exactly
-    /// this name.
+    /// Returns the quality of the range that names exactly this type, in thousandths. 0 means that
+    /// the client does not accept the type. `None` if no range names it exactly.
     #[must_use]
     pub fn named(&self, media_type: &str) -> Option<u32> {
         let mut ranges = self.ranges.iter();
         ranges.find(|range| range.types.eq_ignore_ascii_case(media_type)).map(|range| range.quality)
     }
 
-    /// How much the client likes this type, in thousandths, by the narrowest range that holds it: 0 for what it does not want.
+    /// Returns the quality of this type in thousandths, taken from the narrowest range that matches
+    /// the type. 0 means that the client does not accept the type.
     #[must_use]
     pub fn quality(&self, media_type: &str) -> u32 {
         let fitting = self.ranges.iter().filter_map(|range| Some((range.width(media_type)?, range.quality)));
         fitting.min_by_key(|(width, _)| *width).map_or(0, |(_, quality)| quality)
     }
 
-    /// Of these types the one that the client likes most, the first of several; none where it wants none of them.
+    /// Returns the offered type with the highest quality; the first one wins a tie. `None` if the
+    /// client accepts none of them.
     #[must_use]
     pub fn choose<'t>(&self, offered: impl IntoIterator<Item = &'t str>) -> Option<&'t str> {
         let mut best: Option<(u32, &str)> = None;
@@ -53,7 +56,7 @@ impl<'a> Accept<'a> {
     }
 }
 
-/// How many types a range holds.
+/// Width of a media range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Width {
     One,
@@ -61,16 +64,16 @@ enum Width {
     All,
 }
 
-impl<'a> Range<'a> {
+impl<'a> MediaRange<'a> {
     fn parse(text: &'a str) -> Option<Self> {
         let mut pieces = text.split(';').map(str::trim);
         let types = pieces.next().filter(|types| !types.is_empty())?;
         let quality = pieces.find_map(|piece| piece.strip_prefix("q=").or(piece.strip_prefix("Q=")));
         let quality = quality.map_or(Some(1.0), |quality| quality.trim().parse::<f64>().ok());
-        Some(Self { types, quality: (quality.unwrap_or(0.0).clamp(0.0, 1.0) * MOST) as u32 })
+        Some(Self { types, quality: (quality.unwrap_or(0.0).clamp(0.0, 1.0) * FULL_QUALITY) as u32 })
     }
 
-    /// How wide it is where it holds this type.
+    /// Returns the width of the range if it matches this type.
     fn width(&self, media_type: &str) -> Option<Width> {
         if self.types.eq_ignore_ascii_case(media_type) {
             return Some(Width::One);
@@ -110,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_is_liked_equally_the_first_is_chosen() {
+    fn the_first_of_equal_types_is_chosen() {
         let offered = ["text/html", "application/json"];
         for (accept, chosen) in [
             ("*/*", Some("text/html")),

@@ -1,7 +1,9 @@
-//! Addresses in an upstream's documents, made absolute (RFC 3986, section 5). Where they may lead is the host's to judge.
+//! Resolves the addresses in an upstream's documents (RFC 3986, section 5). The host decides which
+//! addresses may be fetched.
 
-/// The absolute address of `reference` in a document that came from `base`; without its fragment. None for another scheme than
-/// http and https, and for what holds what no address may.
+/// Returns the absolute address of `reference` in a document that was fetched from `base`, without
+/// a fragment. `None` for a scheme other than http and https, and for a reference with whitespace
+/// or control characters.
 #[must_use]
 pub fn join(base: &str, reference: &str) -> Option<String> {
     let reference = reference.trim().split('#').next().unwrap_or_default();
@@ -31,7 +33,8 @@ pub fn join(base: &str, reference: &str) -> Option<String> {
     Some(format!("{scheme}://{host}/{}{query}", without_dots(&merged)))
 }
 
-/// The same address as a target below the upstream's own, where it is one: there the host shows the credentials that it was given.
+/// Returns `address` relative to `upstream` if `address` lies below it; otherwise returns `address`
+/// unchanged. The host sends the upstream's credentials only with relative targets.
 #[must_use]
 pub fn below<'a>(upstream: &str, address: &'a str) -> &'a str {
     let rest = address.strip_prefix(upstream.trim_end_matches('/')).and_then(|rest| rest.strip_prefix('/'));
@@ -84,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_below_the_upstream_is_a_target() {
+    fn an_address_below_the_upstream_is_relative() {
         for (upstream, address, target) in [
             ("https://a.test/x", "https://a.test/x/f.tgz", "f.tgz"),
             ("https://a.test/x/", "https://a.test/x/y/f.tgz?z=1", "y/f.tgz?z=1"),

@@ -1,41 +1,41 @@
-//! What is known to be wrong with a package. docs/PLUGINS.md lists the members.
+//! Advisories about packages. docs/plugins/upstreams.md lists the members of their JSON objects.
 
 use packhouse_names::AffectedVersions;
 use serde::Deserialize;
 
-/// An advisory about a package, from those that the operator brought in.
+/// Advisory about a package, imported by the operator.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub struct Advisory {
-    /// As `GHSA-…`.
+    /// Identifier, for example `GHSA-…`.
     pub id: String,
-    /// Other identifiers of the same.
+    /// Other identifiers of the same advisory.
     pub aliases: Vec<String>,
-    /// One line.
+    /// Summary in one line.
     pub summary: String,
     /// `unknown`, `low`, `moderate`, `high` or `critical`.
     pub severity: String,
-    /// Whether the package does harm by itself.
+    /// True if the package itself is malicious.
     pub malware: bool,
-    /// Where it is described; empty: nowhere.
+    /// Address of a page that describes the advisory; may be empty.
     pub url: String,
-    /// A vector of CVSS with its score.
+    /// CVSS vector and score.
     pub cvss: Option<Cvss>,
-    /// As `CWE-79`.
+    /// CWE identifiers, for example `CWE-79`.
     pub cwes: Vec<String>,
-    /// The time when it became known, in ms since 1970.
+    /// Publication time of the advisory, as Unix time in ms.
     pub published: Option<u64>,
-    /// Which versions of the package it is about.
+    /// Affected versions of the package.
     pub affected: AffectedVersions,
 }
 
-/// A vector of CVSS with its score.
+/// CVSS vector and score.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub struct Cvss {
-    /// 0 to 10; 0 where that is not known.
+    /// Score from 0 to 10; 0 if it is unknown.
     pub score: f64,
-    /// As `CVSS:3.1/…`.
+    /// Vector, for example `CVSS:3.1/…`.
     #[serde(rename = "vectorString")]
     pub vector: String,
 }

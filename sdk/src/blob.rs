@@ -1,20 +1,22 @@
-//! Bytes that the host holds: handles that are read in pieces, kept, or given as an answer.
+//! Handles for bytes that the host stores. A plugin can read them in pieces, store them, or send
+//! them as a response.
 
 use crate::host::{HostBlob, HostUpload, HostWriter, HostWritten};
 use crate::upstream::Origin;
 use crate::{Digest, Error, ReadAt};
 use std::rc::Rc;
 
-/// A received body, a stored file, an upstream's answer. Dropped without being kept, a new one is gone. Where an upstream's answer is
-/// too large, its calls fail with [`Error::UpstreamTooLarge`] in the place of [`Error::TooLarge`].
+/// Handle for a received body, a stored file or an upstream's response. The host discards a new
+/// blob unless the plugin keeps it. If an upstream's response is too large, the methods fail with
+/// [`Error::UpstreamTooLarge`] instead of [`Error::TooLarge`].
 pub struct Blob {
     host: Box<dyn HostBlob>,
-    /// Of an upstream's answer.
+    /// Set if the bytes belong to an upstream's response.
     origin: Option<Rc<Origin>>,
 }
 
 impl Blob {
-    /// Over the host's handle.
+    /// Wraps the host's handle.
     pub fn new(host: Box<dyn HostBlob>) -> Self {
         Self { host, origin: None }
     }
@@ -23,7 +25,7 @@ impl Blob {
         Self { host, origin: Some(Rc::new(origin)) }
     }
 
-    /// The host's handle.
+    /// Returns the host's handle.
     pub fn into_host(self) -> Box<dyn HostBlob> {
         self.host
     }
@@ -32,7 +34,8 @@ impl Blob {
         &*self.host
     }
 
-    /// What the host answers about these bytes, of which `limit` are allowed or else those of the fetch.
+    /// Turns a `TooLarge` error into an upstream error if the bytes came from an upstream. `limit`
+    /// is the limit that was exceeded; `None` stands for the limit of the fetch.
     fn checked<T>(&self, limit: Option<u64>, answer: Result<T, Error>) -> Result<T, Error> {
         answer.map_err(|error| match (error, &self.origin) {
             (Error::TooLarge(size), Some(origin)) => origin.too_large(size, limit.or(origin.limit)),
@@ -40,35 +43,36 @@ impl Blob {
         })
     }
 
-    /// How many bytes, where that is no more than `limit`.
+    /// Returns the size, or an error if it exceeds `limit`.
     pub(crate) fn size_within(&self, limit: u64) -> Result<u64, Error> {
         let size = self.size()?;
         self.checked(Some(limit), if size > limit { Err(Error::TooLarge(size)) } else { Ok(size) })
     }
 
-    /// A blob made of these bytes, or of some of them.
+    /// Wraps a blob that the host made from this blob or from a part of it.
     fn derived(&self, host: Box<dyn HostBlob>) -> Self {
         Self { host, origin: self.origin.clone() }
     }
 
-    /// How many bytes. Of one that is still arriving, this waits for its end.
+    /// Returns the size in bytes. If the blob is still arriving, this waits until all of it has
+    /// arrived.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] when it broke off.
+    /// [`Error::Unavailable`] if the transfer broke off.
     pub fn size(&self) -> Result<u64, Error> {
         self.checked(None, self.host.size())
     }
 
-    /// Its SHA-256, which is there already.
+    /// Returns the SHA-256. The host always knows it, and does not read the bytes again.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] when it broke off while arriving.
+    /// [`Error::Unavailable`] if the transfer broke off.
     pub fn sha256(&self) -> Result<Digest, Error> {
         self.digest("sha256")
     }
 
-    /// Its digest by this algorithm. Another than SHA-256 is there when [`Intent::digests`](crate::Intent::digests) asked for
-    /// it; else the bytes are read again.
+    /// Returns the digest by this algorithm. For algorithms other than SHA-256 the host reads the
+    /// bytes again, unless [`Intent::digests`](crate::Intent::digests) requested the algorithm.
     ///
     /// # Errors
     /// [`Error::Invalid`] for an algorithm that the host does not know.
@@ -76,51 +80,55 @@ impl Blob {
         self.checked(None, self.host.digest(algorithm))
     }
 
-    /// The bytes from `offset` on, at most `length` and at most 1 MiB; fewer only at the end, none at or past it.
+    /// Returns the bytes from `offset` on: at most `length`, and at most 1 MiB. Returns fewer only
+    /// at the end of the blob, and none if `offset` is at or past the end.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] when it broke off while arriving.
+    /// [`Error::Unavailable`] if the transfer broke off.
     pub fn read(&self, offset: u64, length: u32) -> Result<Vec<u8>, Error> {
         self.checked(None, self.host.read(offset, length))
     }
 
-    /// All of it as text, where it is no more than `limit` bytes.
+    /// Returns the whole content as text if it has at most `limit` bytes.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] with its size; [`Error::Invalid`] when it is not UTF-8.
+    /// [`Error::TooLarge`] with the actual size; [`Error::Invalid`] if the content is not UTF-8.
     pub fn text(&self, limit: u64) -> Result<String, Error> {
         let bytes = self.read_all(limit)?;
         String::from_utf8(bytes).map_err(|_| Error::Invalid("not UTF-8".to_owned()))
     }
 
-    /// Offset, from the blob's start, of the first `needle` (1 byte to 4 KiB) that lies wholly within `start` and `end`.
+    /// Returns the offset of the first `needle` (1 byte to 4 KiB) that lies wholly between `start`
+    /// and `end`. Offsets count from the start of the blob.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a needle of another length, or when `start` is past `end`.
+    /// [`Error::Invalid`] for a needle of another length, or if `start` is past `end`.
     pub fn find(&self, needle: &[u8], start: u64, end: u64) -> Result<Option<u64>, Error> {
         self.checked(None, self.host.find(needle, start, end))
     }
 
-    /// A part of these bytes, without a copy.
+    /// Returns a part of these bytes without copying them.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when it does not lie within them.
+    /// [`Error::Invalid`] if the part does not lie within the blob.
     pub fn slice(&self, offset: u64, length: u64) -> Result<Self, Error> {
         self.checked(None, self.host.slice(offset, length)).map(|host| self.derived(host))
     }
 
-    /// A new blob of these bytes decoded: `base64`, `gzip`, `deflate` (RFC 1951, as archives hold it), `zlib` (RFC 1950) or
-    /// `zstd`, of at most `limit` bytes; `digests` as in [`Intent::digests`](crate::Intent::digests).
+    /// Decodes the bytes into a new blob of at most `limit` bytes. Encodings are `base64`, `gzip`,
+    /// `deflate` (RFC 1951, as in archives), `zlib` (RFC 1950) and `zstd`. `digests` are algorithms
+    /// as in [`Intent::digests`](crate::Intent::digests).
     ///
     /// # Errors
-    /// [`Error::TooLarge`]; [`Error::Invalid`] for bytes that are not of that encoding, or an unknown encoding.
+    /// [`Error::TooLarge`] past a limit; [`Error::Invalid`] for bytes that do not have that
+    /// encoding, or for an unknown encoding.
     pub fn decode(&self, encoding: &str, limit: u64, digests: &[&str]) -> Result<Self, Error> {
         let decoded = self.host.decode(encoding, limit, digests);
         self.checked(Some(limit), decoded).map(|host| self.derived(host))
     }
 }
 
-/// Bytes that the plugin makes itself, from [`Context::writer`](crate::Context::writer).
+/// Writer for a new blob, from [`Context::writer`](crate::Context::writer).
 pub struct Writer(Box<dyn HostWriter>);
 
 impl Writer {
@@ -128,21 +136,22 @@ impl Writer {
         Self(host)
     }
 
-    /// Adds bytes at the end.
+    /// Appends bytes.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] past the plugin's limit for what it may write in one call.
+    /// [`Error::TooLarge`] past the plugin's limit for bytes written in one call.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.0.write(bytes)
     }
 
-    /// Adds all of a blob's bytes at the end, without their passing through the plugin's memory.
+    /// Appends all bytes of a blob without passing them through the plugin's memory.
     ///
     /// # Errors
-    /// As [`Writer::write`]; besides, what reading the blob fails with.
+    /// The errors of [`Writer::write`], and those of reading the blob.
     pub fn append(&mut self, blob: &Blob) -> Result<(), Error> {
         if blob.origin.is_some() {
-            // What the upstream's answer fails with is told from what the writer fails with.
+            // Read the size first, so that an upstream's error is not mistaken for one of the
+            // writer.
             blob.size()?;
         }
         self.0.append(blob.host())
@@ -152,17 +161,17 @@ impl Writer {
         self.0.write_parts(parts)
     }
 
-    /// All that was written.
+    /// Returns everything that was written, as a blob.
     ///
     /// # Errors
-    /// The host's.
+    /// Returns the host's error.
     pub fn finish(self) -> Result<Blob, Error> {
         self.0.finish().map(Blob::new)
     }
 }
 
-/// An upload that outlives a request, found by [`Repository::upload`](crate::Repository::upload). Bytes reach it by
-/// [`Intent::append`](crate::Intent::append) alone.
+/// Upload that spans several requests, found by [`Repository::upload`](crate::Repository::upload).
+/// Only [`Intent::append`](crate::Intent::append) adds bytes to an upload.
 pub struct Upload(Box<dyn HostUpload>);
 
 impl Upload {
@@ -170,33 +179,33 @@ impl Upload {
         Self(host)
     }
 
-    /// What the plugin said when it began it.
+    /// Returns the note that the plugin passed when it began the upload.
     pub fn note(&self) -> String {
         self.0.note()
     }
 
-    /// How many bytes it holds, those of this request among them.
+    /// Returns the size in bytes, including the bytes of this request.
     pub fn length(&self) -> u64 {
         self.0.length()
     }
 
-    /// How many of them this request brought.
+    /// Returns how many bytes this request added.
     pub fn received(&self) -> u64 {
         self.0.received()
     }
 
-    /// The bytes as a blob; the upload is gone.
+    /// Ends the upload and returns its bytes as a blob.
     ///
     /// # Errors
-    /// [`Error::Denied`] unless the intent was to publish.
+    /// [`Error::Denied`] unless the action of the intent is to publish.
     pub fn finish(self) -> Result<Blob, Error> {
         self.0.finish().map(Blob::new)
     }
 
-    /// The upload and its bytes are gone.
+    /// Deletes the upload and its bytes.
     ///
     /// # Errors
-    /// [`Error::Denied`] unless the intent was to write.
+    /// [`Error::Denied`] unless the intent allows writing.
     pub fn abort(self) -> Result<(), Error> {
         self.0.abort()
     }

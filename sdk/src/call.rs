@@ -1,4 +1,4 @@
-//! The calls of the contract for a format, as the host makes them: in Wasm and in tests alike.
+//! Entry points that the host calls on a format, both in Wasm and in tests.
 
 use crate::{
     Context, Failure, Format, Intent, Place, Present, Request, Response, Retention, Router, Upkeep,
@@ -6,20 +6,20 @@ use crate::{
 };
 use serde::Serialize;
 
-/// `format.describe`: a JSON object.
+/// `format.describe`: returns a JSON object.
 pub fn describe<F: Format>() -> String {
     F::describe().to_json()
 }
 
-/// `format.route`: what the request would do.
+/// `format.route`: returns what the request would do.
 ///
 /// # Errors
-/// A failure in the format's own words, or of the router: 404 or 405.
+/// A failure of the format, or 404 or 405 from the router.
 pub fn route<F: Format>(request: &Request<'_>) -> Result<Intent, Failure> {
     router::<F>().plan(request)
 }
 
-/// `format.check`: whether the request can succeed, as far as can be told before its body.
+/// `format.check`: checks before the body arrives whether the request can succeed.
 ///
 /// # Errors
 /// A failure in the format's own words.
@@ -27,7 +27,7 @@ pub fn check<F: Format>(cx: &Context, request: &Request<'_>) -> Result<(), Failu
     logged(cx, router::<F>().check(cx, request))
 }
 
-/// `format.handle`.
+/// `format.handle`: answers the request.
 ///
 /// # Errors
 /// A failure in the format's own words.
@@ -35,7 +35,7 @@ pub fn handle<F: Format>(cx: &Context, request: &Request<'_>) -> Result<Response
     logged(cx, router::<F>().handle(cx, request))
 }
 
-/// `upkeep.delete-version`.
+/// `upkeep.delete-version`: deletes a version.
 ///
 /// # Errors
 /// A failure in the format's own words.
@@ -43,7 +43,7 @@ pub fn delete_version<F: Upkeep>(cx: &Context, id: &VersionId) -> Result<(), Fai
     logged(cx, F::delete_version(cx, id))
 }
 
-/// `upkeep.mark-version`.
+/// `upkeep.mark-version`: sets the state of a version.
 ///
 /// # Errors
 /// A failure in the format's own words.
@@ -56,15 +56,15 @@ pub fn mark_version<F: Upkeep>(
     logged(cx, F::mark_version(cx, id, state, reason))
 }
 
-/// `present.present-version`: a JSON object.
+/// `present.present-version`: returns a JSON object.
 ///
 /// # Errors
 /// A failure in the format's own words.
 pub fn present_version<F: Present>(cx: &Context, id: &VersionId) -> Result<String, Failure> {
-    logged(cx, F::present_version(cx, id).map(|shown| shown.to_json()))
+    logged(cx, F::present_version(cx, id).map(|presentation| presentation.to_json()))
 }
 
-/// `retention.judge-versions`: a JSON array.
+/// `retention.judge-versions`: returns a JSON array.
 ///
 /// # Errors
 /// A failure in the format's own words.
@@ -72,7 +72,7 @@ pub fn judge_versions<F: Retention>(cx: &Context, ids: &[VersionId]) -> Result<S
     logged(cx, F::judge_versions(cx, ids).and_then(|facts| json(&facts)))
 }
 
-/// `retention.list-unshown`: a JSON object.
+/// `retention.list-unshown`: returns a JSON object.
 ///
 /// # Errors
 /// A failure in the format's own words.
@@ -80,7 +80,7 @@ pub fn list_unshown<F: Retention>(cx: &Context, after: &str) -> Result<String, F
     logged(cx, F::list_unshown(cx, after).and_then(|page| json(&page)))
 }
 
-/// `versions.compare-versions`.
+/// `versions.compare-versions`: returns the position of each version.
 pub fn compare_versions<F: Versions>(versions: &[String]) -> Vec<Place> {
     places(versions, F::version)
 }
@@ -95,7 +95,7 @@ fn router<F: Format>() -> Router {
     router
 }
 
-/// What went wrong inside goes to the log; the answer does not tell it.
+/// Logs the internal text of a failure. The response does not contain it.
 fn logged<T>(cx: &Context, result: Result<T, Failure>) -> Result<T, Failure> {
     if let Err(Failure { internal: Some(text), .. }) = &result {
         cx.log().error(text, &[]);

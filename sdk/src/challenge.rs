@@ -1,26 +1,26 @@
-//! What a 401 asks for.
+//! `WWW-Authenticate` challenges of a 401.
 
 use serde::{Serialize, Serializer};
 
-/// What a 401 asks for.
+/// Challenge of a 401 response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Challenge {
-    /// `Basic realm="…"`, with the host's name.
+    /// `Basic realm="…"`; the realm is the host name.
     Basic,
-    /// `Bearer realm="…",service="…",scope="…",error="…"`, naming the token service.
+    /// `Bearer realm="…",service="…",scope="…",error="…"`; the realm is the token service.
     Bearer,
-    /// Any scheme.
+    /// Challenge of any other scheme.
     Scheme(ChallengeScheme),
 }
 
-/// A challenge of any scheme.
+/// Challenge of any scheme, with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChallengeScheme {
     scheme: String,
     parameters: Vec<Parameter>,
 }
 
-/// One parameter of it.
+/// Parameter of a challenge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Parameter {
     name: String,
@@ -28,16 +28,18 @@ struct Parameter {
 }
 
 impl Challenge {
-    /// A scheme by its name, as `Cargo`, without parameters.
+    /// Starts a challenge of this scheme, for example `Cargo`, without parameters.
     pub fn scheme(name: impl Into<String>) -> ChallengeScheme {
         ChallengeScheme { scheme: name.into(), parameters: Vec::new() }
     }
 }
 
 impl ChallengeScheme {
-    /// One more parameter. Its value may have placeholders: `{host}` (the host's name), `{base_url}` (the address of this host),
-    /// `{api_url}` (that of the API and of the portal), `{token_service}`, `{scope}` and `{error}`, as a bearer's challenge has them.
-    /// A value that is one placeholder which stands for nothing is left out with its parameter.
+    /// Adds a parameter. Its value may contain placeholders: `{host}` (the host name), `{base_url}`
+    /// (the address of this host), `{api_url}` (the address of the API and the portal),
+    /// `{token_service}`, `{scope}` and `{error}`. The last three have the values of a bearer
+    /// challenge. If the value is only one placeholder, and the host has no value for it, the host
+    /// leaves out the parameter.
     pub fn parameter(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.parameters.push(Parameter { name: name.into(), value: value.into() });
         self

@@ -1,8 +1,9 @@
-//! What a format's clients are told. The texts are templates: docs/PLUGINS.md lists their places.
+//! Setup instructions for a format's clients. The texts are templates;
+//! docs/plugins/description.md lists their placeholders.
 
 use serde::Serialize;
 
-/// What a client needs to read from or publish to a repository.
+/// Instructions for a client that reads from or publishes to a repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Client {
     client: String,
@@ -14,17 +15,18 @@ pub struct Client {
 }
 
 impl Client {
-    /// What this client needs to read: a command in the shell, unless [`Client::file`] says another place.
+    /// Instructions for reading: a shell command, unless [`Client::file`] names a file.
     pub fn read(client: &str, template: &str) -> Self {
         Self::new(client, "read", template)
     }
 
-    /// What this client needs to publish to a hosted repository.
+    /// Instructions for publishing to a hosted repository.
     pub fn publish(client: &str, template: &str) -> Self {
         Self::new(client, "publish", template)
     }
 
-    /// It stands in this file, in this language: `ini`, `toml`, `json`, `yaml`, `xml`, `kotlin`, `groovy`, `scala`, `text`.
+    /// Marks the text as the content of this file, in this language: `ini`, `toml`, `json`, `yaml`,
+    /// `xml`, `kotlin`, `groovy`, `scala` or `text`.
     pub fn file(mut self, file: &str, language: &str) -> Self {
         (self.file, self.language) = (Some(file.to_owned()), language.to_owned());
         self
@@ -36,7 +38,7 @@ impl Client {
     }
 }
 
-/// How a client installs one version of a package.
+/// Instructions for installing one version of a package with a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Install {
     client: String,
@@ -47,7 +49,7 @@ pub struct Install {
 }
 
 impl Install {
-    /// A line for the shell.
+    /// A shell command.
     pub fn shell(client: &str, template: &str) -> Self {
         Self::new(client, "shell", template)
     }
@@ -58,7 +60,7 @@ impl Install {
         Self { client, language, parts: None, template }
     }
 
-    /// The name has parts with this between them, which the template names as `{1}`, `{2}`.
+    /// Splits the package name at this separator; the template refers to the parts as `{1}`, `{2}`.
     pub fn parts(mut self, separator: &str) -> Self {
         self.parts = Some(separator.to_owned());
         self

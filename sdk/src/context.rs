@@ -1,14 +1,14 @@
-//! What a handler is handed: repositories, and the rest of what it may know of the world.
+//! Context of a call: its repositories and the other functions of the host.
 
 use crate::host::Host;
 use crate::{
     Blob, Error, Failure, Fetch, Login, LoginState, PublicKey, Repository, Signature, Token, Writer,
 };
 
-/// The status of a failure that an upstream is the cause of.
+/// HTTP status of a failure that an upstream caused.
 const UPSTREAM_FAILED: u16 = 502;
 
-/// The world of one call.
+/// Repositories and host functions that one call can use.
 pub struct Context {
     host: Box<dyn Host>,
     target: Option<Repository>,
@@ -16,56 +16,59 @@ pub struct Context {
 }
 
 impl Context {
-    /// Over a host and the repositories that it hands out for a call.
+    /// Creates a context from a host and the repositories of the call.
     pub fn new(host: Box<dyn Host>, target: Option<Repository>, others: Vec<Repository>) -> Self {
         Self { host, target, others }
     }
 
-    /// The repository that the request is for.
+    /// Returns the repository that the request addresses.
     ///
     /// # Errors
-    /// An internal failure under a claim that names no repository.
+    /// An internal failure if the request is below a claim that names no repository.
     pub fn target(&self) -> Result<&Repository, Failure> {
         self.target.as_ref().ok_or_else(|| Failure::internal("this request names no repository"))
     }
 
-    /// A group's members that the caller may read and that may serve the [package](crate::Intent::about_package) of the request, in
-    /// order; or those that [`Intent::also_read`](crate::Intent::also_read) named.
+    /// Returns the other repositories of the call, in order. For a group, these are the members
+    /// that the caller may read and that may serve the [package](crate::Intent::about_package) of
+    /// the request. For any other target, these are the repositories that
+    /// [`Intent::also_read`](crate::Intent::also_read) named.
     pub fn others(&self) -> &[Repository] {
         &self.others
     }
 
-    /// Where a read looks: in a group those of its members that may serve what is asked for, in order, perhaps none; else in the
-    /// target itself.
+    /// Returns the repositories to read from, in order. For a group, these are the members that may
+    /// serve the requested package, possibly none. For any other target, this is the target itself.
     ///
     /// # Errors
-    /// Those of [`target`](Self::target).
+    /// Fails like [`target`](Self::target).
     pub fn sources(&self) -> Result<Vec<&Repository>, Failure> {
         let target = self.target()?;
         Ok(if target.is_group() { self.others.iter().collect() } else { vec![target] })
     }
 
-    /// Those of [`sources`](Self::sources) that hold what was published to them.
+    /// Returns the [`sources`](Self::sources) that are hosted repositories.
     ///
     /// # Errors
-    /// Those of [`target`](Self::target).
+    /// Fails like [`target`](Self::target).
     pub fn hosted(&self) -> Result<Vec<&Repository>, Failure> {
         Ok(self.sources()?.into_iter().filter(|source| source.is_hosted()).collect())
     }
 
-    /// Those of [`sources`](Self::sources) that have an upstream.
+    /// Returns the [`sources`](Self::sources) that are proxies.
     ///
     /// # Errors
-    /// Those of [`target`](Self::target).
+    /// Fails like [`target`](Self::target).
     pub fn proxies(&self) -> Result<Vec<&Repository>, Failure> {
         Ok(self.sources()?.into_iter().filter(|source| source.is_proxy()).collect())
     }
 
-    /// What the first of the [`sources`](Self::sources) answers that has it. A source whose
-    /// upstream fails (502) is left out; its failure stands if no other source has it.
+    /// Calls `ask` for the [`sources`](Self::sources) in order and returns the first result. In a
+    /// group, a source whose upstream fails (502) is skipped.
     ///
     /// # Errors
-    /// Those of `ask`.
+    /// Returns the errors of `ask`. The failure of a skipped source is returned only if no other
+    /// source has a result.
     pub fn first<T>(
         &self,
         mut ask: impl FnMut(&Repository) -> Result<Option<T>, Failure>,
@@ -79,11 +82,12 @@ impl Context {
         left_out.or_failure(None)
     }
 
-    /// What all [`sources`](Self::sources) answer that have it. A source whose upstream fails (502)
-    /// is left out; its failure stands if no other source has it.
+    /// Calls `ask` for all [`sources`](Self::sources) and returns their results. In a group, a
+    /// source whose upstream fails (502) is skipped.
     ///
     /// # Errors
-    /// Those of `ask`.
+    /// Returns the errors of `ask`. The failure of a skipped source is returned only if no other
+    /// source has a result.
     pub fn all<T>(
         &self,
         mut ask: impl FnMut(&Repository) -> Result<Option<T>, Failure>,
@@ -95,66 +99,71 @@ impl Context {
         Ok(left_out.or_failure(Some(found).filter(|found| !found.is_empty()))?.unwrap_or_default())
     }
 
-    /// For an answer that is put together of several sources, which does without those whose
-    /// upstream fails.
+    /// Returns a tracker of the sources whose upstream fails, for a response that combines several
+    /// sources.
     pub fn left_out(&self) -> LeftOut<'_> {
         LeftOut { cx: self, failure: None }
     }
 
-    /// The log, under this request's id.
+    /// Returns the log of this request.
     pub fn log(&self) -> Log<'_> {
         Log(self)
     }
 
-    /// Ms since 1970; the same all through a call. Of a publish that moves what was published elsewhere ([`Request::is_moved`](crate::Request::is_moved)) it is the time of that, if its sender knows it. An answer that depends on it is not kept: ask only when it is needed.
+    /// Returns the current Unix time in ms; it does not change during a call. If a publish moves a
+    /// file from another server ([`Request::is_moved`](crate::Request::is_moved)), this is the
+    /// original publication time, provided that the sender knows it. The host does not cache a
+    /// response that depends on the time, so call this only if the plugin needs the time.
     pub fn now(&self) -> u64 {
         self.host.now()
     }
 
-    /// For bytes that the plugin makes itself.
+    /// Returns a writer for a new blob.
     pub fn writer(&self) -> Writer {
         Writer::new(self.host.writer())
     }
 
-    /// A blob of bytes that the plugin makes itself.
+    /// Writes these bytes to a new blob.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] past the plugin's limit for what it may write in one call.
+    /// [`Error::TooLarge`] past the plugin's limit for bytes written in one call.
     pub fn write_blob(&self, bytes: &[u8]) -> Result<Blob, Error> {
         let mut writer = self.writer();
         writer.write(bytes)?;
         writer.finish()
     }
 
-    /// A request to a proxy's upstream: `GET`, `HEAD` or `POST`. `target`, percent-encoded and with its query, is below the
-    /// upstream's address, or an absolute address that the upstream's own metadata named.
+    /// Builds a `GET`, `HEAD` or `POST` request to a proxy's upstream. `target` is percent-encoded
+    /// and includes the query. It is relative to the upstream's address, or an absolute address
+    /// from the upstream's own metadata.
     pub fn upstream(&self, method: &str, target: &str) -> Fetch {
         Fetch::new(self.host.fetch(method, target), target)
     }
 
-    /// Sign-in and the caller's tokens.
+    /// Returns the functions for sign-in and the caller's tokens.
     pub fn identity(&self) -> Identity<'_> {
         Identity(self)
     }
 
-    /// Signatures of the target's contents.
+    /// Returns the functions for signing the target's contents.
     pub fn signing(&self) -> Signing<'_> {
         Signing(self)
     }
 }
 
-/// The sources that an answer does without, since their upstream fails; from [`Context::left_out`].
+/// Sources that a response leaves out because their upstream fails, from [`Context::left_out`].
 pub struct LeftOut<'a> {
     cx: &'a Context,
     failure: Option<Failure>,
 }
 
 impl LeftOut<'_> {
-    /// What a source answers; none where its upstream fails (502), which is told to the host. In a
-    /// target that is no group every failure stands at once.
+    /// Passes on the result of a source. In a group, returns `None` if the upstream of the source
+    /// fails (502), and reports the failure to the host. If the target is not a group, returns
+    /// every failure.
     ///
     /// # Errors
-    /// Every other failure.
+    /// Returns every other failure.
     pub fn unless_failed<T>(
         &mut self,
         source: &Repository,
@@ -171,10 +180,11 @@ impl LeftOut<'_> {
         }
     }
 
-    /// What was found; where that is nothing, the first failure of a source that may have had it.
+    /// Returns `found`, unless it is `None` and a source was left out. That source may have had a
+    /// result, so its failure is returned instead.
     ///
     /// # Errors
-    /// That failure.
+    /// Returns the failure of the first source that was left out.
     pub fn or_failure<T>(self, found: Option<T>) -> Result<Option<T>, Failure> {
         match (found, self.failure) {
             (None, Some(failure)) => Err(failure),
@@ -183,48 +193,50 @@ impl LeftOut<'_> {
     }
 }
 
-/// Lines for the log: at most 100 of 8 KiB a call.
+/// Log of a request: at most 100 lines of 8 KiB in a call.
 pub struct Log<'a>(&'a Context);
 
 impl Log<'_> {
-    /// Something is broken.
+    /// Logs an error: something is broken.
     pub fn error(&self, message: &str, fields: &[(&str, &str)]) {
         self.0.host.log("error", message, fields);
     }
 
-    /// Something is odd.
+    /// Logs a warning: something is unusual.
     pub fn warn(&self, message: &str, fields: &[(&str, &str)]) {
         self.0.host.log("warn", message, fields);
     }
 
-    /// Something an operator may want to know.
+    /// Logs information for operators.
     pub fn info(&self, message: &str, fields: &[(&str, &str)]) {
         self.0.host.log("info", message, fields);
     }
 
-    /// So many `items` (`versions` or `files`) of a package are left out of an answer, since what an upstream says of them cannot be
-    /// read; nothing where that is none.
+    /// Logs that `count` items (`versions` or `files`) of a package were left out of a response
+    /// because the upstream's metadata about them is unreadable. Logs nothing if `count` is 0.
     pub fn left_out(&self, package: &str, items: &str, count: usize) {
         if count > 0 {
-            let (message, count) = (format!("{items} left out that cannot be read"), count.to_string());
+            let (message, count) = (format!("unreadable {items} left out"), count.to_string());
             self.info(&message, &[("package", package), (items, count.as_str())]);
         }
     }
 
-    /// Something for who looks for a fault.
+    /// Logs a debug-level message.
     pub fn debug(&self, message: &str, fields: &[(&str, &str)]) {
         self.0.host.log("debug", message, fields);
     }
 }
 
-/// What a client's own sign-in and token commands need. No secret passes through a plugin.
+/// Functions for a client's own sign-in and token commands. Secrets never pass through a plugin.
 pub struct Identity<'a>(&'a Context);
 
 impl Identity<'_> {
-    /// Begins a sign-in at the host's page; it makes a token for the target.
+    /// Begins a sign-in at the host's web page. A completed sign-in creates a token for the target.
     ///
     /// # Errors
-    /// The host's. Where too many are open it mostly ends the call itself; one that tells so makes a failure of 429.
+    /// Returns the host's error. If too many sign-ins are open, the host normally answers 429
+    /// itself and ends the call. If the host returns an error instead, this function returns a
+    /// failure of 429.
     pub fn begin_login(&self) -> Result<Login, Failure> {
         self.0.target()?.begin_login().map_err(|error| match error {
             Error::TooLarge(_) => {
@@ -235,47 +247,48 @@ impl Identity<'_> {
         })
     }
 
-    /// Where the sign-in stands. An id that is not known is [`LoginState::Gone`].
+    /// Returns the state of a sign-in. An unknown id is [`LoginState::Gone`].
     ///
     /// # Errors
-    /// The host's.
+    /// Returns the host's error.
     pub fn finish_login(&self, id: &str) -> Result<LoginState, Error> {
         self.0.host.finish_login(id)
     }
 
-    /// The caller's own, newest first; an empty list for anonymous.
+    /// Returns the caller's own tokens, newest first; an empty list for an anonymous caller.
     ///
     /// # Errors
-    /// The host's.
+    /// Returns the host's error.
     pub fn tokens(&self) -> Result<Vec<Token>, Error> {
         self.0.host.tokens()
     }
 
-    /// Ends one of the caller's tokens. False where the caller has none of that id.
+    /// Revokes one of the caller's tokens. Returns false if the caller has no token with that id.
     ///
     /// # Errors
-    /// The host's.
+    /// Returns the host's error.
     pub fn revoke(&self, id: &str) -> Result<bool, Error> {
         self.0.host.revoke(id)
     }
 }
 
-/// Signatures of the target's contents. The key is the host's, one for each format and organization.
+/// Functions for signing the target's contents. The host owns the key; each format has one key in
+/// each organization.
 pub struct Signing<'a>(&'a Context);
 
 impl Signing<'_> {
-    /// The keys by which signatures may be checked, the one in use first.
+    /// Returns the keys that verify signatures, the current one first.
     ///
     /// # Errors
-    /// The host's.
+    /// Returns the host's error.
     pub fn keys(&self) -> Result<Vec<PublicKey>, Failure> {
         Ok(self.0.target()?.signing_keys()?)
     }
 
-    /// An ECDSA signature over SHA-256 of `message`, in ASN.1 DER.
+    /// Signs the SHA-256 of `message` with ECDSA; the signature is in ASN.1 DER.
     ///
     /// # Errors
-    /// The host's `denied` unless the intent was to publish.
+    /// Returns the host's error, which is `denied` unless the action of the intent is to publish.
     pub fn sign(&self, message: &[u8]) -> Result<Signature, Failure> {
         Ok(self.0.target()?.sign(message)?)
     }

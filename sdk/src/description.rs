@@ -1,7 +1,8 @@
-//! What a format tells the host of itself: a JSON object, so that it can grow. docs/PLUGINS.md lists the fields.
+//! Description of a format: a JSON object, so that fields can be added later.
+//! docs/plugins/description.md lists the fields.
 
 use crate::description_parts::{
-    Limits, NamedLimit, Purl, SentencePlace, ShownSentence, TagKeys, TokenService, TrustedPublishing,
+    Limits, NamedLimit, Purl, SentenceClient, SentencePlace, TagKeys, TokenService, TrustedPublishing,
 };
 use crate::{Challenge, Client, CodeKind, ErrorTemplate, Exchange, Install, RefusalWords};
 use packhouse_names::Folding;
@@ -9,54 +10,55 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// How the host writes a failure, in one word. [`ErrorTemplate`] says it in any other way.
+/// Predefined layout of error responses. [`ErrorTemplate`] describes any other layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ErrorStyle {
-    /// One object: `error`, with `reason_code` or `code`.
+    /// One object with `error`, and `reason_code` or `code`.
     Plain,
-    /// A list under `errors`, as registries of images do it.
+    /// A list under `errors`, as in container registries.
     Registry,
 }
 
-/// A form of the field `Authorization`.
+/// Form of the `Authorization` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Authorization {
-    /// `Basic`, with a token or a member's own password.
+    /// `Basic`, with a token or a member's password.
     Basic,
     /// `Bearer`, with a token.
     Bearer,
-    /// A token and nothing else.
+    /// A token without a scheme.
     Bare,
 }
 
-/// A path at the root of the host that the format serves besides `/repositories/NAME/`.
+/// Path at the root of the host that the format serves in addition to `/repositories/NAME/`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Claim {
-    /// By which requests and rows name it.
+    /// Name that requests and rows use for the claim.
     pub name: String,
-    /// As `/v2/`, with `{repository}` where a repository's name stands. What is below it is the request's path.
+    /// Path, for example `/v2/`; `{repository}` stands for a repository's name. The request's path
+    /// is the rest of the address after this path.
     pub path: String,
-    /// For a bearer challenge: the scope's template, with `{repository}`, `{subject}` and `{action}`.
+    /// Scope template of a bearer challenge, with `{repository}`, `{subject}` and `{action}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub challenge: Option<String>,
 }
 
 impl Claim {
-    /// A claim of this path under this name.
+    /// Creates a claim of this path under this name.
     pub fn new(name: impl Into<String>, path: impl Into<String>) -> Self {
         Self { name: name.into(), path: path.into(), challenge: None }
     }
 
-    /// The scope's template of its challenge.
+    /// Sets the scope template of the bearer challenge.
     pub fn challenge(mut self, template: impl Into<String>) -> Self {
         self.challenge = Some(template.into());
         self
     }
 }
 
-/// A setting that each repository of the format has.
+/// Setting of each repository of the format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Setting {
     kind: &'static str,
@@ -67,28 +69,28 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Yes or no; `summary` is one line for people.
+    /// A boolean setting; `summary` is one line for people.
     pub fn boolean(default: bool, summary: impl Into<String>) -> Self {
         Self::new("boolean", default.into(), summary)
     }
 
-    /// A whole number, not negative.
+    /// A non-negative integer.
     pub fn integer(default: u64, summary: impl Into<String>) -> Self {
         Self::new("integer", default.into(), summary)
     }
 
-    /// Text.
+    /// A text.
     pub fn text(default: &str, summary: impl Into<String>) -> Self {
         Self::new("text", default.into(), summary)
     }
 
-    /// One of several words, of which the first holds where nothing is set.
+    /// One of several words; the first is the default.
     pub fn choice(choices: &[&str], summary: impl Into<String>) -> Self {
         let default = choices.first().copied().unwrap_or_default();
         Self { choices: owned(choices), ..Self::new("choice", default.into(), summary) }
     }
 
-    /// Texts; none where nothing is set.
+    /// A list of texts, empty by default.
     pub fn list(summary: impl Into<String>) -> Self {
         Self::new("list", Value::Array(Vec::new()), summary)
     }
@@ -98,8 +100,7 @@ impl Setting {
     }
 }
 
-/// What a format is called and what the host has to know of it. Each field has a default that suits a format without
-/// peculiarities.
+/// Name and properties of a format. Each field has a default that suits a simple format.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Description {
     format: String,
@@ -111,7 +112,7 @@ pub struct Description {
     #[serde(skip_serializing_if = "is_false")]
     sentence_as_reason: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    sentence_clients: Vec<ShownSentence>,
+    sentence_clients: Vec<SentenceClient>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     own_codes: BTreeMap<String, CodeKind>,
     challenge: Challenge,
@@ -157,8 +158,9 @@ pub struct Description {
 }
 
 impl Description {
-    /// A format of this name (lower-case letters, digits and `-`) and the plugin's own version. It has hosted repositories
-    /// alone, `Basic` challenges and plain errors.
+    /// Creates the description of a format with this name (lower-case letters, digits and `-`) and
+    /// plugin version. By default the format has only hosted repositories, `Basic` challenges and
+    /// plain errors.
     pub fn new(format: impl Into<String>, version: impl Into<String>) -> Self {
         let format = format.into();
         Self {
@@ -201,175 +203,190 @@ impl Description {
         }
     }
 
-    /// What its clients are told: what to write where.
+    /// Adds setup instructions for clients.
     pub fn clients(mut self, clients: impl IntoIterator<Item = Client>) -> Self {
         self.clients.extend(clients);
         self
     }
 
-    /// How its clients install a version.
+    /// Adds instructions for installing a version.
     pub fn install(mut self, install: impl IntoIterator<Item = Install>) -> Self {
         self.install.extend(install);
         self
     }
 
-    /// Paths whose fetches count as one of their version, with `*` for any text: one file of those that a client fetches together.
-    /// Those of every file if not said.
+    /// Sets the paths of the files whose downloads the host counts as downloads of a version; `*`
+    /// stands for any text. If a client downloads several files together, choose one of them. By
+    /// default the host counts every file.
     pub fn counted_files(mut self, patterns: &[&str]) -> Self {
         self.counted_files = owned(patterns);
         self
     }
 
-    /// Which kinds of repository it has: `hosted`, `proxy`, `group`.
+    /// Sets the kinds of repository: `hosted`, `proxy`, `group`.
     pub fn kinds(mut self, kinds: &[&str]) -> Self {
         self.kinds = owned(kinds);
         self
     }
 
-    /// How the host writes a failure, in one word.
+    /// Sets a predefined layout of error responses.
     pub fn error_style(mut self, style: ErrorStyle) -> Self {
         self.error_style = style;
         self
     }
 
-    /// By what the host writes failures, its own refusals among them. It stands in place of the error style.
+    /// Sets the template of error responses, including the host's own refusals. The template
+    /// replaces the error style.
     pub fn errors(mut self, template: ErrorTemplate) -> Self {
         self.errors = Some(template);
         self
     }
 
-    /// The reason phrase of HTTP/1.1 is the sentence of a refusal: for formats whose clients show nothing else. The one of RFC 9110 if
-    /// not said.
+    /// Puts the sentence of a refusal into the HTTP/1.1 reason phrase, for formats whose clients
+    /// show nothing else. By default the reason phrase is that of RFC 9110.
     pub fn sentence_as_reason(mut self) -> Self {
         self.sentence_as_reason = true;
         self
     }
 
-    /// Clients whose `User-Agent` starts so show the sentence of a refusal in this place alone. They are known by it where nobody may
-    /// know the format, too.
+    /// Declares clients, by the start of their `User-Agent`, that show the sentence of a refusal
+    /// only in this place. The host also recognises these clients in refusals that must not
+    /// disclose the repository's format.
     pub fn sentence_clients(mut self, starts: &[&str], place: &SentencePlace) -> Self {
-        let client = |start: &&str| ShownSentence { user_agent: (*start).to_owned(), place: place.clone() };
+        let client = |start: &&str| SentenceClient { user_agent: (*start).to_owned(), place: place.clone() };
         self.sentence_clients.extend(starts.iter().map(client));
         self
     }
 
-    /// Where a code of the format's own stands that is written as some of the host's are. Among the format's own if not said.
+    /// Sets the kind of a code that the format defines itself. Error responses with this code then
+    /// have the [members](ErrorTemplate::members) of that kind, like the host's codes. The default
+    /// is [`CodeKind::Own`].
     pub fn own_code(mut self, code: impl Into<String>, kind: CodeKind) -> Self {
         self.own_codes.insert(code.into(), kind);
         self
     }
 
-    /// What OSV calls the ecosystem of its packages, as `npm` or `PyPI`: advisories about packages of that name are about those of this
-    /// format. None if not said.
+    /// Sets the OSV ecosystem of the packages, for example `npm` or `PyPI`. Advisories for that
+    /// ecosystem then apply to packages of this format. There is no default.
     pub fn ecosystem(mut self, name: impl Into<String>) -> Self {
         self.ecosystem = name.into();
         self
     }
 
-    /// The type of its packages' URLs (purl), and what joins namespace and name in a package's own name. None if not said.
+    /// Sets the type of package URLs (purl), and the text between namespace and name in a package's
+    /// own name. There is no default.
     pub fn purl(mut self, kind: &'static str, joint: &'static str) -> Self {
         self.purl = Some(Purl { kind, joint });
         self
     }
 
-    /// What a 401 asks for.
+    /// Sets the challenge of a 401.
     pub fn challenge(mut self, challenge: Challenge) -> Self {
         self.challenge = challenge;
         self
     }
 
-    /// Which forms of `Authorization` count. `Basic` and `Bearer` if not said.
+    /// Sets the accepted forms of `Authorization`. The default is `Basic` and `Bearer`.
     pub fn authorization(mut self, forms: &[Authorization]) -> Self {
         self.authorization = forms.to_vec();
         self
     }
 
-    /// User names that go with any token, where the format [checks](Self::checks_username) them. `__token__` if not said.
+    /// Sets user names that are accepted with any token, if the format
+    /// [checks](Self::checks_username) user names. The default is `__token__`.
     pub fn token_usernames(mut self, names: &[&str]) -> Self {
         self.token_usernames = owned(names);
         self
     }
 
-    /// The user name beside a token must be its owner's.
+    /// Requires clients to send a token with the user name of the token's owner.
     pub fn checks_username(mut self) -> Self {
         self.checks_username = true;
         self
     }
 
-    /// The status for a credential that does not count: when reading, when writing. 401 and 401 if not said.
+    /// Sets the status for an invalid credential, when reading and when writing. Both are 401 by
+    /// default.
     pub fn refused_status(mut self, read: u16, write: u16) -> Self {
         (self.refused_read_status, self.refused_write_status) = (read, write);
         self
     }
 
-    /// The status for a repository that the credential does not reach. 403 if not said.
+    /// Sets the status for a repository that the credential may not access. The default is 403.
     pub fn not_reached_status(mut self, status: u16) -> Self {
         self.not_reached_status = status;
         self
     }
 
-    /// Which formats of token open its repositories. Its own name if not said.
+    /// Sets the token formats that repositories of this format accept. The default is the format's
+    /// own name.
     pub fn token_formats(mut self, formats: &[&str]) -> Self {
         self.token_formats = owned(formats);
         self
     }
 
-    /// People can make tokens of this format: its own name is then one of the formats of tokens.
+    /// Lets people create tokens of this format; the name of the format becomes a token format.
     pub fn own_tokens(mut self) -> Self {
         self.own_tokens = true;
         self
     }
 
-    /// Which kinds of credential a proxy's upstream may need: `basic`, `bearer`. None if not said.
+    /// Sets the kinds of credential that a proxy's upstream may need: `basic`, `bearer`. By default
+    /// the upstream needs no credential.
     pub fn upstream_credentials(mut self, kinds: &[&str]) -> Self {
         self.upstream_credentials = owned(kinds);
         self
     }
 
-    /// `%2F` is allowed within a segment of a path.
+    /// Allows `%2F` within a path segment.
     pub fn encoded_slash(mut self) -> Self {
         self.encoded_slash = true;
         self
     }
 
-    /// Clients follow a redirect when they fetch a stored file, and check its digest themselves: an operator may then let them fetch large
-    /// files from S3, past the server, which cannot check what they get.
+    /// Declares that clients follow a redirect when they download a stored file, and verify its
+    /// digest themselves. Operators may then let clients download large files directly from S3; the
+    /// server cannot verify those transfers.
     pub fn follows_redirects(mut self) -> Self {
         self.follows_redirects = true;
         self
     }
 
-    /// The age of an upstream's version counts from the `Last-Modified` of its files, of which lists of versions tell nothing: there the host
-    /// leaves it to the file ([`FileDecides`](crate::ReleaseVerdict::FileDecides)). If not said, the age of a version without a stated time
-    /// counts from when the server first saw it listed.
+    /// Makes the age of an upstream's version begin at the `Last-Modified` of its files, for
+    /// upstreams whose version lists state no times. The host then decides for each file
+    /// ([`FileDecides`](crate::ReleaseVerdict::FileDecides)). By default, the age of a version
+    /// without a stated time begins when the server first saw it in a list.
     pub fn file_dates(mut self) -> Self {
         self.file_dates = true;
         self
     }
 
-    /// Which spellings of a name are the same to the format: so the host reads the patterns that people write. Each by itself if
-    /// not said.
+    /// Sets which spellings of a name are equal in the format. The host compares the patterns in
+    /// settings accordingly. By default each spelling is a separate name.
     pub fn name_folding(mut self, folding: Folding) -> Self {
         self.name_folding = folding;
         self
     }
 
-    /// A hosted repository holds a package as long as it shows a version of it. Where a format keeps more of a package than it
-    /// shows: a prefix of its records' keys, with `{name}` for the package, of which one that is there says so too.
+    /// Adds a prefix of record keys that mark a package as held, with `{name}` for the package. A
+    /// hosted repository holds a package while a version of it is listed, or while a record with
+    /// such a key exists. Use such a prefix if the format stores parts of a package that it does
+    /// not list.
     pub fn held_by(mut self, prefix: impl Into<String>) -> Self {
         self.held_by.push(prefix.into());
         self
     }
 
-    /// Records that hold all tags of a package: their keys are this prefix and the package, and at this member of the record, a
-    /// JSON object, is an object of what each tag names. So the host can tell webhooks of tags that move.
+    /// Declares records that hold all tags of a package. The key is this prefix followed by the
+    /// package. The record is a JSON object, and its member `member` maps each tag to what the tag
+    /// names. The host then notifies webhooks when a tag moves.
     pub fn tags_of_package(mut self, prefix: impl Into<String>, member: impl Into<String>) -> Self {
         self.tags.push(TagKeys { prefix: prefix.into(), separator: None, member: member.into() });
         self
     }
 
-    /// The same where each tag has a record of its own: `separator` stands in its key between the package and the tag, and the
-    /// member is what the tag names.
+    /// Declares that each tag has its own record. `separator` stands in the key between the package
+    /// and the tag, and the member `member` of the record holds what the tag names.
     pub fn record_of_tag(
         mut self,
         prefix: impl Into<String>,
@@ -381,94 +398,99 @@ impl Description {
         self
     }
 
-    /// Request headers that it wants to see, besides `accept` and `content-*`; in lower case.
+    /// Sets further request headers that the plugin reads, in lower case, besides `accept` and
+    /// `content-*`.
     pub fn request_headers(mut self, names: &[&str]) -> Self {
         self.request_headers = owned(names);
         self
     }
 
-    /// Where the host gives out bearers; a bearer challenge needs one.
+    /// Sets the endpoint where the host issues bearer tokens; bearer challenges need such an
+    /// endpoint.
     pub fn token_service(mut self, service: TokenService) -> Self {
         self.token_service = Some(service);
         self
     }
 
-    /// One more path at the root.
+    /// Adds a path at the root.
     pub fn claim(mut self, claim: Claim) -> Self {
         self.claims.push(claim);
         self
     }
 
-    /// Paths at the root at which the format's clients exchange an identity that their build service vouches for, as
-    /// `/_/oidc/{rest..}`. The host answers there.
+    /// Adds paths at the root, for example `/_/oidc/{rest..}`, at which clients exchange an ID
+    /// token of their build service. The host answers there.
     pub fn trusted_publishing(mut self, paths: &[&str]) -> Self {
         let declared = self.trusted_publishing.get_or_insert_default();
         declared.paths.extend(owned(paths));
         self
     }
 
-    /// One request by which the format's clients exchange an ID token for a token of the host's.
+    /// Adds a request by which clients exchange an ID token for a token of the host.
     pub fn exchange(mut self, exchange: Exchange) -> Self {
         self.trusted_publishing.get_or_insert_default().exchanges.push(exchange);
         self
     }
 
-    /// All requests below a repository's address that are open to anybody ([`Plan::open`](crate::Plan::open)): a method and a
-    /// pattern of the router's, as `POST /-/v1/login`. To somebody who may not know which repositories there are, the host
-    /// offers these at every name, so that the offer tells nothing. Where nothing is said it asks the plugin each time, in its own
-    /// repositories alone.
+    /// Lists all requests below a repository's address that need no credential
+    /// ([`Plan::open`](crate::Plan::open)). Each is a method and a router pattern, for example
+    /// `POST /-/v1/login`. The host accepts them at any repository name, so that an
+    /// unauthenticated caller cannot learn which repositories exist. Without this list, the host
+    /// asks the plugin each time, and only for repositories of this format.
     pub fn open_requests(mut self, requests: &[&str]) -> Self {
         self.open_requests = Some(owned(requests));
         self
     }
 
-    /// One more setting, by its name in `snake_case`.
+    /// Adds a setting, named in `snake_case`.
     pub fn setting(mut self, name: impl Into<String>, setting: Setting) -> Self {
         self.settings.insert(name.into(), setting);
         self
     }
 
-    /// The largest file it takes, in bytes; the operator's configuration may say less. The host holds no body to be larger, unless
-    /// [`max_body_bytes`](Self::max_body_bytes) says that a file is not all of one.
+    /// Sets the largest accepted file in bytes; the operator's configuration may lower it. The
+    /// limit also applies to the whole body, unless [`max_body_bytes`](Self::max_body_bytes) is
+    /// set.
     pub fn max_file_bytes(mut self, bytes: u64) -> Self {
         self.limits.max_file_bytes = Some(bytes);
         self
     }
 
-    /// The largest body it takes, in bytes, where a file is a part of it (a form) or is encoded (base64). The plugin then compares
-    /// the file itself with the setting `max_file_bytes`, which says what the operator allows.
+    /// Sets the largest accepted body in bytes, for bodies that contain a file in a form or encoded
+    /// (base64). The plugin must then compare the file itself with the setting `max_file_bytes`,
+    /// which includes the operator's limit.
     pub fn max_body_bytes(mut self, bytes: u64) -> Self {
         self.limits.max_body_bytes = Some(bytes);
         self
     }
 
-    /// The largest manifest it takes, in bytes; the operator's configuration may say less. A whole body of which an intent wants no
-    /// more than that is a manifest to the host.
+    /// Sets the largest accepted manifest in bytes; the operator's configuration may lower it. The
+    /// host treats a body as a manifest if the limit of its intent is at most this.
     pub fn max_manifest_bytes(mut self, bytes: u64) -> Self {
         self.limits.max_manifest_bytes = Some(bytes);
         self
     }
 
-    /// A limit that an intent may [name](crate::Intent::under), in place of that of a file.
+    /// Adds a limit that an intent may [name](crate::Intent::under) instead of the limit of a file.
     pub fn limit(mut self, name: impl Into<String>, max_bytes: u64) -> Self {
         self.limits.named.insert(name.into(), NamedLimit { max_bytes, excess: None });
         self
     }
 
-    /// The same, where what is over it is refused in these words.
+    /// Adds a named limit, with the words of the refusal of a larger body.
     pub fn limit_with(mut self, name: impl Into<String>, max_bytes: u64, excess: RefusalWords) -> Self {
         self.limits.named.insert(name.into(), NamedLimit { max_bytes, excess: Some(excess) });
         self
     }
 
-    /// The paths at the root that it claims.
+    /// Returns the claimed paths at the root.
     pub fn claims(&self) -> &[Claim] {
         &self.claims
     }
 
-    /// The object that the host reads.
+    /// Returns the JSON object that the host reads.
     pub fn to_json(&self) -> String {
-        // A struct of strings and numbers always can be written; the host says so of an empty text.
+        // Serializing strings and numbers cannot fail. The host would reject an empty text.
         serde_json::to_string(self).unwrap_or_default()
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::error_template::RefusalWords;
 use crate::exchange::Exchange;
 
-/// Bounds of what the format accepts.
+/// Size limits of the format.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Limits {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -20,7 +20,7 @@ pub(crate) struct Limits {
     pub named: BTreeMap<String, NamedLimit>,
 }
 
-/// A limit that an intent may name.
+/// Limit that an intent may name.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct NamedLimit {
     pub max_bytes: u64,
@@ -28,7 +28,7 @@ pub(crate) struct NamedLimit {
     pub excess: Option<RefusalWords>,
 }
 
-/// Where clients exchange an identity of their build service.
+/// Endpoints where clients exchange ID tokens of their build service.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct TrustedPublishing {
     pub paths: Vec<String>,
@@ -36,7 +36,7 @@ pub(crate) struct TrustedPublishing {
     pub exchanges: Vec<Exchange>,
 }
 
-/// How package URLs are written.
+/// Form of the format's package URLs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Purl {
     #[serde(rename = "type")]
@@ -53,26 +53,27 @@ pub(crate) struct TagKeys {
     pub member: String,
 }
 
-/// A client that shows the sentence of a refusal in one place alone.
+/// Client that shows the sentence of a refusal in one place only.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct ShownSentence {
+pub(crate) struct SentenceClient {
     pub user_agent: String,
     pub place: SentencePlace,
 }
 
-/// Where a client shows people the sentence of a refusal.
+/// Place where a client shows the sentence of a refusal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SentencePlace {
-    /// The reason phrase of HTTP/1.1, but for a plain 404.
+    /// The reason phrase of HTTP/1.1, except for a plain 404.
     Reason,
     /// The whole body, which is plain text for this client.
     Body,
-    /// The response header of this name, in lower case and with `-notice` at its end, beside the usual body.
+    /// The response header of this name, in addition to the usual body. The name is in lower case
+    /// and ends with `-notice`.
     Header(String),
 }
 
-/// Where the host gives out bearers for the format, and which words of a scope mean which action.
+/// Token service of the format: its path, and the word for each action in a scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TokenService {
     path: String,
@@ -82,7 +83,8 @@ pub struct TokenService {
 }
 
 impl TokenService {
-    /// At this path, as `/v2/token`, with the words `pull`, `push` and `delete`.
+    /// Creates a service at this path, for example `/v2/token`, with the words `pull`, `push` and
+    /// `delete`.
     pub fn new(path: impl Into<String>) -> Self {
         Self {
             path: path.into(),
@@ -92,7 +94,7 @@ impl TokenService {
         }
     }
 
-    /// Other words for reading, publishing and deleting; lower-case letters.
+    /// Sets other words for reading, publishing and deleting; they consist of lower-case letters.
     pub fn words(mut self, [read, publish, delete]: [&str; 3]) -> Self {
         (self.read, self.publish, self.delete) = (read.to_owned(), publish.to_owned(), delete.to_owned());
         self

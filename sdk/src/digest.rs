@@ -1,45 +1,47 @@
-//! The name of some bytes.
+//! Digests of bytes.
 
 use crate::Error;
 use core::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
-/// `<algorithm>:<lower-case hex>`, as `sha256:9f86…`. Algorithms: `sha256`, `sha512`, `sha1`, `md5`, `blake2b-256`.
+/// Digest in the form `<algorithm>:<lower-case hex>`, for example `sha256:9f86…`. Algorithms:
+/// `sha256`, `sha512`, `sha1`, `md5`, `blake2b-256`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Digest(String);
 
 impl Digest {
-    /// The digest of this algorithm with this value in lower-case hex.
+    /// Creates the digest of this algorithm and this value in lower-case hex.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an algorithm that is not known, or a value that is not of its length or not lower-case hex.
+    /// [`Error::Invalid`] for an unknown algorithm, or for a value that has the wrong length or is
+    /// not lower-case hex.
     pub fn new(algorithm: &str, hex: &str) -> Result<Self, Error> {
         format!("{algorithm}:{hex}").parse()
     }
 
-    /// The whole of it, as it is written in records and documents.
+    /// Returns the whole text `<algorithm>:<hex>`, as in records and documents.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What stands before the colon.
+    /// Returns the algorithm.
     pub fn algorithm(&self) -> &str {
         self.0.split_once(':').map_or("", |(algorithm, _)| algorithm)
     }
 
-    /// What stands after the colon: lower-case hex.
+    /// Returns the value in lower-case hex.
     pub fn hex(&self) -> &str {
         self.0.split_once(':').map_or("", |(_, hex)| hex)
     }
 
-    /// The value as bytes.
+    /// Returns the value as bytes.
     pub fn bytes(&self) -> Vec<u8> {
         let pairs = self.hex().as_bytes().chunks(2).filter_map(|pair| core::str::from_utf8(pair).ok());
         pairs.filter_map(|pair| u8::from_str_radix(pair, 16).ok()).collect()
     }
 
-    /// One that the host has made.
+    /// Wraps a digest from the host without checking it.
     #[cfg(target_arch = "wasm32")]
     pub(crate) fn trusted(text: String) -> Self {
         Self(text)

@@ -1,24 +1,25 @@
-//! A record as it is read.
+//! Records as a plugin reads them.
 
 use crate::Error;
 use serde::de::DeserializeOwned;
 
-/// A record: its key, what it holds, and the revision of the commit that put it.
+/// Record: its key, its value, and the revision of the commit that wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry<T = Vec<u8>> {
-    /// 1 to 1,024 bytes.
+    /// Key of 1 to 1,024 bytes.
     pub key: String,
-    /// At most 1 MiB where it is bytes.
+    /// Value; at most 1 MiB if it is bytes.
     pub value: T,
-    /// Never the same twice in a repository, not for a key put again after its removal either.
+    /// Revision of the commit that wrote the record. A repository never uses a revision twice, not
+    /// even if a key is removed and written again.
     pub revision: u64,
 }
 
 impl Entry {
-    /// Its value, read as JSON.
+    /// Parses the value as JSON.
     ///
     /// # Errors
-    /// [`Error::Other`] when it is not such a document.
+    /// [`Error::Other`] if the value is not a JSON document of this type.
     pub fn json<T: DeserializeOwned>(self) -> Result<Entry<T>, Error> {
         let value = serde_json::from_slice(&self.value)
             .map_err(|error| Error::Other(format!("record {}: {error}", self.key)))?;

@@ -1,30 +1,32 @@
-//! Why the host could not do what a plugin asked of it.
+//! Errors of host functions.
 
-/// An answer of the host's to a call that failed. An absent thing is an `Option`, a lost race an
-/// [`Outcome`](crate::Outcome): neither is an error.
+/// Error that a host function returns. A missing item is an `Option` and a lost race is an
+/// [`Outcome`](crate::Outcome), so neither is an error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Not within this call's rights: a plugin's mistake.
+    /// The call does not have this right; this is a fault of the plugin.
     #[error("denied: not within this call's rights")]
     Denied,
-    /// The arguments make no sense: a malformed digest, a range past the end, a value over its limit. Says which.
+    /// The arguments are invalid, for example a malformed digest, a range past the end or a value
+    /// over its limit. The text says which argument.
     #[error("invalid: {0}")]
     Invalid(String),
-    /// More bytes than the limit: how many were announced, or had come when it was given up.
+    /// The size exceeds the limit. Holds the announced size in bytes, or the bytes received before
+    /// the transfer was stopped.
     #[error("too large: {0} bytes")]
     TooLarge(u64),
-    /// The same of an upstream's answer: the upstream is the cause, and not the client.
+    /// An upstream's response exceeds the limit. The upstream is the cause, not the client.
     #[error("{why}")]
     UpstreamTooLarge {
-        /// How many bytes were announced, or had come when it was given up.
+        /// Announced size in bytes, or the bytes received before the transfer was stopped.
         size: u64,
-        /// For people, with the path, the limit and what to do.
+        /// Text for people, with the path, the limit and what to do.
         why: String,
     },
-    /// The upstream cannot be reached and no copy is kept, or what it sent was not what was expected.
+    /// The upstream cannot be reached and no copy is cached, or its response was not as expected.
     #[error("unavailable: {0}")]
     Unavailable(String),
-    /// Anything else, in words for the log. A document that cannot be read as JSON is one.
+    /// Any other error, as text for the log. A document that is not valid JSON is such an error.
     #[error("{0}")]
     Other(String),
 }

@@ -1,10 +1,11 @@
-//! By what the host writes a format's failures, and its own refusals in the format's words.
+//! Templates for error responses: the format's failures, and the host's refusals in the format's
+//! words.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// A template of what a client reads when something is refused. docs/PLUGINS.md lists its placeholders.
+/// Template of an error response. docs/plugins/errors.md lists its placeholders.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ErrorTemplate {
     body: Value,
@@ -19,21 +20,23 @@ pub struct ErrorTemplate {
     refusals: BTreeMap<String, RefusalWords>,
 }
 
-/// Kinds of codes: the host's by where they stand in a plain error, and the format's own.
+/// Kind of an error code. Codes of the host have three kinds, by the member of a plain error that
+/// holds the code. Codes of the format are a kind of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CodeKind {
-    /// The host's that stand in `error`.
+    /// A code of the host in `error`.
     Error,
-    /// The host's that stand in `code`.
+    /// A code of the host in `code`.
     Code,
-    /// The host's that stand in `reason_code`.
+    /// A code of the host in `reason_code`.
     ReasonCode,
-    /// The format's own.
+    /// A code of the format.
     Own,
 }
 
-/// A refusal of the host's in the format's words. What is not said is the host's.
+/// Words of the format for a refusal of the host. The host uses its own words for everything that
+/// is not set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RefusalWords {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,7 +50,7 @@ pub struct RefusalWords {
 }
 
 impl ErrorTemplate {
-    /// A body: an object with placeholders in its texts, or one text.
+    /// Creates a template from a body: an object with placeholders in its texts, or a single text.
     pub fn new(body: Value) -> Self {
         Self {
             body,
@@ -59,32 +62,34 @@ impl ErrorTemplate {
         }
     }
 
-    /// The body's media type: `application/json`, of a text `text/plain; charset=utf-8`, if not said.
+    /// Sets the media type of the body. The default is `application/json`, or `text/plain;
+    /// charset=utf-8` for a text.
     pub fn content_type(mut self, media_type: impl Into<String>) -> Self {
         self.content_type = Some(media_type.into());
         self
     }
 
-    /// One item of the list that stands for `{problems}`.
+    /// Sets the template for one item of the list that replaces `{problems}`.
     pub fn problem(mut self, problem: Value) -> Self {
         self.problem = problem;
         self
     }
 
-    /// Members that the body has besides for codes of this kind, from an object.
+    /// Adds members of an object to the body for codes of this kind.
     pub fn members(mut self, kind: CodeKind, members: Value) -> Self {
         self.members.insert(kind, object(members));
         self
     }
 
-    /// The members of a single problem's detail stand in the body too, where it has none of their names.
+    /// Copies the members of a single problem's detail into the body, unless the body has members
+    /// of the same name.
     pub fn detail_at_top(mut self) -> Self {
         self.detail_at_top = true;
         self
     }
 
-    /// Words for a refusal of the host's: by its name or code, by a status (`404`), or by all of a hundred (`4xx`). The first of these
-    /// that is there counts.
+    /// Sets the words for a refusal of the host. `which` is the refusal's name or code, a status
+    /// (`404`) or a class (`4xx`). The most specific match wins, in that order.
     pub fn refusal(mut self, which: impl Into<String>, words: RefusalWords) -> Self {
         self.refusals.insert(which.into(), words);
         self
@@ -92,30 +97,31 @@ impl ErrorTemplate {
 }
 
 impl RefusalWords {
-    /// A code and a message; placeholders are `{host_code}`, `{host_code_lower}`, `{host_code_upper}` and `{sentence}`.
+    /// Creates words with a code and a message. Placeholders are `{host_code}`,
+    /// `{host_code_lower}`, `{host_code_upper}` and `{sentence}`.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { code: Some(code.into()), message: Some(message.into()), ..Self::default() }
     }
 
-    /// A code, with the host's sentence.
+    /// Creates words with a code that keep the host's sentence.
     pub fn code(code: impl Into<String>) -> Self {
         Self { code: Some(code.into()), ..Self::default() }
     }
 
-    /// Another status than the host's.
+    /// Replaces the status.
     pub fn status(mut self, status: u16) -> Self {
         self.status = Some(status);
         self
     }
 
-    /// Members that the body has besides, from an object.
+    /// Adds members of an object to the body.
     pub fn members(mut self, members: Value) -> Self {
         self.members = object(members);
         self
     }
 }
 
-/// The members of an object; of anything else there are none.
+/// Returns the members of an object; empty for any other value.
 fn object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(members) => members,

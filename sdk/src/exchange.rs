@@ -1,10 +1,11 @@
-//! Trusted publishing: the requests by which a format's clients exchange an ID token of their build service for a token. The host does
-//! the exchange; the description says what requests and answers look like.
+//! Trusted publishing: requests by which clients exchange an ID token of their build service for a
+//! token. The host handles the exchange; the description defines the form of requests and
+//! responses.
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// One request of the format's clients.
+/// Request of an exchange.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Exchange {
     request: String,
@@ -18,50 +19,55 @@ pub struct Exchange {
     status: Option<u16>,
     answer: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
-    refusal: Option<Refusal>,
+    refusal: Option<ExchangeRefusal>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-struct Refusal {
+struct ExchangeRefusal {
     status: u16,
     body: Value,
 }
 
 impl Exchange {
-    /// A request, as `POST /_/oidc/mint-token`, that gives a token for an ID token; a last `{package..}` of the path is the one package
-    /// that it is for. `answer` is JSON with `{token}`, `{expires}` (seconds since 1970) and `{lifetime}` (seconds) in its texts.
+    /// A request, for example `POST /_/oidc/mint-token`, that exchanges an ID token for a token. If
+    /// the path ends with `{package..}`, the token is valid for that package only. `answer` is JSON
+    /// whose texts may contain `{token}`, `{expires}` (Unix time in seconds) and `{lifetime}`
+    /// (seconds).
     pub fn token(request: impl Into<String>, answer: Value) -> Self {
         let (gives, id_token, audience, status, refusal) = (None, None, None, None, None);
         Self { request: request.into(), gives, id_token, audience, status, answer, refusal }
     }
 
-    /// A request that tells anybody for whom ID tokens are to be made. `answer` is JSON with `{audience}` in its texts.
+    /// A request that returns the audience for which ID tokens must be issued. The request needs no
+    /// credential. `answer` is JSON whose texts may contain `{audience}`.
     pub fn audience(request: impl Into<String>, answer: Value) -> Self {
         Self { gives: Some("audience"), ..Self::token(request, answer) }
     }
 
-    /// A request by which a client gives a token back that it got for an ID token: from then on it counts no more. It is answered alike
-    /// whether or not there was one, with this status, of 200 to 299; 204 has no body.
+    /// A request that revokes a token from an earlier exchange. The response is the same whether or
+    /// not the token existed. `status` is 200 to 299; 204 has no body.
     pub fn revocation(request: impl Into<String>, status: u16, answer: Value) -> Self {
         Self { gives: Some("revocation"), status: Some(status), ..Self::token(request, answer) }
     }
 
-    /// The member of a JSON body that holds the ID token, or the token that is given back. As a bearer if not said.
+    /// Sets the member of a JSON body that holds the ID token, or the token to revoke. By default
+    /// clients send it as a bearer token.
     pub fn id_token_in(mut self, member: impl Into<String>) -> Self {
         self.id_token = Some(member.into());
         self
     }
 
-    /// For whom the client has ID tokens made by itself, besides the host's own audience: `{hostname}` is the host's name.
+    /// Accepts another audience besides the host's own, for clients that choose the audience
+    /// themselves; `{hostname}` is the host name.
     pub fn for_audience(mut self, audience: impl Into<String>) -> Self {
         self.audience = Some(audience.into());
         self
     }
 
-    /// How a refused ID token is answered: a status of 400 to 499, and JSON with `{code}` and `{message}` in its texts. 401 as the
-    /// format's errors are if not said.
+    /// Sets the response to a refused ID token: a status of 400 to 499, and JSON whose texts may
+    /// contain `{code}` and `{message}`. The default is 401 in the form of the format's errors.
     pub fn refused(mut self, status: u16, body: Value) -> Self {
-        self.refusal = Some(Refusal { status, body });
+        self.refusal = Some(ExchangeRefusal { status, body });
         self
     }
 }

@@ -1,10 +1,16 @@
-//! The one macro: makes a component of a format.
+//! Macro that exports a format as a component.
 
-/// Exports a format as the crate's component: `export!(Maven)`, or `export!(Maven, upkeep)` for one that implements
-/// [`Upkeep`](crate::Upkeep) too, `export!(Maven, upkeep, present)` for one that implements [`Present`](crate::Present) besides, and
-/// `export!(Maven, upkeep, present, retention)` for one that implements [`Retention`](crate::Retention) as well; `versions` behind it for
-/// one that implements [`Versions`](crate::Versions) too.
-/// Natively it only checks that the type implements what it says.
+/// Exports a format as the crate's component. The optional interfaces that the type implements are
+/// listed after the type, in this order:
+///
+/// - `export!(Maven)` for [`Format`](crate::Format) alone
+/// - `export!(Maven, upkeep)` with [`Upkeep`](crate::Upkeep)
+/// - `export!(Maven, upkeep, present)` with [`Present`](crate::Present)
+/// - `export!(Maven, upkeep, present, retention)` with [`Retention`](crate::Retention)
+/// - `export!(Maven, upkeep, present, retention, versions)` with [`Versions`](crate::Versions)
+///
+/// `export!(Maven, present)` is possible too. On targets other than Wasm, the macro only checks
+/// that the type implements the traits.
 #[macro_export]
 macro_rules! export {
     ($format:ty) => {
@@ -62,7 +68,8 @@ macro_rules! export {
     };
 }
 
-/// What [`export!`] expands to in Wasm: the exports, and which contract they were built for.
+/// Expansion of [`export!`] in Wasm: the exports, and a custom section with the version of the
+/// contract.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __export {
@@ -76,7 +83,7 @@ macro_rules! __export {
     };
 }
 
-/// What [`export!`] expands to in Wasm, for the optional interface.
+/// Expansion of [`export!`] in Wasm for the interface `upkeep`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __export_upkeep {
@@ -86,7 +93,7 @@ macro_rules! __export_upkeep {
     };
 }
 
-/// What [`export!`] expands to in Wasm, for what people are shown.
+/// Expansion of [`export!`] in Wasm for the interface `present`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __export_present {
@@ -96,7 +103,7 @@ macro_rules! __export_present {
     };
 }
 
-/// What [`export!`] expands to in Wasm, for retention.
+/// Expansion of [`export!`] in Wasm for the interface `retention`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __export_retention {
@@ -106,7 +113,7 @@ macro_rules! __export_retention {
     };
 }
 
-/// What [`export!`] expands to in Wasm, for the order of versions.
+/// Expansion of [`export!`] in Wasm for the interface `versions`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __export_versions {

@@ -1,13 +1,14 @@
-//! Bytes that can be searched without passing through the plugin: a blob of the host's, or a slice in a test.
+//! Search in a blob, which the host does without passing the bytes to the plugin, or in a slice in
+//! a test.
 
 use crate::{Blob, Error, ReadAt};
 
-/// Random access with a search.
+/// Random access to bytes, with a search.
 pub trait FindAt: ReadAt {
-    /// Offset of the first byte of this value at or behind `start`.
+    /// Returns the offset of the first byte with this value at or after `start`.
     ///
     /// # Errors
-    /// The host's.
+    /// Returns the host's error.
     fn find_at(&self, byte: u8, start: u64) -> Result<Option<u64>, Error>;
 }
 

@@ -1,67 +1,76 @@
-//! What a plugin's author implements.
+//! Traits that a plugin implements.
 
 use crate::{Context, Description, Failure, Presentation, Router, UnshownPage, VersionFacts, VersionId};
 
-/// A package format. The type itself holds nothing: a request starts with a fresh instance, which is then dropped.
+/// Package format. The type itself holds no state: each request runs in a fresh instance, which is
+/// then dropped.
 pub trait Format: 'static {
-    /// What the format is called and what the host has to know of it. Asked once, when the component is loaded; it must not
-    /// reach for the host.
+    /// Describes the format. The host calls this once, when it loads the component. The function
+    /// must not call the host.
     fn describe() -> Description;
 
-    /// The protocol's requests, a row each. Called for every request: keep it a list of rows.
+    /// Adds a row for each request of the protocol. The SDK calls this for every request, so the
+    /// function should only add rows.
     fn routes(router: &mut Router);
 }
 
-/// What the management API asks of a format that can do it; exported by `export!(T, upkeep)`.
+/// Operations of the management API, exported by `export!(T, upkeep)`.
 pub trait Upkeep: Format {
-    /// Removes a version with its files and records, and no longer shows it. The repository is `cx.target()`.
+    /// Deletes a version with its files and records, and removes it from the listing. The
+    /// repository is `cx.target()`.
     ///
     /// # Errors
-    /// A failure when there is no such version, or when it may not go.
+    /// A failure if the version does not exist, or must not be deleted.
     fn delete_version(cx: &Context, id: &VersionId) -> Result<(), Failure>;
 
-    /// Sets a version's `state` with its reason; an empty state takes it back.
+    /// Sets the `state` of a version with its reason; an empty state resets it.
     ///
     /// # Errors
-    /// A failure when there is no such version, or when the format does not know the state.
+    /// A failure if the version does not exist, or if the format does not know the state.
     fn mark_version(cx: &Context, id: &VersionId, state: &str, reason: &str) -> Result<(), Failure>;
 }
 
-/// What people are shown of a version; exported by `export!(T, present)`.
+/// Details of a version for its page in the portal, exported by `export!(T, present)`.
 pub trait Present: Format {
-    /// What is known of a version besides what is shown of it already. The repository is `cx.target()`, and nothing of it may be
-    /// changed; an upstream is not asked, so what a proxy has not kept is left out.
+    /// Returns the details of a version that its listing does not contain. The repository is
+    /// `cx.target()`; it is read-only, and upstreams cannot be reached. A proxy can only report
+    /// what it has stored.
     ///
     /// # Errors
-    /// A failure of 404 when there is no such version.
+    /// A failure of 404 if the version does not exist.
     fn present_version(cx: &Context, id: &VersionId) -> Result<Presentation, Failure>;
 }
 
-/// What retention has to know of versions besides what is shown of them; exported by `export!(T, upkeep, present, retention)`. The
-/// repository is `cx.target()`, and nothing of it may be changed; an upstream is not asked.
+/// Facts about versions for retention policies, exported by `export!(T, upkeep, present,
+/// retention)`. The repository is `cx.target()`; it is read-only, and upstreams cannot be reached.
 pub trait Retention: Format {
-    /// Facts about these versions, one for each in their order; none about one that is not there.
+    /// Returns facts about these versions, one entry for each in their order; `None` for a version
+    /// that does not exist.
     ///
     /// # Errors
-    /// A failure when they cannot be told: then nothing is deleted.
+    /// A failure if the facts cannot be determined. Retention then deletes nothing.
     fn judge_versions(cx: &Context, ids: &[VersionId]) -> Result<Vec<Option<VersionFacts>>, Failure>;
 
-    /// A page of what [`Upkeep::delete_version`] would remove and nobody is shown. `after` is empty at first.
+    /// Returns a page of items that are not listed but that [`Upkeep::delete_version`] can delete.
+    /// `after` is empty for the first page.
     ///
     /// # Errors
-    /// A failure when it cannot be told: then nothing is deleted.
+    /// A failure if the items cannot be determined. Retention then deletes nothing.
     fn list_unshown(cx: &Context, after: &str) -> Result<UnshownPage, Failure> {
         let _ = (cx, after);
         Ok(UnshownPage::default())
     }
 }
 
-/// How the format orders versions, by which ranges of advisories are judged; exported by
-/// `export!(T, upkeep, present, retention, versions)`. It knows nothing of a repository, and must not reach for the host.
+/// Version order of the format, exported by `export!(T, upkeep, present, retention, versions)`. The
+/// host uses the order to evaluate the version ranges of advisories. The order is the same for all
+/// repositories, and its functions must not call the host.
 pub trait Versions: Format {
-    /// A version as it is ordered: equal where the format holds two to be equal, however they are written.
+    /// Version that can be compared. Versions that the format considers equal are equal, however
+    /// they are written.
     type Version: Ord;
 
-    /// Reads a version, as it stands in a repository or in an advisory; none for what is no version of the format.
+    /// Parses a version from a repository or an advisory; `None` if the format does not accept the
+    /// text as a version.
     fn version(text: &str) -> Option<Self::Version>;
 }

@@ -1,60 +1,61 @@
-//! What sign-in, token and signing calls speak in. No secret is among it.
+//! Types of sign-in, token and signing calls. They contain no secrets.
 
-/// A sign-in that was begun.
+/// Sign-in that has begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Login {
-    /// What the client asks for afterwards.
+    /// Id with which the client asks for the state of the sign-in.
     pub id: String,
-    /// The host's page at which a person signs in.
+    /// Address of the host's page where the person signs in.
     pub url: String,
 }
 
-/// Where a sign-in stands.
+/// State of a sign-in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoginState {
-    /// Ask again after so many seconds.
+    /// Not finished; ask again after this many seconds.
     Waiting(u32),
-    /// Stands for the new token: the host puts the token in its place in this call's answer, and there alone.
+    /// Finished. The text is a placeholder for the new token: the host replaces it in the response
+    /// to this call, and only there.
     Granted(String),
-    /// Unknown, too old, or fetched already.
+    /// Unknown, expired, or already fetched.
     Gone,
 }
 
-/// One of the caller's tokens, as it may be shown.
+/// Token of the caller, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// By which it is revoked.
+    /// Id of the token, for revoking the token.
     pub id: String,
-    /// What its owner calls it.
+    /// Name that the owner gave to the token.
     pub name: String,
-    /// As much of it as may be shown.
+    /// Part of the token that may be displayed.
     pub hint: String,
-    /// `read`, `write`.
+    /// Scopes: `read`, `write`.
     pub scope: Vec<String>,
-    /// Ms since 1970.
+    /// Creation time, as Unix time in ms.
     pub created: u64,
-    /// Ms since 1970.
+    /// Expiry time, as Unix time in ms.
     pub expires: Option<u64>,
 }
 
-/// A key by which signatures may be checked.
+/// Public key that verifies signatures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKey {
-    /// Its name.
+    /// Id of the key.
     pub id: String,
-    /// As in `ecdsa-sha2-nistp256`.
+    /// Type of the key, for example `ecdsa-sha2-nistp256`.
     pub kind: String,
-    /// Its SubjectPublicKeyInfo in base64.
+    /// SubjectPublicKeyInfo in base64.
     pub key: String,
-    /// Ms since 1970.
+    /// Expiry time, as Unix time in ms.
     pub expires: Option<u64>,
 }
 
-/// A signature by one of the host's keys.
+/// Signature by a key of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// Which key.
+    /// Id of the key.
     pub key_id: String,
-    /// ECDSA over SHA-256, in ASN.1 DER.
+    /// ECDSA signature over SHA-256, in ASN.1 DER.
     pub value: Vec<u8>,
 }

@@ -1,22 +1,22 @@
-//! What a request would do, told before any storage can be reached.
+//! Intent of a request, declared before the request can access any storage.
 
 use crate::{Failure, Params, Request};
 
-/// What a request would do to its repository.
+/// Action of a request on its repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// No credential needed.
+    /// Needs no credential.
     Open,
-    /// Reads. Where there is no repository: a credential, and no more.
+    /// Reads. Under a claim without a repository, the request only needs a valid credential.
     Read,
     /// Writes.
     Publish,
-    /// Removes.
+    /// Deletes.
     Delete,
 }
 
 impl Action {
-    /// The contract's word for it.
+    /// Returns the name of the action in the contract.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -27,60 +27,61 @@ impl Action {
     }
 }
 
-/// What becomes of a request's body.
+/// Handling of a request's body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum BodyPlan {
-    /// It is not read.
+    /// The body is not read.
     #[default]
     None,
-    /// Wanted whole.
+    /// The whole body is passed to the handler.
     Body {
-        /// Bytes.
+        /// Limit in bytes.
         limit: u64,
     },
-    /// A form, wanted in parts.
+    /// The body is a form, passed to the handler in parts.
     Parts {
-        /// Bytes of all parts together.
+        /// Limit of all parts together, in bytes.
         limit: u64,
     },
-    /// It goes to the end of an upload.
+    /// The body is appended to an upload.
     Append {
-        /// The upload's name.
+        /// Name of the upload.
         upload: String,
-        /// How long the upload must be already, where that is told.
+        /// Required size of the upload before the append, if any.
         offset: Option<u64>,
-        /// Bytes.
+        /// Limit in bytes.
         limit: u64,
     },
 }
 
-/// What a request would do: the host authorises it, takes in the body that it asks for, and hands out storage to match.
+/// Intent of a request. The host authorises it, receives the body as stated, and passes matching
+/// storage handles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intent {
-    /// What it does.
+    /// Action of the request.
     pub action: Action,
-    /// The package, image or file that it is about: for the audit log, for messages.
+    /// Package, image or file that the request is about, for the audit log and messages.
     pub subject: Option<String>,
-    /// What becomes of the body.
+    /// Handling of the body.
     pub body: BodyPlan,
-    /// The limit of the description's that the body is under.
+    /// Name of the description's limit that applies to the body.
     pub limit: Option<String>,
-    /// Digests wanted of the body, or of each part, besides SHA-256.
+    /// Digest algorithms for the body, or for each part, besides SHA-256.
     pub digests: Vec<String>,
     /// Other repositories of this format that the request reads from.
     pub also_read: Vec<String>,
-    /// Whether the row's check is to be asked before the body is received.
+    /// True if the row's check must run before the body is received.
     pub check: bool,
-    /// A read that is part of a publish, and so within a write credential's rights.
+    /// True for a read that is part of a publish, so that a write credential permits it.
     pub for_publish: bool,
-    /// The packages that it is about, spelt as in [`Version::name`](crate::Version::name).
+    /// Packages that the request is about, spelled as in [`Version::name`](crate::Version::name).
     pub packages: Vec<String>,
-    /// Whether it is about none, or about packages that only the handler learns of.
+    /// True if the request is about no package, or about packages that only the handler learns.
     pub many_packages: bool,
 }
 
 impl Intent {
-    /// An intent to do this, with no body.
+    /// Creates an intent with this action and no body.
     pub fn new(action: Action) -> Self {
         Self {
             action,
@@ -96,148 +97,158 @@ impl Intent {
         }
     }
 
-    /// No credential needed.
+    /// Creates an intent that needs no credential.
     pub fn open() -> Self {
         Self::new(Action::Open)
     }
 
-    /// Reads.
+    /// Creates an intent to read.
     pub fn read() -> Self {
         Self::new(Action::Read)
     }
 
-    /// Writes.
+    /// Creates an intent to publish.
     pub fn publish() -> Self {
         Self::new(Action::Publish)
     }
 
-    /// Removes.
+    /// Creates an intent to delete.
     pub fn delete() -> Self {
         Self::new(Action::Delete)
     }
 
-    /// What it is about: the package, image or file.
+    /// Sets the package, image or file that the request is about.
     pub fn subject(mut self, subject: impl Into<String>) -> Self {
         self.subject = Some(subject.into());
         self
     }
 
-    /// The body is wanted, of at most `limit` bytes: more are answered 413.
+    /// Requests the whole body, of at most `limit` bytes. A larger body is refused with 413.
     pub fn body(mut self, limit: u64) -> Self {
         self.body = BodyPlan::Body { limit };
         self
     }
 
-    /// The body is a form and is wanted in parts, of at most `limit` bytes together. Not a form: 400.
+    /// Requests the parts of a form, of at most `limit` bytes together. A body that is not a form
+    /// is refused with 400.
     pub fn parts(mut self, limit: u64) -> Self {
         self.body = BodyPlan::Parts { limit };
         self
     }
 
-    /// The body goes to the end of the target's upload of this name, which must be `offset` long where one is given. Where it
-    /// is not, nothing is read, and the handler sees it by [`Upload::received`](crate::Upload::received).
+    /// Appends the body to the target's upload of this name. If `offset` is given, the upload must
+    /// have that size. If its size differs, the host does not read the body, and
+    /// [`Upload::received`](crate::Upload::received) returns 0.
     pub fn append(mut self, upload: impl Into<String>, offset: Option<u64>, limit: u64) -> Self {
         self.body = BodyPlan::Append { upload: upload.into(), offset, limit };
         self
     }
 
-    /// The body is under the limit of this name in the description ([`Description::limit`](crate::Description::limit)), in place of
-    /// that of a file: the smaller of both counts, and what is over it is refused as the description says.
+    /// Applies the description's limit of this name
+    /// ([`Description::limit`](crate::Description::limit)) instead of the limit of a file. If the
+    /// limit of the body is smaller, that one applies. The host refuses a larger body in the words
+    /// of the description.
     pub fn under(mut self, limit: impl Into<String>) -> Self {
         self.limit = Some(limit.into());
         self
     }
 
-    /// Digests wanted besides SHA-256, computed while the body comes in: `sha512`, `sha1`, `md5`, `blake2b-256`.
+    /// Requests digests besides SHA-256, computed while the body arrives: `sha512`, `sha1`, `md5`,
+    /// `blake2b-256`.
     pub fn digests(mut self, algorithms: &[&str]) -> Self {
         self.digests = algorithms.iter().map(|&name| name.to_owned()).collect();
         self
     }
 
-    /// Another repository of this format that the request reads from: handed out where the caller may read it.
+    /// Names another repository of this format that the request reads from. The handler gets this
+    /// repository if the caller may read it.
     pub fn also_read(mut self, repository: impl Into<String>) -> Self {
         self.also_read.push(repository.into());
         self
     }
 
-    /// A read that is part of a publish. No effect on another action.
+    /// Marks a read as part of a publish. This has no effect on any other action.
     pub fn for_publish(mut self) -> Self {
         self.for_publish = true;
         self
     }
 
-    /// A package that it is about, spelt as in [`Version::name`](crate::Version::name); called for each where an address may be
-    /// that of several. The host leaves out a group's proxies where the name is one of the organization's own. Without it they are
-    /// only there for those who may read every hosted member.
+    /// Names a package that the request is about, spelled as in
+    /// [`Version::name`](crate::Version::name). Call it for each candidate if an address can belong
+    /// to several packages. The host leaves out a group's proxies if the name belongs to the
+    /// organization. Without this call, the handler gets the proxies only if the caller may read
+    /// every hosted member.
     pub fn about_package(mut self, name: impl Into<String>) -> Self {
         self.packages.push(name.into());
         self
     }
 
-    /// It is about no package, or about those that its body or an upstream's answer tells: a group's proxies are handed over, and
-    /// the handler asks [`Repository::withheld`](crate::Repository::withheld) before it names a package to one or shows one of its.
+    /// Declares that the request is about no package, or about packages that only its body or an
+    /// upstream's response names. The handler then gets a group's proxies. It must call
+    /// [`Repository::withheld`](crate::Repository::withheld) before it sends a package name to a
+    /// proxy, or returns a package of a proxy.
     pub fn many_packages(mut self) -> Self {
         self.many_packages = true;
         self
     }
 }
 
-/// Plans for rows that need nothing of their own.
+/// Standard plans for rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan;
 
 impl Plan {
-    /// No credential needed.
+    /// Plans a request that needs no credential.
     ///
     /// # Errors
-    /// Never.
+    /// Never fails.
     pub fn open(_request: &Request<'_>, params: &Params<'_>) -> Result<Intent, Failure> {
         Ok(about(Intent::open(), params))
     }
 
-    /// A read of what the path names.
+    /// Plans a read of what the path names.
     ///
     /// # Errors
-    /// Never.
+    /// Never fails.
     pub fn read(_request: &Request<'_>, params: &Params<'_>) -> Result<Intent, Failure> {
         Ok(about(Intent::read(), params))
     }
 
-    /// A read that is about no package, or about those that the handler asks [`Repository::withheld`](crate::Repository::withheld)
-    /// of.
+    /// Plans a read about no package, or about packages that the handler passes to
+    /// [`Repository::withheld`](crate::Repository::withheld).
     ///
     /// # Errors
-    /// Never.
+    /// Never fails.
     pub fn read_many(_request: &Request<'_>, params: &Params<'_>) -> Result<Intent, Failure> {
         Ok(about(Intent::read(), params).many_packages())
     }
 
-    /// A read that is part of a publish.
+    /// Plans a read that is part of a publish.
     ///
     /// # Errors
-    /// Never.
+    /// Never fails.
     pub fn read_for_publish(_request: &Request<'_>, params: &Params<'_>) -> Result<Intent, Failure> {
         Ok(about(Intent::read(), params).for_publish())
     }
 
-    /// A write without a body.
+    /// Plans a write without a body.
     ///
     /// # Errors
-    /// Never.
+    /// Never fails.
     pub fn publish(_request: &Request<'_>, params: &Params<'_>) -> Result<Intent, Failure> {
         Ok(about(Intent::publish(), params))
     }
 
-    /// A removal of what the path names.
+    /// Plans a deletion of what the path names.
     ///
     /// # Errors
-    /// Never.
+    /// Never fails.
     pub fn delete(_request: &Request<'_>, params: &Params<'_>) -> Result<Intent, Failure> {
         Ok(about(Intent::delete(), params))
     }
 }
 
-/// What a row is about is what its first parameter took.
+/// Sets the subject to the value of the row's first parameter.
 fn about(intent: Intent, params: &Params<'_>) -> Intent {
     match params.first() {
         Some(subject) => intent.subject(subject),

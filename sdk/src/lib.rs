@@ -1,11 +1,14 @@
-//! What a format plugin is written with.
+//! SDK for format plugins.
 //!
-//! A format is a type that implements [`Format`]: it describes itself, and lists its requests as rows of a [`Router`]. Each
-//! row has a plan (what the request would do, told from its head alone) and a handler (which does it, with storage handles
-//! that match the plan). [`export!`] makes a component of it.
+//! A format is a type that implements [`Format`]: it describes itself, and lists its requests as
+//! rows of a [`Router`]. Each row has a plan and a handler. The plan declares what the request
+//! would do, and sees only the head of the request. The handler then answers the request, with
+//! storage handles that match the plan. [`export!`] makes a component of the format.
 //!
 //! ```
-//! use packhouse_sdk::{Context, Description, Failure, Format, Params, Plan, Request, Response, Router};
+//! use packhouse_sdk::{
+//!     Context, Description, Failure, Format, Params, Plan, Request, Response, Router,
+//! };
 //!
 //! struct Hello;
 //!
@@ -30,16 +33,18 @@
 //!
 //! # Proxies, groups and an index
 //!
-//! This format has all three kinds of repositories, and a list of all its files. A handler looks into [`Context::sources`]: the
-//! repository itself, or those members of a group that may serve the package. [`Context::first`] asks them in order,
-//! [`Context::all`] asks each. The host caches what a proxy fetches, and decides which names an upstream may be asked for.
+//! This format has all three kinds of repositories, and a list of all its files. A handler reads
+//! from [`Context::sources`]: the repository itself, or the members of a group that may serve the
+//! package. [`Context::first`] returns the first result of these repositories, [`Context::all`] the
+//! results of all. The host caches what a proxy fetches, and decides which names may be requested
+//! from an upstream.
 //!
 //! ```
 //! use std::collections::BTreeSet;
 //!
 //! use packhouse_sdk::{
-//!     Context, Description, Digest, Failure, Format, Intent, Params, Plan, ReadAt, Reply, Repository, Request,
-//!     Response, Router, percent_encode,
+//!     Context, Description, Digest, Failure, Format, Intent, Params, Plan, ReadAt, Reply,
+//!     Repository, Request, Response, Router, percent_encode,
 //! };
 //!
 //! struct Files;
@@ -55,23 +60,27 @@
 //!     }
 //! }
 //!
-//! /// Names the package, so that the host leaves out the members of a group that may not serve it.
+//! /// Names the package, so that the host leaves out members of a group that may not serve it.
 //! fn plan_file(_: &Request, params: &Params) -> Result<Intent, Failure> {
 //!     Ok(Intent::read().about_package(params.segment("name")))
 //! }
 //!
 //! fn file(cx: &Context, _: &Request, params: &Params) -> Result<Response, Failure> {
 //!     let name = params.segment("name");
-//!     let found = cx.first(|source| if source.is_proxy() { fetch(cx, source, name) } else { look_up(source, name) })?;
+//!     let found = cx.first(|source| {
+//!         if source.is_proxy() { fetch(cx, source, name) } else { look_up(source, name) }
+//!     })?;
 //!     found.ok_or_else(|| Failure::not_found("There is no such file"))
 //! }
 //!
 //! fn look_up(hosted: &Repository, name: &str) -> Result<Option<Response>, Failure> {
-//!     let Some(record) = hosted.get_json::<Digest>(&format!("files/{name}"))? else { return Ok(None) };
+//!     let Some(record) = hosted.get_json::<Digest>(&format!("files/{name}"))? else {
+//!         return Ok(None);
+//!     };
 //!     Ok(Some(Response::blob(hosted.recorded_blob(&record.value)?).revalidate()))
 //! }
 //!
-//! /// `show_as` says which version the file belongs to, by which the host and its policies judge it.
+//! /// `show_as` names the version to which the file belongs. The host and its policies judge that.
 //! fn fetch(cx: &Context, proxy: &Repository, name: &str) -> Result<Option<Response>, Failure> {
 //!     let path = format!("/files/{}", percent_encode(name));
 //!     let reply = cx.upstream("GET", &path).show_as(name, "latest", name).start(proxy)?.found()?;
@@ -80,7 +89,9 @@
 //! }
 //!
 //! fn index(cx: &Context, _: &Request, _: &Params) -> Result<Response, Failure> {
-//!     let lists = cx.all(|source| if source.is_proxy() { fetch_names(cx, source) } else { own_names(source) })?;
+//!     let lists = cx.all(|source| {
+//!         if source.is_proxy() { fetch_names(cx, source) } else { own_names(source) }
+//!     })?;
 //!     let names: BTreeSet<String> = lists.into_iter().flatten().collect();
 //!     Ok(Response::json(&names)?)
 //! }
@@ -93,9 +104,11 @@
 //!     Ok(Some(names))
 //! }
 //!
-//! /// The names that the upstream lists, without those that only hosted repositories may serve.
+//! /// Returns the names that the upstream lists, without those that only hosted repositories may
+//! /// serve.
 //! fn fetch_names(cx: &Context, proxy: &Repository) -> Result<Option<Vec<String>>, Failure> {
-//!     let Some(reply) = cx.upstream("GET", "/index.json").metadata().start(proxy)?.found()? else { return Ok(None) };
+//!     let fetch = cx.upstream("GET", "/index.json").metadata();
+//!     let Some(reply) = fetch.start(proxy)?.found()? else { return Ok(None) };
 //!     let bytes = reply.body()?.read_all(1 << 20)?;
 //!     let mut names: Vec<String> = serde_json::from_slice(&bytes)
 //!         .map_err(|_| Failure::unusable_upstream("its index is not a list of names"))?;
@@ -107,10 +120,12 @@
 //! packhouse_sdk::export!(Files);
 //! ```
 //!
-//! Natively everything runs over the traits of [`host`], which `packhouse-testkit` implements in memory; in Wasm over the
-//! contract's imports. Nothing generated from the contract is part of this API.
+//! The SDK calls the host through the traits of [`host`]. In Wasm, the SDK implements these traits
+//! by calling the contract's imports. In tests, which run without Wasm, `packhouse-testkit`
+//! implements them in memory. Code generated from the contract is not part of this API.
 
-// The exporting macro's code names this crate from outside, and so does what it expands to in here.
+// The exporting macro refers to this crate by its name. Without this line, the name would be
+// unknown where the macro expands inside this crate.
 extern crate self as packhouse_sdk;
 
 pub mod address;
@@ -211,16 +226,17 @@ pub use version::{File, Matches, Version, VersionId};
 pub use version_document::VersionDocument;
 pub use window::Window;
 
-/// The version of the contract that this SDK speaks; built plugins carry it as the custom section `packhouse:sdk`.
+/// Version of the contract that this SDK implements. Built plugins contain the version in their
+/// custom section `packhouse:sdk`.
 pub const API_VERSION: &str = match core::str::from_utf8(__private::API_VERSION) {
     Ok(version) => version,
     Err(_) => "",
 };
 
-/// What [`export!`] needs, and nobody else.
+/// Items for the expansion of [`export!`]; not part of the API.
 #[doc(hidden)]
 pub mod __private {
-    /// As a custom section has it.
+    /// Version of the contract, as stored in a custom section.
     pub const API_VERSION: &[u8; 5] = b"0.1.0";
 
     #[cfg(target_arch = "wasm32")]

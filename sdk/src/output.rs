@@ -1,15 +1,16 @@
-//! A document that is put together piece by piece, so that no more than a part of it is in the guest's memory.
+//! Builder for a document of many parts. It holds only some of them in the plugin's memory.
 
 use crate::host::HostWritten;
 use crate::{Blob, Content, Context, Error, Section, Writer};
 use serde::Serialize;
 
-/// Bytes that need not be a blob, and that are handed to one at a time.
+/// Number of bytes that are buffered before they are handed to the host.
 const INLINE: usize = 1 << 20;
-/// Texts and sections that are handed over at one time: their list is bounded too.
+/// Number of texts and sections that are buffered before they are handed to the host.
 const PARTS: usize = 20_000;
 
-/// A document on its way to be a response's content: inline while it is small, else through a blob.
+/// Builder for the content of a response. Small content becomes inline bytes, larger content a
+/// blob.
 ///
 /// ```
 /// use packhouse_sdk::{Content, Context, Error, Output};
@@ -25,29 +26,29 @@ const PARTS: usize = 20_000;
 /// ```
 pub struct Output<'a> {
     cx: &'a Context,
-    /// What was added before the buffer and is not handed over yet.
-    parts: Vec<Part>,
-    /// Bytes of the texts among that.
+    /// Parts that were added before the buffer and not yet handed to the host.
+    parts: Vec<OutputPart>,
+    /// Number of bytes of the texts among the parts.
     held: usize,
     buffer: Vec<u8>,
     writer: Option<Writer>,
 }
 
-enum Part {
+enum OutputPart {
     Text(Vec<u8>),
     Section(Section),
 }
 
 impl<'a> Output<'a> {
-    /// An empty one.
+    /// Creates an empty document.
     pub fn new(cx: &'a Context) -> Self {
         Self { cx, parts: Vec::new(), held: 0, buffer: Vec::new(), writer: None }
     }
 
-    /// Adds text as it is.
+    /// Adds text.
     ///
     /// # Errors
-    /// The host's, when the blob cannot be written.
+    /// The host's error if the blob cannot be written.
     pub fn push(&mut self, text: &str) -> Result<(), Error> {
         if self.held + self.buffer.len() + text.len() > INLINE || self.parts.len() >= PARTS {
             self.hand_over()?;
@@ -59,35 +60,38 @@ impl<'a> Output<'a> {
     /// Adds a value as JSON.
     ///
     /// # Errors
-    /// [`Error::Other`] for a value that JSON cannot say; else as [`Output::push`].
+    /// [`Error::Other`] if the value cannot be written as JSON; otherwise the errors of
+    /// [`Output::push`].
     pub fn json(&mut self, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
         let text = serde_json::to_string(value)?;
         self.push(&text)
     }
 
-    /// Adds a blob's bytes, without their passing through the guest's memory. What it is added to becomes a blob, however small.
+    /// Adds the bytes of a blob without passing them through the plugin's memory. The document then
+    /// becomes a blob, however small it is.
     ///
     /// # Errors
-    /// As [`Output::push`].
+    /// Fails like [`Output::push`].
     pub fn append(&mut self, blob: &Blob) -> Result<(), Error> {
         self.hand_over()?;
         self.writer.get_or_insert_with(|| self.cx.writer()).append(blob)
     }
 
-    /// Adds some of a piece, as [`append`](Self::append) does. All that is added in this way is handed over to the host together.
+    /// Adds a section of a piece, like [`append`](Self::append). The builder hands several sections
+    /// to the host in one call.
     pub fn add(&mut self, section: Section) {
         self.end_text();
-        self.parts.push(Part::Section(section));
+        self.parts.push(OutputPart::Section(section));
     }
 
     fn end_text(&mut self) {
         if !self.buffer.is_empty() {
             self.held += self.buffer.len();
-            self.parts.push(Part::Text(std::mem::take(&mut self.buffer)));
+            self.parts.push(OutputPart::Text(std::mem::take(&mut self.buffer)));
         }
     }
 
-    /// Hands over what was added.
+    /// Hands the buffered parts to the host.
     fn hand_over(&mut self) -> Result<(), Error> {
         self.end_text();
         if self.parts.is_empty() {
@@ -97,16 +101,16 @@ impl<'a> Output<'a> {
         self.held = 0;
         let mut parts = std::mem::take(&mut self.parts);
         let written = parts.iter_mut().map(|part| match part {
-            Part::Text(text) => HostWritten::Bytes(std::mem::take(text)),
-            Part::Section(section) => section.written(),
+            OutputPart::Text(text) => HostWritten::Bytes(std::mem::take(text)),
+            OutputPart::Section(section) => section.written(),
         });
         writer.write_parts(written.collect())
     }
 
-    /// All of it.
+    /// Returns the whole document.
     ///
     /// # Errors
-    /// As [`Output::push`].
+    /// Fails like [`Output::push`].
     pub fn finish(mut self) -> Result<Content, Error> {
         if self.writer.is_none() && self.parts.is_empty() {
             return Ok(Content::Inline(self.buffer));

@@ -1,11 +1,12 @@
-//! Matches a path against a row's pattern.
+//! Matching of a path against a row's pattern.
 
 use crate::Params;
 
-/// What `pattern` takes from `path`, or none when it does not match.
+/// Returns the parameters if `pattern` matches `path`.
 ///
-/// A pattern is `/` (the address itself) or segments after `/`: a word, `{name}` for exactly one segment that is not empty,
-/// `{name..}` for one or more, as many as possible. A slash at its end is a last empty segment.
+/// A pattern is `/` (the address itself) or segments after `/`. A segment is a word, `{name}` for
+/// exactly one non-empty segment, or `{name..}` for one or more, as many as possible. A slash at
+/// the end is an empty last segment.
 pub(crate) fn matches<'a>(pattern: &'static str, path: &'a [String]) -> Option<Params<'a>> {
     let mut taken = Vec::new();
     let pattern = pattern.strip_prefix('/').unwrap_or(pattern);
@@ -15,7 +16,8 @@ pub(crate) fn matches<'a>(pattern: &'static str, path: &'a [String]) -> Option<P
     follow(Some(pattern), path, &mut taken).then(|| Params::new(taken))
 }
 
-/// Whether what is left of the pattern fits what is left of the path. `None` is a pattern at its end.
+/// True if the rest of the pattern matches the rest of the path. A `pattern` of `None` is the end
+/// of the pattern.
 fn follow<'a>(
     pattern: Option<&'static str>,
     path: &'a [String],
@@ -40,14 +42,15 @@ fn follow<'a>(
     }
 }
 
-/// `{name..}` takes as many segments as leave something for what follows it.
+/// Matches `{name..}` to the largest number of segments with which the rest of the pattern matches.
 fn follow_rest<'a>(
     name: &'static str,
     after: Option<&'static str>,
     path: &'a [String],
     taken: &mut Vec<(&'static str, &'a [String])>,
 ) -> bool {
-    // At its end it takes all; in the middle, what follows decides, so that the longest that fits is found.
+    // At the end of the pattern, the parameter must take all segments. Elsewhere, try the longest
+    // match first.
     let least = if after.is_none() { path.len() } else { 1 };
     (least..=path.len()).rev().any(|count| {
         let Some((mine, rest)) = path.split_at_checked(count) else { return false };
@@ -65,7 +68,7 @@ fn undo(taken: &mut Vec<(&'static str, &[String])>) -> bool {
 mod tests {
     use super::matches;
 
-    /// What each parameter takes, as `name=a/b`; none when the pattern does not match.
+    /// Returns the value of each parameter as `name=a/b`; `None` if the pattern does not match.
     fn taken(pattern: &'static str, path: &str) -> Option<String> {
         let segments: Vec<String> =
             path.split('/').skip(1).filter(|_| path != "/").map(str::to_owned).collect();
@@ -97,7 +100,8 @@ mod tests {
             ("/x/{path..}", "/x", None),
             ("/{name..}/tags/list", "/a/b/tags/list", Some("name=a/b")),
             ("/{name..}/tags/list", "/tags/list", None),
-            // As many as possible: an image may be called `manifests` too.
+            // The first parameter is as long as possible, because an image may itself be called
+            // `manifests`.
             ("/{name..}/manifests/{tag}", "/a/manifests/manifests/1", Some("name=a/manifests tag=1")),
             ("/{name..}/manifests/{tag}", "/a/manifests/", None),
             ("/{name..}/blobs/uploads/{id}", "/a/blobs/uploads/9", Some("name=a id=9")),

@@ -1,7 +1,7 @@
-//! Text as it stands in an address.
+//! Percent-encoding.
 
-/// Percent-encodes all but letters, digits, `-`, `.`, `_` and `~` (RFC 3986, section 2.3): one segment of a path, or a value in a
-/// query.
+/// Percent-encodes everything but letters, digits, `-`, `.`, `_` and `~` (RFC 3986, section 2.3).
+/// Use it for one segment of a path or for a value in a query.
 ///
 /// ```
 /// assert_eq!(packhouse_sdk::percent_encode("a b/ü"), "a%20b%2F%C3%BC");

@@ -1,27 +1,28 @@
-//! Pieces of documents that the host remembers until something that was read for them changes.
+//! Cached pieces of documents. The host caches a piece until a record that was read for it changes.
 
-use crate::host::{HostNoted, HostWritten};
+use crate::host::{HostPiece, HostWritten};
 use crate::{Blob, Error, Repository};
 use std::rc::Rc;
 
-/// Bytes that the host remembers as one piece, at most.
+/// Largest piece that the host caches, in bytes.
 pub const PIECE_BYTES: usize = 1 << 20;
 
-/// Bytes of the longest name of a piece.
+/// Longest name of a piece, in bytes.
 const NAME: usize = 16 << 10;
-/// Names that the host is asked for at one time: what is noted of so many is seldom more than it answers.
+/// Number of names that are looked up in one call. The notes of so many pieces rarely exceed the
+/// host's limit for one result.
 const NAMES: usize = 250;
 
-/// What a piece is made of.
+/// Content of a new piece.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PieceParts {
-    /// What the plugin itself wants to know of the piece.
+    /// Note that only the plugin reads.
     pub note: String,
-    /// What stands in a document.
+    /// Text that is part of a document.
     pub body: String,
 }
 
-/// A piece that the host remembers, or did not.
+/// Piece of a document, cached or just made.
 pub struct Piece {
     note: String,
     body: Rc<Blob>,
@@ -29,7 +30,7 @@ pub struct Piece {
 }
 
 impl PieceParts {
-    /// Whether the host may remember it: what is larger is written to a document directly.
+    /// True if the host can cache the piece. Write a larger text to the document directly.
     #[must_use]
     pub fn fits(&self) -> bool {
         self.note.len() + self.body.len() <= PIECE_BYTES
@@ -37,36 +38,36 @@ impl PieceParts {
 }
 
 impl Piece {
-    fn found(found: HostNoted) -> Result<Self, Error> {
-        let HostNoted { note, body, size } = found;
+    fn found(found: HostPiece) -> Result<Self, Error> {
+        let HostPiece { note, body, size } = found;
         let note = String::from_utf8(note).map_err(|_| not_text())?;
         Ok(Self { note, body: Rc::new(Blob::new(body)), size })
     }
 
-    /// What the plugin noted when it made the piece.
+    /// Returns the note that the plugin stored with the piece.
     #[must_use]
     pub fn note(&self) -> &str {
         &self.note
     }
 
-    /// What stands in a document, in the plugin's memory.
+    /// Returns the text of the piece; this copies it into the plugin's memory.
     ///
     /// # Errors
-    /// The host's.
+    /// Returns the host's error.
     pub fn text(&self) -> Result<String, Error> {
         self.body.text(self.size)
     }
 
-    /// Bytes of what stands in a document.
+    /// Returns the size of the text in bytes.
     #[must_use]
     pub fn body_size(&self) -> u64 {
         self.size
     }
 
-    /// What stands in a document, as the content of an answer.
+    /// Returns the text as a blob, for the content of a response.
     ///
     /// # Errors
-    /// The host's.
+    /// Returns the host's error.
     pub fn into_body(self) -> Result<Blob, Error> {
         match Rc::try_unwrap(self.body) {
             Ok(body) => Ok(body),
@@ -74,14 +75,15 @@ impl Piece {
         }
     }
 
-    /// So many bytes of what stands in a document, from `offset` on, for [`Output::add`](crate::Output::add).
+    /// Returns `length` bytes of the text from `offset` on, for
+    /// [`Output::add`](crate::Output::add).
     #[must_use]
     pub fn section(&self, offset: u64, length: u64) -> Section {
         Section { of: Rc::clone(&self.body), offset, length }
     }
 }
 
-/// Some of a piece's bytes, from [`Piece::section`].
+/// Bytes of a piece, from [`Piece::section`].
 pub struct Section {
     of: Rc<Blob>,
     offset: u64,
@@ -99,15 +101,22 @@ fn not_text() -> Error {
 }
 
 impl Repository {
-    /// The piece of this name as the host remembers it, or else made now: remembered until a commit touches one of this
-    /// repository's records that `make` reads, whether they are there or not. Whatever else goes into it must stand in the name:
-    /// the address in a link, the form of a document, which keys there are. `make` must not ask for another piece.
+    /// Returns the cached piece of this name, or makes it with `make`. The host caches the piece
+    /// until a commit touches a key of this repository that `make` reads, even a key without a
+    /// record. The name must contain everything else that determines the piece. Examples are the
+    /// address in a link, the form of a document, and the list of keys. `make` must not request
+    /// another piece.
     ///
-    /// None where `make` answers none, because it is too large; and for a name over 16 KiB.
+    /// Returns `None` if `make` returns `None`, for example because the piece is too large. Also
+    /// returns `None` if the name exceeds 16 KiB.
     ///
     /// ```
     /// # use packhouse_sdk::{Error, PieceParts, Repository};
-    /// fn summaries(repository: &Repository, name: &str, keys: &[String]) -> Result<Option<String>, Error> {
+    /// fn summaries(
+    ///     repository: &Repository,
+    ///     name: &str,
+    ///     keys: &[String],
+    /// ) -> Result<Option<String>, Error> {
     ///     let piece = repository.piece(&format!("summaries\n{}", keys.join("\n")), || {
     ///         let mut parts = PieceParts::default();
     ///         for entry in repository.neighbours("s/", None, keys) {
@@ -120,7 +129,7 @@ impl Repository {
     /// ```
     ///
     /// # Errors
-    /// Those of `make`; [`Error::Invalid`] while another piece is being made.
+    /// Returns the errors of `make`, or [`Error::Invalid`] while another piece is being made.
     pub fn piece<E: From<Error>>(
         &self,
         name: &str,
@@ -131,20 +140,21 @@ impl Repository {
         Ok(found.into_iter().next().flatten())
     }
 
-    /// The same for each of these names, in their order: `make` is told which of them it makes, and is called for those that the host
-    /// does not remember. The host is asked once for all.
+    /// Returns the pieces of these names, in their order, like [`piece`](Repository::piece). `make`
+    /// is called for each piece that is not cached, with the index of its name. One call to the
+    /// host looks up all names.
     ///
     /// # Errors
-    /// As [`Repository::piece`].
+    /// Fails like [`Repository::piece`].
     pub fn pieces<E: From<Error>>(
         &self,
         names: &[String],
         mut make: impl FnMut(usize) -> Result<Option<PieceParts>, E>,
     ) -> Result<Vec<Option<Piece>>, E> {
         let mut pieces = Vec::with_capacity(names.len());
-        for asked in names.chunks(NAMES) {
-            let mut found = self.find_pieces(asked)?.into_iter();
-            for name in asked {
+        for chunk in names.chunks(NAMES) {
+            let mut found = self.find_pieces(chunk)?.into_iter();
+            for name in chunk {
                 let (at, found) = (pieces.len(), found.next().flatten());
                 pieces.push(match found {
                     Some(found) => Some(Piece::found(found)?),
@@ -155,19 +165,20 @@ impl Repository {
         Ok(pieces)
     }
 
-    /// What the host remembers. It does not take a name that is too long: no such piece is asked for.
-    fn find_pieces(&self, names: &[String]) -> Result<Vec<Option<HostNoted>>, Error> {
+    /// Looks up the cached pieces. The result is `None` for names that are too long for the host.
+    fn find_pieces(&self, names: &[String]) -> Result<Vec<Option<HostPiece>>, Error> {
         if names.iter().all(|name| name.len() <= NAME) {
-            return self.ask_for_pieces(names);
+            return self.look_up_pieces(names);
         }
         let short: Vec<String> = names.iter().filter(|name| name.len() <= NAME).cloned().collect();
-        let mut found = self.ask_for_pieces(&short)?.into_iter();
+        let mut found = self.look_up_pieces(&short)?.into_iter();
         let found = |name: &String| if name.len() <= NAME { found.next().flatten() } else { None };
         Ok(names.iter().map(found).collect())
     }
 
-    /// Asks for each by itself where too much is noted of all together.
-    fn ask_for_pieces(&self, names: &[String]) -> Result<Vec<Option<HostNoted>>, Error> {
+    /// Looks up the names together, or one by one if their notes exceed the host's limit for one
+    /// result.
+    fn look_up_pieces(&self, names: &[String]) -> Result<Vec<Option<HostPiece>>, Error> {
         match self.host().find_pieces(names) {
             Err(Error::TooLarge(_)) if names.len() > 1 => {
                 let one = |name: &String| {

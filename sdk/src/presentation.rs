@@ -1,36 +1,37 @@
-//! What people are shown of a version, besides what a commit shows. docs/PLUGINS.md lists the members.
+//! Details of a version that the portal displays in addition to the listed facts.
+//! docs/plugins/optional-interfaces.md lists the members of the JSON object.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Bytes of a README at most: what is longer is cut.
+/// Largest size of a README in bytes; longer ones are cut.
 pub const README_BYTES: usize = 1 << 20;
 
-/// What people are shown of a version. What a format does not know stays empty.
+/// Details of a version. A format leaves fields empty that it does not know.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Presentation {
-    /// What its author says of it.
+    /// README of the version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub readme: Option<Readme>,
-    /// What it needs.
+    /// Dependencies of the version.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<Dependency>,
-    /// Of a container image, or of what else has a manifest.
+    /// Manifest of a container image or another OCI artifact.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<Image>,
-    /// Statements about where it comes from, as they are kept.
+    /// Stored statements about the origin of the version.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attestations: Vec<Attestation>,
 }
 
 impl Presentation {
-    /// As the contract has it.
+    /// Returns the JSON object that the contract defines.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_else(|_| "{}".to_owned())
     }
 }
 
-/// A text about a package.
+/// Text about a package.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Readme {
     media_type: String,
@@ -38,17 +39,17 @@ pub struct Readme {
 }
 
 impl Readme {
-    /// Markdown.
+    /// A README in Markdown.
     pub fn markdown(text: impl Into<String>) -> Self {
         Self::new("text/markdown", text)
     }
 
-    /// reStructuredText.
+    /// A README in reStructuredText.
     pub fn restructured(text: impl Into<String>) -> Self {
         Self::new("text/x-rst", text)
     }
 
-    /// Plain text.
+    /// A README in plain text.
     pub fn plain(text: impl Into<String>) -> Self {
         Self::new("text/plain", text)
     }
@@ -60,7 +61,7 @@ impl Readme {
     }
 }
 
-/// What a version needs.
+/// Dependency of a version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Dependency {
     name: String,
@@ -69,92 +70,95 @@ pub struct Dependency {
 }
 
 impl Dependency {
-    /// This package in these versions, in the format's words; `group` says for what, empty always.
+    /// Creates a dependency on this package. `requirement` states the versions in the format's
+    /// notation. `group` names the case in which the dependency applies, for example development;
+    /// empty if it always applies.
     pub fn new(name: impl Into<String>, requirement: impl Into<String>, group: impl Into<String>) -> Self {
         Self { name: name.into(), requirement: requirement.into(), group: group.into() }
     }
 }
 
-/// A container image, or what else has a manifest.
+/// Container image, or another artifact with a manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Image {
-    /// Of the manifest.
+    /// Digest of the manifest.
     pub digest: String,
-    /// Of the manifest.
+    /// Media type of the manifest.
     pub media_type: String,
-    /// Of an index: what is in it.
+    /// Images in an index.
     pub platforms: Vec<Platform>,
-    /// From the lowest one.
+    /// Layers, from the lowest one up.
     pub layers: Vec<Layer>,
-    /// How it was made.
+    /// Steps in which the image was built.
     pub history: Vec<History>,
     /// Labels of the configuration and annotations of the manifest.
     pub labels: BTreeMap<String, String>,
-    /// What says something about it.
+    /// Artifacts that refer to the image.
     pub referrers: Vec<Referrer>,
 }
 
-/// An image for one platform.
+/// Image for one platform.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Platform {
-    /// The operating system.
+    /// Operating system.
     pub os: String,
-    /// The processor.
+    /// Processor architecture.
     pub architecture: String,
-    /// Which of its kind.
+    /// Variant of the architecture.
     pub variant: String,
-    /// Of its manifest.
+    /// Digest of the manifest.
     pub digest: String,
-    /// Of its configuration and layers together, in bytes, where its manifest is here.
+    /// Size of the image's configuration and layers together in bytes, if the repository has the
+    /// manifest.
     pub size: Option<u64>,
 }
 
-/// A layer.
+/// Layer of an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Layer {
-    /// Of its bytes.
+    /// Digest of the bytes.
     pub digest: String,
-    /// In bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// What it is.
+    /// Media type.
     pub media_type: String,
 }
 
-/// A step of an image's making.
+/// Step of building an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct History {
-    /// When, as RFC 3339 has it.
+    /// Time of the step (RFC 3339).
     pub created: String,
-    /// By which command.
+    /// Command of the step.
     pub created_by: String,
-    /// What was noted.
+    /// Comment of the step.
     pub comment: String,
-    /// Whether it made no layer.
+    /// True if the step made no layer.
     pub empty_layer: bool,
 }
 
-/// What says something about an image.
+/// Artifact that refers to an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Referrer {
-    /// Of its manifest.
+    /// Digest of the manifest.
     pub digest: String,
-    /// Of its manifest, in bytes.
+    /// Size of the manifest in bytes.
     pub size: u64,
-    /// What kind of thing it is.
+    /// Type of the artifact.
     pub artifact_type: String,
-    /// Its annotations.
+    /// Annotations of the manifest.
     pub annotations: BTreeMap<String, String>,
 }
 
-/// A statement about where a version, or a file of it, comes from.
+/// Statement about the origin of a version or one of its files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Attestation {
-    /// The file; empty: the version.
+    /// File that the statement is about; empty for the whole version.
     pub file: String,
-    /// What kind of statement: a predicate's type.
+    /// Type of the predicate.
     pub kind: String,
-    /// Who states it, as it says itself: by name and value.
+    /// Publisher according to the statement itself, as names and values.
     pub publisher: BTreeMap<String, String>,
-    /// Where the whole of it is fetched: a path in the repository.
+    /// Path in the repository at which the whole statement can be fetched.
     pub path: String,
 }

@@ -1,28 +1,29 @@
-//! Bytes that can be read at any place, so that a codec runs on a blob in Wasm and on a slice in a test.
+//! Random access to bytes, so that a codec works on a blob in Wasm and on a slice in a test.
 
 use crate::{Blob, Error};
 
-/// What one call of the host's answers at most: 1 MiB.
+/// Largest number of bytes that one read returns: 1 MiB.
 const PIECE: u64 = 1 << 20;
 
 /// Random access to bytes.
 pub trait ReadAt {
-    /// How many bytes.
+    /// Returns the number of bytes.
     ///
     /// # Errors
-    /// The host's.
+    /// Returns the host's error.
     fn size(&self) -> Result<u64, Error>;
 
-    /// The bytes from `offset` on, at most `length` and at most 1 MiB; fewer only at the end, none at or past it.
+    /// Returns the bytes from `offset` on: at most `length`, and at most 1 MiB. Returns fewer only
+    /// at the end of the bytes, and none if `offset` is at or past the end.
     ///
     /// # Errors
-    /// The host's.
+    /// Returns the host's error.
     fn read_at(&self, offset: u64, length: u32) -> Result<Vec<u8>, Error>;
 
-    /// Exactly `length` bytes from `offset` on.
+    /// Returns exactly `length` bytes from `offset` on.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when there are fewer; else the host's.
+    /// [`Error::Invalid`] if the bytes end before; otherwise the host's error.
     fn read_exact_at(&self, offset: u64, length: u64) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
         while (bytes.len() as u64) < length {
@@ -36,10 +37,10 @@ pub trait ReadAt {
         Ok(bytes)
     }
 
-    /// All of it, where it is no more than `limit` bytes.
+    /// Returns all bytes if there are at most `limit`.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] with its size when it is more; else the host's.
+    /// [`Error::TooLarge`] with the actual size if there are more; otherwise the host's error.
     fn read_all(&self, limit: u64) -> Result<Vec<u8>, Error> {
         let size = self.size()?;
         if size > limit {

@@ -1,30 +1,32 @@
-//! Verdicts on an upstream's releases, with why policies withhold some.
+//! Verdicts on an upstream's releases, with the reasons of policies.
 
 use crate::ReleaseVerdict;
 
-/// What becomes of a release, and why.
+/// Verdict on a release, with a reason.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ReasonedVerdict {
-    /// What becomes of it.
+    /// Verdict on the release.
     pub verdict: ReleaseVerdict,
-    /// Why a policy withholds it, in a sentence for whoever asks; none where it is offered, or withheld for another reason.
+    /// Reason why a policy withholds the release, as a sentence for the client. `None` if the
+    /// release is offered, or withheld for another reason.
     pub because: Option<String>,
 }
 
-/// What is offered, and what policies withhold. What is withheld for another reason is in neither.
+/// Offered releases, and releases that policies withhold. Releases that are withheld for another
+/// reason are in neither list.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SortedOut<T> {
-    /// In their order.
+    /// Offered releases, in their order.
     pub offered: Vec<T>,
-    /// In their order.
+    /// Releases that policies withhold, in their order.
     pub denied: Vec<Denied<T>>,
 }
 
-/// What a policy withholds.
+/// Release that a policy withholds.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Denied<T> {
-    /// What it is.
+    /// Release as the caller passed it.
     pub one: T,
-    /// Why, in a sentence for whoever asks.
+    /// Reason, as a sentence for the client.
     pub because: String,
 }

@@ -1,4 +1,4 @@
-//! A repository as a plugin reaches it: an ordered map of small documents, and blobs.
+//! Repository as a plugin uses it: an ordered map of small records, and blobs.
 
 use crate::host::HostRepository;
 use crate::{
@@ -9,23 +9,24 @@ use serde::de::DeserializeOwned;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Releases that the host judges at once: what is known of so many may be handed over in one call.
+/// Number of releases that the SDK passes to the host in one call.
 const RELEASES: usize = 10_000;
-/// Packages whose advisories are asked for at once.
-const ADVISED: usize = 200;
-/// Names that the host is asked for at once, and their bytes.
+/// Number of packages whose advisories the SDK requests in one call.
+const ADVISED_PACKAGES: usize = 200;
+/// Number of names that the SDK passes to the host in one call, and the limit of their bytes.
 const NAMES: usize = 10_000;
 const NAMES_BYTES: usize = 1 << 20;
 
-/// A repository that the call was handed. `keep`, `begin` and `begin_upload` are [`Error::Denied`] unless the intent was to
-/// write, and in all but the target; a proxy's records may be changed while it is read.
+/// Repository of the call. `keep`, `begin` and `begin_upload` fail with [`Error::Denied`] unless
+/// the intent allows writing and this is the target. A read may also change the records of a proxy,
+/// because they cache its upstream.
 pub struct Repository {
     host: Box<dyn HostRepository>,
     kind: OnceCell<String>,
 }
 
 impl Repository {
-    /// Over the host's handle.
+    /// Wraps the host's handle.
     pub fn new(host: Box<dyn HostRepository>) -> Self {
         Self { host, kind: OnceCell::new() }
     }
@@ -34,12 +35,12 @@ impl Repository {
         &*self.host
     }
 
-    /// As it stands in addresses.
+    /// Returns the name as in addresses.
     pub fn name(&self) -> String {
         self.host.name()
     }
 
-    /// `hosted`, `proxy` or `group`.
+    /// Returns `hosted`, `proxy` or `group`.
     pub fn kind(&self) -> String {
         self.kind.get_or_init(|| self.host.kind()).clone()
     }
@@ -48,72 +49,77 @@ impl Repository {
         self.kind.get_or_init(|| self.host.kind()) == kind
     }
 
-    /// Whether its contents come from an upstream.
+    /// True if the contents of the repository come from an upstream.
     pub fn is_proxy(&self) -> bool {
         self.is_of_kind("proxy")
     }
 
-    /// Whether it shows what its members have.
+    /// True if the repository combines the contents of its members.
     pub fn is_group(&self) -> bool {
         self.is_of_kind("group")
     }
 
-    /// Whether it holds what was published to it.
+    /// True if the repository holds the packages that clients publish to it.
     pub fn is_hosted(&self) -> bool {
         self.is_of_kind("hosted")
     }
 
-    /// Its settings for this format, with every default filled in; a proxy's hold its `upstream` address. Those that a repository
-    /// of any format has are [`Settings`](crate::Settings).
+    /// Returns the settings of the repository for this format, with all defaults filled in; a
+    /// proxy's settings include its `upstream` address. [`Settings`](crate::Settings) has the
+    /// settings that exist in every format.
     ///
     /// # Errors
-    /// [`Error::Other`] when they are not such a document.
+    /// [`Error::Other`] if the settings do not have this type.
     pub fn settings<T: DeserializeOwned>(&self) -> Result<T, Error> {
         Ok(serde_json::from_str(&self.host.settings())?)
     }
 
-    /// The record, or none. Each reading sees what is committed then; several are no snapshot.
+    /// Returns the record with this key. Each read sees the latest commit; several reads are not a
+    /// consistent snapshot.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a key that cannot be.
+    /// [`Error::Invalid`] for an invalid key.
     pub fn get(&self, key: &str) -> Result<Option<Entry>, Error> {
         self.host.get(key)
     }
 
-    /// The record, read as JSON.
+    /// Returns the record with this key and parses it as JSON.
     ///
     /// # Errors
-    /// [`Error::Other`] when it is not such a document.
+    /// [`Error::Other`] if the value is not a JSON document of this type.
     pub fn get_json<T: DeserializeOwned>(&self, key: &str) -> Result<Option<Entry<T>>, Error> {
         self.host.get(key)?.map(Entry::json).transpose()
     }
 
-    /// Records whose key begins with `prefix`, in the order of the keys' bytes, a page at a time.
+    /// Iterates over the records whose key begins with `prefix`, in the byte order of the keys.
+    /// Records are read in pages.
     pub fn scan(&self, prefix: impl Into<String>) -> Scan<'_> {
         Scan(Pages::new(self, prefix.into(), 1_000))
     }
 
-    /// Keys that begin with `prefix`, in the order of their bytes, a page at a time.
+    /// Iterates over the keys that begin with `prefix`, in byte order. Keys are read in pages.
     pub fn keys(&self, prefix: impl Into<String>) -> Keys<'_> {
         let pages = Pages { ends_short: true, ..Pages::new(self, prefix.into(), 10_000) };
         Keys { pages, delimiter: None }
     }
 
-    /// Packages among what is shown whose name, summary or property `keywords` hold every word of `text`, the best match first, at
-    /// most 250; all of them by name when it is empty.
+    /// Searches the listed packages whose name, summary or property `keywords` contain every word
+    /// of `text`. Returns at most 250 names, the best match first. An empty `text` matches all
+    /// packages, in the order of their names.
     ///
     /// # Errors
-    /// The host's.
+    /// Returns the host's error.
     pub fn search(&self, text: &str, offset: u32, limit: u32) -> Result<Matches, Error> {
         self.host.search(text, offset, limit)
     }
 
-    /// Of these packages those that no upstream may be asked for, and none of an upstream's is shown as: what the hosted members
-    /// of a group hold, whether the caller may read them or not, and what is claimed. For what is about many packages; one that
-    /// the intent [names](crate::Intent::about_package) the host has judged already.
+    /// Returns the names that the plugin must neither request from an upstream nor list from an
+    /// upstream. These are claimed names, and names that hosted members of the group hold, even
+    /// members that the caller must not read. Call this for requests about many packages. The host
+    /// has already checked a package that the intent [names](crate::Intent::about_package).
     ///
     /// # Errors
-    /// The host's.
+    /// Returns the host's error.
     pub fn withheld(&self, names: &[String]) -> Result<BTreeSet<String>, Error> {
         let mut found = BTreeSet::new();
         let (mut start, mut bytes) = (0, 0);
@@ -131,26 +137,29 @@ impl Repository {
         Ok(found)
     }
 
-    /// What is known to be wrong with these packages, spelt as in [`Version::name`](crate::Version::name), whichever of their versions it
-    /// is about. Packages of which nothing is known are left out.
+    /// Returns the advisories about these packages, for all of their versions. Names are spelled as
+    /// in [`Version::name`](crate::Version::name). Packages without advisories are left out.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] where more is known than the host tells at once.
+    /// [`Error::TooLarge`] if the advisories of 200 packages exceed the host's limit for one
+    /// result.
     pub fn advisories(&self, packages: &[String]) -> Result<BTreeMap<String, Vec<Advisory>>, Error> {
         let mut found = BTreeMap::new();
-        for some in packages.chunks(ADVISED) {
-            let told: BTreeMap<String, Vec<Advisory>> = serde_json::from_str(&self.host.advisories(some)?)?;
-            found.extend(told);
+        for some in packages.chunks(ADVISED_PACKAGES) {
+            let page: BTreeMap<String, Vec<Advisory>> = serde_json::from_str(&self.host.advisories(some)?)?;
+            found.extend(page);
         }
         Ok(found)
     }
 
-    /// Those of these that this proxy may offer of a package, spelt as in [`Version::name`](crate::Version::name), in their order;
-    /// `release` says what is known of each, its version above all. The host judges age, withdrawal and what else it knows of that
-    /// version, for lists as for what is fetched.
+    /// Returns the releases that this proxy may offer, in their order. `package` is spelled as in
+    /// [`Version::name`](crate::Version::name). `release` returns the facts about an item, above
+    /// all its version. The host checks the age, withdrawal and everything else that it knows about
+    /// the version. The same rules apply to lists and to fetches.
     ///
     /// # Errors
-    /// [`Error::Denied`] where this is no proxy; [`Error::Invalid`] for a name, a version or a licence of more than 1,024 bytes.
+    /// [`Error::Denied`] if this is not a proxy; [`Error::Invalid`] for a name, a version or a
+    /// licence of more than 1,024 bytes.
     pub fn offered<T>(
         &self,
         package: &str,
@@ -162,11 +171,12 @@ impl Repository {
         Ok(judged.filter(|(_, verdict)| *verdict == ReleaseVerdict::Offered).map(|(one, _)| one).collect())
     }
 
-    /// As [`offered`](Self::offered), with those that policies withhold and why: for a list in which a client passes by what is marked, and
-    /// says so.
+    /// Returns the offered releases like [`offered`](Self::offered), and the releases that policies
+    /// withhold, with the reasons. Use this for lists that can mark a withheld version, so that
+    /// clients skip it and report the reason.
     ///
     /// # Errors
-    /// Those of [`offered`](Self::offered).
+    /// Fails like [`offered`](Self::offered).
     pub fn sorted_out<T>(
         &self,
         package: &str,
@@ -189,19 +199,21 @@ impl Repository {
         Ok(sorted)
     }
 
-    /// What becomes of the one release that a request is about, as [`offered`](Self::offered) has it. Where a policy withholds it, answer as
-    /// for what is not there: the host replaces a 404 by its own words, which say why.
+    /// Returns the verdict on the one release that a request is about, by the rules of
+    /// [`offered`](Self::offered). If a policy withholds the release, answer 404 as for a missing
+    /// release: the host replaces that 404 by a response with the reason.
     ///
     /// # Errors
-    /// Those of [`offered`](Self::offered).
+    /// Fails like [`offered`](Self::offered).
     pub fn judge_asked(&self, package: &str, release: &Release) -> Result<ReleaseVerdict, Error> {
         self.host.judge_asked(package, release)
     }
 
-    /// What becomes of each of these releases of a package, as [`offered`](Self::offered) has it.
+    /// Returns the verdict on each of these releases of a package, by the rules of
+    /// [`offered`](Self::offered).
     ///
     /// # Errors
-    /// Those of [`offered`](Self::offered).
+    /// Fails like [`offered`](Self::offered).
     pub fn judge_releases(&self, package: &str, releases: &[Release]) -> Result<Vec<ReleaseVerdict>, Error> {
         let mut verdicts = Vec::with_capacity(releases.len());
         for page in releases.chunks(RELEASES) {
@@ -210,68 +222,72 @@ impl Repository {
         Ok(verdicts)
     }
 
-    /// What becomes of one release of a package, as [`offered`](Self::offered) has it.
+    /// Returns the verdict on one release of a package, by the rules of [`offered`](Self::offered).
     ///
     /// # Errors
-    /// Those of [`offered`](Self::offered).
+    /// Fails like [`offered`](Self::offered).
     pub fn judge_release(&self, package: &str, release: Release) -> Result<ReleaseVerdict, Error> {
         let verdict = self.host.judge_releases(package, &[release])?.into_iter().next();
         verdict.ok_or_else(|| Error::Other("the host gave no verdict".to_owned()))
     }
 
-    /// Whether a release of this package must have an age to be offered by this proxy.
+    /// True if this proxy offers releases of this package only after a minimum age.
     ///
     /// # Errors
-    /// Those of [`offered`](Self::offered).
+    /// Fails like [`offered`](Self::offered).
     pub fn needs_age(&self, package: &str) -> Result<bool, Error> {
         Ok(self.judge_release(package, Release::default())? != ReleaseVerdict::Offered)
     }
 
-    /// A change to this repository.
+    /// Begins a change to this repository.
     ///
     /// # Errors
-    /// [`Error::Denied`] when it may not be written.
+    /// [`Error::Denied`] if this call must not write to the repository.
     pub fn begin(&self) -> Result<Transaction, Error> {
         self.host.begin().map(Transaction::new)
     }
 
-    /// A blob that this repository holds, by its SHA-256; else none. Looking for it renews its time of grace.
+    /// Returns the blob with this SHA-256 if the repository holds it. The look-up renews the grace
+    /// period of the blob.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for another algorithm.
+    /// [`Error::Invalid`] for a digest of another algorithm.
     pub fn blob(&self, digest: &Digest) -> Result<Option<Blob>, Error> {
         Ok(self.host.blob(digest)?.map(Blob::new))
     }
 
-    /// The blob that a record of this repository names, and so holds.
+    /// Returns a blob that a record of this repository names.
     ///
     /// # Errors
-    /// [`Error::Other`] where the repository does not hold it: the record is wrong.
+    /// [`Error::Other`] if the repository does not hold the blob: the record is wrong.
     pub fn recorded_blob(&self, digest: &Digest) -> Result<Blob, Error> {
-        let missing = || Error::Other(format!("a record names {digest}, which is not held"));
+        let missing = || Error::Other(format!("a record names {digest}, which the repository does not hold"));
         self.blob(digest)?.ok_or_else(missing)
     }
 
-    /// Holds this blob in this repository for the time of grace, so that a commit may name it. Answers its SHA-256.
+    /// Keeps this blob in the repository for the grace period, so that a commit may name it.
+    /// Returns the SHA-256 of the blob.
     ///
     /// # Errors
-    /// [`Error::Denied`] when the repository may not be written.
+    /// [`Error::Denied`] if this call must not write to the repository.
     pub fn keep(&self, blob: &Blob) -> Result<Digest, Error> {
         self.host.keep(blob.host())
     }
 
-    /// The name of a new upload: 32 characters of lower-case hex. `note` is at most 4 KiB.
+    /// Begins an upload and returns its name: 32 characters of lower-case hex. `note` has at most 4
+    /// KiB.
     ///
     /// # Errors
-    /// [`Error::Denied`] when the repository may not be written; [`Error::Invalid`] for a longer note.
+    /// [`Error::Denied`] if this call must not write to the repository; [`Error::Invalid`] for a
+    /// longer note.
     pub fn begin_upload(&self, note: &str) -> Result<String, Error> {
         self.host.begin_upload(note)
     }
 
-    /// The upload of this name that was begun in this repository, or none.
+    /// Returns the upload of this name that was begun in this repository.
     ///
     /// # Errors
-    /// The host's.
+    /// Returns the host's error.
     pub fn upload(&self, name: &str) -> Result<Option<Upload>, Error> {
         Ok(self.host.upload(name)?.map(Upload::new))
     }
@@ -289,7 +305,8 @@ impl Repository {
     }
 }
 
-/// Where a listing stands: what was read and not yet given, and after which key it goes on.
+/// State of a paged listing: items that were read but not yet returned, and the key after which the
+/// next page begins.
 struct Pages<'a, T> {
     repository: &'a Repository,
     prefix: String,
@@ -297,7 +314,7 @@ struct Pages<'a, T> {
     limit: u32,
     read: VecDeque<T>,
     ended: bool,
-    /// Whether a page that is not full is the last.
+    /// True if a page that is not full is the last page of the listing.
     ends_short: bool,
 }
 
@@ -314,7 +331,8 @@ impl<'a, T> Pages<'a, T> {
         }
     }
 
-    /// The next one, asking for a page where none is left. After the end or an error there is nothing more.
+    /// Returns the next item; reads a page if none is left. Returns `None` after the end or an
+    /// error.
     fn next(
         &mut self,
         page: impl FnOnce(&dyn HostRepository, &str, Option<&str>, u32) -> Result<Vec<T>, Error>,
@@ -336,17 +354,17 @@ impl<'a, T> Pages<'a, T> {
     }
 }
 
-/// An iterator over records, from [`Repository::scan`]. It ends after an error.
+/// Iterator over records, from [`Repository::scan`]. The iterator ends after an error.
 pub struct Scan<'a>(Pages<'a, Entry>);
 
 impl Scan<'_> {
-    /// Begins after this key, which need not exist.
+    /// Starts after this key, which need not exist.
     pub fn after(mut self, key: impl Into<String>) -> Self {
         self.0.after = Some(key.into());
         self
     }
 
-    /// Asks for so many at once: where only the first few are wanted. At most 1,000.
+    /// Sets the page size, at most 1,000. Use a small page to read only the first records.
     pub fn page(mut self, limit: u32) -> Self {
         self.0.limit = limit.clamp(1, 1_000);
         self
@@ -361,27 +379,27 @@ impl Iterator for Scan<'_> {
     }
 }
 
-/// An iterator over keys, from [`Repository::keys`]. It ends after an error.
+/// Iterator over keys, from [`Repository::keys`]. The iterator ends after an error.
 pub struct Keys<'a> {
     pages: Pages<'a, String>,
     delimiter: Option<String>,
 }
 
 impl Keys<'_> {
-    /// Begins after this key, which need not exist; with a delimiter, after such a cut key.
+    /// Starts after this key, which need not exist. With a delimiter, `key` is a cut key.
     pub fn after(mut self, key: impl Into<String>) -> Self {
         self.pages.after = Some(key.into());
         self
     }
 
-    /// Cuts each key off behind the first `delimiter` beyond the prefix, and gives what then is equal once: one level of a
-    /// tree. One byte.
+    /// Cuts each key after the first `delimiter` beyond the prefix, and returns equal keys once:
+    /// one level of a tree. The delimiter is one byte.
     pub fn delimiter(mut self, delimiter: impl Into<String>) -> Self {
         self.delimiter = Some(delimiter.into());
         self
     }
 
-    /// Asks for so many at once: where only the first few are wanted. At most 10,000.
+    /// Sets the page size, at most 10,000. Use a small page to read only the first keys.
     pub fn page(mut self, limit: u32) -> Self {
         self.pages.limit = limit.clamp(1, 10_000);
         self

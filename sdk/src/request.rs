@@ -1,45 +1,49 @@
-//! A request: what tells its row in the table is read once, the rest when it is first asked for. The body stays a handle.
+//! Request of a client. The SDK reads the values that select the row at once, and other values on
+//! demand. The body stays a handle.
 
 use std::cell::OnceCell;
 
 use crate::host::{HostRequest, Pairs};
 use crate::{Blob, Failure};
 
-/// A request as the host hands it over: every credential is out of it.
+/// Request as the host passes it, without any credentials.
 pub struct Request<'a> {
-    /// The repository's kind: `hosted`, `proxy` or `group`; empty under a claim that names no repository.
+    /// Kind of the repository: `hosted`, `proxy` or `group`; empty under a claim that names no
+    /// repository.
     pub kind: String,
-    /// In upper case. `HEAD` goes to the rows of `GET`.
+    /// Method in upper case. `HEAD` uses the rows of `GET`.
     pub method: String,
-    /// The claim of the description that matched, by its name; none below `/repositories/`.
+    /// Name of the matching claim of the description; `None` below `/repositories/`.
     pub claim: Option<String>,
-    /// Below the address, each segment percent-decoded. A trailing slash is a last empty segment; the address itself is an
-    /// empty list.
+    /// Path below the address as percent-decoded segments. A trailing slash is an empty last
+    /// segment; the address itself is an empty list.
     pub path: Vec<String>,
-    asked: Asked,
+    lazy: LazyValues,
     host: &'a dyn HostRequest,
 }
 
-/// What was asked of the host besides. An answer that depends on none of it is kept for every query and every header.
+/// Values that the plugin has requested so far. If a plugin requests none of them, the host may
+/// serve its response from the cache for any query and header fields.
 #[derive(Default)]
-struct Asked {
+struct LazyValues {
     query: OnceCell<Pairs>,
     headers: OnceCell<Pairs>,
     address: OnceCell<String>,
 }
 
-/// What is known of a request without its host, for the next call about it.
+/// Values of a request without its host handle, for the next call about the same request.
 #[cfg(target_arch = "wasm32")]
 pub(crate) struct KnownRequest {
     kind: String,
     method: String,
     claim: Option<String>,
     path: Vec<String>,
-    asked: Asked,
+    lazy: LazyValues,
 }
 
 impl<'a> Request<'a> {
-    /// A request of this method, claim and path to a repository of this kind. All else is asked of `host` when it is wanted.
+    /// Creates a request of this method, claim and path to a repository of this kind. The request
+    /// reads everything else from `host` on demand.
     pub fn new(
         kind: String,
         method: String,
@@ -47,87 +51,93 @@ impl<'a> Request<'a> {
         path: Vec<String>,
         host: &'a dyn HostRequest,
     ) -> Self {
-        Self { kind, method, claim, path, asked: Asked::default(), host }
+        Self { kind, method, claim, path, lazy: LazyValues::default(), host }
     }
 
-    /// The request of which this is known.
+    /// Restores a request from these values.
     #[cfg(target_arch = "wasm32")]
     pub(crate) fn again(known: KnownRequest, host: &'a dyn HostRequest) -> Self {
-        let KnownRequest { kind, method, claim, path, asked } = known;
-        Self { kind, method, claim, path, asked, host }
+        let KnownRequest { kind, method, claim, path, lazy } = known;
+        Self { kind, method, claim, path, lazy, host }
     }
 
-    /// What is known of it by now.
+    /// Returns the values that were read so far.
     #[cfg(target_arch = "wasm32")]
     pub(crate) fn known(self) -> KnownRequest {
-        let Self { kind, method, claim, path, asked, .. } = self;
-        KnownRequest { kind, method, claim, path, asked }
+        let Self { kind, method, claim, path, lazy, .. } = self;
+        KnownRequest { kind, method, claim, path, lazy }
     }
 
-    /// The query in the order it came, percent-decoded; a name without `=` has an empty value. An answer that looks at it is
-    /// kept for this query alone.
+    /// Returns the query parameters in their original order, percent-decoded. A name without `=`
+    /// has an empty value. After this call, the host caches the response for this query only.
     pub fn query_pairs(&self) -> &[(String, String)] {
-        self.asked.query.get_or_init(|| self.host.query())
+        self.lazy.query.get_or_init(|| self.host.query())
     }
 
-    /// The header fields that the description asks for, and `accept`, `content-*`; names in lower case. An answer that looks at
-    /// them is kept for these alone.
+    /// Returns the header fields that the description requests, and `accept` and `content-*`; names
+    /// are in lower case. After this call, the host caches the response for these values only.
     pub fn headers(&self) -> &[(String, String)] {
-        self.asked.headers.get_or_init(|| self.host.headers())
+        self.lazy.headers.get_or_init(|| self.host.headers())
     }
 
-    /// The public address that `path` is below, without a slash at its end.
+    /// Returns the public address that `path` is relative to, without a slash at the end.
     pub fn address(&self) -> &str {
-        self.asked.address.get_or_init(|| self.host.address())
+        self.lazy.address.get_or_init(|| self.host.address())
     }
 
-    /// The first value of this name in the query.
+    /// Returns the first query parameter of this name.
     pub fn query(&self, name: &str) -> Option<&str> {
         find(self.query_pairs(), name)
     }
 
-    /// The header field of this name, which is in lower case.
+    /// Returns the header field of this name, which must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         find(self.headers(), name)
     }
 
-    /// The public address of what lies at this path below the repository's address; `path` is percent-encoded already.
+    /// Returns the public address of this path below the repository's address; `path` must be
+    /// percent-encoded.
     pub fn link(&self, path: &str) -> String {
         format!("{}/{}", self.address(), path.trim_start_matches('/'))
     }
 
-    /// Whether the address ends with a slash below the repository's own.
+    /// True if the path of the request ends with a slash. The slash of the repository's own address
+    /// does not matter.
     pub fn ends_with_slash(&self) -> bool {
         self.path.last().is_some_and(String::is_empty)
     }
 
-    /// The name of whoever asks, as it may be shown; none for anonymous. An answer that depends on it is not kept for
-    /// others: ask only when it is needed.
+    /// Returns the caller's name; `None` for an anonymous caller. After this call, the host does
+    /// not cache the response, so call this only if the plugin needs the name.
     pub fn caller(&self) -> Option<String> {
         self.host.caller()
     }
 
-    /// Whether it publishes something that another server served before: its sender says so, and may. Take such a file even if you would
-    /// refuse it as a new release. False in a plan.
+    /// True if the request publishes something that another server served before, and the sender
+    /// may move files. Accept such a file even if the format would refuse it as a new release.
+    /// Always false in a plan.
     pub fn is_moved(&self) -> bool {
         self.host.is_moved()
     }
 
-    /// The body as it was sent. Once; none in a plan and in a check, none when the intent did not ask for it.
+    /// Returns the body as it was sent. Only the first call returns it. `None` in a plan, in a
+    /// check, and if the intent did not request the body.
     pub fn take_body(&self) -> Option<Blob> {
         self.host.take_body().map(Blob::new)
     }
 
-    /// The body that the plan asked for. Once.
+    /// Returns the body that the plan requested. Only the first call returns it.
     ///
     /// # Errors
-    /// An internal failure where the plan asked for none, or it was taken already.
+    /// An internal failure if the plan requested no body, or if an earlier call returned the body.
     pub fn planned_body(&self) -> Result<Blob, Failure> {
-        let missing = || Failure::internal(format!("a {} without the body that was planned", self.method));
+        let missing =
+            || Failure::internal(format!("a {} request lacks the body that its plan requested", self.method));
         self.take_body().ok_or_else(missing)
     }
 
-    /// The parts of a form in the order they came. Once; an empty list where [`Request::take_body`] would be none.
+    /// Returns the parts of a form in their original order. Only the first call returns them. Empty
+    /// in a plan, in a check, and if the intent did not request the parts.
     pub fn take_parts(&self) -> Vec<Part> {
         let parts = self.host.take_parts().into_iter();
         parts
@@ -141,15 +151,15 @@ impl<'a> Request<'a> {
     }
 }
 
-/// One part of a multipart form.
+/// Part of a multipart form.
 pub struct Part {
-    /// Its field's name.
+    /// Name of the field.
     pub name: String,
-    /// Its file's name, where it has one.
+    /// Name of the file, if the field has one.
     pub filename: Option<String>,
-    /// Its own header fields; names in lower case.
+    /// Header fields of the part; names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Its bytes.
+    /// Content of the part.
     pub body: Blob,
 }
 

@@ -1,29 +1,33 @@
-//! What a format tells retention. docs/PLUGINS.md lists the members.
+//! Facts about versions for retention. docs/plugins/optional-interfaces.md lists the members.
 
 use crate::VersionId;
 use serde::Serialize;
 
-/// Facts about a version that decide whether it may go. What a format does not know stays as it is by default.
+/// Facts that decide whether retention may delete a version. Leave unknown facts at their default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct VersionFacts {
-    /// Whether something that people move names it, as a tag; none where the format has no such thing.
+    /// True if a tag, or another name that can move, names the version; `None` if the format has no
+    /// such names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tagged: Option<bool>,
-    /// Whether it is a pre-release; none where that cannot be told.
+    /// True if the version is a pre-release; `None` if this is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prerelease: Option<bool>,
-    /// What it is one and the same thing as, with all others of its package that say the same; empty: a thing of its own.
+    /// Identity that the version shares with other versions of its package, like several tags of
+    /// one manifest. Retention treats versions with the same unit as one. Empty if the version is a
+    /// unit of its own.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub unit: String,
-    /// It goes with another thing that is there, and never by itself.
+    /// True if retention deletes the version only together with another existing item, never by
+    /// itself.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub follows: bool,
-    /// Versions of the same repository that it cannot be used without.
+    /// Versions of the same repository without which this version cannot be used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Needed>,
 }
 
-/// A version that another one needs.
+/// Version that another one needs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Needed {
     name: String,
@@ -31,38 +35,38 @@ pub struct Needed {
 }
 
 impl Needed {
-    /// By the names of its package and itself.
+    /// Creates a reference from the names of the package and the version.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self { name: name.into(), version: version.into() }
     }
 }
 
-/// Something that is held and that nobody is shown.
+/// Stored item that is not listed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Unshown {
-    /// Its package.
+    /// Name of the package.
     pub name: String,
-    /// What `delete_version` knows it by.
+    /// Version with which `delete_version` finds the item.
     pub version: String,
-    /// When it came, in ms since 1970.
+    /// Time at which the item arrived, as Unix time in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub published: Option<u64>,
-    /// Its bytes, as far as they are known.
+    /// Known size in bytes.
     pub bytes: u64,
 }
 
 impl Unshown {
-    /// Something of unknown age and size.
+    /// Creates an item of unknown age and size.
     pub fn new(id: VersionId) -> Self {
         Self { name: id.name, version: id.version, published: None, bytes: 0 }
     }
 }
 
-/// A page of them.
+/// Page of unlisted items.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct UnshownPage {
-    /// What is on it.
+    /// Items on the page.
     pub items: Vec<Unshown>,
-    /// What `after` is to be for the next one; none at the end.
+    /// Value of `after` for the next page; `None` on the last page.
     pub next: Option<String>,
 }

@@ -1,19 +1,21 @@
-//! A protocol's requests as a table: method, path, plan, handler.
+//! Table of a protocol's requests: method, path, plan, handler.
 
 use crate::pattern;
 use crate::{Context, Failure, Intent, Params, Request, Response};
 
-/// What a request would do, told from its head alone.
+/// Function that returns the intent of a request; it sees only the head of the request.
 pub type Planner = fn(&Request<'_>, &Params<'_>) -> Result<Intent, Failure>;
-/// Does it.
+/// Function that answers a request.
 pub type Handler = fn(&Context, &Request<'_>, &Params<'_>) -> Result<Response, Failure>;
-/// Whether it can succeed, as far as can be told before its body.
+/// Function that checks before the body arrives whether a request can succeed.
 pub type Check = fn(&Context, &Request<'_>, &Params<'_>) -> Result<(), Failure>;
 
-/// The table. The first row whose method and pattern fit a request has it; `HEAD` goes to the rows of `GET`.
+/// Routing table. The first row whose method and pattern match a request handles it; `HEAD` uses
+/// the rows of `GET`.
 ///
-/// A pattern is `/` for the address itself, or words and parameters: `/simple/{project}/`, `/{path..}`,
-/// `/{name..}/manifests/{reference}`. `{name}` is exactly one segment, `{name..}` one or more.
+/// A pattern is `/` for the address itself, or consists of words and parameters:
+/// `/simple/{project}/`, `/{path..}`, `/{name..}/manifests/{reference}`. `{name}` is exactly one
+/// segment, `{name..}` one or more.
 #[derive(Debug, Default)]
 pub struct Router {
     rows: Vec<Row>,
@@ -21,7 +23,7 @@ pub struct Router {
     below: Option<&'static str>,
 }
 
-/// One row of the table.
+/// Row of the routing table.
 #[derive(Debug)]
 pub struct Row {
     claim: Option<&'static str>,
@@ -34,13 +36,15 @@ pub struct Row {
 }
 
 impl Row {
-    /// Asks `check` before the body is received, and before `100 Continue`: it can only read, and the handler decides.
+    /// Runs `check` before the body is received, and before `100 Continue`. The check can only
+    /// read, and the handler makes the final decision.
     pub fn check(&mut self, check: Check) -> &mut Self {
         self.check = Some(check);
         self
     }
 
-    /// The part of a path that the pattern describes. None for a path that is not below the row's segment.
+    /// Returns the part of a path that the pattern describes; `None` if the path is not below the
+    /// row's segment.
     fn own_path<'p>(&self, path: &'p [String]) -> Option<&'p [String]> {
         let Some(segment) = self.below else { return Some(path) };
         let (first, rest) = path.split_first()?;
@@ -48,7 +52,7 @@ impl Row {
             return None;
         }
         match rest {
-            // As at an address, a slash at the end makes no difference.
+            // A slash at the end makes no difference, as for the address of a repository.
             [last] if last.is_empty() => Some(&[]),
             rest => Some(rest),
         }
@@ -56,32 +60,32 @@ impl Row {
 }
 
 impl Router {
-    /// `GET`, and `HEAD`, whose content the host leaves out.
+    /// Adds a row for `GET` and `HEAD`; the host leaves out the content for `HEAD`.
     pub fn get(&mut self, pattern: &'static str, plan: Planner, handler: Handler) -> &mut Row {
         self.row("GET", pattern, plan, handler)
     }
 
-    /// `PUT`.
+    /// Adds a row for `PUT`.
     pub fn put(&mut self, pattern: &'static str, plan: Planner, handler: Handler) -> &mut Row {
         self.row("PUT", pattern, plan, handler)
     }
 
-    /// `POST`.
+    /// Adds a row for `POST`.
     pub fn post(&mut self, pattern: &'static str, plan: Planner, handler: Handler) -> &mut Row {
         self.row("POST", pattern, plan, handler)
     }
 
-    /// `PATCH`.
+    /// Adds a row for `PATCH`.
     pub fn patch(&mut self, pattern: &'static str, plan: Planner, handler: Handler) -> &mut Row {
         self.row("PATCH", pattern, plan, handler)
     }
 
-    /// `DELETE`.
+    /// Adds a row for `DELETE`.
     pub fn delete(&mut self, pattern: &'static str, plan: Planner, handler: Handler) -> &mut Row {
         self.row("DELETE", pattern, plan, handler)
     }
 
-    /// Another method, in upper case.
+    /// Adds a row for another method, in upper case.
     pub fn row(
         &mut self,
         method: &'static str,
@@ -94,21 +98,23 @@ impl Router {
         self.rows.push_mut(row)
     }
 
-    /// The rows of a claim of the description, by its name. Rows outside of any are those below `/repositories/`.
+    /// Adds rows below a claim of the description, by its name. Other rows are below
+    /// `/repositories/`.
     pub fn claim(&mut self, name: &'static str, rows: impl FnOnce(&mut Self)) {
         let outer = self.claim.replace(name);
         rows(self);
         self.claim = outer;
     }
 
-    /// The rows whose paths begin with this segment. Their patterns describe what follows it, and `/` is the segment itself.
+    /// Adds rows whose paths begin with this segment. Their patterns describe the rest of the path,
+    /// and `/` is the segment itself.
     pub fn below(&mut self, segment: &'static str, rows: impl FnOnce(&mut Self)) {
         let outer = self.below.replace(segment);
         rows(self);
         self.below = outer;
     }
 
-    /// The plan of the row that fits.
+    /// Runs the plan of the matching row.
     pub(crate) fn plan(&self, request: &Request<'_>) -> Result<Intent, Failure> {
         let (row, params) = self.find(request)?;
         let mut intent = (row.plan)(request, &params)?;
@@ -116,19 +122,20 @@ impl Router {
         Ok(intent)
     }
 
-    /// The check of the row that fits.
+    /// Runs the check of the matching row.
     pub(crate) fn check(&self, cx: &Context, request: &Request<'_>) -> Result<(), Failure> {
         let (row, params) = self.find(request)?;
         row.check.map_or(Ok(()), |check| check(cx, request, &params))
     }
 
-    /// The handler of the row that fits.
+    /// Runs the handler of the matching row.
     pub(crate) fn handle(&self, cx: &Context, request: &Request<'_>) -> Result<Response, Failure> {
         let (row, params) = self.find(request)?;
         (row.handler)(cx, request, &params)
     }
 
-    /// The first row that fits. An unknown path is 404; a known one with another method 405 with `Allow`.
+    /// Returns the first row that matches, and the parameters. The failure for an unknown path is
+    /// 404. The failure for a known path with another method is 405 with `Allow`.
     fn find<'r>(&self, request: &'r Request<'_>) -> Result<(&Row, Params<'r>), Failure> {
         let method = if request.method == "HEAD" { "GET" } else { request.method.as_str() };
         let mut allow: Vec<&str> = Vec::new();
@@ -148,7 +155,7 @@ impl Router {
     }
 }
 
-/// Methods as `Allow` has them: each once, `HEAD` wherever there is `GET`.
+/// Returns the value of `Allow`: each method once, and `HEAD` in addition to `GET`.
 fn list(mut methods: Vec<&str>) -> String {
     if methods.contains(&"GET") {
         methods.push("HEAD");

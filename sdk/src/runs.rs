@@ -1,36 +1,37 @@
-//! A repository's keys cut into runs, and the records of a run: a long document is made in pieces, one for each.
+//! Runs of a repository's keys, and the records of a run. A long document is built from one piece
+//! for each run.
 
 use crate::host::{HostRun, HostRuns};
 use crate::repository::Scan;
 use crate::{Entry, Error, Repository};
 
-/// Keys of a repository that stand next to each other, from [`Repository::runs`].
+/// Consecutive keys of a repository, from [`Repository::runs`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct KeyRun {
-    /// What all of them begin with.
+    /// Common prefix of the keys.
     prefix: String,
-    /// The key before the first, if there is one.
+    /// Key before the first one, if any.
     after: Option<String>,
-    /// The last.
+    /// Last key.
     last: String,
     count: u32,
 }
 
 impl KeyRun {
-    /// What of the last key follows the prefix.
+    /// Returns the last key without the prefix.
     #[must_use]
     pub fn last(&self) -> &str {
         self.last.get(self.prefix.len()..).unwrap_or_default()
     }
 
-    /// How many keys there are in it.
+    /// Returns the number of keys.
     #[must_use]
     pub fn count(&self) -> usize {
         usize::try_from(self.count).unwrap_or(usize::MAX)
     }
 
-    /// Its place among the keys below the prefix, for the name of a piece that is made of its records: after which key it begins and with
-    /// which it ends.
+    /// Returns the position of the run among the keys below the prefix: the key before the run, and
+    /// its last key. Use it in the name of a piece that is made from the run's records.
     #[must_use]
     pub fn place(&self) -> String {
         let after = self.after.as_deref().unwrap_or_default();
@@ -39,12 +40,14 @@ impl KeyRun {
 }
 
 impl Repository {
-    /// All keys that begin with `prefix`, in their order, cut into runs of 32 keys on average and 128 at most. A key more or less changes
-    /// the run that it is in, and its neighbour at most. With [`piece`](Self::piece) a document of thousands of records is made of one piece
-    /// for each run, named by the [place](KeyRun::place) of its run and made of [its records](Self::run_records).
+    /// Cuts all keys that begin with `prefix` into runs, in their order. A run has 32 keys on
+    /// average and at most 128. Adding or removing a key changes only the run that contains it, and
+    /// at most one neighbour. With [`piece`](Self::piece), a document of thousands of records is
+    /// built from one piece for each run. The piece is named by the [place](KeyRun::place) of the
+    /// run and made from [its records](Self::run_records).
     ///
     /// # Errors
-    /// The host's.
+    /// Returns the host's error.
     pub fn runs(&self, prefix: &str) -> Result<Vec<KeyRun>, Error> {
         let mut all: Vec<KeyRun> = Vec::new();
         loop {
@@ -61,9 +64,11 @@ impl Repository {
         }
     }
 
-    /// The records of a run, as they are by now: what was removed meanwhile is left out, and what came in between is there.
+    /// Returns the current records of a run. Records that were removed since the run was cut are
+    /// left out. New records between the keys of the run are included.
     pub fn run_records<'a>(&'a self, run: &'a KeyRun) -> RunRecords<'a> {
-        // Exactly as many: what comes after them is not read, and may change.
+        // The page has exactly as many records as there are keys. A larger page would read later
+        // records too, and a piece would then depend on their changes.
         let scan = self.scan(run.prefix.as_str()).page(run.count);
         RunRecords {
             scan: match &run.after {
@@ -75,15 +80,17 @@ impl Repository {
         }
     }
 
-    /// The records of these keys, of which it was read before that they stand next to each other below `prefix`, after the key
-    /// `before`. What was removed meanwhile is left out, and so is what came in between.
+    /// Returns the records of these keys. An earlier read must have found these keys next to one
+    /// another below `prefix`, after the key `before`. Records that were removed since that read
+    /// are left out, and so are new records between the keys.
     pub fn neighbours<'a>(
         &'a self,
         prefix: &str,
         before: Option<&str>,
         keys: &'a [String],
     ) -> Neighbours<'a> {
-        // Exactly as many: what comes after them is not read, and may change.
+        // The page has exactly as many records as there are keys. A larger page would read later
+        // records too, and a piece would then depend on their changes.
         let scan = self.scan(prefix).page(u32::try_from(keys.len()).unwrap_or(u32::MAX));
         let scan = match before {
             Some(before) => scan.after(before),
@@ -93,7 +100,8 @@ impl Repository {
     }
 }
 
-/// An iterator over the records of a run, from [`Repository::run_records`]. It ends after an error.
+/// Iterator over the records of a run, from [`Repository::run_records`]. The iterator ends after an
+/// error.
 pub struct RunRecords<'a> {
     scan: Scan<'a>,
     last: &'a str,
@@ -109,7 +117,7 @@ impl Iterator for RunRecords<'_> {
         }
         let next = self.scan.next()?;
         if let Ok(entry) = &next {
-            // Another page would be read only to find that there is no more.
+            // Stop here. The scan would read another page only to find nothing.
             self.ended = entry.key.as_str() >= self.last;
             if entry.key.as_str() > self.last {
                 return None;
@@ -119,10 +127,10 @@ impl Iterator for RunRecords<'_> {
     }
 }
 
-/// An iterator over records that stand next to each other, from [`Repository::neighbours`].
+/// Iterator over consecutive records, from [`Repository::neighbours`].
 pub struct Neighbours<'a> {
     repository: &'a Repository,
-    /// None once something else was found than was expected.
+    /// `None` after an unexpected key was found.
     scan: Option<Scan<'a>>,
     keys: std::slice::Iter<'a, String>,
 }
@@ -136,7 +144,7 @@ impl Iterator for Neighbours<'_> {
             match self.scan.as_mut().map(|scan| scan.next()) {
                 Some(Some(Ok(entry))) if entry.key == *key => return Some(Ok(entry)),
                 Some(Some(Err(error))) => return Some(Err(error)),
-                // Others were faster. Each is read by itself from here on.
+                // A concurrent commit changed the keys. Read the remaining records one by one.
                 _ => self.scan = None,
             }
             if let Some(found) = self.repository.get(key).transpose() {

@@ -1,38 +1,40 @@
-//! The settings that a repository of any format has, as far as a plugin heeds them. A format's own are read beside them, by
-//! [`Repository::settings`].
+//! Settings that repositories of every format have. [`Repository::settings`] reads the settings of
+//! a format.
 
 use crate::{Error, Repository};
 use serde::Deserialize;
 
-/// What becomes of a file that is put again where one is there already.
+/// Rule for publishing a file that already exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Redeploy {
-    /// It is refused.
+    /// The file is refused.
     #[default]
     Deny,
-    /// The same bytes are accepted, and change nothing.
+    /// Identical bytes are accepted and change nothing; other bytes are refused.
     Identical,
 }
 
-/// A repository's settings. Where the host does not say one, its default stands.
+/// Settings of a repository. A setting that the host does not send has its default value.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Settings {
-    /// What becomes of a file that is there already.
+    /// Rule for publishing a file that already exists.
     pub redeploy: Redeploy,
-    /// Whether the name or number of what was deleted may be used again.
+    /// True if a client may publish again under the name or version of a deleted item.
     pub republish_deleted: bool,
-    /// Whether what nothing points to any more stays.
+    /// True if the repository keeps items to which no tag points.
     pub keep_untagged: bool,
-    /// A proxy's: its upstream's address.
+    /// Address of a proxy's upstream.
     pub upstream: Option<String>,
-    /// Bytes of a file that the operator allows; none where the format's own bound stands.
+    /// Operator's limit for a file in bytes; `None` if only the format's own limit applies.
     pub max_file_bytes: Option<u64>,
-    /// A proxy's: whether a policy judges its versions by what is signed of them. Ask the upstream for that before a file of one is
-    /// fetched, and state it; where it is asked for nothing else by it, leave it out otherwise.
+    /// True if a policy judges a proxy's versions by signed statements. The plugin must then fetch
+    /// and store the statements before it fetches a file of the version. If the setting is false, a
+    /// plugin that needs the statements for nothing else can skip this request.
     pub judged_by_provenance: bool,
-    /// A proxy's: whether any policy judges its versions. Then each file that is fetched of it names its version.
+    /// True if any policy judges a proxy's versions. Every fetch of a file must then name its
+    /// version.
     pub judged_by_policies: bool,
 }
 
@@ -51,15 +53,16 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// As the repository has them.
+    /// Reads the settings of this repository.
     ///
     /// # Errors
-    /// [`Error::Other`] when the host's are of other types.
+    /// [`Error::Other`] if the host's settings have other types.
     pub fn of(repository: &Repository) -> Result<Self, Error> {
         repository.settings()
     }
 
-    /// Bytes that a file may have: as many as the operator allows, else `format_limit`.
+    /// Returns the limit of a file in bytes: the operator's limit, or `format_limit` if there is
+    /// none.
     #[must_use]
     pub fn file_limit(&self, format_limit: u64) -> u64 {
         self.max_file_bytes.unwrap_or(format_limit)

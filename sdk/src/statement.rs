@@ -1,78 +1,82 @@
-//! Signed statements about versions: who built one and from what, or that somebody vouches for it.
+//! Signed statements about versions: provenance, or a signature that vouches for a version.
 
 use crate::{Digest, Error, VersionId};
 use serde::Serialize;
 
-/// A signed statement about a version or a file of it, for [`Transaction::attest`](crate::Transaction::attest). The host keeps it with the
-/// version, judges it by what its operator trusts, and shows what it is worth; what clients are served of it stays the format's affair.
+/// Signed statement about a version or one of its files, for
+/// [`Transaction::attest`](crate::Transaction::attest). The host stores it with the version,
+/// verifies it against the operator's trust settings, and shows the result. The format decides
+/// whether clients can fetch the statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// The version that it is about.
+    /// Version that the statement is about.
     pub id: VersionId,
-    /// The path of the file that it is about, as it is shown; empty: the version.
+    /// Listed path of the file that the statement is about; empty for the whole version.
     pub path: String,
-    /// The path below the repository's address where its bytes are fetched; empty where there is none. Hidden as a file, it takes the
-    /// statement with it.
+    /// Path below the repository's address at which the statement can be fetched; empty if there is
+    /// none. Hiding a file of this path removes the statement too.
     pub source: String,
-    /// Its form, a media type.
+    /// Media type of the bundle.
     pub kind: String,
-    /// What it is to be about: by `sha256` or `sha512`.
+    /// Expected subject, by `sha256` or `sha512`.
     pub subject: Digest,
-    /// The statement itself.
+    /// Bytes of the statement.
     pub bundle: Vec<u8>,
 }
 
 impl Statement {
-    /// Bytes of one that can be judged.
+    /// Largest statement that can be verified, in bytes.
     pub const MAX_BYTES: usize = 256 << 10;
-    /// The form of Sigstore's bundles, as they are now.
+    /// Media type of current Sigstore bundles.
     pub const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
-    /// How the media types of Sigstore's bundles begin.
+    /// Prefix of the media types of all Sigstore bundles.
     pub const BUNDLES: &str = "application/vnd.dev.sigstore.bundle";
-    /// A signature of a document that names a digest: a [`DetachedSignature`].
+    /// Media type of a signature over a document that names a digest: a [`DetachedSignature`].
     pub const SIMPLE_SIGNING: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
-    /// An envelope beside its certificate: a [`DetachedSignature`].
+    /// Media type of an envelope with a separate certificate: a [`DetachedSignature`].
     pub const DSSE: &str = "application/vnd.dsse.envelope.v1+json";
-    /// A signature of OpenPGP, armored.
+    /// Media type of an armored OpenPGP signature.
     pub const PGP: &str = "application/pgp-signature";
 
-    /// A statement of this form that is to be about this digest. One that is too large to be judged is stated without its bytes.
+    /// Creates a statement of this media type with this expected subject. Bytes over
+    /// [`MAX_BYTES`](Self::MAX_BYTES) are left out, because the host would not verify them.
     pub fn new(id: VersionId, kind: impl Into<String>, subject: Digest, bundle: impl Into<Vec<u8>>) -> Self {
         let bundle = Some(bundle.into()).filter(|bundle| bundle.len() <= Self::MAX_BYTES).unwrap_or_default();
         Self { id, path: String::new(), source: String::new(), kind: kind.into(), subject, bundle }
     }
 
-    /// The file that it is about.
+    /// Sets the file that the statement is about.
     pub fn of_file(self, path: impl Into<String>) -> Self {
         Self { path: path.into(), ..self }
     }
 
-    /// Where its bytes are fetched.
+    /// Sets the path at which the statement can be fetched.
     pub fn at(self, source: impl Into<String>) -> Self {
         Self { source: source.into(), ..self }
     }
 }
 
-/// What cosign wrote before there were bundles: a layer of a manifest, and what the annotations of that say.
+/// Form of cosign signatures before there were bundles: the layer of a manifest, and its
+/// annotations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DetachedSignature {
-    /// What was signed, or the envelope: base64.
+    /// Signed document, or the envelope, in base64.
     pub signed: String,
-    /// The signature of a document: base64.
+    /// Signature of the document in base64.
     pub signature: String,
-    /// The signer's certificate, as PEM; empty: it was signed by a key.
+    /// Signer's certificate in PEM; empty for a signature with a bare key.
     pub certificate: String,
-    /// Those between it and the root, as PEM.
+    /// Intermediate certificates in PEM.
     pub chain: String,
-    /// The log's entry, in JSON.
+    /// Entry in the transparency log, in JSON.
     pub bundle: String,
 }
 
 impl DetachedSignature {
-    /// As statements hold it.
+    /// Returns the JSON for [`Statement::bundle`].
     ///
     /// # Errors
-    /// [`Error::Other`] when it cannot be written as JSON.
+    /// [`Error::Other`] if the signature cannot be written as JSON.
     pub fn write(&self) -> Result<Vec<u8>, Error> {
         Ok(serde_json::to_vec(self)?)
     }
@@ -83,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_large_is_stated_without_its_bytes() {
+    fn a_statement_that_is_too_large_has_no_bytes() {
         let digest = || Digest::new("sha256", &"0".repeat(64)).expect("a digest");
         let of = |bytes: usize| {
             Statement::new(VersionId::new("lib", "1"), Statement::BUNDLE, digest(), vec![b'x'; bytes])

@@ -1,46 +1,50 @@
-//! A tar archive, walked from header to header: contents are skipped unless they are asked for.
+//! Reader for tar archives. The reader goes from header to header, and reads a content only on
+//! request.
 
 use crate::{Error, ReadAt, Window};
 use std::borrow::Cow;
 
-/// Bytes of a block: headers are one, contents are filled up to whole ones.
+/// Size of a block in bytes. A header is one block; contents are padded to whole blocks.
 const BLOCK: u64 = 512;
-/// Bytes that are read at once: some headers of small files, and not much of a large file's content.
+/// Bytes to read at a time. One read contains several headers of small files, and little of a large
+/// file's content.
 const PIECE: u64 = 16 << 10;
-/// Headers that may stand before one entry.
+/// Largest number of headers before one entry.
 const HEADERS: u32 = 200_000;
-/// Zeros that may fill a strict archive's end: the records of tapes were large.
+/// Largest padding at the end of an archive under strict rules, in bytes. Programs pad archives to
+/// the large records of tapes.
 const FILLING: u64 = 1 << 20;
 
-/// What is accepted as an archive.
+/// Rules for accepting an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TarRules {
-    /// What every program reads alike: names are UTF-8, extended headers are well formed and speak of one entry, the archive has an end,
-    /// and nothing stands behind it.
+    /// Accepts only archives that every program reads in the same way. Names are UTF-8. Extended
+    /// headers are well formed and apply to one entry. The archive has an end, and no data after
+    /// it.
     Strict,
-    /// What installers get along with: names are bytes, what is odd in an extended header is passed over, links have no content, the
-    /// end may be missing.
+    /// Accepts what installers accept. Names are bytes, malformed parts of extended headers are
+    /// ignored, links have no content, and the end may be missing.
     Lenient,
 }
 
-/// Why an archive cannot be walked.
+/// Reason why an archive cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TarError {
-    /// A header is none, or damaged.
+    /// A header is missing or damaged.
     Header,
-    /// A header's size is no number.
+    /// The size in a header is not a number.
     Size,
     /// An extended header is malformed, or a name is not UTF-8.
     Extended,
-    /// An extended header is larger than the limit.
+    /// An extended header exceeds the limit.
     TooLarge,
     /// There are too many headers before one entry.
     TooMany,
-    /// The archive ends within an entry, or without an end.
+    /// The archive ends within an entry, or without an end marker.
     Truncated,
-    /// Something stands behind its end.
+    /// There is data after the end.
     Trailing,
-    /// The host's.
+    /// An error of the host.
     Host(Error),
 }
 
@@ -50,59 +54,61 @@ impl From<Error> for TarError {
     }
 }
 
-/// What an entry is.
+/// Kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TarKind {
     /// A file.
     File,
     /// A folder.
     Folder,
-    /// A link, a device, or what nobody knows.
+    /// A link, a device or an unknown type.
     Other,
 }
 
-/// An entry of an archive.
+/// Entry of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TarEntry {
-    /// As the archive has it. UTF-8 by strict rules.
+    /// Path as in the archive. Under strict rules, the path is UTF-8.
     pub path: Vec<u8>,
-    /// What it is.
+    /// Kind of the entry.
     pub kind: TarKind,
-    /// Bytes of its content.
+    /// Size of the content in bytes.
     pub size: u64,
-    /// Offset of its content in the archive.
+    /// Offset of the content in the archive.
     start: u64,
 }
 
 impl TarEntry {
-    /// Offset of its content in the archive, in bytes: for a slice of it.
+    /// Returns the offset of the content in the archive, in bytes, for slicing the archive.
     pub fn offset(&self) -> u64 {
         self.start
     }
 }
 
-/// A walk through an archive.
+/// Reader of an archive.
 pub struct TarReader<'a, R: ?Sized> {
     archive: Window<'a, R>,
     rules: TarRules,
-    /// Bytes of an extended header.
+    /// Largest extended header in bytes.
     header_limit: u64,
     at: u64,
 }
 
 impl<'a, R: ReadAt + ?Sized> TarReader<'a, R> {
-    /// A walk from the beginning; `header_limit` is the bytes that an extended header may have, a long name or a record of PAX.
+    /// Starts at the beginning of an archive. `header_limit` is the largest size of an extended
+    /// header (a long name or a PAX record) in bytes.
     ///
     /// # Errors
-    /// The host's.
+    /// Returns the host's error.
     pub fn new(archive: &'a R, rules: TarRules, header_limit: u64) -> Result<Self, Error> {
         Ok(Self { archive: Window::new(archive, PIECE)?, rules, header_limit, at: 0 })
     }
 
-    /// The next entry, with what headers before it say of it; none at the end.
+    /// Returns the next entry, with the values of the extended headers before it; `None` at the
+    /// end.
     ///
     /// # Errors
-    /// Why the archive cannot be walked further.
+    /// The reason why the archive cannot be read further.
     pub fn next_entry(&mut self) -> Result<Option<TarEntry>, TarError> {
         let mut extended = Extended::default();
         for _ in 0..HEADERS {
@@ -111,7 +117,7 @@ impl<'a, R: ReadAt + ?Sized> TarReader<'a, R> {
             let own_size = number(field(&header, 124, 12), self.rules).ok_or(TarError::Size)?;
             let size = match (kind, self.rules) {
                 (b'x' | b'L', _) | (b'g' | b'K', TarRules::Strict) => own_size,
-                // A link to elsewhere has no content of its own, whatever its header says.
+                // A link has no content of its own, even if its header states a size.
                 (b'1' | b'2', TarRules::Lenient) => 0,
                 _ => extended.size.unwrap_or(own_size),
             };
@@ -141,10 +147,11 @@ impl<'a, R: ReadAt + ?Sized> TarReader<'a, R> {
         Err(TarError::TooMany)
     }
 
-    /// An entry's content, all of which is held in memory: look at its size first.
+    /// Returns the content of an entry. The whole content is read into memory, so check its size
+    /// first.
     ///
     /// # Errors
-    /// [`TarError::Truncated`] where the archive ends before; else the host's.
+    /// [`TarError::Truncated`] if the archive ends within the content; otherwise the host's error.
     pub fn content(&mut self, entry: &TarEntry) -> Result<Vec<u8>, TarError> {
         self.get(entry.start, entry.size)
     }
@@ -153,7 +160,8 @@ impl<'a, R: ReadAt + ?Sized> TarReader<'a, R> {
         self.archive.get(offset, length)?.map(<[u8]>::to_vec).ok_or(TarError::Truncated)
     }
 
-    /// The next header; none where the archive ends: by an empty block or, by lenient rules, without one.
+    /// Returns the next header; `None` at an empty block or, under lenient rules, at the end of the
+    /// bytes.
     fn header(&mut self) -> Result<Option<Vec<u8>>, TarError> {
         let left = self.archive.size().saturating_sub(self.at);
         let length = match self.rules {
@@ -172,7 +180,7 @@ impl<'a, R: ReadAt + ?Sized> TarReader<'a, R> {
         Ok(Some(header))
     }
 
-    /// By strict rules there are zeros behind the last entry, and nothing else.
+    /// Under strict rules, checks that only zeros follow the last entry.
     fn check_end(&mut self, left: u64) -> Result<(), TarError> {
         let strict = self.rules == TarRules::Strict;
         if strict && (left > FILLING || self.get(self.at, left)?.iter().any(|byte| *byte != 0)) {
@@ -181,7 +189,7 @@ impl<'a, R: ReadAt + ?Sized> TarReader<'a, R> {
         Ok(())
     }
 
-    /// Goes behind a content of so many bytes. The last one's filling may be missing.
+    /// Skips a content of this length. The padding of the last content may be missing.
     fn skip(&mut self, length: u64) -> Result<(), TarError> {
         let filled = length.div_ceil(BLOCK).checked_mul(BLOCK);
         let after = filled.and_then(|bytes| self.at.checked_add(bytes));
@@ -191,7 +199,7 @@ impl<'a, R: ReadAt + ?Sized> TarReader<'a, R> {
     }
 }
 
-/// What headers before an entry say of it.
+/// Values of the extended headers before an entry.
 #[derive(Default)]
 struct Extended {
     path: Option<Vec<u8>>,
@@ -199,7 +207,7 @@ struct Extended {
 }
 
 impl Extended {
-    /// Reads a long name (`L`), or records of PAX for the next entry (`x`) or for all (`g`).
+    /// Reads a long name (`L`), or PAX records for the next entry (`x`) or for all entries (`g`).
     fn read(&mut self, kind: u8, content: &[u8], rules: TarRules) -> Result<(), TarError> {
         let strict = rules == TarRules::Strict;
         if strict {
@@ -235,7 +243,8 @@ impl Extended {
     }
 }
 
-/// The first record, `LENGTH KEY=VALUE\n`, without its length and its end, and what follows it.
+/// Splits off the first record `LENGTH KEY=VALUE\n`. Returns the record without its length and line
+/// end, and the rest.
 fn record(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     let blank = rest.iter().position(|byte| *byte == b' ')?;
     let length: usize = lossy(rest.get(..blank)?).parse().ok()?;
@@ -259,7 +268,7 @@ fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// The path in a header, of two parts where it is a `ustar` one.
+/// Returns the path in a header; a `ustar` header splits it into two parts.
 fn own_path(header: &[u8], rules: TarRules) -> Result<Vec<u8>, TarError> {
     let (name, prefix) = (until_nul(field(header, 0, 100)), until_nul(field(header, 345, 155)));
     let magic: &[u8] = match rules {
@@ -274,14 +283,16 @@ fn own_path(header: &[u8], rules: TarRules) -> Result<Vec<u8>, TarError> {
     Ok(if whole { name.to_vec() } else { [prefix, b"/", name].concat() })
 }
 
-/// Whether the header's checksum is right: its bytes added up, with blanks in the place of the sum.
+/// True if the checksum of the header is right: the sum of its bytes, with blanks in place of the
+/// checksum.
 fn is_summed(header: &[u8], rules: TarRules) -> bool {
     let place = 148..156;
     let byte = |(at, byte): (usize, &u8)| u64::from(if place.contains(&at) { b' ' } else { *byte });
     number(field(header, 148, 8), rules) == Some(header.iter().enumerate().map(byte).sum())
 }
 
-/// Octal digits between blanks and NULs, or a big-endian number behind a byte of 0x80. By lenient rules anything may follow the digits.
+/// Parses octal digits between blanks and NULs, or a big-endian number after a byte 0x80. Under
+/// lenient rules, anything may follow the digits.
 fn number(field: &[u8], rules: TarRules) -> Option<u64> {
     if let Some((0x80, rest)) = field.split_first() {
         let (high, low) = rest.split_at_checked(rest.len().checked_sub(8)?)?;
@@ -316,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn extended_headers_speak_of_the_next_entry() {
+    fn extended_headers_apply_to_the_next_entry() {
         let bytes = tar_archive(
             &[
                 ("pax", b'x', b"12 path=a/b\n15 comment=...\n"),
@@ -335,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_programs_read_differently_is_for_the_lenient_alone() {
+    fn ambiguous_archives_are_accepted_only_by_lenient_rules() {
         let one = tar_archive(&[("a", b'0', b"1")], 0);
         let trailing = [tar_archive(&[("a", b'0', b"1")], 512), vec![1]].concat();
         for (bytes, strict) in [
@@ -351,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_archive_is_refused_by_both() {
+    fn damaged_archives_are_refused_by_both_rules() {
         for rules in [TarRules::Strict, TarRules::Lenient] {
             let one = tar_archive(&[("a", b'0', b"12")], 512);
             assert_eq!(walk(&one[..513], rules), Err(TarError::Truncated));

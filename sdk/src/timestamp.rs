@@ -1,14 +1,14 @@
-//! Times by the calendar: ms since 1970 in the parts of a date, and RFC 3339 both ways.
+//! Calendar times: conversion between Unix time in ms, parts of a date, and RFC 3339.
 
 const DAY: u64 = 86_400_000;
-/// As dates of HTTP name them.
+/// Names of months in HTTP dates.
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// A time in UTC, in the parts of the Gregorian calendar.
+/// Time in UTC, in parts of the Gregorian calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp {
-    /// 1970 and later.
+    /// Year, from 1970.
     pub year: u64,
     /// 1 to 12.
     pub month: u64,
@@ -25,7 +25,7 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
-    /// The time that is so many ms after the beginning of 1970.
+    /// Converts a Unix time in ms.
     #[must_use]
     pub fn from_ms(ms: u64) -> Self {
         let (year, month, day) = date(ms / DAY);
@@ -41,7 +41,8 @@ impl Timestamp {
         }
     }
 
-    /// Ms since 1970; none for a day that no calendar has, an hour 24, and years before 1970 or after 9999.
+    /// Converts to Unix time in ms. `None` for a day that does not exist, for hour 24, and for
+    /// years before 1970 or after 9999.
     #[must_use]
     pub fn to_ms(self) -> Option<u64> {
         if !(1970..=9999).contains(&self.year) || !(1..=12).contains(&self.month) || self.day == 0 {
@@ -52,8 +53,9 @@ impl Timestamp {
         (Self::from_ms(ms) == self).then_some(ms)
     }
 
-    /// Reads RFC 3339, `2026-11-21T05:01:40.123Z` or `2026-11-21T07:01:40+02:00`: with any number of digits behind the second, of
-    /// which three count, or none. None for anything else, and for what is before 1970 in UTC.
+    /// Parses RFC 3339: `2026-11-21T05:01:40.123Z` or `2026-11-21T07:01:40+02:00`. Digits after the
+    /// second are optional; only the first three are used. `None` for any other text, and for a
+    /// time before 1970 in UTC.
     #[must_use]
     pub fn parse_rfc3339(text: &str) -> Option<Self> {
         let marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
@@ -76,7 +78,8 @@ impl Timestamp {
         there.to_ms()?.checked_add_signed(-ahead).map(Self::from_ms)
     }
 
-    /// Reads a date as HTTP writes it (RFC 9110): `Sat, 21 Nov 2026 05:01:40 GMT`. None for anything else, and for what is before 1970.
+    /// Parses an HTTP date (RFC 9110): `Sat, 21 Nov 2026 05:01:40 GMT`. `None` for any other text,
+    /// and for a time before 1970.
     #[must_use]
     pub fn parse_http(text: &str) -> Option<Self> {
         let (_, rest) = text.split_once(", ")?;
@@ -86,19 +89,23 @@ impl Timestamp {
         Self::parse_rfc3339(&format!("{year}-{month:02}-{day}T{time}Z"))
     }
 
-    /// RFC 3339 in UTC with three digits behind the second, as JavaScript writes it: `2026-11-21T05:01:40.123Z`.
+    /// Formats as RFC 3339 in UTC with three digits after the second, like JavaScript:
+    /// `2026-11-21T05:01:40.123Z`.
     #[must_use]
     pub fn to_rfc3339(self) -> String {
         self.written("Z")
     }
 
-    /// The same with six digits behind the second, as Python writes it: `2026-11-21T05:01:40.123000Z`.
+    /// Formats as RFC 3339 in UTC with six digits after the second, like Python:
+    /// `2026-11-21T05:01:40.123000Z`.
     #[must_use]
     pub fn to_rfc3339_micros(self) -> String {
         self.written("000Z")
     }
 
-    /// With this behind the milliseconds. Lists of versions hold hundreds, and a number that is formatted with its width costs much more.
+    /// Formats the time, followed by `end` after the milliseconds. Digits are written one by one,
+    /// because lists of versions contain hundreds of times and `format!` with a width is much
+    /// slower.
     fn written(self, end: &str) -> String {
         let Self { year, month, day, hour, minute, second, ms } = self;
         let mut text = String::with_capacity(TO_THE_MS + end.len());
@@ -120,10 +127,11 @@ impl Timestamp {
     }
 }
 
-/// The bytes of `2026-11-21T05:01:40.123`.
+/// Length of `2026-11-21T05:01:40.123`.
 const TO_THE_MS: usize = 23;
 
-/// Adds a number with zeros in front up to so many digits, four at most; one that has more is written with all of them.
+/// Appends a number with leading zeros up to `width` digits, four at most. A longer number is
+/// written in full.
 fn push_digits(text: &mut String, number: u64, width: u32) {
     if number >= 10_u64.pow(width) {
         text.push_str(&number.to_string());
@@ -135,7 +143,7 @@ fn push_digits(text: &mut String, number: u64, width: u32) {
     }
 }
 
-/// What stands before the zone, and by how many ms it is ahead of UTC.
+/// Splits off the zone. Returns the text before the zone, and how many ms the zone is ahead of UTC.
 fn zone(text: &str) -> Option<(&str, i64)> {
     if let Some(before) = text.strip_suffix('Z') {
         return Some((before, 0));
@@ -152,13 +160,14 @@ fn zone(text: &str) -> Option<(&str, i64)> {
     }
 }
 
-/// Digits alone: a sign is none.
+/// Parses digits only; a sign is not accepted.
 fn number(digits: &str) -> Option<u64> {
     let plain = digits.bytes().all(|digit| digit.is_ascii_digit());
     plain.then(|| digits.parse().ok()).flatten()
 }
 
-/// The date so many days after 1970-01-01, by Howard Hinnant's algorithm: years begin in March, so that leap days end them.
+/// Returns the date this many days after 1970-01-01, by Howard Hinnant's algorithm. The years of
+/// the algorithm begin in March, so that a leap day is the last day of its year.
 fn date(days: u64) -> (u64, u64, u64) {
     let shifted = days + 719_468;
     let (era, of_era) = (shifted / 146_097, shifted % 146_097);
@@ -170,7 +179,7 @@ fn date(days: u64) -> (u64, u64, u64) {
     (era * 400 + year + u64::from(month <= 2), month, day)
 }
 
-/// The other way round.
+/// Returns the days from 1970-01-01 to this date; the inverse of `date`.
 fn days(year: u64, month: u64, day: u64) -> u64 {
     let year = if month <= 2 { year - 1 } else { year };
     let (era, of_era) = (year / 400, year % 400);
@@ -225,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_upstreams_write_is_read() {
+    fn common_time_formats_are_read() {
         for (text, ms) in [
             ("1970-01-01T00:00:00Z", 0),
             ("2026-11-21T05:01:40Z", 1_795_237_300_000),
@@ -242,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_not_read() {
+    fn invalid_times_are_refused() {
         for text in [
             "",
             "2026-11-21",
@@ -283,7 +292,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_again(ms in 0u64..250_000_000_000_000) {
+        fn formatted_times_can_be_parsed(ms in 0u64..250_000_000_000_000) {
             let time = Timestamp::from_ms(ms);
             prop_assert_eq!(Timestamp::parse_rfc3339(&time.to_rfc3339()), Some(time));
         }

@@ -1,45 +1,48 @@
-//! A change to a repository: all of it or none of it.
+//! Atomic changes to a repository.
 
 use crate::host::HostTransaction;
 use crate::{Digest, Entry, Error, Statement, Version, VersionDocument, VersionId};
 use serde::Serialize;
 
-/// What must hold of a key for a commit to be applied.
+/// Condition on a key. A commit is applied only if all conditions hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expectation {
-    /// Nothing.
+    /// No condition.
     Anything,
-    /// There is no record.
+    /// The record does not exist.
     Absent,
-    /// There is one.
+    /// The record exists.
     Present,
-    /// There is one, put by the commit of this revision.
+    /// The record exists, and the commit of this revision wrote it.
     Revision(u64),
 }
 
 impl Expectation {
-    /// That a key is still as it was read.
+    /// Returns the condition that a key has not changed since the plugin read it.
     #[must_use]
     pub fn unchanged<T>(read: Option<&Entry<T>>) -> Self {
         read.map_or(Self::Absent, |entry| Self::Revision(entry.revision))
     }
 }
 
-/// What became of a commit. A lost race is an outcome, not an error.
+/// Result of a commit. A lost race is an outcome, not an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a commit that was not applied has changed nothing"]
 pub enum Outcome {
-    /// Applied, durably: the commit's revision.
+    /// Applied and durable. Holds the commit's revision.
     Applied(u64),
-    /// Not applied: the first key, in the order of the calls, that was not as expected.
+    /// Not applied. Holds the first key, in the order of the calls, that did not meet its
+    /// condition.
     Stale(String),
-    /// Not applied: all that the puts name and the repository does not hold, each once.
+    /// Not applied. Holds each blob that a written record names but the repository does not hold.
     UnknownBlobs(Vec<Digest>),
 }
 
-/// A change that is being put together, from [`Repository::begin`](crate::Repository::begin). Dropped, nothing happens.
+/// Change to a repository, from [`Repository::begin`](crate::Repository::begin). Dropping the
+/// transaction changes nothing.
 ///
-/// At most one change a key: a later one replaces the earlier. At most 10,000 changes and 16 MiB of values.
+/// A key has at most one change; a later change replaces the earlier one. A transaction has at most
+/// 10,000 changes and 16 MiB of values.
 pub struct Transaction {
     host: Box<dyn HostTransaction>,
     previous: Option<Outcome>,
@@ -50,18 +53,18 @@ impl Transaction {
         Self { host, previous: None }
     }
 
-    /// The same change, tried again after this outcome.
+    /// Records the outcome of the previous attempt at the same change.
     pub(crate) fn after(self, previous: Option<Outcome>) -> Self {
         Self { previous, ..self }
     }
 
-    /// Why the attempt before this one was not applied; none in the first attempt, and outside of
-    /// [`Repository::update`](crate::Repository::update).
+    /// Returns the reason why the previous attempt was not applied. `None` in the first attempt,
+    /// and outside of [`Repository::update`](crate::Repository::update).
     pub fn previous(&self) -> Option<&Outcome> {
         self.previous.as_ref()
     }
 
-    /// The key that was not as the attempt before this one expected it.
+    /// Returns the key that did not meet its condition in the previous attempt.
     pub fn stale_key(&self) -> Option<&str> {
         match &self.previous {
             Some(Outcome::Stale(key)) => Some(key),
@@ -69,16 +72,16 @@ impl Transaction {
         }
     }
 
-    /// Puts a record of at most 1 MiB. `blobs` are those that it keeps alive.
+    /// Writes a record of at most 1 MiB. The repository holds `blobs` while the record exists.
     pub fn put(&mut self, key: &str, value: &[u8], expect: Expectation, blobs: &[Digest]) -> &mut Self {
         self.host.put(key, value, expect, blobs);
         self
     }
 
-    /// Puts a record that is a JSON document.
+    /// Writes a record that is a JSON document.
     ///
     /// # Errors
-    /// [`Error::Other`] when it cannot be written as JSON.
+    /// [`Error::Other`] if the value cannot be written as JSON.
     pub fn put_json(
         &mut self,
         key: &str,
@@ -90,53 +93,54 @@ impl Transaction {
         Ok(self.put(key, &value, expect, blobs))
     }
 
-    /// Removes a record; one that is not there is no fault unless `expect` says so.
+    /// Removes a record. A missing record is an error only if `expect` requires it.
     pub fn remove(&mut self, key: &str, expect: Expectation) -> &mut Self {
         self.host.remove(key, expect);
         self
     }
 
-    /// Changes nothing, but must hold too.
+    /// Adds a condition on a key without changing it.
     pub fn require(&mut self, key: &str, expect: Expectation) -> &mut Self {
         self.host.require(key, expect);
         self
     }
 
-    /// Shows a version, or changes what is shown of it.
+    /// Lists a version, or changes its listing.
     pub fn show(&mut self, version: &Version) -> &mut Self {
         self.host.show(version);
         self
     }
 
-    /// No longer shows a version, with all its files. One that is not shown is no fault.
+    /// Removes a version and its files from the listing. A version that is not listed is ignored.
     pub fn hide(&mut self, id: &VersionId) -> &mut Self {
         self.host.hide(id);
         self
     }
 
-    /// No longer shows one file; a version without a file left is no longer shown either.
+    /// Removes a file from the listing. A version without files is removed too.
     pub fn hide_file(&mut self, id: &VersionId, path: &str) -> &mut Self {
         self.host.hide_file(id, path);
         self
     }
 
-    /// Keeps a signed statement about a version that is shown, by this change or before it; about another it is dropped.
+    /// Stores a signed statement about a version that this or an earlier change lists. The host
+    /// drops a statement about any other version.
     pub fn attest(&mut self, statement: &Statement) -> &mut Self {
         self.host.attest(statement);
         self
     }
 
-    /// Lists a document with a version that is shown, by this change or before it; with another it is dropped. A record must name its
-    /// blob.
+    /// Attaches a document to a version that this or an earlier change lists. The host drops a
+    /// document of any other version. A record must name the blob of the document.
     pub fn document(&mut self, document: &VersionDocument) -> &mut Self {
         self.host.document(document);
         self
     }
 
-    /// Applies it, durably: who is told [`Outcome::Applied`] finds it after a power cut.
+    /// Applies the change durably: after [`Outcome::Applied`], the change survives a power failure.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a key, a value or a number of changes beyond what is allowed.
+    /// [`Error::Invalid`] for a key, a value or a number of changes beyond the limits.
     pub fn commit(self) -> Result<Outcome, Error> {
         self.host.commit()
     }

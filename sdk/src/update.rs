@@ -1,32 +1,34 @@
-//! Changes that are tried again when others were faster: read, decide, commit, and from the start where a commit came too late.
+//! Changes that are retried when a concurrent commit wins: read, decide and commit, then start
+//! again if the commit was stale.
 
 use crate::{Failure, Outcome, Repository, Transaction};
 
-/// How often a change is tried before it is given up.
+/// Largest number of attempts.
 const TRIES: u32 = 100;
 
-/// How an attempt at a change goes on.
+/// Next step after an attempt at a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<T> {
-    /// What was put together is to be committed.
+    /// Commit the change.
     Commit(T),
-    /// There is nothing to commit.
+    /// Commit nothing.
     Done(T),
 }
 
-/// A change that was committed.
+/// Change that was committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Applied<T> {
-    /// Of the commit.
+    /// Revision of the commit.
     pub revision: u64,
-    /// What the attempt answered.
+    /// Value that the attempt returned.
     pub value: T,
 }
 
-/// Asks `attempt` until it answers something, at most a hundred times: none is for an attempt that others were faster than.
+/// Calls `attempt` until it returns `Some`, at most a hundred times, and returns that value. With
+/// `None`, `attempt` reports that a concurrent change won.
 ///
 /// # Errors
-/// Those of `attempt`; `busy` where others were faster each time.
+/// Returns the errors of `attempt`, or `busy` if every attempt lost the race.
 pub fn retry<T>(
     busy: impl FnOnce() -> Failure,
     mut attempt: impl FnMut() -> Result<Option<T>, Failure>,
@@ -40,9 +42,10 @@ pub fn retry<T>(
 }
 
 impl Repository {
-    /// Changes the repository: `attempt` reads what it has to know and puts the change together, which then is committed. Where
-    /// others were faster it is asked again, at most a hundred times; [`Transaction::previous`] tells it why. It must read anew
-    /// each time.
+    /// Changes the repository. `attempt` reads records and prepares the change; this function
+    /// commits it. If a concurrent commit wins, this function calls `attempt` again, at most a
+    /// hundred times in all. [`Transaction::previous`] then returns the reason. Each attempt must
+    /// read everything again.
     ///
     /// ```
     /// # use packhouse_sdk::{Expectation, Failure, Repository};
@@ -59,7 +62,7 @@ impl Repository {
     /// ```
     ///
     /// # Errors
-    /// Those of `attempt` and of a commit; `busy` where others were faster each time.
+    /// Returns the errors of `attempt` and of a commit, or `busy` if every attempt lost the race.
     pub fn update<T>(
         &self,
         busy: impl FnOnce() -> Failure,
@@ -73,10 +76,11 @@ impl Repository {
         })
     }
 
-    /// As [`update`](Self::update), for what may turn out to need no change.
+    /// Changes the repository like [`update`](Self::update), unless `attempt` finds that no change
+    /// is needed ([`Step::Done`]). Returns the value of the last attempt.
     ///
     /// # Errors
-    /// Those of [`update`](Self::update).
+    /// Fails like [`update`](Self::update).
     pub fn update_if_needed<T>(
         &self,
         busy: impl FnOnce() -> Failure,
@@ -93,7 +97,7 @@ impl Repository {
     }
 }
 
-/// None where it was not applied; why is then in `previous`.
+/// Returns `None` if the change was not applied, and stores the reason in `previous`.
 fn commit<T>(
     change: Transaction,
     value: T,

@@ -1,42 +1,44 @@
-//! A proxy's upstream. The host owns the connection, the credentials, the cache and its rules.
+//! Requests to a proxy's upstream. The host owns the connection, the credentials, the cache and its
+//! rules.
 
 use crate::host::{HostFetch, HostReply};
 use crate::{Blob, Digest, Error, Failure, Repository};
 
-/// How long an answer may be served without asking again.
+/// Time for which the host may serve a response from the cache without revalidation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
-    /// For ever: what it is never changes.
+    /// Unlimited: the content never changes.
     Immutable,
-    /// So many seconds.
+    /// This many seconds.
     Seconds(u32),
-    /// Not at all.
+    /// Zero: the host always revalidates the response.
     Never,
 }
 
-/// Which answer of an upstream bytes belong to.
+/// Request and limit of the upstream response to which a blob belongs.
 pub(crate) struct Origin {
-    /// The path that was requested, for people.
+    /// Requested path, for people.
     path: String,
-    /// Bytes that the plugin allowed.
+    /// Limit in bytes that the plugin set.
     pub(crate) limit: Option<u64>,
 }
 
 impl Origin {
-    /// The error for so many bytes where `limit` are allowed.
+    /// Returns the error for `size` bytes if `limit` bytes are allowed.
     pub(crate) fn too_large(&self, size: u64, limit: Option<u64>) -> Error {
         let path = &self.path;
         let fault = match limit.filter(|limit| size > *limit) {
             Some(limit) => format!("is over the limit of {limit} bytes"),
-            // The host has limits of its own, as for what few bytes unpack to.
+            // The host has further limits, such as the ratio of decoded to encoded bytes.
             None => format!("is too large, with {size} bytes or more"),
         };
         let advice = "check the proxy's upstream address, or ask the upstream's operator for a smaller one";
-        Error::UpstreamTooLarge { size, why: format!("its answer for {path} {fault}; {advice}") }
+        Error::UpstreamTooLarge { size, why: format!("its response for {path} {fault}; {advice}") }
     }
 }
 
-/// A request to an upstream, from [`Context::upstream`](crate::Context::upstream), which [`Fetch::start`] sends.
+/// Request to an upstream, from [`Context::upstream`](crate::Context::upstream). [`Fetch::start`]
+/// sends it.
 pub struct Fetch {
     host: Box<dyn HostFetch>,
     origin: Origin,
@@ -47,90 +49,97 @@ impl Fetch {
         Self { host, origin: Origin { path: public_path(target).to_owned(), limit: None } }
     }
 
-    /// A header field; part of what the cache knows an answer by.
+    /// Adds a header field, which also becomes part of the cache key.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.host.header(name, value);
         self
     }
 
-    /// The body of a `POST`, whose answers are not kept.
+    /// Sets the body of a `POST`, whose responses are not cached.
     pub fn body(mut self, bytes: &[u8]) -> Self {
         self.host.body(bytes);
         self
     }
 
-    /// How long the answer may be served; without it, the repository's own setting for metadata.
+    /// Sets how long the response may be served from the cache. By default the repository's setting
+    /// for metadata applies.
     pub fn fresh(mut self, freshness: Freshness) -> Self {
         self.host.fresh(freshness);
         self
     }
 
-    /// What it must turn out to be. A mismatch is never kept, and never sent to its end.
+    /// Sets the expected digest. A response with another digest is never cached, and never sent to
+    /// its end.
     pub fn expect(mut self, digest: &Digest) -> Self {
         self.host.expect(digest);
         self
     }
 
-    /// At most so many bytes.
+    /// Limits the response to this many bytes.
     pub fn limit(mut self, bytes: u64) -> Self {
         self.host.limit(bytes);
         self.origin.limit = Some(bytes);
         self
     }
 
-    /// Once it is kept, the host shows it as this file of this version.
+    /// Lists the response as this file of this version once it is stored.
     pub fn show_as(mut self, name: &str, version: &str, path: &str) -> Self {
         self.host.show_as(name, version, path);
         self
     }
 
-    /// The answer belongs to this file of this version, as its signature or a part of it does: it is judged as that file is, and is not
-    /// shown. An answer that belongs to several files is served where one of them may be: name each, at most 16, and the likeliest
-    /// first. If none may be served, the refusal is that of the first.
+    /// Declares that the response belongs to this file of this version, like its signature or a
+    /// part of it. The host judges the response like that file, and does not list it. If the
+    /// response belongs to several files, call this for each of them, at most 16 times, the most
+    /// likely first. The host serves the response if any of these files may be served; otherwise it
+    /// gives the reason for refusing the first.
     pub fn part_of(mut self, name: &str, version: &str, path: &str) -> Self {
         self.host.part_of(name, version, path);
         self
     }
 
-    /// The answer is metadata that the plugin reads, and no policy judges it. Any other answer of a proxy is judged: as the version of
-    /// [`Fetch::show_as`] or [`Fetch::part_of`], else by the packages of [`Intent::about_package`](crate::Intent::about_package) alone.
+    /// Declares that the response is metadata for the plugin; no policy judges it. The host judges
+    /// every other response as the version of [`Fetch::show_as`] or [`Fetch::part_of`]. Without
+    /// either, it judges only the packages of
+    /// [`Intent::about_package`](crate::Intent::about_package).
     pub fn metadata(mut self) -> Self {
         self.host.metadata();
         self
     }
 
-    /// Sends it and returns at once, so that several can run.
+    /// Sends the request and returns at once, so that several can run in parallel.
     ///
     /// # Errors
-    /// [`Error::Denied`] when the repository is no proxy; [`Error::Invalid`] for a method or target that cannot be.
+    /// [`Error::Denied`] if the repository is not a proxy; [`Error::Invalid`] for an invalid method
+    /// or target.
     pub fn start(self, proxy: &Repository) -> Result<Reply, Error> {
         let Self { host, origin } = self;
         Ok(Reply { host: host.start(proxy.host())?, origin })
     }
 }
 
-/// What clients may see of a target: no query, which may hold a signature, and no host, which may be
-/// one of an inner network.
+/// Returns the part of a target that clients may see. The query is left out because it may contain
+/// a signature. The host name is left out because it may be internal.
 fn public_path(target: &str) -> &str {
     let path = target.split(['?', '#']).next().unwrap_or_default();
     let host = path.split_once("://").map(|(_, rest)| rest);
     host.map_or(path, |rest| rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("/"))
 }
 
-/// Outcome of a request for something that an upstream may not have, from [`Reply::look`].
+/// Result of a request for something that an upstream may not have, from [`Reply::look`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found<T> {
-    /// The upstream has it.
+    /// The upstream has the item.
     There(T),
-    /// The upstream has nothing there. What was fetched before is withdrawn.
+    /// The upstream does not have the item. A copy that was fetched earlier is therefore withdrawn.
     Nothing,
-    /// The upstream refuses to say (401, 402, 403, 405, 409, 451). What was fetched before is not
-    /// withdrawn.
+    /// The upstream refuses to answer (401, 402, 403, 405, 409, 451). A copy that was fetched
+    /// earlier is not withdrawn.
     Refused,
 }
 
 impl<T> Found<T> {
-    /// Returns the value if the upstream has it.
+    /// Returns the value if the upstream has the item.
     pub fn there(self) -> Option<T> {
         match self {
             Found::There(it) => Some(it),
@@ -147,7 +156,7 @@ impl<T> Found<T> {
         }
     }
 
-    /// Applies `read` to the value if the upstream has it.
+    /// Applies `read` to the value if the upstream has the item.
     ///
     /// # Errors
     /// Returns the error of `read`.
@@ -160,92 +169,96 @@ impl<T> Found<T> {
     }
 }
 
-/// An upstream's answer. The first question to it waits for its headers.
+/// Response of an upstream. The methods wait until the headers have arrived.
 pub struct Reply {
     host: Box<dyn HostReply>,
     origin: Origin,
 }
 
 impl Reply {
-    /// The upstream's status. Of a `GET` or `HEAD`, an upstream that refuses to say what it has is
-    /// a 404 here. [`Reply::look`] tells the two apart.
+    /// Returns the upstream's status. For `GET` and `HEAD`, the status is also 404 if the upstream
+    /// refuses to answer; [`Reply::look`] tells a refusal from a missing item.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] when the upstream cannot be reached and no copy is kept.
+    /// [`Error::Unavailable`] if the upstream cannot be reached and no copy is cached.
     pub fn status(&self) -> Result<u16, Error> {
         self.host.status()
     }
 
-    /// The answer itself where its status is 200; none where the upstream has nothing there (404,
-    /// 410), or refuses to say.
+    /// Returns the response if its status is 200. `None` if the upstream does not have the item
+    /// (404, 410) or refuses to answer.
     ///
     /// # Errors
-    /// 502 with the status for any other, and as [`Reply::status`].
+    /// A failure of 502 that names any other status, and the errors of [`Reply::status`].
     pub fn found(self) -> Result<Option<Self>, Failure> {
         Ok(self.look()?.there())
     }
 
-    /// Like [`Reply::found`], but tells an upstream that has nothing there from one that refuses to say.
+    /// Returns the response like [`Reply::found`], but distinguishes a missing item from a refusal.
     ///
     /// # Errors
-    /// As [`Reply::found`].
+    /// Fails like [`Reply::found`].
     pub fn look(self) -> Result<Found<Self>, Failure> {
         match self.status()? {
             200 => Ok(Found::There(self)),
             404 if self.header("refused")?.is_some() => Ok(Found::Refused),
             404 | 410 => Ok(Found::Nothing),
-            // Of a `POST`, the status is the upstream's own.
+            // For a `POST`, the status is the upstream's own.
             401..=403 | 405 | 409 | 451 => Ok(Found::Refused),
             status => Err(self.unusable(format!("the upstream answered with status {status}"))),
         }
     }
 
-    /// 502: what the upstream answered cannot be used. `why` says so for people; the path is added.
+    /// Creates a 502 failure for an unusable response. `why` is the reason for people; this
+    /// function adds the path.
     pub fn unusable(&self, why: impl std::fmt::Display) -> Failure {
         Failure::unusable_upstream(format!("{why}, for {}", self.path()))
     }
 
-    /// The path that was requested, for people: without its query, and of an absolute address without
-    /// its host.
+    /// Returns the requested path for people: without the query and, for an absolute address,
+    /// without the host.
     pub fn path(&self) -> &str {
         &self.origin.path
     }
 
-    /// Its header fields; of a kept answer, those it came with; of a refusal, also `refused` with the
-    /// upstream's own status.
+    /// Returns the header fields. A cached response has the header fields of the original response.
+    /// A refusal also has `refused` with the upstream's own status.
     ///
     /// # Errors
-    /// As [`Reply::status`].
+    /// Fails like [`Reply::status`].
     pub fn headers(&self) -> Result<Vec<(String, String)>, Error> {
         self.host.headers()
     }
 
-    /// The first of its header fields of this name, in either case.
+    /// Returns the first header field of this name; the case of the name is ignored.
     ///
     /// # Errors
-    /// As [`Reply::status`].
+    /// Fails like [`Reply::status`].
     pub fn header(&self, name: &str) -> Result<Option<String>, Error> {
         let fields = self.headers()?.into_iter();
         Ok(fields.filter(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value).next())
     }
 
-    /// Where it came from after redirects: what links in it are relative to.
+    /// Returns the final address after redirects. Links in the response are relative to it.
     ///
     /// # Errors
-    /// As [`Reply::status`].
+    /// Fails like [`Reply::status`].
     pub fn address(&self) -> Result<String, Error> {
         self.host.address()
     }
 
-    /// As [`Fetch::expect`], for what only its headers or another reply told.
+    /// Sets the expected digest, like [`Fetch::expect`], if only the headers of this response or
+    /// another response contain the digest.
     pub fn expect(&mut self, digest: &Digest) {
         self.host.expect(digest);
     }
 
-    /// Its bytes. Given as a response's content while they are still arriving, they go to the client as they come.
+    /// Returns the body. If the plugin uses the body as content of a response while it still
+    /// arrives, the host streams it to the client.
     ///
     /// # Errors
-    /// As [`Reply::status`]; [`Error::UpstreamTooLarge`] for more than [`Fetch::limit`], here or when the bytes are read.
+    /// The errors of [`Reply::status`]; [`Error::UpstreamTooLarge`] past [`Fetch::limit`], here or
+    /// when the bytes are read.
     pub fn body(self) -> Result<Blob, Error> {
         let Self { host, origin } = self;
         match host.body() {

@@ -1,89 +1,92 @@
-//! What people and policies see of a repository, the same for every format.
+//! Versions as people and policies see them, in one form for all formats.
 
 use crate::Digest;
 
-/// A version of a package, as browsing, search, retention and policies see it.
+/// Version of a package, as browsing, search, retention and policies use it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Version {
-    /// The package, in the format's own spelling, normalised: `@scope/name`, `org.example:lib`, `team/app`.
+    /// Name of the package, in the format's normalised spelling: `@scope/name`, `org.example:lib`,
+    /// `team/app`.
     pub name: String,
-    /// Its version.
+    /// Version number or name.
     pub version: String,
-    /// Files to add, or to replace by path; a file that was shown already and is not named here stays.
+    /// Files to add. A file replaces a listed file of the same path. Other listed files stay.
     pub files: Vec<File>,
-    /// When it came into the world (ms since 1970), where a proxy's upstream says so; else when it is first shown.
+    /// Publication time as Unix time in ms, if a proxy's upstream states it. `None` stands for the
+    /// time of the first listing.
     pub published: Option<u64>,
-    /// One line for a list.
+    /// Summary in one line.
     pub summary: String,
-    /// The format's own facts as name and value.
+    /// Facts of the format as names and values.
     pub properties: Vec<(String, String)>,
-    /// Empty, or why it should not be used: `yanked`, `deprecated`, `withdrawn`, with a reason in the properties.
+    /// Empty, or a reason not to use the version: `yanked`, `deprecated` or `withdrawn`, with
+    /// details in the properties.
     pub state: String,
 }
 
 impl Version {
-    /// A version with nothing else said of it.
+    /// Creates a version without any details.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self { name: name.into(), version: version.into(), ..Self::default() }
     }
 
-    /// One more file: its path, digest and size in bytes.
+    /// Adds a file: its path, digest and size in bytes.
     pub fn file(mut self, path: impl Into<String>, digest: Digest, size: u64) -> Self {
         self.files.push(File { path: path.into(), digest, size });
         self
     }
 
-    /// One line for a list.
+    /// Sets the summary in one line.
     pub fn summary(mut self, summary: impl Into<String>) -> Self {
         self.summary = summary.into();
         self
     }
 
-    /// One of the format's own facts.
+    /// Adds a fact of the format.
     pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.properties.push((name.into(), value.into()));
         self
     }
 
-    /// Why it should not be used.
+    /// Sets the reason not to use the version.
     pub fn state(mut self, state: impl Into<String>) -> Self {
         self.state = state.into();
         self
     }
 }
 
-/// A file of a version.
+/// File of a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// As it stands below the repository's address.
+    /// Path below the repository's address.
     pub path: String,
-    /// Of its bytes.
+    /// Digest of the bytes.
     pub digest: Digest,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
 }
 
-/// Which version.
+/// Name of a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionId {
-    /// The package's name.
+    /// Name of the package.
     pub name: String,
-    /// Its version.
+    /// Version number or name.
     pub version: String,
 }
 
 impl VersionId {
-    /// The version of this package.
+    /// Creates the id of this package's version.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self { name: name.into(), version: version.into() }
     }
 }
 
-/// A page of what a search found.
+/// Page of search results.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matches {
     /// Names of packages, the best match first.
     pub names: Vec<String>,
-    /// How many match, of which `names` is a page.
+    /// Number of all matches; `names` is a page of them.
     pub total: u64,
 }

@@ -1,32 +1,34 @@
-//! Documents that come with versions and describe what those are made of: bills of materials.
+//! Documents that describe the contents of versions: bills of materials (SBOMs).
 
 use crate::{Digest, VersionId};
 
-/// A document that came with a version, for [`Transaction::document`](crate::Transaction::document). The host lists it with the version and
-/// serves its bytes, a blob that a record names; what clients are served of it stays the format's affair.
+/// Document that came with a version, for [`Transaction::document`](crate::Transaction::document).
+/// The host lists the document with the version and serves its bytes. A record must name the blob
+/// with the bytes. The format decides whether its clients receive the document too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionDocument {
-    /// The version that it describes.
+    /// Version that the document describes.
     pub id: VersionId,
-    /// The path of the file that it is about, as it is shown; empty: the version.
+    /// Listed path of the file that the document is about; empty for the whole version.
     pub path: String,
-    /// The path below the repository's address where it came, of itself or of what carries it; empty where there is none. Hidden as a
-    /// file, it takes the document with it.
+    /// Path below the repository's address at which the document, or the file that contains it, was
+    /// published; may be empty. Hiding a file of this path removes the document too.
     pub source: String,
-    /// What it is called. One of the same version, path, source and title takes the place of the earlier.
+    /// Title. A document replaces an earlier one of the same version, path, source and title.
     pub title: String,
-    /// In which language it is written.
+    /// Format of the document, for example [`CYCLONEDX`](Self::CYCLONEDX) or [`SPDX`](Self::SPDX).
     pub form: String,
-    /// Of its bytes.
+    /// Media type of the bytes.
     pub media_type: String,
-    /// Of its bytes, by SHA-256.
+    /// SHA-256 of the bytes.
     pub digest: Digest,
-    /// How many bytes.
+    /// Size in bytes.
     pub size: u64,
 }
 
-/// Endings of files' names in lower case, as the standards recommend them and tools write them, with the media type. (CycloneDX,
-/// "Recognized file patterns"; SPDX 2.3, annex on file names.)
+/// Endings of file names, in lower case, with their media types. The standards recommend some of
+/// them, and common tools write the others. (CycloneDX, "Recognized file patterns"; SPDX 2.3, annex
+/// on file names.)
 const ENDINGS: [(&str, &str); 9] = [
     (".cdx.json", VersionDocument::CYCLONEDX_JSON),
     (".cdx.xml", VersionDocument::CYCLONEDX_XML),
@@ -40,22 +42,22 @@ const ENDINGS: [(&str, &str); 9] = [
 ];
 
 impl VersionDocument {
-    /// Bytes of one that formats look into archives for.
+    /// Largest document in an archive that formats read, in bytes.
     pub const MAX_BYTES: u64 = 32 << 20;
-    /// The form of OWASP's bills of materials.
+    /// Form of CycloneDX documents (OWASP).
     pub const CYCLONEDX: &str = "cyclonedx";
-    /// The form of the Linux Foundation's (ISO/IEC 5962).
+    /// Form of SPDX documents (Linux Foundation; ISO/IEC 5962).
     pub const SPDX: &str = "spdx";
-    /// CycloneDX as JSON.
+    /// CycloneDX in JSON.
     pub const CYCLONEDX_JSON: &str = "application/vnd.cyclonedx+json";
-    /// CycloneDX as XML.
+    /// CycloneDX in XML.
     pub const CYCLONEDX_XML: &str = "application/vnd.cyclonedx+xml";
-    /// SPDX as JSON.
+    /// SPDX in JSON.
     pub const SPDX_JSON: &str = "application/spdx+json";
-    /// SPDX as tags and values.
+    /// SPDX in the tag-value format.
     pub const SPDX_TEXT: &str = "text/spdx";
 
-    /// A document of this version, in this form.
+    /// Creates a document of this version, in this form.
     pub fn new(
         id: VersionId,
         form: impl Into<String>,
@@ -75,22 +77,23 @@ impl VersionDocument {
         }
     }
 
-    /// The file that it is about.
+    /// Sets the file that the document is about.
     pub fn of_file(self, path: impl Into<String>) -> Self {
         Self { path: path.into(), ..self }
     }
 
-    /// Where it came.
+    /// Sets the path at which the document was published.
     pub fn at(self, source: impl Into<String>) -> Self {
         Self { source: source.into(), ..self }
     }
 
-    /// What it is called.
+    /// Sets the title.
     pub fn titled(self, title: impl Into<String>) -> Self {
         Self { title: title.into(), ..self }
     }
 
-    /// The form of documents of this media type, whatever its parameters; none for what is no such document.
+    /// Returns the form of documents of this media type, ignoring its parameters; `None` for any
+    /// other media type.
     pub fn form_of(media_type: &str) -> Option<&'static str> {
         let bare = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match bare.as_str() {
@@ -107,7 +110,8 @@ impl VersionDocument {
         }
     }
 
-    /// The media type of a file of this name; none for what is not named as such a document.
+    /// Returns the media type of a bill of materials with this file name; `None` if the name is not
+    /// that of a bill of materials.
     pub fn media_type_of(name: &str) -> Option<&'static str> {
         let name = name.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
         match name.as_str() {

@@ -1,40 +1,40 @@
-//! Small readings that follow one another, made from few large ones of the host's.
+//! Buffered reading: a few large reads serve many small consecutive reads.
 
 use crate::{Error, ReadAt};
 
-/// Bytes of a source with those that were read last.
+/// Bytes of a source, with a buffer of the last read.
 pub struct Window<'a, R: ?Sized> {
     source: &'a R,
     size: u64,
-    /// Bytes that are read at once.
+    /// Bytes to read at a time.
     piece: u64,
     start: u64,
     held: Vec<u8>,
 }
 
 impl<'a, R: ReadAt + ?Sized> Window<'a, R> {
-    /// A window that reads `piece` bytes at once, and more where more are wanted.
+    /// Creates a window that reads `piece` bytes at a time, or more if a larger read needs them.
     ///
     /// # Errors
-    /// The host's.
+    /// Returns the host's error.
     pub fn new(source: &'a R, piece: u64) -> Result<Self, Error> {
         Ok(Self { source, size: source.size()?, piece, start: 0, held: Vec::new() })
     }
 
-    /// Bytes of the source.
+    /// Returns the size of the source in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Exactly these bytes; none where the source ends before.
+    /// Returns exactly `length` bytes from `offset` on; `None` if the source ends before.
     ///
     /// # Errors
-    /// The host's.
+    /// Returns the host's error.
     pub fn get(&mut self, offset: u64, length: u64) -> Result<Option<&[u8]>, Error> {
         let Some(end) = offset.checked_add(length).filter(|end| *end <= self.size) else { return Ok(None) };
         if offset < self.start || end > self.start + self.held.len() as u64 {
-            let wanted = length.max(self.piece).min(self.size - offset);
-            self.held = self.source.read_exact_at(offset, wanted)?;
+            let length_to_read = length.max(self.piece).min(self.size - offset);
+            self.held = self.source.read_exact_at(offset, length_to_read)?;
             self.start = offset;
         }
         let from = (offset - self.start) as usize;

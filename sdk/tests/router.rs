@@ -1,4 +1,4 @@
-//! The router, natively: which row a request gets, and what is told where there is none.
+//! Tests of the router: the row that handles a request, and the errors if no row matches.
 
 use packhouse_sdk::host::{HostBlob, HostPart, HostRequest, Pairs};
 use packhouse_sdk::{
@@ -6,9 +6,9 @@ use packhouse_sdk::{
     call,
 };
 
-struct Nobody;
+struct NoRequest;
 
-impl HostRequest for Nobody {
+impl HostRequest for NoRequest {
     fn query(&self) -> Pairs {
         Vec::new()
     }
@@ -76,7 +76,7 @@ fn check(_: &Context, _: &Request, _: &Params) -> Result<(), Failure> {
 fn plan(claim: Option<&str>, method: &str, path: &[&str]) -> Result<Intent, Failure> {
     let path = path.iter().map(|&segment| segment.to_owned()).collect();
     let request =
-        Request::new("hosted".to_owned(), method.to_owned(), claim.map(str::to_owned), path, &Nobody);
+        Request::new("hosted".to_owned(), method.to_owned(), claim.map(str::to_owned), path, &NoRequest);
     call::route::<Table>(&request)
 }
 
@@ -113,13 +113,13 @@ fn rows_below_a_segment_describe_what_follows_it() {
     }
     let delete = plan(None, "DELETE", &["api", "a", "b"]).unwrap();
     assert_eq!((delete.action, delete.subject.as_deref()), (Action::Delete, Some("a/b")));
-    // Other paths, and other methods, go to the rows behind them.
+    // Other paths and methods reach the rows outside of `below`.
     assert_eq!(plan(None, "DELETE", &["a", "api"]).unwrap_err().status, 405);
     assert_eq!(plan(None, "GET", &["api", "a"]).unwrap().subject.as_deref(), Some("api/a"));
 }
 
 #[test]
-fn another_method_is_told_what_is_allowed() {
+fn a_wrong_method_gets_the_allowed_ones() {
     let failure = plan(None, "PATCH", &["a"]).unwrap_err();
     assert_eq!((failure.status, failure.problems[0].code.as_str()), (405, "method_not_allowed"));
     assert_eq!(failure.headers, [("allow".to_owned(), "GET, HEAD, LIST, PUT".to_owned())]);

@@ -1,4 +1,4 @@
-//! Descriptions, digests, failures and random access.
+//! Tests of descriptions, digests, failures and random access.
 
 use packhouse_sdk::{
     Challenge, Claim, Description, Digest, Error, ErrorStyle, Failure, ReadAt, Response, SentencePlace,
@@ -26,7 +26,7 @@ fn a_plain_description_has_every_default() {
 }
 
 #[test]
-fn a_description_says_what_was_said() {
+fn a_description_contains_what_was_set() {
     let description = Description::new("docker", "1")
         .kinds(&["hosted", "group"])
         .error_style(ErrorStyle::Registry)
@@ -83,11 +83,11 @@ fn a_digest_is_of_a_known_algorithm_and_length() {
 }
 
 #[test]
-fn what_went_wrong_inside_is_not_told() {
+fn internal_errors_are_not_disclosed() {
     let failure = Failure::from(Error::Invalid("key too long".to_owned()));
     assert_eq!((failure.status, failure.problems[0].message.as_str()), (500, "Internal server error"));
     assert_eq!(failure.internal.as_deref(), Some("invalid: key too long"));
-    // The host's words on an upstream are for clients.
+    // The host's text about an upstream is meant for clients.
     let failure = Failure::from(Error::Unavailable("status 500, for /a".to_owned()));
     assert_eq!((failure.status, failure.problems[0].code.as_str()), (502, "upstream_unavailable"));
     assert!(failure.problems[0].message.ends_with(": status 500, for /a"), "{failure:?}");

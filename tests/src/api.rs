@@ -1,4 +1,5 @@
-//! The management API as a person would use it: sign in, confirm, make a repository and a token for it.
+//! A client of the management API. It does what a person would do: sign in, confirm, create a
+//! repository and a token for that repository.
 
 use crate::http::{Client, Request, Response};
 use crate::server::{OWNER, PASSWORD, Server};
@@ -6,7 +7,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What needs a fresh confirmation that is good for several calls: method, the path's beginning and end, and the action.
+/// Calls that need a confirmation which the server accepts several times. Each row has the method,
+/// the path's beginning and end, and the action to confirm.
 const CONFIRMED: [(&str, &str, &str, &str); 8] = [
     ("PUT", "/v1/sso", "", "change_sign_in"),
     ("DELETE", "/v1/sso", "", "change_sign_in"),
@@ -18,7 +20,7 @@ const CONFIRMED: [(&str, &str, &str, &str); 8] = [
     ("POST", "/v1/webhooks", "", "manage_webhooks"),
 ];
 
-/// The action that a call needs a confirmation of.
+/// Returns the action that the caller must confirm for this request, or `None`.
 fn confirmed_action(request: &Request) -> Option<&'static str> {
     let found = CONFIRMED.iter().find(|(method, begin, end, _)| {
         let rest = request.target().strip_prefix(begin);
@@ -29,23 +31,23 @@ fn confirmed_action(request: &Request) -> Option<&'static str> {
     found.map(|(_, _, _, action)| *action)
 }
 
-/// Somebody signed in.
+/// The session of a member.
 #[derive(Clone, Debug)]
 pub struct Api {
     client: Client,
     /// The session's secret.
     pub session: String,
     password: String,
-    /// Confirmations that are good for several calls, by their action.
+    /// Confirmations that the server accepts several times, by their action.
     confirmations: Arc<Mutex<BTreeMap<String, String>>>,
-    /// The path below which the API is; empty for the root.
+    /// The path below which the server has the API; empty for the root.
     base: String,
 }
 
-/// A token with the secret that is shown once.
+/// A token with its secret, which the API shows once.
 #[derive(Clone, Debug)]
 pub struct Token {
-    /// What the API knows it by.
+    /// The token's id in the API.
     pub id: String,
     /// The password that clients send.
     pub secret: String,
@@ -63,7 +65,7 @@ impl Api {
         Self::enter(Client::new(server.api()), "", email, password)
     }
 
-    /// Signs the owner in at an API below this path.
+    /// Signs the owner in at a server that has its API below the path `base`.
     #[track_caller]
     pub fn below(client: Client, base: &str) -> Self {
         Self::enter(client, base, OWNER, PASSWORD)
@@ -85,18 +87,18 @@ impl Api {
         }
     }
 
-    /// The client that shows the session.
+    /// The client that sends the session.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// A call with a JSON body.
+    /// POST with a JSON body.
     #[track_caller]
     pub fn post(&self, path: &str, body: &Value) -> Response {
         self.request(post(path, body))
     }
 
-    /// A call, with a fresh confirmation where it needs one that is good for several calls.
+    /// Sends a request. Adds a confirmation if `CONFIRMED` lists the call.
     #[track_caller]
     pub fn request(&self, request: Request) -> Response {
         let action = confirmed_action(&request);
@@ -107,7 +109,8 @@ impl Api {
         }
     }
 
-    /// A client that shows the session and a confirmation of this action, which is good for several calls.
+    /// A client that sends the session and a confirmation of this action. Further calls use the
+    /// same confirmation.
     #[track_caller]
     pub fn confirmed(&self, action: &str) -> Client {
         let mut all = self.confirmations.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,31 +118,31 @@ impl Api {
         self.client.clone().with("X-Confirmation-Token", &token)
     }
 
-    /// Forgets the confirmations that were made: their five minutes are over.
+    /// Drops the cached confirmations, as if their five minutes were over.
     pub fn forget_confirmations(&self) {
         self.confirmations.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// A call of another method with a JSON body.
+    /// Sends a request of this method with a JSON body.
     #[track_caller]
     pub fn send(&self, method: &str, path: &str, body: &Value) -> Response {
         let request = Request::new(method, path).header("Content-Type", "application/json");
         self.request(request.body(body.to_string()))
     }
 
-    /// A PATCH with a JSON body.
+    /// PATCH with a JSON body.
     #[track_caller]
     pub fn patch(&self, path: &str, body: &Value) -> Response {
         self.send("PATCH", path, body)
     }
 
-    /// A call without one.
+    /// Sends a request without a body.
     #[track_caller]
     pub fn call(&self, method: &str, path: &str) -> Response {
         self.request(Request::new(method, path))
     }
 
-    /// A fresh confirmation for one action.
+    /// Confirms one action with the member's password; returns the confirmation's token.
     #[track_caller]
     pub fn confirm(&self, action: &str) -> String {
         let answer =
@@ -147,14 +150,14 @@ impl Api {
         answer.field("confirmation_token")
     }
 
-    /// Makes a hosted Maven repository with these settings; answers its id.
+    /// Creates a hosted Maven repository with these settings; returns its id.
     #[track_caller]
     pub fn create_maven(&self, name: &str, settings: &Value) -> String {
         let body = json!({"name": name, "format": "maven", "kind": "hosted", "settings": settings});
         self.post("/v1/repositories", &body).expect(201).field("id")
     }
 
-    /// Makes a proxy repository of this format for this upstream; answers its id.
+    /// Creates a proxy repository of this format for this upstream; returns its id.
     #[track_caller]
     pub fn create_proxy(&self, name: &str, format: &str, upstream: &str, settings: &Value) -> String {
         let body = json!({
@@ -163,7 +166,8 @@ impl Api {
         self.post("/v1/repositories", &body).expect(201).field("id")
     }
 
-    /// Makes a token of the owner's with this scope for these repositories; `expires_at` in ms, none for never.
+    /// Creates a token of the owner with this scope for these repositories. `expires_at` is in ms;
+    /// `None` means never.
     #[track_caller]
     pub fn create_token(&self, repositories: &[&str], scope: &[&str], expires_at: Option<u64>) -> Token {
         let body = json!({
@@ -188,18 +192,18 @@ pub struct MavenRepository {
     pub id: String,
     /// The token.
     pub token: Token,
-    /// A client that shows the token.
+    /// A client that sends the token.
     pub client: Client,
 }
 
 impl MavenRepository {
-    /// Makes one of that name with the settings that a repository has by default.
+    /// Creates a repository of this name with default settings.
     #[track_caller]
     pub fn create(server: &Server, name: &str) -> Self {
         Self::create_with(server, name, &json!({}))
     }
 
-    /// Makes one with settings of its own.
+    /// Creates a repository with these settings.
     #[track_caller]
     pub fn create_with(server: &Server, name: &str, settings: &Value) -> Self {
         let api = Api::sign_in(server);
@@ -209,12 +213,12 @@ impl MavenRepository {
         Self { name: name.into(), id, token, client }
     }
 
-    /// The path of a file of it.
+    /// The path of a file in the repository.
     pub fn path(&self, file: &str) -> String {
         format!("/repositories/{}/{file}", self.name)
     }
 
-    /// Its address, as clients write it.
+    /// The repository's URL, as clients write it.
     pub fn url(&self, server: &Server) -> String {
         format!("{}/repositories/{}", server.base_url(), self.name)
     }

@@ -1,40 +1,42 @@
-//! An authority of a test's own, made by the `openssl` program, whose certificates the server under test serves.
+//! A test's own certificate authority, made with the `openssl` program. It issues the certificates
+//! that the server under test presents.
 
 use crate::tls::{authority, openssl};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// The authority, in a folder that goes when it goes.
+/// The authority. Dropping it removes its folder.
 #[derive(Debug)]
 pub struct Authority {
     home: TempDir,
 }
 
 impl Authority {
-    /// A fresh one; the reason when there is no `openssl`.
+    /// Makes a fresh authority; the error says that `openssl` is missing.
     pub fn new() -> Result<Self, String> {
         let home = TempDir::new().expect("a folder");
         authority(home.path())?;
         Ok(Self { home })
     }
 
-    /// Where its own certificate lies.
+    /// The path of the authority's own certificate.
     pub fn ca(&self) -> PathBuf {
         self.folder().join("ca.pem")
     }
 
-    /// The folder of everything that it made.
+    /// The folder with all files of the authority.
     pub fn folder(&self) -> &Path {
         self.home.path()
     }
 
-    /// Signs a certificate for these names (`DNS:a.example`, `IP:127.0.0.1`), in the files `NAME.pem` and `NAME.key`.
+    /// Makes a key and a certificate for these names (`DNS:a.example`, `IP:127.0.0.1`). Returns the
+    /// paths of the files `NAME.pem` and `NAME.key`.
     #[track_caller]
     pub fn issue(&self, name: &str, names: &[&str]) -> [PathBuf; 2] {
         self.issue_for(name, names, "-days 2")
     }
 
-    /// The same for a time as `openssl x509` takes it.
+    /// Like `issue`, for a validity period in the form that `openssl x509` takes.
     #[track_caller]
     pub fn issue_for(&self, name: &str, names: &[&str], time: &str) -> [PathBuf; 2] {
         let make = format!(

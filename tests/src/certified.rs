@@ -1,4 +1,5 @@
-//! npm's `oidc-provider`, which is certified, as a provider of sign-ins: any name signs in there, and is `NAME@example.com`.
+//! The npm package `oidc-provider`, a certified OpenID provider, as the identity provider for
+//! sign-in. It accepts any name and reports the address `NAME@example.com`.
 
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
@@ -6,19 +7,19 @@ use std::process::{Child, Command, Stdio};
 use crate::server::{Server, eventually, free_port};
 use crate::{checkout, clients};
 
-/// The client's secret there; its id is `packhouse`.
+/// The secret of the server under test at the provider; its client id is `packhouse`.
 pub const SECRET: &str = "secret-of-the-certified-provider";
 
 /// The running provider.
 #[derive(Debug)]
 pub struct Certified {
     child: Child,
-    /// Its address.
+    /// Its URL.
     pub issuer: String,
 }
 
 impl Certified {
-    /// Starts it for this server, or says why there is none.
+    /// Starts the provider for this server; the error says why it did not start.
     pub fn start(server: &Server) -> Result<Self, String> {
         let folder = checkout().join(".tools/oidc-provider");
         if !clients::has("node") {

@@ -1,4 +1,5 @@
-//! A headless Chromium, with scripts switched off or on, driven as a person would use it (W3C WebDriver, by `chromedriver`).
+//! A headless Chromium, with scripts switched off or on. Tests drive it as a person would use it,
+//! through `chromedriver` (W3C WebDriver).
 
 use crate::clients::has;
 use crate::http::{Client, Request, Response};
@@ -10,9 +11,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// By what name an element is told in the protocol.
+/// The key of an element reference in the protocol.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
-/// How the driver says that it did nothing, because one page was making place for the next.
+/// The driver's errors if it did nothing because the browser was replacing one page with the next.
 const LEAVING: [&str; 5] = [
     "stale element reference",
     "no such element",
@@ -31,12 +32,12 @@ pub struct Chromium {
 }
 
 impl Chromium {
-    /// Starts one with scripts switched off; the reason where there is none.
+    /// Starts a browser with scripts switched off; the error says why it did not start.
     pub fn start() -> Result<Self, String> {
         Self::begin(false)
     }
 
-    /// Starts one with scripts switched on; the reason where there is none.
+    /// Starts a browser with scripts switched on; the error says why it did not start.
     pub fn with_scripts() -> Result<Self, String> {
         Self::begin(true)
     }
@@ -56,7 +57,8 @@ impl Chromium {
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         let mut browser = Self { driver, client: Client::new(address), session: String::new(), _home: home };
         eventually("chromedriver listens", || TcpStream::connect(address).ok());
-        // Without its sandbox, which needs rights that containers do not give: it sees this server's pages alone.
+        // Chromium's sandbox needs rights that containers do not give. Running without it is safe,
+        // because Chromium only loads pages of the server under test.
         let arguments = [
             "--headless",
             "--no-sandbox",
@@ -66,12 +68,12 @@ impl Chromium {
         ];
         let options = json!({"args": arguments,
             "prefs": {"profile.managed_default_content_settings.javascript": if scripts { 1 } else { 2 }}});
-        let wanted = json!({"capabilities": {"alwaysMatch": {"goog:chromeOptions": options,
+        let payload = json!({"capabilities": {"alwaysMatch": {"goog:chromeOptions": options,
             "goog:loggingPrefs": {"browser": "ALL"}}}});
-        // Chromium gives up at times when the machine is too busy for it.
+        // Chromium sometimes fails to start on a busy machine.
         let made = eventually("chromium starts", || {
             let request = Request::new("POST", "/session").header("Content-Type", "application/json");
-            let made = browser.client.send(request.body(wanted.to_string()));
+            let made = browser.client.send(request.body(payload.to_string()));
             (made.status == 200).then(|| made.json())
         });
         browser.session = made["value"]["sessionId"].as_str().expect("a session's id").to_owned();
@@ -83,8 +85,9 @@ impl Chromium {
         self.send(method, path, body).expect(200).json()["value"].clone()
     }
 
-    /// The same, `None` while the page is being left: the driver answers then that there is no such element, that the one asked
-    /// for is stale, or, as an unknown error, that its frame is detached.
+    /// Sends a request like `ask`, but returns `None` if the driver reports an error. It does so
+    /// while the browser leaves the page: no such element, a stale element or, as an unknown error,
+    /// a detached frame.
     fn try_ask(&self, method: &str, path: &str, body: Option<&Value>) -> Option<Value> {
         let answer = self.send(method, path, body);
         (answer.status == 200).then(|| answer.json()["value"].clone())
@@ -98,7 +101,8 @@ impl Chromium {
         self.client.send(request)
     }
 
-    /// Does one thing after the other with an element, from the beginning where the page that it is on is being left.
+    /// Does several actions with an element, one after the other. Starts again if the browser is
+    /// leaving the page.
     #[track_caller]
     fn act(&self, find: impl Fn() -> String, deeds: &[(&str, Value)]) {
         eventually("the page stays", || {
@@ -114,7 +118,7 @@ impl Chromium {
         });
     }
 
-    /// Opens an address.
+    /// Opens a URL.
     #[track_caller]
     pub fn open(&self, url: &str) {
         self.ask("POST", "url", Some(&json!({"url": url})));
@@ -139,20 +143,20 @@ impl Chromium {
     }
 
     fn try_find(&self, css: &str) -> Option<String> {
-        let wanted = json!({"using": "css selector", "value": css});
-        Some(self.try_ask("POST", "element", Some(&wanted))?[ELEMENT].as_str()?.to_owned())
+        let payload = json!({"using": "css selector", "value": css});
+        Some(self.try_ask("POST", "element", Some(&payload))?[ELEMENT].as_str()?.to_owned())
     }
 
     /// The first element that this XPath finds.
     #[track_caller]
     fn find_path(&self, path: &str) -> String {
-        let wanted = json!({"using": "xpath", "value": path});
+        let payload = json!({"using": "xpath", "value": path});
         eventually(&format!("{path} is there"), || {
-            Some(self.try_ask("POST", "element", Some(&wanted))?[ELEMENT].as_str()?.to_owned())
+            Some(self.try_ask("POST", "element", Some(&payload))?[ELEMENT].as_str()?.to_owned())
         })
     }
 
-    /// The field of this label.
+    /// The field with this label.
     #[track_caller]
     fn labelled(&self, label: &str) -> String {
         self.find_path(&format!(
@@ -160,42 +164,43 @@ impl Chromium {
         ))
     }
 
-    /// Types into the field of this label, in the place of what stood there.
+    /// Types into the field with this label and replaces its content.
     #[track_caller]
     pub fn fill(&self, label: &str, text: &str) {
         self.act(|| self.labelled(label), &[("clear", json!({})), ("value", json!({"text": text}))]);
     }
 
-    /// Sets the date in the field of this label, as `2030-01-31`, whatever the machine's way to write dates.
+    /// Sets the date in the field with this label. `day` has the form `2030-01-31`, whatever the
+    /// machine's date format is.
     #[track_caller]
     pub fn fill_date(&self, label: &str, day: &str) {
         let element = json!({ELEMENT: self.labelled(label)});
         self.run("arguments[0].value = arguments[1]", &json!([element, day]));
     }
 
-    /// Ticks the checkbox of this label, or takes the tick away.
+    /// Toggles the checkbox with this label.
     #[track_caller]
     pub fn tick(&self, label: &str) {
         self.act(|| self.labelled(label), &[("click", json!({}))]);
     }
 
-    /// Chooses in the field of this label.
+    /// Chooses a value in the field with this label.
     #[track_caller]
     pub fn choose(&self, label: &str, value: &str) {
         let element = self.labelled(label);
-        let wanted = json!({"using": "css selector", "value": format!("option[value=\"{value}\"]")});
-        let option = self.ask("POST", &format!("element/{element}/element"), Some(&wanted))[ELEMENT].clone();
+        let payload = json!({"using": "css selector", "value": format!("option[value=\"{value}\"]")});
+        let option = self.ask("POST", &format!("element/{element}/element"), Some(&payload))[ELEMENT].clone();
         self.ask("POST", &format!("element/{}/click", option.as_str().unwrap_or_default()), Some(&json!({})));
     }
 
-    /// Presses the button whose name begins so, or the one that opens others.
+    /// Presses the button or summary whose name begins like this.
     #[track_caller]
     pub fn press(&self, name: &str) {
         let path = format!("//*[self::button or self::summary][starts-with(normalize-space(.), '{name}')]");
         self.act(|| self.find_path(&path), &[("click", json!({}))]);
     }
 
-    /// Presses the button whose name begins so, in what stands under this heading.
+    /// Presses the button whose name begins like this, in the section under this heading.
     #[track_caller]
     pub fn press_under(&self, heading: &str, name: &str) {
         let path = format!(
@@ -204,7 +209,7 @@ impl Chromium {
         self.act(|| self.find_path(&path), &[("click", json!({}))]);
     }
 
-    /// Presses that button twice, as fast as a hand can.
+    /// Presses the button whose name begins like this twice, as fast as a person can.
     #[track_caller]
     pub fn press_twice(&self, name: &str) {
         let element =
@@ -221,52 +226,53 @@ impl Chromium {
         self.ask("POST", "actions", Some(&json!({"actions": [mouse]})));
     }
 
-    /// Follows the link of this text.
+    /// Follows the link with this text.
     #[track_caller]
     pub fn follow(&self, text: &str) {
         let path = format!("//a[normalize-space(.)='{text}']");
         self.act(|| self.find_path(&path), &[("click", json!({}))]);
     }
 
-    /// Presses what this XPath finds first.
+    /// Clicks the first element that this XPath finds.
     #[track_caller]
     pub fn press_at(&self, path: &str) {
         self.act(|| self.find_path(path), &[("click", json!({}))]);
     }
 
-    /// How much there is that this XPath finds.
+    /// Number of elements that this XPath finds.
     #[track_caller]
     pub fn count(&self, path: &str) -> usize {
-        let wanted = json!({"using": "xpath", "value": path});
-        let found = eventually("a page is there", || self.try_ask("POST", "elements", Some(&wanted)));
+        let payload = json!({"using": "xpath", "value": path});
+        let found = eventually("a page is there", || self.try_ask("POST", "elements", Some(&payload)));
         found.as_array().map_or(0, Vec::len)
     }
 
-    /// Whether there is something that this XPath finds, on the page that is there now or comes at this moment.
+    /// Returns true if this XPath finds an element on the current page, or on the page that is
+    /// loading.
     #[track_caller]
     pub fn has(&self, path: &str) -> bool {
         self.count(path) > 0
     }
 
-    /// Runs a script in the page, whatever is switched off there.
+    /// Runs a script in the page, even if scripts are switched off there.
     #[track_caller]
     pub fn run(&self, script: &str, arguments: &Value) -> Value {
         self.ask("POST", "execute/sync", Some(&json!({"script": script, "args": arguments})))
     }
 
-    /// Runs a script that ends by calling its last argument.
+    /// Runs a script that reports its result by calling its last argument; returns that result.
     #[track_caller]
     pub fn run_to_its_end(&self, script: &str, arguments: &Value) -> Value {
         self.ask("POST", "execute/async", Some(&json!({"script": script, "args": arguments})))
     }
 
-    /// The page's address.
+    /// The page's URL.
     #[track_caller]
     pub fn address(&self) -> String {
         self.ask("GET", "url", None).as_str().unwrap_or_default().to_owned()
     }
 
-    /// A screen of this width and height, in light or dark.
+    /// Sets a screen of this width and height, in light or dark.
     #[track_caller]
     pub fn screen(&self, width: u32, height: u32, dark: bool) {
         let command = |name: &str, parameters: Value| {
@@ -279,7 +285,8 @@ impl Chromium {
         command("Emulation.setEmulatedMedia", features);
     }
 
-    /// What the browser has complained of since it was asked last: violations of a page's policy among it.
+    /// The lines of the browser's console since the last call, including violations of a page's
+    /// content security policy.
     #[track_caller]
     pub fn complaints(&self) -> Vec<String> {
         let log = self.ask("POST", "se/log", Some(&json!({"type": "browser"})));
@@ -299,7 +306,7 @@ impl Chromium {
         self.act(|| self.find(css), &[("click", json!({}))]);
     }
 
-    /// What stands in an element.
+    /// The text of an element.
     #[track_caller]
     pub fn text(&self, css: &str) -> String {
         eventually(&format!("{css} has a text"), || {
@@ -308,10 +315,10 @@ impl Chromium {
         })
     }
 
-    /// Role and name under which assistive technology tells of an element, once the page that it is on has settled.
+    /// Role and name of an element for assistive technology, once its page has settled.
     #[track_caller]
-    pub fn told(&self, css: &str) -> (String, String) {
-        eventually(&format!("{css} is told"), || {
+    pub fn role_and_name(&self, css: &str) -> (String, String) {
+        eventually(&format!("{css} has a role and a name"), || {
             let element = self.try_find(css)?;
             let ask = |what: &str| {
                 let answer = self.try_ask("GET", &format!("element/{element}/{what}"), None)?;
@@ -321,22 +328,22 @@ impl Chromium {
         })
     }
 
-    /// A picture of the page, small enough to be kept with the sources.
+    /// A picture of the page in WebP, small enough to be stored with the sources.
     #[track_caller]
     pub fn picture_webp(&self) -> Vec<u8> {
-        let wanted = json!({"cmd": "Page.captureScreenshot", "params": {"format": "webp", "quality": 85}});
-        let picture = self.ask("POST", "goog/cdp/execute", Some(&wanted));
+        let payload = json!({"cmd": "Page.captureScreenshot", "params": {"format": "webp", "quality": 85}});
+        let picture = self.ask("POST", "goog/cdp/execute", Some(&payload));
         let bytes = picture["data"].as_str().unwrap_or_default();
         base64::engine::general_purpose::STANDARD.decode(bytes).expect("a picture")
     }
 
-    /// Keeps a picture of the page, for people.
+    /// Saves a picture of the page, for people.
     #[track_caller]
     pub fn picture(&self, path: &Path) {
         let picture = self.ask("GET", "screenshot", None);
         let bytes = base64::engine::general_purpose::STANDARD.decode(picture.as_str().unwrap_or_default());
         std::fs::create_dir_all(path.parent().expect("a file lies in a folder")).expect("a folder");
-        std::fs::write(path, bytes.expect("a picture")).expect("a picture is kept");
+        std::fs::write(path, bytes.expect("a picture")).expect("a picture is saved");
     }
 }
 

@@ -1,17 +1,18 @@
-//! A home for any client that is on the path.
+//! A home folder for any client program that is on the path.
 
-use crate::clients::{Said, has, run};
+use crate::clients::{ProgramOutput, has, run};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// A home for a client's runs: a workspace, caches, an environment without the caller's own settings.
+/// A home for a client's runs: a workspace, caches, an environment without the caller's own
+/// settings.
 #[derive(Debug)]
 pub struct ClientHome(TempDir);
 
 impl ClientHome {
-    /// A fresh one; the reason when this program is not on the path.
+    /// A fresh home; the error says that the program is not on the path.
     pub fn with(program: &str) -> Result<Self, String> {
         if !has(program) {
             return Err(format!("no {program} here: `./bootstrap test` installs it"));
@@ -32,20 +33,26 @@ impl ClientHome {
         fs::write(&path, bytes).expect("a file of the workspace");
     }
 
-    /// Reads one.
+    /// Reads a file of the workspace.
     pub fn read(&self, path: &str) -> String {
         fs::read_to_string(self.folder().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
     /// Runs these lines of a shell in a folder of the workspace.
     #[track_caller]
-    pub fn shell(&self, folder: &str, lines: &str, variables: &[(&str, &str)]) -> Said {
+    pub fn shell(&self, folder: &str, lines: &str, variables: &[(&str, &str)]) -> ProgramOutput {
         self.run(folder, "bash", &["-e", "-c", lines], variables)
     }
 
     /// Runs a program with these arguments and variables in a folder of the workspace.
     #[track_caller]
-    pub fn run(&self, folder: &str, program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Said {
+    pub fn run(
+        &self,
+        folder: &str,
+        program: &str,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> ProgramOutput {
         let mut command = Command::new(program);
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.folder()).env("LC_ALL", "C.UTF-8").envs(variables.iter().copied());

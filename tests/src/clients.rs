@@ -1,5 +1,5 @@
-//! The clients' own programs: Maven, Gradle, curl, each in a home of its own, so that nothing of the person who runs the tests
-//! is read or changed.
+//! Real client programs: Maven, Gradle, curl. Each program runs in a home folder of its own. It
+//! neither reads nor changes the files of the person who runs the tests.
 
 use crate::server::OWNER;
 use std::fs;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// Where Debian's packages of Maven plugins put them, in the versions that [`PLUGINS`] names.
+/// The folder of Debian's packages of Maven plugins, in the versions that [`PLUGINS`] names.
 const DEBIAN: &str = "/usr/share/maven-repo";
 
-/// Maven plugins by name, in the versions that Debian 12 has and Maven Central has too.
+/// Maven plugins by name, in versions that both Debian 12 and Maven Central have.
 pub const PLUGINS: [(&str, &str); 8] = [
     ("compiler", "3.10.1"),
     ("dependency", "3.5.0"),
@@ -22,54 +22,55 @@ pub const PLUGINS: [(&str, &str); 8] = [
     ("surefire", "2.22.3"),
 ];
 
-/// The full name of a plugin's goal, as `org.apache.maven.plugins:maven-deploy-plugin:3.0.0:deploy-file`.
+/// The full name of a plugin's goal, such as
+/// `org.apache.maven.plugins:maven-deploy-plugin:3.0.0:deploy-file`.
 pub fn goal(plugin: &str, goal: &str) -> String {
     let version = PLUGINS.iter().find(|(name, _)| *name == plugin).map(|(_, version)| version);
     let version = version.unwrap_or_else(|| panic!("no version of {plugin} is named"));
     format!("org.apache.maven.plugins:maven-{plugin}-plugin:{version}:{goal}")
 }
 
-/// What a program said and how it ended.
+/// Output and exit status of a program.
 #[derive(Clone, Debug)]
-pub struct Said {
-    /// Whether it ended with 0.
+pub struct ProgramOutput {
+    /// True if it exited with 0.
     pub success: bool,
-    /// All that it printed, both streams.
+    /// Everything that it printed to standard output and standard error.
     pub text: String,
 }
 
-impl Said {
-    /// Fails the test unless it ended with 0.
+impl ProgramOutput {
+    /// Fails the test unless the program exited with 0.
     #[track_caller]
-    pub fn well(self) -> Self {
+    pub fn success(self) -> Self {
         assert!(self.success, "it failed:\n{}", self.text);
         self
     }
 
-    /// Fails the test unless it failed and said this.
+    /// Fails the test unless the program failed and printed this.
     #[track_caller]
     pub fn refused(self, words: &str) -> Self {
         assert!(!self.success, "it succeeded:\n{}", self.text);
-        assert!(self.text.contains(words), "it does not say {words:?}:\n{}", self.text);
+        assert!(self.text.contains(words), "{words:?} is not in the output:\n{}", self.text);
         self
     }
 }
 
-impl From<Output> for Said {
+impl From<Output> for ProgramOutput {
     fn from(output: Output) -> Self {
         let text = [output.stdout, output.stderr].concat();
         Self { success: output.status.success(), text: String::from_utf8_lossy(&text).into_owned() }
     }
 }
 
-/// Runs a command and gathers what it says.
+/// Runs a command and collects its output.
 #[track_caller]
-pub fn run(command: &mut Command) -> Said {
+pub fn run(command: &mut Command) -> ProgramOutput {
     let output = command.stdin(Stdio::null()).output();
     output.unwrap_or_else(|error| panic!("{command:?}: {error}")).into()
 }
 
-/// Whether a program is on the path.
+/// Returns true if a program is on the path.
 pub fn has(program: &str) -> bool {
     std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()))
@@ -82,7 +83,8 @@ pub struct Maven {
 }
 
 impl Maven {
-    /// A fresh one which shows this token for the server `packhouse`; the reason when there is no Maven here.
+    /// A fresh Maven that sends this token to the server `packhouse`; the error says that there is
+    /// no Maven here.
     pub fn new(token: &str) -> Result<Self, String> {
         if !has("mvn") {
             return Err("no mvn on the path".to_owned());
@@ -98,7 +100,7 @@ impl Maven {
         self.home.path()
     }
 
-    /// Shows this credential from now on.
+    /// Uses this credential from now on.
     pub fn credential(&self, user: &str, password: &str) {
         let server = format!(
             "<server><id>packhouse</id><username>{user}</username><password>{password}</password></server>"
@@ -109,7 +111,8 @@ impl Maven {
         );
     }
 
-    /// Forgets every artifact and all metadata of the group `org.example`, so that they have to be fetched. The plugins stay.
+    /// Deletes every artifact and all metadata of the group `org.example`, so that Maven must fetch
+    /// them again. The plugins stay.
     pub fn forget(&self) {
         let _ = fs::remove_dir_all(self.local().join("org/example"));
     }
@@ -144,12 +147,13 @@ impl Maven {
 
     /// Runs `mvn` with these arguments in a folder of the workspace.
     #[track_caller]
-    pub fn run(&self, folder: &str, arguments: &[&str]) -> Said {
+    pub fn run(&self, folder: &str, arguments: &[&str]) -> ProgramOutput {
         run(self.command(folder).args(arguments))
     }
 }
 
-/// Where Debian's plugins are installed, Maven takes them from there and needs no network; else from where it always does.
+/// A profile that makes Maven use Debian's plugins, without the network. Empty if they are not
+/// installed; then Maven fetches plugins as usual.
 pub fn debian_profile() -> String {
     if !Path::new(DEBIAN).join("org/apache/maven/plugins/maven-deploy-plugin").is_dir() {
         return String::new();
@@ -165,7 +169,7 @@ pub fn debian_profile() -> String {
     )
 }
 
-/// The `<build>` of a project, every plugin with its version, sources jar included.
+/// The `<build>` section of a project with the version of every plugin, including the sources jar.
 pub fn build_section() -> String {
     let plugins: String = PLUGINS
         .iter()
@@ -178,7 +182,8 @@ pub fn build_section() -> String {
     format!("<build><plugins>{plugins}</plugins></build>")
 }
 
-/// A POM of the group `org.example` with this inside, and what every project here needs.
+/// A POM of the group `org.example` with this content and the properties that every project here
+/// needs.
 pub fn pom(artifact: &str, version: &str, inside: &str) -> String {
     format!(
         r#"<project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -194,7 +199,7 @@ pub fn pom(artifact: &str, version: &str, inside: &str) -> String {
     )
 }
 
-/// Where a project publishes to.
+/// The section with the repository that a project publishes to.
 pub fn distribution(url: &str) -> String {
     format!(
         "<distributionManagement><repository><id>packhouse</id><url>{url}</url></repository>\
@@ -202,7 +207,7 @@ pub fn distribution(url: &str) -> String {
     )
 }
 
-/// Where a project resolves from, and what.
+/// The POM of a project that resolves one artifact from a repository.
 pub fn consumer(url: &str, artifact: &str, version: &str) -> String {
     let repository = format!(
         "<id>packhouse</id><url>{url}</url><releases><checksumPolicy>fail</checksumPolicy></releases>\

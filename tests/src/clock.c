@@ -1,5 +1,5 @@
-/* A clock of the wall that is wrong by CLOCK_AHEAD seconds, or by as many as stand in the file CLOCK_CONTROL, a 64-bit number that
- * may change at any time. Preloaded into the server; what counts time on is left alone. */
+/* A wall clock that is wrong by CLOCK_AHEAD seconds, or by the 64-bit number in the file CLOCK_CONTROL, which may
+ * change at any time. Preloaded into the server; monotonic clocks are not changed. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

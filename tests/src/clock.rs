@@ -1,10 +1,11 @@
-//! A machine whose clock is wrong: `clock.c` beside this file is compiled and preloaded.
+//! Wrong clocks for a process. This module compiles `clock.c` beside this file; the process
+//! preloads the library.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// What is preloaded.
+/// The library to preload for a wrong clock.
 #[derive(Debug)]
 pub struct WrongClock {
     home: TempDir,
@@ -12,7 +13,7 @@ pub struct WrongClock {
 }
 
 impl WrongClock {
-    /// A clock that is so many seconds ahead.
+    /// A clock that is this many seconds ahead.
     pub fn ahead(seconds: i64) -> Self {
         Self { home: compiled(), ahead: seconds }
     }
@@ -24,14 +25,14 @@ impl WrongClock {
     }
 }
 
-/// A clock that is set while its process runs. It is right at first.
+/// A clock that a test can change while the process runs. The clock starts with the right time.
 #[derive(Debug)]
 pub struct JumpingClock {
     home: TempDir,
 }
 
 impl JumpingClock {
-    /// One of a process that is to be started.
+    /// A clock for a process that the test starts afterwards.
     pub fn new() -> Self {
         let clock = Self { home: compiled() };
         std::fs::write(clock.control(), 0_i64.to_ne_bytes()).expect("the control file");
@@ -44,7 +45,7 @@ impl JumpingClock {
         [("LD_PRELOAD", text(&self.home.path().join("clock.so"))), ("CLOCK_CONTROL", text(&self.control()))]
     }
 
-    /// It is so many seconds ahead from now on; behind, below 0.
+    /// Sets how many seconds the clock is ahead; a negative number means behind.
     pub fn set(&self, seconds: i64) {
         use std::os::unix::fs::FileExt as _;
         let file = std::fs::File::options().write(true).open(self.control()).expect("the control file");

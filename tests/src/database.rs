@@ -1,4 +1,4 @@
-//! Databases seen from beside the server: what is stored at all, and a PostgreSQL that can be taken away.
+//! Access to a server's database from outside the server, and a PostgreSQL that tests can stop.
 
 mod standby;
 
@@ -22,7 +22,8 @@ pub fn sqlite_file(data: &Path) -> PathBuf {
         .unwrap_or_else(|| panic!("no SQLite file in {}", data.display()))
 }
 
-/// Runs SQL on the server's SQLite file from outside and answers its rows, fields parted by `|`.
+/// Runs SQL on the server's SQLite file from outside; returns the rows, with fields separated by
+/// `|`.
 #[track_caller]
 pub fn sqlite(server: &Server, sql: &str) -> String {
     let output = Command::new("sqlite3")
@@ -36,8 +37,8 @@ pub fn sqlite(server: &Server, sql: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// A value that changes when anything stored does: every row of the tables that hold packages, and every file of the
-/// folders that hold blobs.
+/// Describes everything that the server stored: every row of the package tables, and every file of
+/// the blob folders. Two equal texts mean that nothing changed.
 pub fn fingerprint(server: &Server) -> String {
     let mut text = String::new();
     for table in STORAGE {
@@ -82,7 +83,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Starts one, or says why there is none to be had here.
+    /// Starts a PostgreSQL server; the error says why it did not start.
     pub fn start() -> Result<Self, String> {
         let binaries = binaries().ok_or("no PostgreSQL in /usr/lib/postgresql")?;
         let home = TempDir::new().map_err(|error| error.to_string())?;
@@ -114,24 +115,25 @@ impl Postgres {
         Ok(postgres)
     }
 
-    /// What `--database-url` takes.
+    /// The value for `--database-url`.
     pub fn url(&self) -> String {
         format!("postgres://packhouse@127.0.0.1:{}/packhouse", self.port)
     }
 
-    /// The same by another way, which begins at this port.
+    /// The database URL that connects to this port, such as the port of a proxy.
     pub fn url_through(&self, port: u16) -> String {
         format!("postgres://packhouse@127.0.0.1:{port}/packhouse")
     }
 
-    /// Where it listens.
+    /// The port on which it listens.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Runs SQL in a transaction that stays open, as in a session that somebody has left, until what is answered is dropped.
+    /// Runs SQL in a transaction, like an abandoned session. The transaction stays open until the
+    /// caller drops the result.
     #[track_caller]
-    pub fn hold(&self, sql: &str) -> Held {
+    pub fn hold(&self, sql: &str) -> OpenTransaction {
         let mut psql = self.psql();
         psql.args(["-q", "-t", "packhouse"]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = psql.spawn().expect("psql");
@@ -140,10 +142,11 @@ impl Postgres {
         let lines = BufReader::new(child.stdout.take().expect("its output")).lines();
         let held = lines.map_while(Result::ok).any(|line| line.trim() == "held");
         assert!(held, "{sql}: psql has ended");
-        Held { child, _input: input }
+        OpenTransaction { child, _input: input }
     }
 
-    /// Makes a role that owns the database and is no superuser, so that rights can be taken from it; what `--database-url` takes.
+    /// Creates a role that owns the database but is not a superuser, so that its rights can be
+    /// revoked. Returns the value for `--database-url`.
     pub fn url_of_a_plain_role(&self) -> String {
         self.sql("create role plain login; alter database packhouse owner to plain; grant all on schema public to plain");
         format!("postgres://plain@127.0.0.1:{}/packhouse", self.port)
@@ -156,7 +159,7 @@ impl Postgres {
         run(psql.args(["-q", "-c", sql, "packhouse"])).unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
 
-    /// Runs SQL as the superuser and answers its rows, fields parted by `|`.
+    /// Runs SQL as the superuser; returns the rows, with fields separated by `|`.
     #[track_caller]
     pub fn query(&self, sql: &str) -> String {
         let output = self.psql().args(["-q", "-t", "-A", "-c", sql, "packhouse"]).output().expect("psql");
@@ -181,7 +184,7 @@ impl Postgres {
         eventually("PostgreSQL speaks TLS", || (self.query("SHOW ssl") == "on").then_some(()));
     }
 
-    /// `psql` as the superuser; it ends at the first error.
+    /// `psql` as the superuser; it stops at the first error.
     fn psql(&self) -> Command {
         let mut psql = Command::new(self.binaries.join("psql"));
         psql.args([
@@ -197,17 +200,18 @@ impl Postgres {
         psql
     }
 
-    /// Takes it away, at once.
+    /// Stops the server immediately.
     pub fn stop(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // SIGQUIT is an immediate shutdown; the child is runuser when the tests are root, so pg_ctl finds the process.
+            // SIGQUIT is an immediate shutdown. If the tests run as root, the child is runuser, so
+            // pg_ctl finds the process.
             let mut stop = self.command("pg_ctl");
             let _ = run(stop.arg("-D").arg(self.folder()).args(["-m", "immediate", "stop"]));
             let _ = child.wait();
         }
     }
 
-    /// Brings it back.
+    /// Starts the server again.
     pub fn resume(&mut self) {
         let mut command = self.command("postgres");
         command.arg("-D").arg(self.folder()).arg("-k").arg(self.folder());
@@ -227,12 +231,12 @@ impl Postgres {
         });
     }
 
-    /// SIGSTOP to all its processes: connections stay, and nothing is said on them.
+    /// SIGSTOP to all its processes: connections stay open but silent.
     pub fn freeze(&self) {
         self.signal("-STOP");
     }
 
-    /// SIGCONT. What runs it as another user stops together with it.
+    /// SIGCONT to all its processes. `runuser` also stops and continues when the processes do.
     pub fn thaw(&self) {
         self.signal("-CONT");
         if let Some(child) = &self.child {
@@ -240,7 +244,8 @@ impl Postgres {
         }
     }
 
-    /// The first process first: it makes no more while the others are looked for.
+    /// Signals the first process first. It then makes no more processes while this function looks
+    /// for the others.
     fn signal(&self, name: &str) {
         let file = std::fs::read_to_string(self.folder().join("postmaster.pid")).unwrap_or_default();
         let Some(first) = file.lines().next() else { return };
@@ -256,7 +261,8 @@ impl Postgres {
         self.home.path().join("data")
     }
 
-    /// PostgreSQL refuses to run as root, so it runs as the user that its package made.
+    /// A command that runs one of PostgreSQL's programs. PostgreSQL refuses to run as root; under
+    /// root the command uses the user that its package created.
     fn command(&self, program: &str) -> Command {
         let program = self.binaries.join(program);
         let mut command = if is_root() {
@@ -271,14 +277,14 @@ impl Postgres {
     }
 }
 
-/// An open transaction of somebody else's.
+/// An open transaction of another session.
 #[derive(Debug)]
-pub struct Held {
+pub struct OpenTransaction {
     child: Child,
     _input: ChildStdin,
 }
 
-impl Drop for Held {
+impl Drop for OpenTransaction {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -287,7 +293,7 @@ impl Drop for Held {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // One that is frozen would not hear that it is to stop.
+        // A frozen server would not receive the signal to stop.
         self.thaw();
         self.stop();
     }
@@ -303,7 +309,7 @@ fn binaries() -> Option<PathBuf> {
         .find(|folder| folder.join("postgres").is_file() && folder.join("initdb").is_file())
 }
 
-/// Whether the tests run as root.
+/// Returns true if the tests run as root.
 pub fn is_root() -> bool {
     let output = Command::new("id").arg("-u").output();
     output.is_ok_and(|output| output.stdout == b"0\n")

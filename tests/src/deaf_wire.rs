@@ -1,4 +1,5 @@
-//! A way to PostgreSQL that passes everything on but notices, while it is told so: what a lost notice looks like.
+//! A proxy to PostgreSQL that can drop the database's notices and passes on everything else. Tests
+//! use it to simulate lost notices.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -8,7 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// `NotificationResponse` of the protocol (PostgreSQL, 55.7 Message Formats).
 const NOTICE: u8 = b'A';
 
-/// The way; it ends with the test process. For addresses with `sslmode=disable`: then all that the server says is messages.
+/// A proxy to PostgreSQL; it ends with the test process. Use it with `sslmode=disable`: the proxy
+/// parses the messages and cannot read TLS.
 #[derive(Clone, Debug)]
 pub struct DeafWire {
     address: SocketAddr,
@@ -17,7 +19,7 @@ pub struct DeafWire {
 }
 
 impl DeafWire {
-    /// A way to this port of 127.0.0.1.
+    /// A proxy to this port of 127.0.0.1.
     pub fn to(port: u16) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let address = listener.local_addr().expect("its number");
@@ -43,17 +45,17 @@ impl DeafWire {
         wire
     }
 
-    /// Where it begins.
+    /// The port on which it listens.
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// Drops notices from now on, or no longer.
+    /// Starts or stops dropping notices.
     pub fn set(&self, deaf: bool) {
         self.deaf.store(deaf, Ordering::SeqCst);
     }
 
-    /// How many it dropped.
+    /// Number of dropped notices.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::SeqCst)
     }
@@ -67,7 +69,8 @@ impl DeafWire {
             }
             held.extend_from_slice(&bytes[..count]);
             let mut passed = Vec::new();
-            // A letter, then the length of the rest, itself included.
+            // A message is a letter, a 32-bit length, and the content. The length includes its own
+            // four bytes but not the letter.
             while held.len() >= 5 {
                 let length = u32::from_be_bytes([held[1], held[2], held[3], held[4]]) as usize + 1;
                 if held.len() < length {

@@ -1,7 +1,8 @@
-//! A Debian 12 of a test's own, made by debootstrap, in which systemd runs as the first process: what somebody finds who installs a
-//! package on a new machine. It has a network of its own with nothing but loopback, and goes with everything in it.
+//! A Debian 12 of a test's own, made by debootstrap, with systemd as its first process. It
+//! simulates an operator's new machine on which a package is installed. Its network has only
+//! loopback. Dropping it removes the system with everything in it.
 
-use crate::clients::{Said, has, run};
+use crate::clients::{ProgramOutput, has, run};
 use crate::database::is_root;
 use crate::server::eventually;
 use std::fs;
@@ -10,12 +11,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use tempfile::TempDir;
 
-/// What is in it besides Debian's smallest set: an init, and a client. Every package of Debian that ours asks for is here, because
-/// nothing can be fetched from within.
+/// Packages besides Debian's smallest set: an init, and a client. The list includes every Debian
+/// package that the `packhouse` package depends on, because the system cannot fetch anything.
 const PACKAGES: &str = "systemd,systemd-sysv,adduser,ca-certificates,python3-venv";
 
-/// Becomes init in a copy of the system; run where mounts, processes and names are its own already. Only what is in these lines is
-/// shared with the machine: the kernel's random numbers and null devices.
+/// Shell script that starts init in a copy of the system. It must run in its own mount, process and
+/// host name namespaces. The copy shares only the devices of the machine's `/dev` that the script
+/// binds: null, random and terminal devices.
 const BOOT: &str = r#"
 set -e
 lower=$1 work=$2 root=$2/root
@@ -45,7 +47,7 @@ else
   mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup/unified"
   mount -t cgroup -o none,name=systemd cgroup "$root/sys/fs/cgroup/systemd"
 fi
-# Not by chroot: in one, nothing can have users of its own, which PrivateUsers= gives to services.
+# No chroot: it would prevent user namespaces, which PrivateUsers= gives to services.
 cd "$root" && mkdir -p mnt/old && pivot_root . mnt/old
 exec env -i container=test PATH=/usr/sbin:/usr/bin:/sbin:/bin /bin/sh -c 'umount -l /mnt/old && exec /sbin/init' 2>/dev/null
 "#;
@@ -59,7 +61,8 @@ pub struct Debian {
 }
 
 impl Debian {
-    /// Boots one; the reason when that cannot be done here. The first one of a checkout is made by debootstrap, which takes minutes.
+    /// Boots a system; the error says why that is impossible here. The first boot in a checkout
+    /// runs debootstrap, which takes minutes.
     pub fn boot() -> Result<Self, String> {
         if !is_root() {
             return Err("to boot a system in a folder needs root".to_owned());
@@ -81,7 +84,7 @@ impl Debian {
         command.arg("bash").arg(&script).arg(lower).arg(work).stdin(Stdio::null());
         command.stdout(log.try_clone().map_err(|error| error.to_string())?).stderr(log);
         let mut unshare = command.spawn().map_err(|error| error.to_string())?;
-        let init = eventually("the first process is there or has failed", || {
+        let init = eventually("the first process runs or has failed", || {
             if let Ok(Some(_)) = unshare.try_wait() {
                 return Some(None);
             }
@@ -90,37 +93,37 @@ impl Debian {
             let name = fs::read_to_string(format!("/proc/{child}/comm")).ok()?;
             (name.trim() == "systemd").then_some(Some(child))
         });
-        let said = || fs::read_to_string(home.path().join("log")).unwrap_or_default();
-        let Some(init) = init else { return Err(format!("systemd does not run here: {}", said())) };
+        let log = || fs::read_to_string(home.path().join("log")).unwrap_or_default();
+        let Some(init) = init else { return Err(format!("systemd does not run here: {}", log())) };
         let debian = Self { unshare, init, _home: home };
         run(Command::new("nsenter").args(["-t", &init.to_string(), "-n", "ip", "link", "set", "lo", "up"]))
-            .well();
-        eventually("systemd has started what it starts", || {
+            .success();
+        eventually("systemd has finished booting", || {
             let state = debian.run(&["systemctl", "is-system-running"]).text;
             ["running", "degraded"].contains(&state.trim()).then_some(())
         });
         Ok(debian)
     }
 
-    /// Runs these words as root in it.
+    /// Runs this command as root in the system.
     #[track_caller]
-    pub fn run(&self, words: &[&str]) -> Said {
+    pub fn run(&self, words: &[&str]) -> ProgramOutput {
         let mut command = self.enter(&["-a", "-r", "-w"]);
         run(command.arg("--").args(words).env("DEBIAN_FRONTEND", "noninteractive"))
     }
 
-    /// Runs these lines of a shell as root in it.
+    /// Runs these lines of a shell as root in the system.
     #[track_caller]
-    pub fn shell(&self, lines: &str) -> Said {
+    pub fn shell(&self, lines: &str) -> ProgramOutput {
         self.run(&["bash", "-euo", "pipefail", "-c", lines])
     }
 
-    /// Its first process, by the number that this machine knows it by.
+    /// The id that the system's first process has on the host machine.
     pub fn init(&self) -> u32 {
         self.init
     }
 
-    /// Where one of its files is on this machine.
+    /// The path at which the host machine sees this file of the system.
     pub fn path(&self, path: &str) -> PathBuf {
         PathBuf::from(format!("/proc/{}/root", self.init)).join(path.trim_start_matches('/'))
     }
@@ -139,13 +142,15 @@ impl Debian {
 
 impl Drop for Debian {
     fn drop(&mut self) {
-        // With the first process go all others, and with the last of them the mounts.
+        // When the first process ends, all others end too, and the last one takes the mounts with
+        // it.
         let _ = Command::new("kill").args(["-KILL", &self.init.to_string()]).status();
         let _ = self.unshare.wait();
     }
 }
 
-/// A system as debootstrap leaves it, which nobody writes to. Tests that want it at the same time wait for the first of them.
+/// Returns the folder of a system as debootstrap made it; nothing writes to this folder. Concurrent
+/// tests wait until the first of them has made it.
 fn pristine() -> Result<PathBuf, String> {
     static MAKING: Mutex<()> = Mutex::new(());
     let _making = MAKING.lock();
@@ -161,9 +166,9 @@ fn pristine() -> Result<PathBuf, String> {
     let mut command = Command::new("debootstrap");
     command.args(["--variant=minbase", &format!("--include={PACKAGES}"), "bookworm"]).arg(&part);
     let path = std::env::var("PATH").unwrap_or_default();
-    let said = run(command.env("PATH", format!("{path}:/usr/sbin:/sbin")));
-    if !said.success {
-        return Err(format!("debootstrap could not: {}", said.text.lines().last().unwrap_or_default()));
+    let output = run(command.env("PATH", format!("{path}:/usr/sbin:/sbin")));
+    if !output.success {
+        return Err(format!("debootstrap failed: {}", output.text.lines().last().unwrap_or_default()));
     }
     fs::rename(&part, &whole).map_err(|error| error.to_string())?;
     Ok(whole)

@@ -22,13 +22,13 @@ pub fn md5(bytes: &[u8]) -> String {
     hex::encode(md5::Md5::digest(bytes))
 }
 
-/// By the name of a checksum file's extension: `md5`, `sha1`, `sha256` or `sha512`.
+/// The digest by the extension of a checksum file: `md5`, `sha1`, `sha256` or `sha512`.
 pub fn by_name(algorithm: &str, bytes: &[u8]) -> String {
     match algorithm {
         "md5" => md5(bytes),
         "sha1" => sha1(bytes),
         "sha256" => sha256(bytes),
         "sha512" => sha512(bytes),
-        other => panic!("no checksum is called {other}"),
+        other => panic!("unknown checksum {other}"),
     }
 }

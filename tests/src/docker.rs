@@ -1,6 +1,6 @@
-//! A docker daemon of a test's own, which ends with it.
+//! A docker daemon of a test's own, which ends when the test drops it.
 
-use crate::clients::{Said, has, run};
+use crate::clients::{ProgramOutput, has, run};
 use crate::server::eventually;
 use std::path::Path;
 use std::process::{Child, Command};
@@ -14,12 +14,12 @@ pub struct Docker {
 }
 
 impl Docker {
-    /// None, with the reason, where there is none or it does not start.
+    /// Starts a daemon; the error says why it did not start.
     pub fn start() -> Result<Self, String> {
         Self::with_settings("{}")
     }
 
-    /// The same with these settings, which stand in its `daemon.json`.
+    /// Starts a daemon with these settings in its `daemon.json`.
     pub fn with_settings(settings: &str) -> Result<Self, String> {
         if !has("docker") || !has("dockerd") {
             return Err("no docker and dockerd on the path".to_owned());
@@ -51,12 +51,12 @@ impl Docker {
         }
     }
 
-    /// Its folder, in which `docker` runs.
+    /// The daemon's folder; `docker` commands run in it.
     pub fn home(&self) -> &Path {
         self.home.path()
     }
 
-    /// A program that runs there and finds the daemon.
+    /// A command that runs in that folder and uses this daemon.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.env("DOCKER_HOST", format!("unix://{}", self.home.path().join("socket").display()));
@@ -65,19 +65,20 @@ impl Docker {
         command
     }
 
-    /// Runs `docker` with these words.
+    /// Runs `docker` with these arguments.
     #[track_caller]
-    pub fn run(&self, arguments: &[&str]) -> Said {
+    pub fn run(&self, arguments: &[&str]) -> ProgramOutput {
         run(self.command("docker").args(arguments))
     }
 }
 
 impl Drop for Docker {
     fn drop(&mut self) {
-        // Asked to end, it takes its containerd with it.
+        // SIGTERM also ends the daemon's containerd.
         let _ = Command::new("kill").arg(self.daemon.id().to_string()).status();
         let _ = self.daemon.wait();
-        // What is left of a container that had the machine's network, and keeps the folder from being removed.
+        // A container that used the machine's network leaves this mount, which would prevent
+        // removing the folder.
         let _ = Command::new("umount")
             .args(["--lazy", "--quiet"])
             .arg(self.home.path().join("run/netns/default"))

@@ -1,10 +1,10 @@
-//! The proxy of a network through which a server must go out: it remembers what it was asked for and passes it on.
+//! An outgoing HTTP proxy, as company networks have it. It records requests and passes them on.
 
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// A running one. It ends with the process.
+/// A running proxy. It ends with the process.
 #[derive(Clone, Debug)]
 pub struct Egress {
     address: SocketAddr,
@@ -12,7 +12,8 @@ pub struct Egress {
 }
 
 impl Egress {
-    /// Starts one that leads every request to `to`, whatever name it is for: that is its own to look up.
+    /// Starts a proxy that sends every request to `to`, whatever host the request names. Clients
+    /// therefore need no name server.
     pub fn start(to: SocketAddr) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let egress = Self { address: listener.local_addr().expect("its address"), lines: Arc::default() };
@@ -20,19 +21,19 @@ impl Egress {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let lines = Arc::clone(&lines);
-                // Whoever hangs up has its reasons.
+                // A client may close its connection at any time.
                 std::thread::spawn(move || serve(&stream, to, &lines));
             }
         });
         egress
     }
 
-    /// Its address.
+    /// The proxy's URL.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The request lines so far.
+    /// The request lines that the proxy received so far.
     pub fn lines(&self) -> Vec<String> {
         self.lines.lock().unwrap().clone()
     }
@@ -57,7 +58,8 @@ fn serve(client: &TcpStream, to: SocketAddr, lines: &Mutex<Vec<String>>) -> std:
     if first.starts_with("CONNECT ") {
         (&*client).write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")?;
     } else {
-        // `GET http://host:port/path HTTP/1.1` as the server behind it wants to see it, and one request a connection.
+        // Turns `GET http://host:port/path HTTP/1.1` into `GET /path HTTP/1.1`, which the server
+        // expects. `Connection: close` limits the connection to one request.
         let mut words = first.split(' ');
         let (method, url) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         let path = url.splitn(4, '/').nth(3).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! A TCP proxy that misbehaves on demand: what stands between a server and its S3, and hangs, errs or cuts answers short.
+//! A TCP proxy with faults on demand. It stands between a server and its S3 or database, and hangs,
+//! fails or cuts answers short.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -6,41 +7,42 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What it does with connections, those that are open included.
+/// The proxy's behaviour for connections, including those already open.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Mode {
     /// Passes everything on.
     Pass,
-    /// Takes what comes and says nothing.
+    /// Accepts requests and answers nothing.
     Hang,
     /// Answers each request with 500.
     Err,
-    /// Passes this many bytes of answers on each connection, then says nothing more.
+    /// Passes this many bytes of answers on each connection, then no more.
     HangAfter(u64),
     /// Passes this many bytes of answers on each connection, then closes it.
     CutAfter(u64),
-    /// Holds everything back, in both directions, until the mode is another: then it goes on where it was.
+    /// Holds all bytes back, in both directions, until the mode changes; then passes them on.
     Freeze,
-    /// Passes everything on after this long, piece by piece.
+    /// Passes everything on, each piece after this delay.
     Slow(Duration),
-    /// Closes what is open, and whatever is opened.
+    /// Closes open connections and every new one.
     Away,
 }
 
-/// A running one; its listener ends with the process.
+/// A running proxy; its listener ends with the process.
 #[derive(Clone, Debug)]
 pub struct FaultProxy {
     address: SocketAddr,
     upstream: Arc<Mutex<SocketAddr>>,
-    /// What is open, so that it can be closed although nothing is said on it.
+    /// Open connections, so that they can be closed while they are idle.
     open: Arc<Mutex<Vec<TcpStream>>>,
-    /// With how often it was set: bytes are counted anew each time.
+    /// The mode, and how often a test set it. Each change restarts the byte count of every
+    /// connection.
     mode: Arc<Mutex<(Mode, u64)>>,
     requests: Arc<AtomicU64>,
 }
 
 impl FaultProxy {
-    /// Starts one before this address.
+    /// Starts a proxy to this address.
     pub fn start(upstream: SocketAddr) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let address = listener.local_addr().expect("its address");
@@ -61,25 +63,25 @@ impl FaultProxy {
         proxy
     }
 
-    /// Leads there from now on; what is open is closed.
+    /// Uses this upstream for new connections, and closes the open ones.
     pub fn lead_to(&self, upstream: SocketAddr) {
         *self.upstream.lock().expect("the upstream") = upstream;
         self.cut();
     }
 
-    /// Closes what is open.
+    /// Closes open connections.
     pub fn cut(&self) {
-        for stream in self.open.lock().expect("what is open").drain(..) {
+        for stream in self.open.lock().expect("the open connections").drain(..) {
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Does so from now on.
+    /// Sets the mode.
     pub fn set(&self, mode: Mode) {
         let mut now = self.mode.lock().expect("the mode");
         *now = (mode, now.1 + 1);
@@ -89,7 +91,7 @@ impl FaultProxy {
         }
     }
 
-    /// How many times somebody sent something since the start: about as many as there were requests.
+    /// Number of reads from clients since the start: roughly the number of requests.
     pub fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }
@@ -98,14 +100,14 @@ impl FaultProxy {
         *self.mode.lock().expect("the mode")
     }
 
-    /// Remembers one that is open, and forgets those that are not any more.
+    /// Adds an open connection to the list, and removes closed connections from it.
     fn remember(&self, stream: &TcpStream) {
-        let mut open = self.open.lock().expect("what is open");
+        let mut open = self.open.lock().expect("the open connections");
         open.retain(|stream| stream.peer_addr().is_ok());
         open.extend(stream.try_clone());
     }
 
-    /// Waits as long as everything is held back, or is slow.
+    /// Waits while the mode is `Freeze`, or for the delay of `Slow`.
     fn hold(&self) {
         while self.mode().0 == Mode::Freeze {
             std::thread::sleep(Duration::from_millis(10));
@@ -158,7 +160,7 @@ impl FaultProxy {
         }
     }
 
-    /// Passes answers on, as far as the mode lets them.
+    /// Passes answers on, as far as the mode allows.
     fn answer(&self, mut from: TcpStream, mut to: TcpStream) {
         let (mut buffer, mut passed, mut since) = (vec![0; 16 * 1024], 0, 0);
         while let Ok(length @ 1..) = from.read(&mut buffer) {
@@ -174,7 +176,7 @@ impl FaultProxy {
                         let _ = from.shutdown(Shutdown::Both);
                         return;
                     }
-                    // Held back until the mode is another.
+                    // The bytes wait until the mode changes.
                     Mode::Hang => {}
                     Mode::HangAfter(most) if passed >= most => {}
                     _ => break,

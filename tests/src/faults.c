@@ -1,5 +1,5 @@
-/* Makes the Nth write, fsync or rename below one folder fail. Preloaded into the server; told what to do, and telling how
- * often it was asked, through a file that both sides map. Calls on sockets, pipes and other folders pass untouched. */
+/* Makes the Nth write, fsync or rename below one folder fail. Preloaded into the server. A file that both sides map
+ * contains the order and the number of calls so far. Calls on sockets, pipes and other folders pass unchanged. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Kept in step with faults.rs: four 32-bit numbers. `when` is the call that fails, counted from 1, 0 for none. */
+/* The same layout as in faults.rs: four 32-bit numbers. `when` is the call that fails, counted from 1; 0 means none. */
 struct control { atomic_int kind; atomic_int when; atomic_int error; atomic_int seen; };
 enum { WRITE = 1, SYNC = 2, RENAME = 3 };
 
@@ -32,7 +32,7 @@ __attribute__((constructor)) static void begin(void) {
 
 static int below(const char *path) { return strncmp(path, folder, strlen(folder)) == 0; }
 
-/* Whether this call is the one to fail; sets errno if so. */
+/* Returns true if this call must fail, and then sets errno. */
 static int due(int kind, const char *path) {
     if (!below(path) || atomic_fetch_add(&control->seen, 1) + 1 != atomic_load(&control->when)) return 0;
     errno = atomic_load(&control->error);

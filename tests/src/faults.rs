@@ -1,7 +1,9 @@
-//! A disk that fails on demand: the Nth write, fsync or rename in the data folder, counted over all threads.
+//! A disk that fails on demand: the Nth write, fsync or rename in the data folder fails, counted
+//! over all threads.
 //!
-//! `faults.c` beside this file is compiled and preloaded into the server. strace can inject too, but counts each thread for
-//! itself and cannot tell a file of the data folder from the pipe that wakes an event loop.
+//! This module compiles `faults.c` beside this file, and the server preloads the library. The
+//! program strace can inject faults too, but it counts each thread separately. It also cannot tell
+//! a file of the data folder from the pipe that wakes an event loop.
 
 use crate::server::ServerBuilder;
 use std::fs::{self, File};
@@ -10,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// What fails.
+/// The call that fails.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Call {
     /// `write`, `writev`, `pwrite`.
@@ -21,16 +23,16 @@ pub enum Call {
     Rename = 3,
 }
 
-/// How it fails, by its errno on Linux.
+/// The error, by its errno on Linux.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Fault {
-    /// The disk could not do it.
+    /// The disk failed.
     Eio = 5,
-    /// There is no space left.
+    /// No space is left.
     Enospc = 28,
 }
 
-/// The control over one server's disk.
+/// Controls the faults of one server's disk.
 #[derive(Debug)]
 pub struct Faults {
     home: TempDir,
@@ -38,7 +40,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Compiles what is preloaded; the reason when that cannot be done here.
+    /// Compiles the library to preload; the error says why it cannot.
     pub fn new() -> Result<Self, String> {
         let home = TempDir::new().map_err(|error| error.to_string())?;
         let source = crate::checkout().join("tests/src/faults.c");
@@ -59,12 +61,12 @@ impl Faults {
         Ok(Self { home, control })
     }
 
-    /// A folder that is on the failing disk.
+    /// A folder on the failing disk.
     pub fn data(&self) -> PathBuf {
         self.home.path().join("data")
     }
 
-    /// A server whose data lie there, with the faults preloaded.
+    /// A server with its data in that folder and the library preloaded.
     pub fn server(&self) -> ServerBuilder {
         let path = |path: &Path| path.to_string_lossy().into_owned();
         crate::Server::with()
@@ -74,7 +76,7 @@ impl Faults {
             .env("FAULTS_FOLDER", &path(&self.data()))
     }
 
-    /// The `when`th call of this kind from now on fails, once. `when` counts from 1.
+    /// Makes the `when`th call of this kind from now on fail, once. `when` counts from 1.
     pub fn arm(&self, call: Call, fault: Fault, when: u32) {
         self.set(0, 0);
         self.set(4, when);
@@ -83,15 +85,15 @@ impl Faults {
         self.set(0, call as u32);
     }
 
-    /// Nothing fails any more. Answers whether anything did.
+    /// Ends the faults; returns true if a call failed.
     pub fn disarm(&self) -> bool {
-        let [when, seen] = [4, 12].map(|at| self.number(at));
+        let [when, made] = [4, 12].map(|at| self.number(at));
         self.set(0, 0);
-        when != 0 && seen >= when
+        when != 0 && made >= when
     }
 
-    /// How many calls of the armed kind were made since then.
-    pub fn seen(&self) -> u32 {
+    /// Number of calls of the armed kind since it was armed.
+    pub fn calls(&self) -> u32 {
         self.number(12)
     }
 

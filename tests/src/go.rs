@@ -1,7 +1,8 @@
-//! The clients of container registries that are written in Go, as `bootstrap` builds them, each in a home of its own.
+//! Clients of container registries that are written in Go. `bootstrap` builds the clients; each
+//! runs in a home folder of its own.
 
 use crate::checkout;
-use crate::clients::{Said, run};
+use crate::clients::{ProgramOutput, run};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -15,7 +16,7 @@ pub struct Go {
 }
 
 impl Go {
-    /// A fresh one; the reason when it is not here.
+    /// A fresh client; the error says that it is not installed here.
     pub fn client(name: &str) -> Result<Self, String> {
         let program = checkout().join(".tools/go/bin").join(name);
         if !program.is_file() {
@@ -39,20 +40,21 @@ impl Go {
         fs::write(&path, bytes).expect("a file of the workspace");
     }
 
-    /// Reads one.
+    /// Reads a file of the workspace.
     pub fn read(&self, path: &str) -> Vec<u8> {
         fs::read(self.folder().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// Runs it with these arguments in the workspace, and with nothing of the caller's environment but the path.
+    /// Runs the client with these arguments in the workspace. The client gets only the path from
+    /// the caller's environment.
     #[track_caller]
-    pub fn run(&self, arguments: &[&str]) -> Said {
+    pub fn run(&self, arguments: &[&str]) -> ProgramOutput {
         self.run_with(&[], arguments)
     }
 
-    /// The same with these variables besides.
+    /// Runs the client with these environment variables too.
     #[track_caller]
-    pub fn run_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Said {
+    pub fn run_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> ProgramOutput {
         let mut command = Command::new(&self.program);
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.folder()).env("DOCKER_CONFIG", self.folder().join("docker"));

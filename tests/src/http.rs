@@ -1,16 +1,16 @@
-//! A small HTTP/1.1 client over a plain socket: what is sent is exactly what the test wrote, and what came back is kept
-//! whole, interim answers included.
+//! A small HTTP/1.1 client over a plain socket. It sends exactly the bytes that the test wrote, and
+//! returns the whole answer, including interim answers.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long a socket may stay silent before a test gives up on it.
+/// How long a socket may be silent before the test gives up.
 const PATIENCE: Duration = Duration::from_secs(60);
 const CHUNK: usize = 256 * 1024;
 
-/// A request as it goes on the wire; nothing is added but `Host`, `Connection: close` and `Content-Length`, and those
-/// only where the test did not say otherwise.
+/// A request as the client sends it. The client adds only `Host`, `Connection: close` and
+/// `Content-Length`, unless the test set them.
 #[derive(Clone, Debug)]
 pub struct Request {
     method: String,
@@ -20,12 +20,12 @@ pub struct Request {
 }
 
 impl Request {
-    /// The same request below another path.
+    /// Prepends the path `base` to the request's path.
     pub(crate) fn below(self, base: &str) -> Self {
         Self { target: [base, &self.target].concat(), ..self }
     }
 
-    /// A request for `target`, which is sent byte for byte as it is given.
+    /// A request for `target`, which is sent byte for byte as given.
     pub fn new(method: &str, target: &str) -> Self {
         Self { method: method.into(), target: target.into(), headers: Vec::new(), body: None }
     }
@@ -79,12 +79,12 @@ impl Request {
     }
 }
 
-/// An answer, read to its end.
+/// A complete answer.
 #[derive(Clone, Debug)]
 pub struct Response {
     /// The status of the final answer.
     pub status: u16,
-    /// What stood after the status, which some clients show to people.
+    /// The text after the status, which some clients show to people.
     pub reason: String,
     /// All header lines, in order, names as sent.
     pub headers: Vec<(String, String)>,
@@ -114,7 +114,7 @@ impl Response {
             .unwrap_or_else(|error| panic!("not JSON ({error}): {}", self.text()))
     }
 
-    /// A field of a JSON object as text; empty when it is absent or no text.
+    /// A field of a JSON object as text; empty if it is absent or not a string.
     pub fn field(&self, name: &str) -> String {
         self.json().get(name).and_then(|value| value.as_str()).unwrap_or_default().to_owned()
     }
@@ -127,7 +127,7 @@ impl Response {
     }
 }
 
-/// One connection, for requests whose bytes the test wants in its own hands.
+/// One connection, for tests that control the bytes of their requests.
 #[derive(Debug)]
 pub struct Connection {
     stream: TcpStream,
@@ -135,12 +135,12 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects.
+    /// Opens a connection.
     pub fn open(address: SocketAddr) -> io::Result<Self> {
         Self::open_within(address, PATIENCE)
     }
 
-    /// Connects; the peer may stay silent for this long, then and afterwards.
+    /// Opens a connection. Connecting, and each later wait for bytes, may last this long.
     pub fn open_within(address: SocketAddr, patience: Duration) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address, patience)?;
         stream.set_read_timeout(Some(patience))?;
@@ -168,12 +168,12 @@ impl Connection {
         Ok(())
     }
 
-    /// Says that nothing more will be sent.
+    /// Ends the sending side of the connection.
     pub fn half_close(&self) -> io::Result<()> {
         self.stream.shutdown(std::net::Shutdown::Write)
     }
 
-    /// Reads the next answer, an interim one included, without its content.
+    /// Reads the next answer, which may be an interim one, without its content.
     pub fn read_head(&mut self) -> io::Result<Response> {
         let end = loop {
             if let Some(at) = self.buffer.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -185,7 +185,7 @@ impl Connection {
         parse_head(&String::from_utf8_lossy(&head))
     }
 
-    /// Reads the final answer with its content; `head` says that the request was a HEAD.
+    /// Reads the final answer with its content; `head` is true if the request was a HEAD.
     pub fn read_response(&mut self, head: bool) -> io::Result<Response> {
         let mut body = Vec::new();
         let mut response = self.read_streaming(head, &mut |bytes| body.extend_from_slice(bytes))?;
@@ -193,7 +193,7 @@ impl Connection {
         Ok(response)
     }
 
-    /// The same, if its first byte comes within this time.
+    /// Reads the final answer if its first byte arrives within this time.
     pub fn read_response_within(&mut self, time: Duration) -> Option<Response> {
         self.stream.set_read_timeout(Some(time)).expect("a time for reading");
         let begun = self.stream.peek(&mut [0]);
@@ -202,7 +202,8 @@ impl Connection {
         self.read_response(false).ok()
     }
 
-    /// The same, handing the content on as it comes. A content that breaks off is `UnexpectedEof`.
+    /// Reads the final answer and passes its content to `sink` as it arrives. Incomplete content is
+    /// the error `UnexpectedEof`.
     pub fn read_streaming(&mut self, head: bool, sink: &mut dyn FnMut(&[u8])) -> io::Result<Response> {
         let mut interim = Vec::new();
         let mut response = loop {
@@ -226,7 +227,7 @@ impl Connection {
         Ok(response)
     }
 
-    /// Whether the peer has closed (true), once everything it sent has been read away.
+    /// Reads everything until the connection ends; returns true if the peer closed or reset it.
     pub fn closed(&mut self) -> bool {
         self.read_to_close(&mut |_| ()).is_ok()
     }
@@ -235,7 +236,8 @@ impl Connection {
         let mut chunk = vec![0; 64 * 1024];
         let read = loop {
             match self.stream.read(&mut chunk) {
-                // A process that was stopped for a moment goes on here: with a timeout set, the system does not take the call up again.
+                // A signal that stops and continues this process interrupts the read. Linux does
+                // not restart a read with a timeout, so the loop does.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
                 read => break read?,
             }
@@ -316,7 +318,7 @@ fn parse_head(head: &str) -> io::Result<Response> {
     Ok(Response { status: code, reason, headers, body: Vec::new(), interim: Vec::new() })
 }
 
-/// Sends requests to one address, each on a connection of its own, with headers that go with all of them.
+/// Sends requests to one address, each on its own connection. It adds its headers to every request.
 #[derive(Clone, Debug)]
 pub struct Client {
     address: SocketAddr,
@@ -330,31 +332,31 @@ impl Client {
         Self { address, headers: Vec::new(), patience: PATIENCE }
     }
 
-    /// The same with one more header on every request.
+    /// Adds one more header to every request.
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    /// The same with Basic credentials.
+    /// Adds Basic credentials.
     pub fn basic(self, user: &str, password: &str) -> Self {
         let value = basic(user, password);
         self.with("Authorization", &value)
     }
 
-    /// The same, which gives up on a server that is silent for this long.
+    /// Limits how long the server may be silent.
     pub fn within(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// The same for another address.
+    /// Changes the address.
     pub fn at(mut self, address: SocketAddr) -> Self {
         self.address = address;
         self
     }
 
-    /// Where it sends.
+    /// The address that it sends to.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -369,7 +371,8 @@ impl Client {
         self.complete(request).head(&self.address.to_string())
     }
 
-    /// Sends it whole and reads the answer. A server that answers before it has read everything is heard all the same.
+    /// Sends the whole request and reads the answer. Also reads an answer that the server sends
+    /// before it has read the whole request.
     pub fn try_send(&self, request: Request) -> io::Result<Response> {
         let request = self.complete(request);
         let mut connection = Connection::open_within(self.address, self.patience)?;
@@ -378,7 +381,7 @@ impl Client {
         connection.read_response(request.method == "HEAD").map_err(|error| sent.err().unwrap_or(error))
     }
 
-    /// The same; no answer fails the test.
+    /// Sends the request; fails the test if there is no answer.
     #[track_caller]
     pub fn send(&self, request: Request) -> Response {
         let line = format!("{} {:.200}", request.method, request.target);
@@ -411,7 +414,7 @@ impl Client {
         connection.read_response(false).map_err(|error| sent.err().unwrap_or(error))
     }
 
-    /// GET, handing the content on as it comes.
+    /// GET that passes the content to `sink` as it arrives.
     pub fn get_to(&self, target: &str, sink: &mut dyn FnMut(&[u8])) -> io::Result<Response> {
         let mut connection = Connection::open_within(self.address, self.patience)?;
         connection.send(&self.head_bytes(Request::new("GET", target)))?;

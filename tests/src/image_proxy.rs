@@ -1,4 +1,4 @@
-//! A proxy of container images, and what an upstream registry in the tests' hands offers it.
+//! A proxy of container images, and helpers that publish images on a scripted upstream registry.
 
 use crate::api::Api;
 use crate::http::{Client, Request, Response};
@@ -7,7 +7,8 @@ use crate::server::{OWNER, Server};
 use crate::upstream::{Answer, Upstream};
 use serde_json::{Value, json};
 
-/// A server that may reach upstreams on this machine, and does not wait long for one that says nothing.
+/// A server that may reach upstreams on this machine, and has a short timeout for a silent
+/// upstream.
 pub fn server() -> Server {
     let near = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*");
     near.env("PACKHOUSE_UPSTREAM_IDLE_MS", "1500").start()
@@ -20,7 +21,7 @@ pub struct ImageProxy {
     pub name: String,
     /// Its id in the API.
     pub id: String,
-    /// The API as the owner sees it.
+    /// The owner's session.
     pub api: Api,
     /// A client with a token that reads.
     pub client: Client,
@@ -29,7 +30,7 @@ pub struct ImageProxy {
 }
 
 impl ImageProxy {
-    /// Makes one of that name for the registry at this address.
+    /// Creates a proxy of this name for the registry at this URL.
     #[track_caller]
     pub fn create(server: &Server, name: &str, upstream: &str, settings: &Value) -> Self {
         let api = Api::sign_in(server);
@@ -39,28 +40,28 @@ impl ImageProxy {
         Self { name: name.to_owned(), id, api, client, secret }
     }
 
-    /// The path of something of an image.
+    /// The path of a resource of an image.
     pub fn path(&self, rest: &str) -> String {
         format!("/v2/repositories/{}/{rest}", self.name)
     }
 
-    /// GET of something of an image.
+    /// GET of a resource of an image.
     #[track_caller]
     pub fn get(&self, rest: &str) -> Response {
         self.client.get(&self.path(rest))
     }
 
-    /// HEAD of it.
+    /// HEAD of a resource of an image.
     #[track_caller]
     pub fn head(&self, rest: &str) -> Response {
         self.client.send(Request::new("HEAD", &self.path(rest)))
     }
 
-    /// Fails unless the answer breaks off.
+    /// Reads a resource of an image; fails the test if the whole answer arrives.
     #[track_caller]
     pub fn broken(&self, rest: &str) {
         let answer = self.client.try_send(Request::new("GET", &self.path(rest)));
-        assert!(answer.is_err(), "the answer came to its end: {:?}", answer.map(|answer| answer.status));
+        assert!(answer.is_err(), "the answer was complete: {:?}", answer.map(|answer| answer.status));
     }
 
     /// Changes settings.
@@ -70,7 +71,8 @@ impl ImageProxy {
         self.api.patch(&path, &json!({"settings": settings})).expect(200);
     }
 
-    /// Sets the credentials for its upstream, and where else they may be shown.
+    /// Sets the credentials for the upstream. `token_realm` is a further URL to which the server
+    /// may send them.
     #[track_caller]
     pub fn credentials(&self, username: &str, password: &str, token_realm: Option<&str>) {
         let body = json!({
@@ -82,20 +84,20 @@ impl ImageProxy {
             .expect(204);
     }
 
-    /// What the API says of its cache.
+    /// The state of its cache, from the API.
     pub fn cache(&self) -> Value {
         self.api.call("GET", &format!("/v1/repositories/{}/cache", self.id)).expect(200).json()
     }
 
-    /// Of what is kept, the method with the path.
-    pub fn kept(&self) -> Vec<String> {
+    /// Method and path of each cached resource.
+    pub fn cached_paths(&self) -> Vec<String> {
         let cache = self.cache();
-        let items = cache["items"].as_array().expect("a list of what is kept").iter();
+        let items = cache["items"].as_array().expect("a list of cached resources").iter();
         items.map(|item| item["path"].as_str().expect("its path").to_owned()).collect()
     }
 }
 
-/// Offers a manifest by its digest and, where one is given, by a tag; answers the digest.
+/// Publishes a manifest on the upstream by its digest and, if given, by a tag; returns the digest.
 pub fn offer(upstream: &Upstream, image: &str, tag: Option<&str>, kind: &str, manifest: &str) -> String {
     let named = digest(manifest.as_bytes());
     let answer =
@@ -106,7 +108,7 @@ pub fn offer(upstream: &Upstream, image: &str, tag: Option<&str>, kind: &str, ma
     named
 }
 
-/// Offers a layer or a config; answers its digest.
+/// Publishes a layer or a config on the upstream; returns its digest.
 pub fn offer_blob(upstream: &Upstream, image: &str, bytes: &[u8]) -> String {
     let named = digest(bytes);
     upstream.on(&format!("/v2/{image}/blobs/{named}"), Answer::ok(bytes));

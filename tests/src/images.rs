@@ -1,4 +1,4 @@
-//! Images of a test's own: nothing is fetched, everything is made from scratch.
+//! Container images that the tests make from scratch; they fetch nothing.
 
 use crate::api::{Api, Token};
 use crate::digests::sha256;
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 
-/// An image of OCI's kind.
+/// Media type of an OCI image.
 pub const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
-/// An index of OCI's kind.
+/// Media type of an OCI index.
 pub const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
 /// A hosted repository of images with a token that may read and write there.
@@ -22,12 +22,12 @@ pub struct ImageRepository {
     pub id: String,
     /// The token.
     pub token: Token,
-    /// A client that shows the token.
+    /// A client that sends the token.
     pub client: Client,
 }
 
 impl ImageRepository {
-    /// Makes one of that name with these settings.
+    /// Creates a repository of this name with these settings.
     #[track_caller]
     pub fn create(server: &Server, name: &str, settings: &Value) -> Self {
         let api = Api::sign_in(server);
@@ -38,18 +38,18 @@ impl ImageRepository {
         Self { name: name.into(), id, token, client }
     }
 
-    /// The path of something of an image of it.
+    /// The path of a resource of an image.
     pub fn path(&self, rest: &str) -> String {
         format!("/v2/repositories/{}/{rest}", self.name)
     }
 
-    /// GET of something of an image.
+    /// GET of a resource of an image.
     #[track_caller]
     pub fn get(&self, rest: &str) -> Response {
         self.client.get(&self.path(rest))
     }
 
-    /// A request of another method without a body.
+    /// Sends a request of this method without a body.
     #[track_caller]
     pub fn ask(&self, method: &str, rest: &str) -> Response {
         self.client.send(Request::new(method, &self.path(rest)))
@@ -69,8 +69,8 @@ impl ImageRepository {
         self.client.send(Request::new("PUT", &target).header("Content-Type", kind).body(manifest))
     }
 
-    /// Pushes an image of these layers, as a client does: what is there already is not sent again. Answers its manifest, or the
-    /// refusal of it.
+    /// Pushes an image of these layers as a client does: it skips layers that the repository
+    /// already has. Returns the image's manifest, or the server's refusal.
     #[track_caller]
     pub fn push(&self, image: &str, tag: &str, layers: &[&[u8]]) -> Result<String, Response> {
         for bytes in layers.iter().copied().chain([&b"{}"[..]]) {
@@ -85,7 +85,7 @@ impl ImageRepository {
     }
 }
 
-/// As registries write it.
+/// A digest as registries write it.
 pub fn digest(bytes: &[u8]) -> String {
     format!("sha256:{}", sha256(bytes))
 }
@@ -102,12 +102,12 @@ pub fn manifest(layers: &[&[u8]]) -> String {
     json!({"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": layers}).to_string()
 }
 
-/// Lays down an index of one image for each of these platforms as a folder that skopeo and its kin read (`oci:FOLDER`); answers the
-/// index's digest.
+/// Writes an index with one image for each of these platforms to a folder that skopeo and similar
+/// tools read (`oci:FOLDER`); returns the index's digest.
 pub fn layout(folder: &Path, architectures: &[&str]) -> String {
     let (mut blobs, mut parts) = (Vec::new(), Vec::new());
     for architecture in architectures {
-        // A tar's end is two empty blocks: the shortest layer that there is.
+        // A tar ends with two empty blocks: this is the shortest possible layer.
         let layer = [architecture.as_bytes(), &[0; 1024]].concat();
         let layer = tar(&layer);
         let config = json!({
@@ -130,7 +130,8 @@ pub fn layout(folder: &Path, architectures: &[&str]) -> String {
     lay_down(folder, &blobs, INDEX, index.as_bytes())
 }
 
-/// Lays down an artifact in the same way: of this config, of one layer, and of a manifest that has these fields besides.
+/// Writes an artifact to such a folder: this config, one layer, and a manifest with these
+/// additional fields. Returns the manifest's digest.
 pub fn artifact(folder: &Path, config: (&str, &str), layer: (&str, &[u8]), fields: &Value) -> String {
     let mut manifest = json!({
         "schemaVersion": 2, "mediaType": MANIFEST, "config": descriptor(config.0, config.1.as_bytes()),
@@ -142,7 +143,7 @@ pub fn artifact(folder: &Path, config: (&str, &str), layer: (&str, &[u8]), field
     lay_down(folder, &[config.1.into(), layer.1.into()], MANIFEST, manifest.to_string().as_bytes())
 }
 
-/// Answers the digest of the top manifest.
+/// Writes the blobs and the top manifest to the folder; returns the digest of the top manifest.
 fn lay_down(folder: &Path, blobs: &[Vec<u8>], kind: &str, top: &[u8]) -> String {
     let place = folder.join("blobs/sha256");
     fs::create_dir_all(&place).expect("a folder for blobs");

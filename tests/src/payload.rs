@@ -1,4 +1,5 @@
-//! Bytes to publish: the same for the same seed, of any length, and never held in memory as a whole.
+//! Bytes to publish, of any length. A seed determines the bytes; a source generates them piece by
+//! piece and needs no memory for the whole.
 
 use std::io::{self, Read};
 
@@ -11,7 +12,7 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// The source that this seed names.
+    /// The source with this seed.
     pub fn new(seed: u64) -> Self {
         Self { state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15), word: [0; 8], used: 8 }
     }
@@ -39,15 +40,15 @@ impl Read for Payload {
     }
 }
 
-/// The first `length` bytes of the source that the seed names.
+/// The first `length` bytes of the source with this seed.
 pub fn bytes(seed: u64, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     Payload::new(seed).read_exact(&mut bytes).expect("the source does not end");
     bytes
 }
 
-/// An endless source that repeats one block of 1 MiB which does not compress: for sizes at which making each byte anew is what
-/// would take the time.
+/// An endless source that repeats one block of 1 MiB which does not compress. It is for sizes at
+/// which generating every byte would take most of the time.
 #[derive(Clone, Debug)]
 pub struct Blocks {
     block: Vec<u8>,
@@ -55,7 +56,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// The source that this seed names.
+    /// The source with this seed.
     pub fn new(seed: u64) -> Self {
         Self { block: bytes(seed, 1 << 20), at: 0 }
     }

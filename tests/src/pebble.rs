@@ -1,4 +1,5 @@
-//! Pebble, the ACME server for tests of Let's Encrypt, with a name server that says of every name that it is this machine.
+//! Pebble, the ACME test server by Let's Encrypt, with a name server that resolves every name to
+//! this machine.
 
 use crate::authority::Authority;
 use crate::checkout;
@@ -9,20 +10,20 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// How a directory differs from an ordinary one.
+/// Options of the ACME directory.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms<'a> {
-    /// Where it looks for proofs in handshakes.
+    /// Port on which Pebble probes TLS challenges.
     pub tls_port: u16,
-    /// Where it looks for proofs over plain HTTP.
+    /// Port on which Pebble probes HTTP challenges.
     pub http_port: u16,
-    /// For how many seconds its certificates hold.
+    /// Lifetime of the certificates that Pebble issues, in seconds.
     pub validity_s: u64,
-    /// A name that it orders nothing for.
+    /// A name for which Pebble refuses to issue certificates.
     pub refused: &'a str,
 }
 
-/// A running one; it ends when this is dropped.
+/// A running Pebble; dropping this value ends it.
 #[derive(Debug)]
 pub struct Pebble {
     children: Vec<Child>,
@@ -30,7 +31,7 @@ pub struct Pebble {
     management: u16,
 }
 
-/// Where the programs are; the reason when they are not here.
+/// The paths of the programs; the error says that they are not installed here.
 pub fn programs() -> Result<[PathBuf; 2], String> {
     let folder = checkout().join(".tools/go/bin");
     let programs = ["pebble", "pebble-challtestsrv"].map(|name| folder.join(name));
@@ -43,7 +44,7 @@ pub fn programs() -> Result<[PathBuf; 2], String> {
 }
 
 impl Pebble {
-    /// Starts one at this port, over TLS with a certificate of the authority.
+    /// Starts Pebble on this port, over TLS with a certificate of the authority.
     #[track_caller]
     pub fn start(authority: &Authority, port: u16, terms: Terms<'_>) -> Result<Self, String> {
         let [pebble, names] = programs()?;
@@ -89,18 +90,18 @@ impl Pebble {
         Ok(pebble)
     }
 
-    /// The address of its directory.
+    /// The URL of its directory.
     pub fn directory(&self) -> String {
         format!("https://localhost:{}/dir", self.port)
     }
 
-    /// Writes the certificate of the authority that signs what it issues into a file.
+    /// Writes the root certificate of its issuer into a file.
     #[track_caller]
     pub fn root(&self, authority: &Authority) -> PathBuf {
         let file = authority.folder().join("issued-by.pem");
         let mut command = Command::new("curl");
         command.args(["--silent", "--fail", "--cacert"]).arg(authority.ca()).arg("--output").arg(&file);
-        run(command.arg(format!("https://localhost:{}/roots/0", self.management))).well();
+        run(command.arg(format!("https://localhost:{}/roots/0", self.management))).success();
         file
     }
 }

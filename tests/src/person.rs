@@ -1,11 +1,12 @@
-//! A person at the portal, as far as plain HTTP shows one: keeps cookies, fills in forms, and follows no redirect unasked.
+//! A person at the portal, simulated over plain HTTP: it stores cookies and fills in forms. It does
+//! not follow redirects by itself.
 
 use crate::http::{Client, Request, Response};
 use crate::server::{OWNER, PASSWORD, Server};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// Somebody with a browser.
+/// A person with a browser.
 #[derive(Clone, Debug)]
 pub struct Person {
     host: SocketAddr,
@@ -13,7 +14,7 @@ pub struct Person {
 }
 
 impl Person {
-    /// Somebody who has not signed in.
+    /// A person who has not signed in.
     pub fn new(server: &Server) -> Person {
         Person { host: server.api(), cookies: BTreeMap::new() }
     }
@@ -32,7 +33,7 @@ impl Person {
         person
     }
 
-    /// A request with the cookies that there are; keeps those that come.
+    /// Sends a request with the stored cookies, and stores new ones.
     #[track_caller]
     pub fn send(&mut self, mut request: Request) -> Response {
         if !self.cookies.is_empty() {
@@ -52,26 +53,26 @@ impl Person {
         answer
     }
 
-    /// A page.
+    /// GET of a page.
     #[track_caller]
     pub fn get(&mut self, path: &str) -> Response {
         self.send(Request::new("GET", path))
     }
 
-    /// A form as it is, with nothing but these fields.
+    /// POST of a form with exactly these fields.
     #[track_caller]
     pub fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> Response {
         self.send(form(path, fields))
     }
 
-    /// The token that a page's forms carry.
+    /// The CSRF token of a page's forms.
     #[track_caller]
     pub fn csrf(&mut self, path: &str) -> String {
         let page = self.get(path).text();
         hidden(&page, "csrf").unwrap_or_else(|| panic!("no form at {path}: {page}"))
     }
 
-    /// A form of the page at this path, with what the page's forms carry.
+    /// Sends a form of the page at this path: these fields and the page's CSRF token.
     #[track_caller]
     pub fn send_form(&mut self, path: &str, fields: &[(&str, &str)]) -> Response {
         let csrf = self.csrf(path);
@@ -79,13 +80,14 @@ impl Person {
         self.post(path, &[&[("csrf", csrf.as_str())], fields].concat())
     }
 
-    /// The same with the confirmation that the page behind the form asks for: the owner's password.
+    /// Sends a form together with the fields of the confirmation page, such as the owner's
+    /// password.
     #[track_caller]
     pub fn confirm_form(&mut self, path: &str, fields: &[(&str, &str)]) -> Response {
         self.send_form(path, &[fields, &[("confirm", "yes"), ("password", PASSWORD)]].concat())
     }
 
-    /// Takes a cookie away, as a browser does at its end.
+    /// Deletes a cookie, as a browser does at its end.
     pub fn forget(&mut self, cookie: &str) {
         self.cookies.remove(cookie);
     }
@@ -120,7 +122,7 @@ pub fn hidden(page: &str, name: &str) -> Option<String> {
     Some(unescaped(rest.split('"').next()?))
 }
 
-/// What stands in the element with this attribute.
+/// The content of the page's first element with this attribute.
 pub fn inside(page: &str, attribute: &str) -> Option<String> {
     let rest = page.split(&format!(" {attribute}")).nth(1)?;
     let rest = rest.split_once('>')?.1;

@@ -1,4 +1,4 @@
-//! A PgBouncer of a test's own in front of a PostgreSQL.
+//! A test's own PgBouncer in front of a PostgreSQL.
 
 use crate::clients::has;
 use crate::database::{Postgres, is_root};
@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// A running one; it ends when this is dropped.
+/// A running PgBouncer; dropping this value ends it.
 #[derive(Debug)]
 pub struct Pooler {
     child: Child,
@@ -16,7 +16,7 @@ pub struct Pooler {
 }
 
 impl Pooler {
-    /// Starts one with this `pool_mode`; the reason where there is none.
+    /// Starts PgBouncer with this `pool_mode`; the error says why it did not start.
     pub fn start(database: &Postgres, mode: &str) -> Result<Self, String> {
         if !has("pgbouncer") {
             return Err("no pgbouncer on the path".to_owned());
@@ -30,7 +30,7 @@ impl Pooler {
         );
         let file = home.path().join("pgbouncer.ini");
         std::fs::write(&file, settings).map_err(|error| error.to_string())?;
-        // Like PostgreSQL it does not run as root.
+        // PgBouncer, like PostgreSQL, refuses to run as root.
         let mut command = Command::new(if is_root() { "runuser" } else { "pgbouncer" });
         if is_root() {
             let owned = Command::new("chown").args(["-R", "postgres"]).arg(home.path()).status();
@@ -44,7 +44,7 @@ impl Pooler {
         Ok(pooler)
     }
 
-    /// Where clients find it.
+    /// The port for clients.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -52,7 +52,7 @@ impl Pooler {
 
 impl Drop for Pooler {
     fn drop(&mut self) {
-        // runuser passes on SIGTERM, and not what cannot be caught.
+        // runuser passes SIGTERM on, but not SIGKILL.
         let _ = Command::new("kill").arg(self.child.id().to_string()).status();
         let _ = self.child.wait();
     }

@@ -1,10 +1,11 @@
-//! What tests of the portal in a browser have in common: two people, one with scripts and one without, and what both do everywhere.
+//! Shared code of the portal's browser tests: two browsers, one with scripts and one without, and
+//! the steps that most tests repeat.
 
 use crate::chromium::Chromium;
 use crate::server::{PASSWORD, Server};
 use crate::skip;
 
-/// The two browsers: each test is a person with scripts, and one without.
+/// Runs the test in two browsers: one with scripts, and one without.
 pub fn both(test: impl Fn(&Chromium, bool)) {
     for scripts in [false, true] {
         let browser = if scripts { Chromium::with_scripts() } else { Chromium::start() };
@@ -15,12 +16,12 @@ pub fn both(test: impl Fn(&Chromium, bool)) {
     }
 }
 
-/// The address of a page.
+/// The URL of a page.
 pub fn at(server: &Server, path: &str) -> String {
     format!("http://{}{path}", server.api())
 }
 
-/// Signs in by password; the list of repositories is shown then.
+/// Signs in by password and waits for the list of repositories.
 #[track_caller]
 pub fn sign_in(browser: &Chromium, server: &Server, email: &str) {
     browser.open(&at(server, "/sign-in"));
@@ -30,14 +31,14 @@ pub fn sign_in(browser: &Chromium, server: &Server, email: &str) {
     browser.comes_to("Repositories - Packhouse");
 }
 
-/// Confirms on the page that asks for it.
+/// Confirms on the confirmation page.
 #[track_caller]
 pub fn confirm(browser: &Chromium) {
     browser.fill("Password", PASSWORD);
     browser.press("Confirm");
 }
 
-/// The secret that the page shows this once.
+/// The secret that the page shows only once.
 #[track_caller]
 pub fn secret(browser: &Chromium) -> String {
     let secret = browser.text("[data-secret]");
@@ -45,7 +46,7 @@ pub fn secret(browser: &Chromium) -> String {
     secret
 }
 
-/// Nothing on any page was against its policy.
+/// Asserts that the browser reported no violation of a page's content security policy.
 #[track_caller]
 pub fn no_complaints(browser: &Chromium) {
     let complaints = browser.complaints();

@@ -1,4 +1,5 @@
-//! A Maven proxy before an upstream that the test scripts: what its clients see, what it keeps, what it counts.
+//! A Maven proxy with an upstream that the test scripts: its answers to clients, its cache, its
+//! counters.
 
 use crate::upstream::{Answer, Upstream};
 use crate::{Api, Client, Request, Response, Server, digests};
@@ -15,28 +16,28 @@ pub const METADATA: &str = "org/example/a/maven-metadata.xml";
 pub struct World {
     /// The server.
     pub server: Server,
-    /// What the proxy's upstream answers.
+    /// The proxy's upstream.
     pub upstream: Upstream,
-    /// The owner.
+    /// The owner's session.
     pub api: Api,
     /// The proxy's id.
     pub id: String,
-    /// Shows a token that may read the proxy.
+    /// A client with a token that may read the proxy.
     pub client: Client,
 }
 
 impl World {
-    /// With these settings of the proxy.
+    /// Creates the proxy with these settings.
     pub fn new(settings: &Value) -> Self {
         Self::with(&[], settings)
     }
 
-    /// With these variables of the server's besides.
+    /// Also sets these variables of the server.
     pub fn with(environment: &[(&str, &str)], settings: &Value) -> Self {
         Self::before(Upstream::start(), None, environment, settings)
     }
 
-    /// With an upstream that is there already; `address` is what the proxy is given in the place of the upstream's own.
+    /// Uses this upstream; the proxy gets `address` instead of the upstream's own URL.
     pub fn before(
         upstream: Upstream,
         address: Option<&str>,
@@ -64,12 +65,12 @@ impl World {
         self.client.get(&format!("/repositories/proxy/{path}"))
     }
 
-    /// Fails when the answer comes to its end.
+    /// Reads a file of the proxy; fails the test if the whole answer arrives.
     #[track_caller]
     pub fn broken(&self, path: &str) {
         let request = Request::new("GET", &format!("/repositories/proxy/{path}"));
         let answer = self.client.try_send(request);
-        assert!(answer.is_err(), "the answer came to its end: {:?}", answer.map(|answer| answer.status));
+        assert!(answer.is_err(), "the answer was complete: {:?}", answer.map(|answer| answer.status));
     }
 
     /// Changes settings.
@@ -79,14 +80,14 @@ impl World {
         self.api.patch(&path, &json!({"settings": settings})).expect(200);
     }
 
-    /// What the API says of the cache.
+    /// The state of the cache, from the API.
     #[track_caller]
     pub fn cache(&self) -> Value {
         self.api.call("GET", &format!("/v1/repositories/{}/cache", self.id)).expect(200).json()
     }
 
-    /// Paths of what is kept.
-    pub fn kept(&self) -> Vec<String> {
+    /// Paths of the cached files.
+    pub fn cached_paths(&self) -> Vec<String> {
         let cache = self.cache();
         let items = cache["items"].as_array().unwrap().iter();
         items.map(|item| item["path"].as_str().unwrap().to_owned()).collect()
@@ -98,7 +99,8 @@ impl World {
         ["hits", "misses", "stale", "errors"].map(|name| cache["counts"][name].as_u64().unwrap())
     }
 
-    /// The same as the metrics have them, by their names there: of all proxies of the server.
+    /// The counters of upstream answers from the server's metrics, by the label `result`. They
+    /// cover all proxies of the server.
     pub fn measured(&self) -> BTreeMap<String, u64> {
         let text = Client::new(self.server.api()).get("/metrics").expect(200).text();
         let lines = text.lines().filter(|line| line.starts_with("packhouse_upstream_answers_total{"));
@@ -111,13 +113,14 @@ impl World {
             .collect()
     }
 
-    /// The upstream answers so to this path, and with the SHA-1 of `sum_of` to the path of its checksum.
+    /// Publishes this answer on the upstream at this path, and the SHA-1 of `sum_of` at the path of
+    /// the checksum file.
     pub fn offer(&self, path: &str, answer: Answer, sum_of: &[u8]) {
         self.upstream.on(&format!("/{path}"), answer);
         self.upstream.on(&format!("/{path}.sha1"), Answer::ok(digests::sha1(sum_of)));
     }
 
-    /// The upstream has metadata with these versions; `answer` says what else is to be said of the answer.
+    /// Publishes metadata with these versions on the upstream; `answer` can change the answer.
     pub fn offer_metadata(&self, versions: &[&str], answer: impl Fn(Answer) -> Answer) {
         self.upstream.on(&format!("/{METADATA}"), answer(Answer::ok(metadata(versions))));
     }

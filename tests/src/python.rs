@@ -1,7 +1,8 @@
-//! Python's clients, each run in a home of its own and from the environment that `bootstrap` made; and a repository for them.
+//! Python's clients, and a repository for them. Each client runs in a home folder of its own, from
+//! the environment that `bootstrap` made.
 
 use crate::api::{Api, Token};
-use crate::clients::{Said, run};
+use crate::clients::{ProgramOutput, run};
 use crate::http::{Client, Request, Response};
 use crate::server::{OWNER, Server};
 use serde_json::{Value, json};
@@ -12,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// What stands between the parts of a form.
+/// The boundary between the parts of a form.
 const BOUNDARY: &str = "a-boundary-of-the-tests";
 
-/// The Simple API in JSON.
+/// Media type of the Simple API in JSON.
 pub const SIMPLE_JSON: &str = "application/vnd.pypi.simple.v1+json";
 
 /// A Python repository with a token that may read and write there.
@@ -25,44 +26,44 @@ pub struct PythonRepository {
     pub id: String,
     /// The token.
     pub token: Token,
-    /// A client that shows the token.
+    /// A client that sends the token.
     pub client: Client,
-    /// Its address without a slash at its end.
+    /// Its URL without a slash at its end.
     pub url: String,
     name: String,
     base: String,
 }
 
 impl PythonRepository {
-    /// Makes a hosted one of that name.
+    /// Creates a hosted repository of this name.
     #[track_caller]
     pub fn create(server: &Server, name: &str) -> Self {
         Self::create_as(server, name, &json!({"kind": "hosted"}))
     }
 
-    /// Makes a proxy of that name with these settings.
+    /// Creates a proxy of this name with these settings.
     #[track_caller]
     pub fn proxy(server: &Server, name: &str, upstream: &str, settings: &Value) -> Self {
         let more = json!({"kind": "proxy", "upstream": {"url": upstream}, "settings": settings});
         Self::create_as(server, name, &more)
     }
 
-    /// Makes a group of these; its token reaches them as well.
+    /// Creates a group of these repositories; its token reaches them too.
     #[track_caller]
     pub fn group(server: &Server, name: &str, members: &[&Self], settings: &Value) -> Self {
         let ids: Vec<&str> = members.iter().map(|member| member.id.as_str()).collect();
         let group =
             Self::create_as(server, name, &json!({"kind": "group", "members": ids, "settings": settings}));
         let reached: Vec<&str> = ids.into_iter().chain([group.id.as_str()]).collect();
-        group.shown(server, Api::sign_in(server).create_token(&reached, &["read", "write"], None))
+        group.with_token(server, Api::sign_in(server).create_token(&reached, &["read", "write"], None))
     }
 
-    /// The same one with another token.
-    pub fn shown(&self, server: &Server, token: Token) -> Self {
+    /// This repository with another token.
+    pub fn with_token(&self, server: &Server, token: Token) -> Self {
         Self { client: server.anonymous().basic(OWNER, &token.secret), token, ..self.clone() }
     }
 
-    /// Makes one with what `more` says besides name and format.
+    /// Creates a repository with these fields in addition to name and format.
     #[track_caller]
     pub fn create_as(server: &Server, name: &str, more: &Value) -> Self {
         let api = Api::sign_in(server);
@@ -76,12 +77,12 @@ impl PythonRepository {
         Self { url: format!("http://{base}/repositories/{name}"), id, token, client, name: name.into(), base }
     }
 
-    /// Its index, without a credential.
+    /// The URL of its index, without a credential.
     pub fn index(&self) -> String {
         format!("{}/simple/", self.url)
     }
 
-    /// Its index, with this token in it.
+    /// The URL of its index, with this token in it.
     pub fn index_of(&self, secret: &str) -> String {
         format!(
             "http://{}:{secret}@{}/repositories/{}/simple/",
@@ -91,7 +92,7 @@ impl PythonRepository {
         )
     }
 
-    /// The address below the repository host.
+    /// The path below the repository host.
     pub fn path(&self, path: &str) -> String {
         format!("/repositories/{}/{path}", self.name)
     }
@@ -132,7 +133,7 @@ impl PythonRepository {
         self.ask(project).expect(200).json()
     }
 
-    /// The answer to a question for a project's page in JSON.
+    /// The answer to a request for a project's page in JSON.
     #[track_caller]
     pub fn ask(&self, project: &str) -> Response {
         let request = Request::new("GET", &self.path(&format!("simple/{project}/")));
@@ -146,7 +147,8 @@ impl PythonRepository {
     }
 }
 
-/// A home for a client's runs: a workspace, caches, an environment without the caller's own settings.
+/// A home for a client's runs: a workspace, caches, an environment without the caller's own
+/// settings.
 #[derive(Debug)]
 pub struct Home {
     folder: TempDir,
@@ -154,7 +156,7 @@ pub struct Home {
 }
 
 impl Home {
-    /// A fresh one; the reason when this client is not here.
+    /// A fresh home; the error says that the client is not installed here.
     pub fn with(client: &str) -> Result<Self, String> {
         let bin = crate::checkout().join(".tools/python-clients/bin");
         if !bin.join(client).is_file() {
@@ -186,7 +188,8 @@ impl Home {
     pub fn command(&self, folder: &str, client: &str) -> Command {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let program = self.bin.join(client);
-        // A script names its Python by the path that it was installed at; a checkout may have been moved since.
+        // An installed script begins with the path that its Python had at installation. The
+        // checkout may have moved since, so the script's own first line may be wrong.
         let is_script = fs::File::open(&program).is_ok_and(|mut file| {
             let mut start = [0; 2];
             file.read_exact(&mut start).is_ok() && start == *b"#!"
@@ -204,7 +207,7 @@ impl Home {
         self.isolated(Command::new("bash"), "", &path)
     }
 
-    /// With nothing of the caller's environment but the path.
+    /// Removes the caller's environment except the path.
     fn isolated(&self, mut command: Command, folder: &str, path: &OsStr) -> Command {
         command.env_clear().env("PATH", path).env("HOME", self.folder()).env("LC_ALL", "C.UTF-8");
         command.current_dir(self.folder().join(folder));
@@ -226,7 +229,13 @@ impl Home {
 
     /// Runs a client with these arguments and variables in a folder of the workspace.
     #[track_caller]
-    pub fn run(&self, folder: &str, client: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Said {
+    pub fn run(
+        &self,
+        folder: &str,
+        client: &str,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> ProgramOutput {
         run(self.command(folder, client).args(arguments).envs(variables.iter().copied()))
     }
 }

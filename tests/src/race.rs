@@ -3,7 +3,8 @@
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Runs `work` with each of the numbers below `count` at the same moment, a thread each; what they answered, in that order.
+/// Runs `work` with each number below `count` at the same moment, each in its own thread; returns
+/// the results in that order.
 pub fn at_once<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let start = Barrier::new(count);
     std::thread::scope(|scope| {
@@ -20,7 +21,7 @@ pub fn at_once<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T
     })
 }
 
-/// The one number whose answer has this status; fails the test unless all others have `lost`.
+/// The index of the only status that is `won`; fails the test unless all others are `lost`.
 #[track_caller]
 pub fn winner(statuses: &[u16], won: u16, lost: u16) -> usize {
     let winners: Vec<usize> = (0..statuses.len()).filter(|number| statuses[*number] == won).collect();
@@ -29,11 +30,11 @@ pub fn winner(statuses: &[u16], won: u16, lost: u16) -> usize {
     winners[0]
 }
 
-/// Sets the flag that ends threads which work beside the test, when it is dropped: where the test fails, too, since a scope waits
-/// for its threads before it fails.
-pub struct Ended<'a>(pub &'a AtomicBool);
+/// Sets a flag when it is dropped; the flag ends background threads of a test. A failing test drops
+/// this value too. Otherwise the scope would wait for its threads for ever.
+pub struct SetOnDrop<'a>(pub &'a AtomicBool);
 
-impl Drop for Ended<'_> {
+impl Drop for SetOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }

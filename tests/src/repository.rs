@@ -14,27 +14,28 @@ pub struct FormatRepository {
     pub id: String,
     /// The token.
     pub token: Token,
-    /// A client that shows the token.
+    /// A client that sends the token.
     pub client: Client,
-    /// Its address without a slash at its end.
+    /// Its URL without a slash at its end.
     pub url: String,
 }
 
 impl FormatRepository {
-    /// A hosted one with these settings.
+    /// Creates a hosted repository with these settings.
     #[track_caller]
     pub fn hosted(server: &Server, format: &str, name: &str, settings: &Value) -> Self {
         Self::create(server, format, name, &json!({"kind": "hosted", "settings": settings}), &[])
     }
 
-    /// A proxy of what is at this address, with these settings.
+    /// Creates a proxy of this URL with these settings.
     #[track_caller]
     pub fn proxy(server: &Server, format: &str, name: &str, upstream: &str, settings: &Value) -> Self {
         let more = json!({"kind": "proxy", "upstream": {"url": upstream}, "settings": settings});
         Self::create(server, format, name, &more, &[])
     }
 
-    /// A proxy of this repository of another server, which shows that one's token.
+    /// Creates a proxy of the repository `far` on another server. The proxy sends the token of
+    /// `far`.
     #[track_caller]
     pub fn proxy_of(server: &Server, format: &str, name: &str, far: &Self, settings: &Value) -> Self {
         let proxy = Self::proxy(server, format, name, &format!("{}/", far.url), settings);
@@ -47,14 +48,15 @@ impl FormatRepository {
         proxy
     }
 
-    /// A group of these, whose token reaches them as well.
+    /// Creates a group of these repositories; the group's token reaches the members too.
     #[track_caller]
     pub fn group(server: &Server, format: &str, name: &str, members: &[&Self]) -> Self {
         let ids: Vec<&str> = members.iter().map(|member| member.id.as_str()).collect();
         Self::create(server, format, name, &json!({"kind": "group", "members": ids}), &ids)
     }
 
-    /// One with what `more` says besides name and format; its token reaches these others as well.
+    /// Creates a repository with these fields in addition to name and format. The token also
+    /// reaches the repositories with the ids `others`.
     #[track_caller]
     pub fn create(server: &Server, format: &str, name: &str, more: &Value, others: &[&str]) -> Self {
         let api = Api::sign_in(server);
@@ -69,30 +71,31 @@ impl FormatRepository {
         Self { name: name.to_owned(), id, token, client, url }
     }
 
-    /// The same as another server of its database serves it, or the same server after a restart.
+    /// This repository on another server with the same database, or on its own server after a
+    /// restart.
     pub fn on(&self, server: &Server) -> Self {
         let client = server.anonymous().basic(OWNER, &self.token.secret);
         let url = format!("{}/repositories/{}", server.base_url(), self.name);
         Self { client, url, ..self.clone() }
     }
 
-    /// What its client sends in `Authorization`.
+    /// The value that its client sends in `Authorization`.
     pub fn authorization(&self) -> String {
         basic(OWNER, &self.token.secret)
     }
 
-    /// A token of the owner's that may do this here and nothing else.
+    /// A token of the owner with this scope for this repository alone.
     #[track_caller]
     pub fn token_for(&self, server: &Server, scope: &[&str]) -> String {
         Api::sign_in(server).create_token(&[&self.id], scope, None).secret
     }
 
-    /// The path of something in it.
+    /// The path of a resource in the repository.
     pub fn path(&self, below: &str) -> String {
         format!("/repositories/{}/{below}", self.name)
     }
 
-    /// GET of something in it.
+    /// GET of a resource in the repository.
     #[track_caller]
     pub fn get(&self, below: &str) -> Response {
         self.client.get(&self.path(below))
@@ -104,13 +107,14 @@ impl FormatRepository {
         self.client.put(&self.path(below), bytes)
     }
 
-    /// What the API says of it below `/v1/repositories/ID/`.
+    /// GET of a resource of the API below `/v1/repositories/ID/`.
     #[track_caller]
-    pub fn told(&self, server: &Server, below: &str) -> Response {
+    pub fn api_get(&self, server: &Server, below: &str) -> Response {
         Api::sign_in(server).call("GET", &format!("/v1/repositories/{}/{below}", self.id))
     }
 
-    /// What Connection Settings say to this client for a purpose, in this file or as a command, with the token in it.
+    /// The text from Connection Settings for this client and purpose, in this file or as a command,
+    /// with the repository's token filled in.
     #[track_caller]
     pub fn connection_text(
         &self,
@@ -119,17 +123,18 @@ impl FormatRepository {
         purpose: &str,
         file: Option<&str>,
     ) -> String {
-        let said = self.told(server, "connection").expect(200).json();
-        let all = said["clients"].as_array().expect("a list of clients");
-        let wanted = |one: &&Value| {
+        let connection = self.api_get(server, "connection").expect(200).json();
+        let all = connection["clients"].as_array().expect("a list of clients");
+        let selected = |one: &&Value| {
             one["client"] == client && one["purpose"] == purpose && one["file"].as_str() == file
         };
-        let found = all.iter().find(wanted).unwrap_or_else(|| panic!("{client} {purpose} {file:?}: {said}"));
+        let found =
+            all.iter().find(selected).unwrap_or_else(|| panic!("{client} {purpose} {file:?}: {connection}"));
         let text = found["text"].as_str().expect("a text");
         text.replace("<EMAIL>", OWNER).replace("<REPOSITORY_TOKEN>", &self.token.secret)
     }
 
-    /// Its address with this token in it.
+    /// The repository's URL, with this token in it.
     pub fn url_of(&self, secret: &str) -> String {
         self.url.replacen("http://", &format!("http://{}:{secret}@", OWNER.replace('@', "%40")), 1)
     }

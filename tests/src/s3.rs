@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// A running one with a bucket; it is killed, and its data removed, when this is dropped.
+/// A running S3 with a bucket; dropping it kills it and removes its data.
 #[derive(Debug)]
 pub struct S3 {
     program: PathBuf,
@@ -18,10 +18,11 @@ pub struct S3 {
 }
 
 impl S3 {
-    /// Starts one; none when the program is missing.
+    /// Starts an S3; `None` if the program is missing.
     pub fn start() -> Option<Self> {
         let program = program()?;
-        // A port that was free may be another's by the time it is bound: then it ends, and others are tried.
+        // Another process may take a free port before `weed` binds it. Then `weed` ends, and the
+        // loop tries other ports.
         Some((0..5).find_map(|_| Self::launch(&program)).expect("weed starts and makes a bucket"))
     }
 
@@ -35,7 +36,8 @@ impl S3 {
                 "-volume.minFreeSpace=1MiB",
                 "-master.telemetry=false",
             ])
-            // Two more listeners of its own, at fixed ports: a second one on the machine would end.
+            // Without these options `weed` opens two more listeners on fixed ports. A second `weed`
+            // on the machine would then end.
             .chain(["-s3.port.iceberg=0", "-s3.port.lance=0"])
             .map(str::to_owned)
             .collect();
@@ -44,7 +46,8 @@ impl S3 {
         arguments.push(format!("-s3.port={port}"));
         arguments.push(format!("-s3.port.grpc={}", free_port()));
         for name in ["master", "volume", "filer"] {
-            // Beside each of its ports it opens one for gRPC, by default 10,000 above, which may be no port at all.
+            // For each port, `weed` opens a gRPC port. The port's default number is 10,000 higher,
+            // which may exceed the valid range.
             arguments.push(format!("-{name}.port={}", free_port()));
             arguments.push(format!("-{name}.port.grpc={}", free_port()));
         }
@@ -54,7 +57,7 @@ impl S3 {
         eventually("weed makes a bucket or ends", || match s3.child.try_wait() {
             Ok(None) => {
                 let made = s3.client.try_send(Request::new("PUT", "/bucket").body(Vec::new()));
-                // It answers before it has a volume to write to.
+                // `weed` answers requests before it has a volume to write to.
                 let taken = || s3.client.try_send(Request::new("PUT", "/bucket/first").body("x"));
                 let well =
                     |answer: std::io::Result<Response>| answer.is_ok_and(|answer| answer.status == 200);
@@ -69,7 +72,7 @@ impl S3 {
         })
     }
 
-    /// SIGKILL, and waits until it is gone.
+    /// SIGKILL, and waits until the process has ended.
     pub fn stop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -84,7 +87,7 @@ impl S3 {
         });
     }
 
-    /// From the next start on, whoever asks must know this key and this secret.
+    /// Requires this access key and this secret from the next start on.
     pub fn require(&mut self, key: &str, secret: &str) {
         let identity = serde_json::json!({"identities": [{
             "name": "packhouse",
@@ -96,7 +99,7 @@ impl S3 {
         self.arguments.push(format!("-s3.config={}", file.display()));
     }
 
-    /// SIGSTOP: its connections stay, and it says nothing on them.
+    /// SIGSTOP: its connections stay open but silent.
     pub fn freeze(&self) {
         signal(&self.child, "-STOP");
     }
@@ -106,17 +109,17 @@ impl S3 {
         signal(&self.child, "-CONT");
     }
 
-    /// Where it answers.
+    /// The address on which it listens.
     pub fn endpoint(&self) -> SocketAddr {
         self.client.address()
     }
 
-    /// What the setting `blobs` takes.
+    /// The value for the setting `blobs`.
     pub fn address(&self) -> String {
         address(self.endpoint(), "any", "any")
     }
 
-    /// The keys of the objects, of up to 1,000, but for the mark that says whose the bucket is.
+    /// The keys of up to 1,000 objects, without the object that holds the storage id.
     pub fn keys(&self) -> Vec<String> {
         let text = self.client.get("/bucket?list-type=2").expect(200).text();
         let key = |part: &str| part.split_once("</Key>").map(|(key, _)| key.to_owned());
@@ -130,13 +133,13 @@ impl S3 {
         assert!([200, 204].contains(&answer.status), "{}", answer.text());
     }
 
-    /// How many objects with bytes of blobs there are, of up to 1,000.
+    /// Number of objects with bytes of blobs, up to 1,000.
     pub fn objects(&self) -> usize {
         let listed = self.client.get("/bucket?list-type=2&prefix=blobs/").expect(200).text();
         listed.matches("<Key>").count() - listed.matches("<Key>blobs/canary/").count()
     }
 
-    /// How many multipart uploads are not finished.
+    /// Number of unfinished multipart uploads.
     pub fn unfinished(&self) -> usize {
         self.client.get("/bucket?uploads").expect(200).text().matches("<UploadId>").count()
     }
@@ -149,7 +152,7 @@ impl Drop for S3 {
     }
 }
 
-/// What the setting `blobs` takes for the bucket at this address.
+/// The value of the setting `blobs` for the bucket at this address.
 pub fn address(endpoint: SocketAddr, key: &str, secret: &str) -> String {
     format!(
         "s3://bucket?endpoint=http://{endpoint}&region=us-east-1&access_key_id={key}&secret_access_key={secret}&allow_http=true"

@@ -1,8 +1,9 @@
-//! The program under test: the release binary, on ports of its own, over a data folder that goes when it goes.
+//! The program under test: the release binary on its own ports, with a data folder that the test
+//! removes at the end.
 
 use crate::clock::JumpingClock;
 use crate::http::Client;
-use crate::race::Ended;
+use crate::race::SetOnDrop;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -13,20 +14,22 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The owner of the organization that a first start makes.
+/// The owner of the organization that a first start creates.
 pub const OWNER: &str = "owner@example.com";
 /// The owner's password.
 pub const PASSWORD: &str = "correct horse battery staple";
 
-/// How long a start or a stop may take on a machine with other work.
+/// Time limit for a start or a stop, on a machine that has other work.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(10);
-/// Ports that tests give to servers: below those that the system gives to connections, which could take the place of a server that is
-/// about to start again. Each process begins at another of them, so that two do not try the same one at the same moment.
+/// Ports that tests give to servers. They are below the ports that the system assigns to outgoing
+/// connections. Such a connection could otherwise take the port of a server that is about to
+/// restart. Each test process begins at another port, so that two processes do not try the same
+/// port at the same moment.
 const PORTS: Range<u16> = 10_240..32_000;
 const STRIDE: u32 = 101;
 
-/// What differs from an ordinary start.
+/// Options of a server start.
 #[derive(Clone, Debug, Default)]
 pub struct ServerBuilder {
     data: Option<PathBuf>,
@@ -39,7 +42,7 @@ pub struct ServerBuilder {
 }
 
 impl ServerBuilder {
-    /// Keeps its data in this folder, which is left behind.
+    /// Uses this data folder and leaves it in place at the end.
     pub fn data(mut self, folder: &Path) -> Self {
         self.data = Some(folder.to_owned());
         self
@@ -51,7 +54,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Gives it this clock.
+    /// Gives the server this clock.
     pub fn clock(self, clock: &JumpingClock) -> Self {
         clock.environment().into_iter().fold(self, |with, (name, value)| with.env(name, &value))
     }
@@ -62,47 +65,52 @@ impl ServerBuilder {
         self
     }
 
-    /// The API speaks TLS too, with a certificate of this authority.
+    /// States that the API uses TLS, with a certificate of this authority, so that the builder
+    /// polls `/readyz` over TLS.
     pub fn secured(mut self, ca: &Path) -> Self {
         self.ca = Some(ca.to_owned());
         self
     }
 
-    /// One listener serves packages, portal and API.
+    /// Serves packages, portal and API on one listener.
     pub fn on_one_listener(mut self) -> Self {
         self.shared = true;
         self
     }
 
-    /// Ports that nobody holds, for packages and API.
+    /// Free ports for packages and API.
     fn free_ports(&self) -> [u16; 2] {
         let packages = free_port();
         [packages, if self.shared { packages } else { free_port() }]
     }
 
-    /// It wants to be told by a PROXY header whose connections are.
+    /// States that the server expects a PROXY header on each connection, so that the builder sends
+    /// one when it polls `/readyz`.
     pub fn speaking_for_proxies(mut self) -> Self {
         self.proxied = true;
         self
     }
 
-    /// Starts it through another program, which must leave it the child process that it is (`strace -D`).
+    /// Starts the server through another program. The server itself must become the direct child of
+    /// the test process (`strace -D`).
     pub fn wrapped_in(mut self, command: &[&str]) -> Self {
         self.wrapper = command.iter().map(|word| (*word).to_owned()).collect();
         self
     }
 
-    /// Starts it and waits until it is ready.
+    /// Starts the server and waits until it is ready.
     pub fn start(self) -> Server {
         let server = self.launch();
         server.unwrap_or_else(|log| panic!("the server did not start:\n{log}"))
     }
 
-    /// Starts it and expects it to end by itself; answers how it ended and what it said.
+    /// Starts the server and expects it to end by itself; returns its exit status and its output.
     pub fn start_refused(self) -> (ExitStatus, String) {
         let home = TempDir::new().expect("a folder for the data");
         let data = self.data.clone().unwrap_or_else(|| home.path().join("data"));
-        // What refuses it may come behind its plugins. A folder that a test names and has not made is not made here.
+        // The server may load its plugins before it refuses to start, so it uses the shared
+        // compiled plugins. This function does not create a data folder that the test named but did
+        // not create.
         if self.data.is_none() || data.is_dir() {
             share_compiled(&data);
         }
@@ -115,8 +123,8 @@ impl ServerBuilder {
         (status, read(&log))
     }
 
-    /// Starts it, and says how it went: a start that a fault ends is no failure of the test. Ports that somebody else took in
-    /// the meantime are tried again.
+    /// Starts the server and waits until it is ready. Returns the server's log as the error if it
+    /// ends or is not ready in time. Tries other ports if another process took the first ones.
     pub fn launch(self) -> Result<Server, String> {
         let home = TempDir::new().expect("a folder for the data");
         let data = self.data.clone().unwrap_or_else(|| home.path().join("data"));
@@ -148,7 +156,7 @@ impl ServerBuilder {
         Err(last)
     }
 
-    /// Starts it and waits for nothing: it may not be ready for a long time.
+    /// Starts the server without waiting until it is ready, which may take long.
     pub fn begin(self) -> Server {
         let home = TempDir::new().expect("a folder for the data");
         let data = self.data.clone().unwrap_or_else(|| home.path().join("data"));
@@ -178,9 +186,9 @@ impl ServerBuilder {
         {
             command.env_remove(name);
         }
-        // A machine whose disk is nearly full is no reason to fail.
+        // A nearly full disk of the machine must not fail a test.
         command.env("PACKHOUSE_STAGING_KEEP_FREE_BYTES", "16 MiB");
-        // Nothing in front of it waits for a sign that it stops.
+        // The tests have no load balancer that must first notice a shutdown.
         command.env("PACKHOUSE_LIMITS_DRAIN_MS", "0");
         command.env("PACKHOUSE_OWNER_EMAIL", OWNER).env("PACKHOUSE_OWNER_PASSWORD", PASSWORD);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
@@ -189,7 +197,8 @@ impl ServerBuilder {
     }
 }
 
-/// Plugins are compiled once for all tests: a new data folder, which is made where it is not there, finds what another server has left.
+/// Lets a new data folder use the compiled plugins of earlier servers, so that tests compile
+/// plugins only once. Creates the data folder if necessary.
 pub fn share_compiled(data: &Path) {
     if data.join("cache").exists() {
         return;
@@ -201,7 +210,7 @@ pub fn share_compiled(data: &Path) {
     linked.expect("a link in the folder for the data");
 }
 
-/// A running server; it is killed, and its data removed, when this is dropped.
+/// A running server; dropping it kills it and removes its data.
 #[derive(Debug)]
 pub struct Server {
     builder: ServerBuilder,
@@ -214,27 +223,27 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one with nothing special about it.
+    /// Starts a server with default options.
     pub fn start() -> Server {
         ServerBuilder::default().start()
     }
 
-    /// For one that is started otherwise.
+    /// Options for a server.
     pub fn with() -> ServerBuilder {
         ServerBuilder::default()
     }
 
-    /// Where package clients go.
+    /// The address for package clients.
     pub fn packages(&self) -> SocketAddr {
         self.packages
     }
 
-    /// Where the API answers.
+    /// The address of the API.
     pub fn api(&self) -> SocketAddr {
         self.api
     }
 
-    /// The address of the repository host, as clients write it.
+    /// The URL of the repository host, as clients write it.
     pub fn base_url(&self) -> String {
         format!("http://{}", self.packages)
     }
@@ -244,38 +253,39 @@ impl Server {
         &self.data
     }
 
-    /// Its process.
+    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// All that it has said.
+    /// Everything that the server has logged so far.
     pub fn log(&self) -> String {
         read(&self.log)
     }
 
-    /// A client of the repository host that shows no credential.
+    /// A client of the repository host without a credential.
     pub fn anonymous(&self) -> Client {
         Client::new(self.packages)
     }
 
-    /// Bytes of memory that it holds now.
+    /// Its current memory use, in bytes.
     pub fn rss(&self) -> u64 {
         self.memory("VmRSS:")
     }
 
-    /// The most that it ever held.
+    /// Its peak memory use, in bytes.
     pub fn peak_rss(&self) -> u64 {
         self.memory("VmHWM:")
     }
 
-    /// Forgets it: what it holds now is the most, until it holds more.
+    /// Resets the peak to the current memory use.
     pub fn forget_peak(&self) {
         let path = format!("/proc/{}/clear_refs", self.pid());
         std::fs::write(&path, "5").unwrap_or_else(|error| panic!("{path}: {error}"));
     }
 
-    /// Does `work` while its memory is looked at all the time; answers the most that was seen, in bytes.
+    /// Runs `work` and samples the server's memory meanwhile. Returns the result and the largest
+    /// sample, in bytes.
     pub fn watched<T>(&self, work: impl FnOnce() -> T) -> (T, u64) {
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -287,7 +297,7 @@ impl Server {
                 }
                 most
             });
-            let ended = Ended(&done);
+            let ended = SetOnDrop(&done);
             let result = work();
             drop(ended);
             (result, watcher.join().expect("the watcher ends"))
@@ -305,17 +315,17 @@ impl Server {
         kib * 1024
     }
 
-    /// Whether it still runs.
+    /// Returns true if the process still runs.
     pub fn running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until the process ends by itself.
     pub fn wait(&mut self) -> ExitStatus {
         wait(&mut self.child).unwrap_or_else(|| panic!("it did not end:\n{}", self.log()))
     }
 
-    /// SIGKILL, and waits until it is gone.
+    /// SIGKILL, and waits until the process has ended.
     pub fn kill9(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -326,22 +336,23 @@ impl Server {
         self.signal("-TERM");
     }
 
-    /// Sends it a signal, as in `-HUP`.
+    /// Sends the server a signal such as `-HUP`.
     pub fn signal(&self, signal: &str) {
         let status = Command::new("kill").args([signal, &self.pid().to_string()]).status().expect("kill");
         assert!(status.success(), "kill {signal} {}", self.pid());
     }
 
-    /// Starts it again over the same data and at the same addresses, with nothing wrapped around it. It must come up.
+    /// Kills the server and starts it again with the same data and addresses, without a wrapper.
+    /// Fails the test if the server does not become ready.
     pub fn restart(&mut self) {
         self.kill9();
         self.builder.wrapper.clear();
         let ports = [self.packages.port(), self.api.port()];
         self.child = self.builder.spawn(&self.data, &self.log, ports);
-        assert!(self.wait_ready(), "it did not come up again:\n{}", self.log());
+        assert!(self.wait_ready(), "it did not restart:\n{}", self.log());
     }
 
-    /// Polls `/readyz`; false when the process ended, or is not ready in time.
+    /// Polls `/readyz`; returns false if the process ended or is not ready in time.
     fn wait_ready(&mut self) -> bool {
         let client = Client::new(self.api);
         let start = Instant::now();
@@ -394,7 +405,7 @@ fn ready_over_tls(ca: &Path, api: SocketAddr) -> bool {
     command.stdin(Stdio::null()).output().is_ok_and(|output| output.status.success())
 }
 
-/// Calls `probe` until it answers something; fails the test when it does not within a minute.
+/// Calls `probe` until it returns a value; fails the test after one minute.
 #[track_caller]
 pub fn eventually<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
@@ -402,7 +413,7 @@ pub fn eventually<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
         if let Some(value) = probe() {
             return value;
         }
-        assert!(start.elapsed() < PATIENCE, "in vain: {what}");
+        assert!(start.elapsed() < PATIENCE, "timed out: {what}");
         std::thread::sleep(PAUSE);
     }
 }
@@ -420,7 +431,7 @@ pub fn program() -> PathBuf {
     program
 }
 
-/// A port of 127.0.0.1 that nobody holds at the moment.
+/// A free port of 127.0.0.1.
 pub fn free_port() -> u16 {
     static GIVEN: AtomicU32 = AtomicU32::new(0);
     loop {

@@ -1,5 +1,5 @@
-//! An instance of Sigstore that the tests make: an authority, a log of certificates, a log of signatures, and statements signed under
-//! them, in each form that clients write. Nothing of it is ever online.
+//! A Sigstore instance of the tests: an authority, a log of certificates and a log of signatures.
+//! It signs statements in each form that clients write, and never uses the network.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
@@ -13,50 +13,50 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Who a workflow is.
+/// The identity of a workflow.
 pub const IDENTITY: &str = "https://github.com/acme/lib/.github/workflows/release.yml@refs/tags/v1";
-/// Who vouches for it.
+/// The OpenID issuer that vouches for the workflow's identity.
 pub const ISSUER: &str = "https://token.actions.githubusercontent.com";
-/// Its source.
+/// The workflow's source repository.
 pub const SOURCE: &str = "https://github.com/acme/lib";
-/// Its commit.
+/// The commit that the workflow built.
 pub const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
-/// Its run.
+/// The run of the workflow.
 pub const RUN: &str = "https://github.com/acme/lib/actions/runs/7/attempts/1";
-/// What provenance is called.
+/// The predicate type of provenance.
 pub const PROVENANCE: &str = "https://slsa.dev/provenance/v1";
 /// The media type of bundles.
 pub const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 
-/// A key of ECDSA on P-256.
+/// An ECDSA key on P-256.
 pub struct Key {
     pair: KeyPair,
 }
 
 impl Key {
-    /// A new one.
+    /// A new key.
     pub fn new() -> Self {
         Self { pair: KeyPair::generate().expect("a key") }
     }
 
-    /// Signs by SHA-256; as DER.
+    /// Signs with SHA-256; returns DER.
     pub fn sign(&self, bytes: &[u8]) -> Vec<u8> {
         let der = self.pair.serialize_der();
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &der).expect("a key");
         pair.sign(&SystemRandom::new(), bytes).expect("a signature").as_ref().to_vec()
     }
 
-    /// The public half as DER.
+    /// The public key as DER.
     pub fn public(&self) -> Vec<u8> {
         public(&self.pair)
     }
 
-    /// The public half as PEM.
+    /// The public key as PEM.
     pub fn public_pem(&self) -> String {
         self.pair.public_key_pem()
     }
 
-    /// By which logs name their keys.
+    /// The id by which logs name the key.
     fn id(&self) -> [u8; 32] {
         Sha256::digest(self.public()).into()
     }
@@ -68,17 +68,17 @@ impl Default for Key {
     }
 }
 
-/// See the module.
+/// A Sigstore instance with its authority and logs.
 pub struct Instance {
     authority: CertifiedIssuer<'static, KeyPair>,
     log: Key,
     certificates: Key,
 }
 
-/// Who signs, and when.
+/// The identity that signs, and the validity of its certificate.
 #[derive(Clone, Debug)]
 pub struct Signer {
-    /// An address.
+    /// The identity's URL.
     pub identity: String,
     /// The years in which its certificate begins and ends.
     pub years: [i32; 2],
@@ -91,12 +91,12 @@ impl Default for Signer {
 }
 
 impl Signer {
-    /// Somebody else.
+    /// A signer with this identity.
     pub fn called(identity: &str) -> Self {
         Self { identity: identity.to_owned(), ..Self::default() }
     }
 
-    /// One whose certificate had run out when the log took the signature.
+    /// A signer whose certificate had expired when the log recorded the signature.
     pub fn expired() -> Self {
         Self { years: [2019, 2020], ..Self::default() }
     }
@@ -115,7 +115,7 @@ impl Leaf {
 }
 
 impl Instance {
-    /// A new one.
+    /// A new instance.
     pub fn new() -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -126,7 +126,7 @@ impl Instance {
         Self { authority: authority.expect("an authority"), log: Key::new(), certificates: Key::new() }
     }
 
-    /// What is to be trusted of it: `trusted_root.json`.
+    /// The trust root for clients: `trusted_root.json`.
     pub fn trusted_root(&self) -> String {
         let log = |key: &Key| {
             json!({
@@ -151,7 +151,8 @@ impl Instance {
         .to_string()
     }
 
-    /// A certificate as the log of certificates has taken it: that signs the certificate without its own mark, which then is put in.
+    /// A certificate with a timestamp of the certificate log. The log signs the certificate without
+    /// a timestamp; then the authority adds the timestamp.
     fn leaf(&self, signer: &Signer) -> Leaf {
         let key = Key::new();
         let mut params = CertificateParams::default();
@@ -183,7 +184,7 @@ impl Instance {
                 )
             })
             .collect();
-        // The oldest of them has the bare text.
+        // The oldest extension contains the plain text.
         params.custom_extensions.push(CustomExtension::from_oid_content(
             &[1, 3, 6, 1, 4, 1, 57264, 1, 1],
             ISSUER.as_bytes().to_vec(),
@@ -212,7 +213,7 @@ impl Instance {
         [&short(one.len())[..], &one].concat()
     }
 
-    /// The log's entry of this body, as bundles have it.
+    /// The log's entry for this body, in the form of bundles.
     fn entry(&self, kind: &str, body: &Value) -> Value {
         let body = body.to_string();
         let encoded = STANDARD.encode(&body);
@@ -254,7 +255,7 @@ impl Instance {
         self.entry("hashedrekord", &body)
     }
 
-    /// A bundle with a statement about files: names, and digests by the names of their algorithms.
+    /// A bundle with a statement about files: names, and digests by their algorithms.
     pub fn bundle(&self, signer: &Signer, statement: &Value) -> Value {
         let (leaf, payload) = (self.leaf(signer), statement.to_string().into_bytes());
         let signature = leaf.key.sign(&pae(&payload));
@@ -266,7 +267,7 @@ impl Instance {
         })
     }
 
-    /// A bundle with a signature of bytes themselves, as `sign-blob` makes it.
+    /// A bundle with a signature over the bytes themselves, as `sign-blob` makes it.
     pub fn signature(&self, signer: &Signer, bytes: &[u8]) -> Value {
         let leaf = self.leaf(signer);
         let (digest, signature) = (Sha256::digest(bytes), leaf.key.sign(bytes));
@@ -279,7 +280,7 @@ impl Instance {
         })
     }
 
-    /// PEP 740's form of the same as [`Instance::bundle`].
+    /// The bundle of [`Instance::bundle`] in the form of PEP 740.
     pub fn attestation(&self, signer: &Signer, statement: &Value) -> Value {
         let bundle = self.bundle(signer, statement);
         let at = |path: &str| bundle.pointer(path).expect("it is there").clone();
@@ -291,7 +292,7 @@ impl Instance {
         })
     }
 
-    /// The annotations that cosign's older signatures have beside the document that they sign.
+    /// The annotations with which older versions of cosign store the signature of a document.
     pub fn annotations(&self, signer: &Signer, document: &[u8]) -> Value {
         let leaf = self.leaf(signer);
         let signature = leaf.key.sign(document);
@@ -316,7 +317,7 @@ impl Default for Instance {
     }
 }
 
-/// A bundle that was signed by a key, of which no log knows.
+/// A bundle that a key signed and that no log recorded.
 pub fn by_key(key: &Key, statement: &Value) -> Value {
     let payload = statement.to_string().into_bytes();
     json!({
@@ -338,7 +339,7 @@ pub fn statement(file: &str, algorithm: &str, hex: &str) -> Value {
     })
 }
 
-/// The document that cosign's older signatures sign.
+/// The document that older versions of cosign sign for a manifest.
 pub fn simple_signing(manifest: &str) -> String {
     json!({"critical": {"identity": {"docker-reference": ""}, "image": {"docker-manifest-digest": manifest},
         "type": "cosign container image signature"}, "optional": null})
@@ -350,13 +351,13 @@ fn envelope(payload: &[u8], signature: &[u8]) -> Value {
         "signatures": [{"sig": STANDARD.encode(signature), "keyid": ""}]})
 }
 
-/// What DSSE signs of a payload.
+/// The bytes that DSSE signs for a payload.
 fn pae(payload: &[u8]) -> Vec<u8> {
     let head = format!("DSSEv1 28 application/vnd.in-toto+json {} ", payload.len());
     [head.as_bytes(), payload].concat()
 }
 
-/// A value as DER, of this tag.
+/// A DER value with this tag.
 fn der(tag: u8, bytes: &[u8]) -> Vec<u8> {
     let length = bytes.len();
     let head = match length {
@@ -367,7 +368,7 @@ fn der(tag: u8, bytes: &[u8]) -> Vec<u8> {
     [head, bytes.to_vec()].concat()
 }
 
-/// The first value within a sequence: of a certificate, what is signed of it.
+/// The first value within a sequence: for a certificate, its signed part.
 fn first_part(sequence: &[u8]) -> &[u8] {
     let head = |bytes: &[u8]| match bytes[1] {
         short if short < 0x80 => (2, usize::from(short)),
@@ -379,7 +380,7 @@ fn first_part(sequence: &[u8]) -> &[u8] {
     &sequence[skip..skip + start + length]
 }
 
-/// The public half as DER.
+/// The public key as DER.
 fn public(pair: &KeyPair) -> Vec<u8> {
     let pem = pair.public_key_pem();
     let data: String = pem.lines().filter(|line| !line.starts_with("-----")).collect();

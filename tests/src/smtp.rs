@@ -1,15 +1,15 @@
-//! A mail server that keeps what it is given, or takes nothing.
+//! A mail server that records every letter or refuses every recipient.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// A letter as it came.
+/// A received letter.
 #[derive(Clone, Debug, Default)]
 pub struct Letter {
-    /// The envelope's sender and receivers.
+    /// The envelope's sender and recipients.
     pub envelope: Vec<String>,
-    /// Head and body, with soft line ends of quoted-printable taken out.
+    /// Head and body, without the soft line breaks of quoted-printable.
     pub text: String,
 }
 
@@ -22,12 +22,12 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Takes every letter.
+    /// Starts a server that accepts every letter.
     pub fn start() -> Self {
         Self::run(false)
     }
 
-    /// Refuses every receiver.
+    /// Starts a server that refuses every recipient.
     pub fn refusing() -> Self {
         Self::run(true)
     }
@@ -46,12 +46,12 @@ impl Sink {
         sink
     }
 
-    /// What `PACKHOUSE_SMTP_URL` takes, with a user and this password.
+    /// The value for `PACKHOUSE_SMTP_URL`, with a user and this password.
     pub fn url(&self, password: &str) -> String {
         format!("smtp://mailer:{password}@{}", self.address)
     }
 
-    /// What it was given.
+    /// The received letters.
     pub fn letters(&self) -> Vec<Letter> {
         self.letters.lock().expect("the letters").clone()
     }

@@ -1,8 +1,8 @@
-//! The server under strace: in what order it makes its system calls.
+//! The server under strace: the order of its system calls.
 
 use std::process::{Command, Stdio};
 
-/// Why the server cannot be traced here; none when it can.
+/// Returns the reason why strace cannot trace the server here; `None` if it can.
 pub fn unavailable() -> Option<String> {
     let mut command = Command::new("strace");
     command.args(["-D", "-f", "-o", "/dev/null", "-e", "trace=fsync", "true"]);
@@ -13,8 +13,9 @@ pub fn unavailable() -> Option<String> {
     }
 }
 
-/// A command to wrap the server in, which traces these system calls into a file.
+/// A command for `ServerBuilder::wrapped_in` that traces these system calls into a file.
 pub fn command<'a>(calls: &'a str, into: &'a str) -> Vec<&'a str> {
-    // -D: the server stays our own child, so that kill and wait mean the server.
+    // `-D` keeps the server as the test's direct child, so that kill and wait apply to the server
+    // and not to strace.
     vec!["strace", "-D", "-f", "-y", "-s", "64", "-o", into, "-e", calls]
 }

@@ -1,4 +1,5 @@
-//! An upstream with a certificate of its own authority, made by the `openssl` program and served by Python.
+//! An HTTPS upstream that Python serves. Its certificate is signed by its own authority; the
+//! `openssl` program makes both.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
@@ -17,7 +18,7 @@ print(server.server_address[1], flush=True)
 server.serve_forever()
 ";
 
-/// A running one; it ends when this is dropped.
+/// A running upstream; dropping this value ends it.
 #[derive(Debug)]
 pub struct TlsUpstream {
     address: SocketAddr,
@@ -26,12 +27,12 @@ pub struct TlsUpstream {
 }
 
 impl TlsUpstream {
-    /// Starts one that serves these files. The error says which program there is not.
+    /// Starts an upstream that serves these files. The error names the missing program.
     pub fn start(files: &[(&str, &[u8])]) -> Result<Self, String> {
         Self::start_as("IP:127.0.0.1", files)
     }
 
-    /// The same with a certificate for this name, as openssl writes it (`DNS:a.example`).
+    /// Starts an upstream with a certificate for this name, in openssl's form (`DNS:a.example`).
     pub fn start_as(name: &str, files: &[(&str, &[u8])]) -> Result<Self, String> {
         let home = TempDir::new().expect("a folder");
         authority(home.path())?;
@@ -64,17 +65,17 @@ impl TlsUpstream {
         Ok(Self { address: SocketAddr::from(([127, 0, 0, 1], port)), child, home })
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its address.
+    /// Its URL.
     pub fn url(&self) -> String {
         format!("https://{}", self.address)
     }
 
-    /// Where the certificate of its authority lies.
+    /// The path of its authority's certificate.
     pub fn ca(&self) -> PathBuf {
         self.home.path().join("ca.pem")
     }
@@ -110,7 +111,7 @@ pub(crate) fn authority(folder: &Path) -> Result<(), String> {
 pub(crate) fn openssl(folder: &Path, arguments: &str) -> Result<(), String> {
     let output = Command::new("openssl").args(arguments.split_whitespace()).current_dir(folder).output();
     let output = output.map_err(|error| format!("openssl: {error}"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "openssl {arguments}: {said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "openssl {arguments}: {stderr}");
     Ok(())
 }

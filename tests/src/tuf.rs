@@ -1,5 +1,6 @@
-//! A repository of The Update Framework, as Sigstore tells its clients what is to be trusted: made by the tests, under keys of their own, served at the
-//! name of the public instance's, and reached through the proxy of a network. Nothing of it is ever online.
+//! A repository of The Update Framework, from which Sigstore's clients fetch their trust root. The
+//! tests sign the repository with their own keys and serve it under the host name of the public
+//! instance. A proxy leads clients to it, and nothing reaches the Internet.
 
 use crate::digests::sha256;
 use crate::egress::Egress;
@@ -7,22 +8,22 @@ use crate::sigstore::Key;
 use crate::tls::TlsUpstream;
 use serde_json::{Value, json};
 
-/// Where clients of the public instance look.
+/// The host that clients of the public instance use.
 pub const HOST: &str = "tuf-repo-cdn.sigstore.dev";
 
 const VERSION: &str = "1.0.31";
 const EXPIRES: &str = "2049-01-01T00:00:00Z";
 
-/// A running one.
+/// A running repository.
 pub struct Tuf {
-    /// What a client must be given to begin with: `root.json`.
+    /// The initial trust of a client: `root.json`.
     pub root: String,
     served: TlsUpstream,
     egress: Egress,
 }
 
 impl Tuf {
-    /// Starts one that holds this `trusted_root.json`; the reason where a program for that is missing.
+    /// Starts a repository with this `trusted_root.json`; the error names the missing program.
     pub fn start(trusted_root: &str) -> Result<Self, String> {
         let key = Key::new();
         let sign = |signed: &Value| {
@@ -61,7 +62,7 @@ impl Tuf {
         Ok(Self { root, served, egress })
     }
 
-    /// The variables by which a program of Node reaches it.
+    /// The environment variables that lead a Node program to this repository.
     pub fn variables(&self) -> [(&'static str, String); 3] {
         let ca = self.served.ca().to_str().expect("a path").to_owned();
         [
@@ -71,13 +72,14 @@ impl Tuf {
         ]
     }
 
-    /// What was asked for: hosts.
-    pub fn asked(&self) -> Vec<String> {
+    /// The hosts that clients requested from the proxy.
+    pub fn requested_hosts(&self) -> Vec<String> {
         self.egress.lines()
     }
 }
 
-/// As signatures are made over it: members in their order, no spaces, and of characters only the quote and the backslash escaped.
+/// Returns the JSON text that signatures cover: sorted members, no spaces, and only the quote and
+/// the backslash escaped.
 fn canonical(value: &Value) -> String {
     match value {
         Value::Object(members) => {

@@ -1,5 +1,5 @@
-//! An upstream in the tests' hands: it answers what it was told to, slowly, cut off, endlessly or not at all, and remembers what
-//! it was asked.
+//! An upstream that a test scripts. It records its requests. Its answers can be slow, cut off or
+//! endless, or never come.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write};
@@ -8,28 +8,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// How long a gate stays shut for a test that fails.
+/// The time after which a shut gate opens by itself, so that a failed test ends.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A running upstream. It ends with the process; `down` makes it refuse every request.
+/// A running upstream; it ends with the process.
 #[derive(Clone, Debug)]
 pub struct Upstream {
     address: SocketAddr,
-    state: Arc<State>,
+    state: Arc<UpstreamState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct UpstreamState {
     answers: Mutex<BTreeMap<String, Answer>>,
-    seen: Mutex<Vec<Seen>>,
+    requests: Mutex<Vec<ReceivedRequest>>,
     down: AtomicBool,
-    /// Requests that have heard nothing yet: as many as there are, and were at most.
+    /// Number of requests that wait for the first byte of their answer: the current number, and the
+    /// largest so far.
     waiting: Mutex<(usize, usize)>,
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct ReceivedRequest {
     /// `GET`, `HEAD`, `POST`.
     pub method: String,
     /// Path and query.
@@ -40,24 +41,24 @@ pub struct Seen {
     pub body: Vec<u8>,
 }
 
-impl Seen {
-    /// A header of it.
+impl ReceivedRequest {
+    /// A header of the request.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// What is answered.
+/// The configured answer to a request.
 #[derive(Clone, Debug)]
 pub struct Answer {
     status: u16,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
-    how: How,
+    how: Delivery,
     guard: Option<Guard>,
 }
 
-/// What a request must show, and what is answered to one that does not.
+/// The `Authorization` that a request must have, and the challenge for a request without it.
 #[derive(Clone, Debug)]
 struct Guard {
     authorization: String,
@@ -65,24 +66,24 @@ struct Guard {
 }
 
 #[derive(Clone, Debug)]
-enum How {
+enum Delivery {
     Whole,
-    /// In chunks of so many bytes, without a length.
+    /// Chunks of this many bytes, without a length.
     Chunked(usize),
-    /// The connection breaks after so many bytes of the body.
+    /// The connection breaks after this many bytes of the body.
     Cut(usize),
-    /// So many bytes of the body, and the rest once the gate is open.
+    /// This many bytes of the body, and the rest once the gate is open.
     Gated(usize, Gate),
     /// The body again and again.
     Endless,
-    /// Nothing at all, until the gate is open.
+    /// No byte until the gate is open.
     Silent(Gate),
 }
 
 impl Answer {
-    /// A status with these bytes.
+    /// An answer with this status and these bytes.
     pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
-        Self { status, headers: Vec::new(), body: body.into(), how: How::Whole, guard: None }
+        Self { status, headers: Vec::new(), body: body.into(), how: Delivery::Whole, guard: None }
     }
 
     /// 200 with these bytes.
@@ -95,52 +96,53 @@ impl Answer {
         Self::new(302, "").header("Location", to)
     }
 
-    /// A header line. One for `Content-Length` stands in the place of the true one; an empty one leaves it out.
+    /// Adds a header line. `Content-Length` replaces the true length; with an empty value, the
+    /// answer has no `Content-Length`.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// In chunks of so many bytes, and its length is not told.
+    /// Sends chunks of this many bytes, without a stated length.
     pub fn chunked(self, bytes: usize) -> Self {
-        let how = How::Chunked(bytes);
+        let how = Delivery::Chunked(bytes);
         Self { how, ..self.header("Content-Length", "").header("Transfer-Encoding", "chunked") }
     }
 
-    /// Only for requests with this `Authorization`; others get 401 and this challenge.
+    /// Requires this `Authorization`; other requests get 401 and this challenge.
     pub fn guarded(self, authorization: &str, challenge: &str) -> Self {
         let (authorization, challenge) = (authorization.to_owned(), challenge.to_owned());
         Self { guard: Some(Guard { authorization, challenge }), ..self }
     }
 
-    /// What this request gets.
-    fn to(self, seen: &Seen) -> Self {
+    /// Returns this answer, or 401 if a guard refuses the request.
+    fn to(self, request: &ReceivedRequest) -> Self {
         match &self.guard {
-            Some(guard) if seen.header("authorization") != Some(&guard.authorization) => {
+            Some(guard) if request.header("authorization") != Some(&guard.authorization) => {
                 Self::new(401, "no").header("WWW-Authenticate", &guard.challenge)
             }
             _ => self,
         }
     }
 
-    /// The connection breaks after so many bytes of the body.
+    /// Breaks the connection after this many bytes of the body.
     pub fn cut(self, bytes: usize) -> Self {
-        Self { how: How::Cut(bytes), ..self }
+        Self { how: Delivery::Cut(bytes), ..self }
     }
 
-    /// So many bytes at once, and the rest once the gate is open.
+    /// Sends this many bytes at once, and the rest once the gate is open.
     pub fn gated(self, bytes: usize, gate: &Gate) -> Self {
-        Self { how: How::Gated(bytes, gate.clone()), ..self }
+        Self { how: Delivery::Gated(bytes, gate.clone()), ..self }
     }
 
-    /// The body again and again, without an end.
+    /// Sends the body again and again, without an end.
     pub fn endless(self) -> Self {
-        Self { how: How::Endless, ..self.header("Content-Length", "") }
+        Self { how: Delivery::Endless, ..self.header("Content-Length", "") }
     }
 
-    /// Says nothing before the gate is open.
+    /// Sends nothing before the gate is open.
     pub fn silent(self, gate: &Gate) -> Self {
-        Self { how: How::Silent(gate.clone()), ..self }
+        Self { how: Delivery::Silent(gate.clone()), ..self }
     }
 
     fn of(&self, name: &str) -> Option<&str> {
@@ -149,17 +151,17 @@ impl Answer {
     }
 }
 
-/// Holds an answer back.
+/// A gate that holds an answer back.
 #[derive(Clone, Debug, Default)]
 pub struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
 impl Gate {
-    /// A shut one.
+    /// A shut gate.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lets everything through from now on.
+    /// Opens the gate for good.
     pub fn open(&self) {
         *self.0.0.lock().unwrap() = true;
         self.0.1.notify_all();
@@ -172,12 +174,13 @@ impl Gate {
 }
 
 impl Upstream {
-    /// Starts one that knows nothing: it answers 404.
+    /// Starts an upstream that answers 404 to everything.
     pub fn start() -> Self {
         Self::start_at((Ipv4Addr::LOCALHOST, 0).into())
     }
 
-    /// Starts one at the address of a server that is gone, to see who still asks it.
+    /// Starts an upstream at this address, such as that of an ended server, to record requests to
+    /// that server.
     pub fn start_at(address: SocketAddr) -> Self {
         let listener = TcpListener::bind(address).expect("the address is free");
         let upstream = Self { address: listener.local_addr().expect("its address"), state: Arc::default() };
@@ -191,22 +194,22 @@ impl Upstream {
         upstream
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// As many requests as ever waited for a first byte at one time.
+    /// The largest number of requests that waited for a first byte at one time.
     pub fn peak(&self) -> usize {
         self.state.waiting.lock().unwrap().1
     }
 
-    /// Its address, without a slash at its end.
+    /// Its URL, without a slash at its end.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Answers requests to this target (path and query) so from now on.
+    /// Sets the answer to requests for this target (path and query).
     pub fn on(&self, target: &str, answer: Answer) {
         self.state.answers.lock().unwrap().insert(target.to_owned(), answer);
     }
@@ -216,37 +219,39 @@ impl Upstream {
         self.state.answers.lock().unwrap().remove(target);
     }
 
-    /// Breaks every connection from now on, or no longer.
+    /// Sets whether every connection is closed without an answer.
     pub fn down(&self, down: bool) {
         self.state.down.store(down, Ordering::SeqCst);
     }
 
     /// All requests so far.
-    pub fn seen(&self) -> Vec<Seen> {
-        self.state.seen.lock().unwrap().clone()
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
+        self.state.requests.lock().unwrap().clone()
     }
 
-    /// How many of them were to this target.
+    /// Number of requests to this target.
     pub fn count(&self, target: &str) -> usize {
-        self.seen().iter().filter(|seen| seen.target == target).count()
+        self.requests().iter().filter(|request| request.target == target).count()
     }
 }
 
-impl State {
+impl UpstreamState {
     fn serve(&self, stream: TcpStream) {
         if self.down.load(Ordering::SeqCst) {
             return;
         }
-        let Some(seen) = read(&stream) else { return };
-        let answer = self.answers.lock().unwrap().get(&seen.target).cloned();
-        let answer = answer.unwrap_or_else(|| Answer::new(404, "nothing is here")).to(&seen);
-        self.seen.lock().unwrap().push(seen.clone());
+        let Some(request) = read(&stream) else { return };
+        let answer = self.answers.lock().unwrap().get(&request.target).cloned();
+        let answer = answer.unwrap_or_else(|| Answer::new(404, "nothing is here")).to(&request);
+        self.requests.lock().unwrap().push(request.clone());
         self.wait(&answer);
-        // Whoever hangs up has its reasons.
-        let _ = write(&stream, &seen, &answer);
+        // A client may close its connection at any time.
+        let _ = write(&stream, &request, &answer);
     }
 
-    /// Until something is said. It is counted before that: nobody can ask again on hearing it, and be counted beside it.
+    /// Waits until the answer may begin. This function lowers the number of waiting requests before
+    /// the upstream sends the first byte. Otherwise a client could send its next request while the
+    /// number still includes this one.
     fn wait(&self, answer: &Answer) {
         let count = |change: &dyn Fn(&mut usize)| {
             let mut waiting = self.waiting.lock().unwrap();
@@ -254,14 +259,14 @@ impl State {
             waiting.1 = waiting.1.max(waiting.0);
         };
         count(&|now| *now += 1);
-        if let How::Silent(gate) = &answer.how {
+        if let Delivery::Silent(gate) = &answer.how {
             gate.pass();
         }
         count(&|now| *now -= 1);
     }
 }
 
-fn read(stream: &TcpStream) -> Option<Seen> {
+fn read(stream: &TcpStream) -> Option<ReceivedRequest> {
     let mut reader = BufReader::new(stream);
     let mut lines = Vec::new();
     loop {
@@ -283,12 +288,12 @@ fn read(stream: &TcpStream) -> Option<Seen> {
     let length = headers.iter().find(|(name, _)| name == "content-length");
     let mut body = vec![0; length.and_then(|(_, value)| value.parse().ok()).unwrap_or_default()];
     reader.read_exact(&mut body).ok()?;
-    Some(Seen { method, target, headers, body })
+    Some(ReceivedRequest { method, target, headers, body })
 }
 
-fn write(mut stream: &TcpStream, seen: &Seen, answer: &Answer) -> std::io::Result<()> {
-    let validator = answer.of("etag").filter(|tag| seen.header("if-none-match") == Some(*tag));
-    let since = answer.of("last-modified").filter(|date| seen.header("if-modified-since") == Some(*date));
+fn write(mut stream: &TcpStream, request: &ReceivedRequest, answer: &Answer) -> std::io::Result<()> {
+    let validator = answer.of("etag").filter(|tag| request.header("if-none-match") == Some(*tag));
+    let since = answer.of("last-modified").filter(|date| request.header("if-modified-since") == Some(*date));
     if answer.status == 200 && (validator.is_some() || (answer.of("etag").is_none() && since.is_some())) {
         return stream.write_all(b"HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n");
     }
@@ -301,12 +306,12 @@ fn write(mut stream: &TcpStream, seen: &Seen, answer: &Answer) -> std::io::Resul
     }
     stream.write_all(head.as_bytes())?;
     stream.write_all(b"\r\n")?;
-    if seen.method == "HEAD" {
+    if request.method == "HEAD" {
         return Ok(());
     }
     match &answer.how {
-        How::Whole | How::Silent(_) => stream.write_all(&answer.body),
-        How::Chunked(bytes) => {
+        Delivery::Whole | Delivery::Silent(_) => stream.write_all(&answer.body),
+        Delivery::Chunked(bytes) => {
             for chunk in answer.body.chunks(*bytes) {
                 stream.write_all(format!("{:x}\r\n", chunk.len()).as_bytes())?;
                 stream.write_all(chunk)?;
@@ -314,11 +319,11 @@ fn write(mut stream: &TcpStream, seen: &Seen, answer: &Answer) -> std::io::Resul
             }
             stream.write_all(b"0\r\n\r\n")
         }
-        How::Cut(bytes) => stream.write_all(&answer.body[..*bytes]),
-        How::Endless => loop {
+        Delivery::Cut(bytes) => stream.write_all(&answer.body[..*bytes]),
+        Delivery::Endless => loop {
             stream.write_all(&answer.body)?;
         },
-        How::Gated(bytes, gate) => {
+        Delivery::Gated(bytes, gate) => {
             stream.write_all(&answer.body[..*bytes])?;
             stream.flush()?;
             gate.pass();

@@ -1,34 +1,34 @@
-//! A TCP way to somewhere that can fall silent: what is open then stays open, and nothing passes any more in either direction,
-//! as when a firewall forgets its connections. What is opened afterwards works.
+//! A TCP proxy that can fall silent. Open connections then stay open but pass nothing in either
+//! direction, as when a firewall drops its state. Connections opened later work.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-/// The way; it ends with the test process.
+/// The proxy; it ends with the test process.
 #[derive(Debug)]
 pub struct Wire {
     address: SocketAddr,
-    state: Arc<State>,
+    state: Arc<WireState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    /// Connections of an earlier age are silent.
+struct WireState {
+    /// Number of calls to `freeze`. Connections that were opened before the last call are silent.
     age: AtomicU64,
     opened: AtomicU64,
-    /// Who is silent waits here for ever, so that its connection stays open.
+    /// Threads of silent connections wait here for ever, so that the connections stay open.
     nobody: Mutex<()>,
     never: Condvar,
 }
 
 impl Wire {
-    /// A way to this port of 127.0.0.1.
+    /// A proxy to this port of 127.0.0.1.
     pub fn to(port: u16) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let address = listener.local_addr().expect("its number");
-        let state = Arc::<State>::default();
+        let state = Arc::<WireState>::default();
         let shared = Arc::clone(&state);
         std::thread::spawn(move || {
             for inward in listener.incoming().flatten() {
@@ -45,31 +45,31 @@ impl Wire {
         Self { address, state }
     }
 
-    /// Where it begins.
+    /// The port on which it listens.
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// What is open falls silent.
+    /// Silences all open connections.
     pub fn freeze(&self) {
         self.state.age.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// How many connections were ever opened.
+    /// Number of connections opened so far.
     pub fn opened(&self) -> u64 {
         self.state.opened.load(Ordering::Relaxed)
     }
 }
 
-fn pass(mut from: TcpStream, mut to: TcpStream, age: u64, state: &State) {
+fn pass(mut from: TcpStream, mut to: TcpStream, age: u64, state: &WireState) {
     let mut bytes = vec![0; 64 * 1024];
     loop {
         let read = from.read(&mut bytes);
         if state.age.load(Ordering::SeqCst) != age {
-            // Not even its end is passed on.
-            let mut nobody = state.nobody.lock().expect("nobody panics with it");
+            // A silent connection does not even pass on the end of the stream.
+            let mut nobody = state.nobody.lock().expect("no thread panics with this lock");
             loop {
-                nobody = state.never.wait(nobody).expect("nobody panics with it");
+                nobody = state.never.wait(nobody).expect("no thread panics with this lock");
             }
         }
         match read {

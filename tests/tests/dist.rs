@@ -1,12 +1,12 @@
-//! What `just dist` has made, each package installed where nothing else of ours is and used up to a first `pip install`, by the very
-//! lines of README.md and docs/OPERATING.md. On demand alone, by `just test-dist`.
+//! The packages of `just dist`. Each is installed on a clean machine and used up to a first
+//! `pip install`, by the commands of README.md and docs/guides. Only `just test-dist` runs this.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
     clippy::disallowed_methods,
-    reason = "test code: to fail is how it speaks"
+    reason = "tests may panic"
 )]
 
 #[path = "../../plugins/python/tests/wheel.rs"]
@@ -26,7 +26,7 @@ mod used;
 use packhouse_tests::checkout;
 use std::path::PathBuf;
 
-/// Where the packages lie.
+/// Folder of the packages.
 fn packages() -> PathBuf {
     checkout().join("target/packages")
 }

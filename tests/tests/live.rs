@@ -1,12 +1,13 @@
-//! Proxies of registries that people use, by the clients that people use: run on demand by `just live`, never with the other
-//! tests. `PACKHOUSE_LIVE_NPM`, `_PYTHON` and `_MAVEN` name the upstreams; one that is not named is left out.
+//! Proxies of public registries, with real clients. Run on demand by `just live`, never with the
+//! other tests. `PACKHOUSE_LIVE_NPM`, `_PYTHON` and `_MAVEN` name the upstreams; a missing one is
+//! left out.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
     clippy::disallowed_methods,
-    reason = "test code: to fail is how it speaks"
+    reason = "tests may panic"
 )]
 
 use packhouse_tests::clients::Maven;
@@ -40,7 +41,7 @@ impl Live {
         Some(Self { server, id, url, token })
     }
 
-    /// From now on the upstream is not asked for anything.
+    /// Cuts the proxy off from its upstream.
     fn cut_off(&self) {
         let path = format!("/v1/repositories/{}", self.id);
         Api::sign_in(&self.server).patch(&path, &json!({"settings": {"offline": true}})).expect(200);
@@ -56,7 +57,7 @@ fn npm_installs_some_hundred_packages() {
     }});
     let first = client();
     first.package("project", &project);
-    first.run("project", &["install", "--ignore-scripts"]).well();
+    first.run("project", &["install", "--ignore-scripts"]).success();
     let lock = std::fs::read_to_string(first.folder().join("project/package-lock.json")).unwrap();
     let packages = serde_json::from_str::<Value>(&lock).unwrap()["packages"].as_object().unwrap().len();
     assert!(packages > 400, "{packages} packages");
@@ -65,21 +66,21 @@ fn npm_installs_some_hundred_packages() {
     let second = client();
     second.package("project", &project);
     second.write("project/package-lock.json", &lock);
-    second.run("project", &["ci", "--ignore-scripts"]).well();
+    second.run("project", &["ci", "--ignore-scripts"]).success();
     assert_eq!(second.installed("project", "next"), first.installed("project", "next"));
 }
 
 #[test]
-fn pip_installs_a_project_and_what_it_needs() {
+fn pip_installs_projects_with_their_dependencies() {
     let Some(live) = Live::of("python") else { return };
     let (scheme, rest) = live.url.split_once("://").unwrap();
     let index = format!("{scheme}://{}:{}@{rest}/simple/", OWNER.replace('@', "%40"), live.token);
     let install = || {
         let home = Home::with("pip").unwrap();
-        let wanted = ["install", "--no-cache-dir", "--target", "installed", "--index-url", &index];
-        let wanted = [&wanted[..], &["django", "fastapi[standard]", "pandas", "boto3"]].concat();
-        let said = home.run("", "pip", &wanted, &[]).well();
-        said.text.lines().find(|line| line.starts_with("Successfully installed")).unwrap().to_owned()
+        let arguments = ["install", "--no-cache-dir", "--target", "installed", "--index-url", &index];
+        let arguments = [&arguments[..], &["django", "fastapi[standard]", "pandas", "boto3"]].concat();
+        let output = home.run("", "pip", &arguments, &[]).success();
+        output.text.lines().find(|line| line.starts_with("Successfully installed")).unwrap().to_owned()
     };
     let first = install();
     assert!(first.contains(" django-") && first.contains(" pydantic-core-"), "{first}");
@@ -112,7 +113,7 @@ fn maven_resolves_a_spring_application() {
         maven.write("settings.xml", &settings);
         maven.write("live/pom.xml", &pom);
         let copy = ["--strict-checksums", "dependency:copy-dependencies", "-DoutputDirectory=out"];
-        maven.run("live", &copy).well();
+        maven.run("live", &copy).success();
         std::fs::read_dir(maven.folder().join("live/out")).unwrap().count()
     };
     let first = resolve();

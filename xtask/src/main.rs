@@ -1,8 +1,12 @@
-//! Builds plugins and guests into components, `cargo run -p xtask --release -- plugins` and `-- guests`.
+//! Tasks of this repository: builds plugins and guests into components
+//! (`cargo run -p xtask --release -- plugins`), lists the tests, and checks how readable code and
+//! documentation are.
 //!
-//! Not a build script, because cargo within cargo waits for itself; into a target folder of its own, because the host's
-//! would be locked, and spoilt by another toolchain.
+//! This is not a build script, because the tasks start cargo, and that cargo would wait for the
+//! build that runs the script. Plugins have their own target folder. The host's folder is locked
+//! during a build, and another toolchain would invalidate its contents.
 
+mod lint;
 mod selection;
 mod tiers;
 
@@ -13,11 +17,14 @@ use packhouse_authoring::{component, renamed};
 use std::path::{Path, PathBuf};
 
 const USAGE: &str = "usage: xtask plugins   builds plugins/* into target/release/plugins, and policies/* into its folder policies
-       xtask plugins FOLDER    builds the crate in that folder, wherever it lies, into the same
-       xtask renamed    prints what stands in compiled code for which folder of this machine, as FOLDER=NAME
+       xtask plugins FOLDER    builds the crate in that folder, inside or outside the checkout, into the same folder
+       xtask renamed    prints the names that stand for folders of this machine in compiled code, as FOLDER=NAME
        xtask guests    builds tests/guests/* into target/release/guests
        xtask tiers    prints every test with the first tier that runs it
-PACKHOUSE_WASM_TOOLCHAIN is `rustup`, `debian` or `auto` (what is there; rustup's first)";
+       xtask lint    checks that code and documentation do not become harder to read (xtask/plain-english.json)
+       xtask lint --write    writes the current counts as bounds
+       xtask lint --show MEASURE [PATH]    prints the places that a measure counts, of a crate or below a path
+PACKHOUSE_WASM_TOOLCHAIN is `rustup`, `debian` or `auto` (the installed one, rustup's first)";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -32,6 +39,10 @@ fn main() -> Result<()> {
         }
         ["guests"] => make(&root, &selection::guests(&root), "target/release/guests"),
         ["tiers"] => tiers::print(&root),
+        ["lint"] => lint::check(&root),
+        ["lint", "--write"] => lint::write(&root),
+        ["lint", "--show", measure] => lint::show(&root, measure, ""),
+        ["lint", "--show", measure, path] => lint::show(&root, measure, path),
         ["renamed"] => {
             for (folder, name) in renamed::folders(&root, "/packhouse")? {
                 println!("{}={name}", folder.display());
@@ -42,7 +53,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// Builds modules, and puts a component of each into `folder`.
+/// Builds modules and puts the component of each into `folder`.
 fn make(root: &Path, crates: &Crates, folder: &str) -> Result<()> {
     let folder = root.join(folder);
     let toolchain = Toolchain::find(root)?;
@@ -57,7 +68,7 @@ fn make(root: &Path, crates: &Crates, folder: &str) -> Result<()> {
     Ok(())
 }
 
-/// The repository's root: the folder above this crate's.
+/// The root of the repository: the folder above this crate.
 fn root() -> Result<PathBuf> {
     let folder = std::env::var_os("CARGO_MANIFEST_DIR").context("start it with `cargo run -p xtask`")?;
     let root = Path::new(&folder).parent().context("xtask lies in the repository's root")?;

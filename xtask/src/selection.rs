@@ -1,4 +1,4 @@
-//! Which crates are built together.
+//! Groups of crates that are built together.
 
 use anyhow::{Context, Result};
 use packhouse_authoring::compile::Crates;
@@ -35,21 +35,22 @@ pub(crate) fn guests(root: &Path) -> Crates {
     crates(root, vec!["--workspace".into(), "--manifest-path".into(), manifest.into()])
 }
 
-/// The crate in a folder of somebody else's.
+/// The crate in a folder outside of the workspace.
 pub(crate) fn elsewhere(root: &Path, folder: &Path) -> Result<Crates> {
     let manifest = folder.join("Cargo.toml").canonicalize();
     let manifest = manifest.with_context(|| format!("failed to find a crate in {}", folder.display()))?;
     Ok(crates(root, vec!["--manifest-path".into(), manifest.into()]))
 }
 
-/// In the profile of plugins, and in a target folder of their own.
+/// Crates with the profile of plugins and a target folder of their own.
 fn crates(root: &Path, mut arguments: Vec<OsString>) -> Crates {
     arguments.extend(["--locked", "--profile", "plugin", "--target-dir"].map(OsString::from));
     arguments.push(root.join("target/wasm").into());
     Crates { folder: root.to_owned(), name: "/packhouse", arguments }
 }
 
-/// The first `name = "…"` of a manifest. Cargo takes a path alone for a package that is called like its folder.
+/// The first `name = "…"` of a manifest. A package id needs this name, unless the package has the
+/// name of its folder.
 fn package_name(manifest: &str) -> Option<&str> {
     manifest.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'))
 }

@@ -1,10 +1,11 @@
-//! Lists every test with the first tier that runs it; docs/TESTING.md describes the tiers.
+//! Lists every test with the first tier that runs it. docs/internals/testing.md describes the
+//! tiers.
 
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::Command;
 
-/// Files whose tests run in another tier than *change*, by the beginning of their path.
+/// Files whose tests run in another tier than *change*, by the start of their path.
 const ELSEWHERE: [(&str, &str); 4] = [
     ("tests/chart/", "nightly"),
     ("tests/tests/dist", "release"),

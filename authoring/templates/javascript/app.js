@@ -1,4 +1,4 @@
-// Files under any path: `PUT` stores one, `GET` fetches it, `DELETE` removes it.
+// Files under any path: `PUT` stores a file, `GET` fetches it, `DELETE` removes it.
 
 import { log, now } from "packhouse:format/host@0.1.0";
 import { Intent, ResponseOptions } from "packhouse:format/http@0.1.0";
@@ -10,14 +10,14 @@ const LARGEST = 1 << 30;
 const textOf = (bytes) => decodeURIComponent(escape(atob(bytes.toBase64())));
 const bytesOf = (text) => Uint8Array.fromBase64(btoa(unescape(encodeURIComponent(text))));
 
-/** A refusal in the format's own words: what is thrown of it becomes the answer. */
+/** A refusal with the format's own code and message. Throw it to send it as the response. */
 function failure(status, code, message, headers = []) {
   return { status, headers, problems: [{ code, message, detail: "" }] };
 }
 
 const missing = () => failure(404, "not_found", "There is no such file");
 
-/** What else is thrown is a mistake here: it is told to the log, and the answer is a 500. */
+/** Turns any other exception, which is a bug in this plugin, into a log entry and a response with status 500. */
 function guarded(work) {
   return (...given) => {
     try {
@@ -25,7 +25,7 @@ function guarded(work) {
     } catch (thrown) {
       if (thrown?.problems) throw thrown;
       log("error", `${thrown}\n${thrown?.stack ?? ""}`, []);
-      throw failure(500, "internal_error", "Something failed here; the log knows more");
+      throw failure(500, "internal_error", "Internal error. The server log has details");
     }
   };
 }
@@ -59,7 +59,7 @@ export const format = {
         return new Intent("delete", path);
       default: {
         const allow = [{ name: "allow", value: "DELETE, GET, HEAD, PUT" }];
-        throw failure(405, "method_not_allowed", "This method is not for files", allow);
+        throw failure(405, "method_not_allowed", "This method is not supported for files", allow);
       }
     }
   }),

@@ -1,4 +1,4 @@
-// Makes the component: `node build.mjs FILE`. `packhouse plugins build` runs it, and takes out of the component what is not of the contract.
+// Builds the component: `node build.mjs FILE`. `packhouse plugins build` runs this, and then removes all imports that are not part of the contract.
 import { readFile, writeFile } from "node:fs/promises";
 import { componentize } from "componentize-qjs";
 
@@ -8,7 +8,7 @@ const { component } = await componentize({
   world: (await readFile("packhouse/world", "utf8")).trim(),
   jsPath: source,
   jsSource: await readFile(source, "utf8"),
-  // The engine that is built for size, without what calls wait for each other by.
+  // Use the engine that is optimized for size, without support for asynchronous calls.
   optSize: true,
   sync: true,
 });

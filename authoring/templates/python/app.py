@@ -1,4 +1,4 @@
-"""Files under any path: `PUT` stores one, `GET` fetches it, `DELETE` removes it."""
+"""Files under any path: `PUT` stores a file, `GET` fetches it, `DELETE` removes it."""
 
 import json
 
@@ -21,7 +21,7 @@ LARGEST = 1 << 30
 
 
 def failure(status, code, message, headers=()):
-    """A refusal in the format's own words."""
+    """A refusal with the format's own code and message."""
     return Err(Failure(status, list(headers), [Problem(code, message, "")]))
 
 
@@ -56,7 +56,7 @@ class Format(exports.Format):
                 return Intent("delete", path)
             case _:
                 allow = [Header("allow", "DELETE, GET, HEAD, PUT")]
-                raise failure(405, "method_not_allowed", "This method is not for files", allow)
+                raise failure(405, "method_not_allowed", "This method is not supported for files", allow)
 
     def check(self, request, target, others):
         pass

@@ -1,5 +1,5 @@
-//! Where records come from: a folder, a zip archive as databases publish it, a tar archive, compressed or not, or one file. Contents are
-//! handed over one after the other, never all at once.
+//! Reads OSV records from a folder, a zip archive, a tar archive (compressed with gzip or not), or
+//! a single file. Passes the files on one at a time, so that memory never holds all of them.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -9,22 +9,23 @@ use flate2::read::{DeflateDecoder, MultiGzDecoder};
 
 use crate::record::MAX_RECORD_BYTES;
 
-/// Files of one archive, and folders below one another.
+/// Maximum number of files in an archive, and maximum depth of nested folders.
 const MAX_FILES: u64 = 5_000_000;
 const MAX_DEPTH: usize = 16;
-/// Bytes of a zip archive's end, with the longest comment.
+/// Size of a zip archive's end record with the longest possible comment, in bytes.
 const ZIP_END: u64 = 22 + 65_535;
-/// Bytes of a block of a tar archive.
+/// Block size of a tar archive in bytes.
 const BLOCK: usize = 512;
 
-/// What is done with a record's file: its name and its content, or why that was not read. An error ends the reading.
-pub(crate) type Sink<'a> = dyn FnMut(&str, Result<String, String>) -> io::Result<()> + 'a;
+/// Receives the name of each file, and its content or the reason why it could not be read. An error
+/// from the sink stops the reading.
+pub(crate) type RecordSink<'a> = dyn FnMut(&str, Result<String, String>) -> io::Result<()> + 'a;
 
-/// Hands over all files at this path whose name ends in `.json`.
+/// Passes all files at this path whose names end in `.json` to `sink`.
 ///
 /// # Errors
-/// What the system says, `InvalidData` for an archive that is damaged, and what `sink` says.
-pub(crate) fn read(path: &Path, sink: &mut Sink<'_>) -> io::Result<()> {
+/// Errors of the system and of `sink`, and `InvalidData` for a damaged archive.
+pub(crate) fn read(path: &Path, sink: &mut RecordSink<'_>) -> io::Result<()> {
     if path.is_dir() {
         return folder(path, 0, sink);
     }
@@ -40,16 +41,16 @@ pub(crate) fn read(path: &Path, sink: &mut Sink<'_>) -> io::Result<()> {
     }
 }
 
-fn folder(path: &Path, depth: usize, sink: &mut Sink<'_>) -> io::Result<()> {
+fn folder(path: &Path, depth: usize, sink: &mut RecordSink<'_>) -> io::Result<()> {
     if depth > MAX_DEPTH {
-        return Err(damaged(format!("{}: folders lie too deep", path.display())));
+        return Err(damaged(format!("{}: folders are nested too deeply", path.display())));
     }
-    // In their order, so that what is told of them is the same every time.
+    // Sort the entries, so that reports are reproducible.
     let mut entries = std::fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.path()));
     let mut entries = entries.by_ref().collect::<io::Result<Vec<_>>>()?;
     entries.sort();
     for entry in entries {
-        // A link may lead anywhere, also to where it stands.
+        // Skip symbolic links: they may lead anywhere, even back to this folder.
         let kind = std::fs::symlink_metadata(&entry)?.file_type();
         if kind.is_dir() {
             folder(&entry, depth + 1, sink)?;
@@ -64,12 +65,13 @@ fn is_record(name: &str) -> bool {
     name.len() > 5 && name.get(name.len() - 5..).is_some_and(|end| end.eq_ignore_ascii_case(".json"))
 }
 
-fn one(name: &str, content: impl Read, sink: &mut Sink<'_>) -> io::Result<()> {
+fn one(name: &str, content: impl Read, sink: &mut RecordSink<'_>) -> io::Result<()> {
     let text = text(content)?;
     sink(name, text)
 }
 
-/// A content within the bound, else why it is none; an error is one of reading.
+/// Reads a text within the size limit. The inner error describes what is wrong with the content;
+/// the outer error is an I/O error.
 fn text(content: impl Read) -> io::Result<Result<String, String>> {
     let mut bytes = Vec::new();
     content.take(MAX_RECORD_BYTES as u64 + 1).read_to_end(&mut bytes)?;
@@ -83,7 +85,7 @@ fn damaged(why: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.into())
 }
 
-/// As much as there is, up to all of `into`.
+/// Reads until `into` is full or the input ends. Returns the number of bytes read.
 fn read_some(from: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
     let mut length = 0;
     while let Some(rest) = into.get_mut(length..).filter(|rest| !rest.is_empty()) {
@@ -95,21 +97,24 @@ fn read_some(from: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
     Ok(length)
 }
 
-/// A little-endian number of 2, 4 or 8 bytes.
+/// Decodes a little-endian number of 2, 4 or 8 bytes.
 fn number(bytes: &[u8], at: usize, length: usize) -> io::Result<u64> {
-    let part = bytes.get(at..at + length).ok_or_else(|| damaged("the archive ends within a number"))?;
+    let part =
+        bytes.get(at..at + length).ok_or_else(|| damaged("the archive is truncated within a number"))?;
     Ok(part.iter().rev().fold(0, |number, byte| (number << 8) | u64::from(*byte)))
 }
 
-/// Walks through the directory, and reads each record where it says.
-fn zip(mut file: File, sink: &mut Sink<'_>) -> io::Result<()> {
+/// Reads the central directory of a zip archive, and then each record at the offset that the
+/// directory states.
+fn zip(mut file: File, sink: &mut RecordSink<'_>) -> io::Result<()> {
     let size = file.seek(SeekFrom::End(0))?;
     let (start, count) = zip_directory(&mut file, size)?;
     if count > MAX_FILES {
         return Err(damaged(format!("the archive has {count} files")));
     }
     file.seek(SeekFrom::Start(start))?;
-    // A second view of the same file, so that the directory is read on from where it stands.
+    // A second handle for the directory. Both handles share one file position, so each read seeks
+    // first.
     let mut directory = BufReader::new(file.try_clone()?);
     let mut at = start;
     for _ in 0..count {
@@ -133,19 +138,19 @@ fn zip(mut file: File, sink: &mut Sink<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Where the directory begins, and how many files it has.
+/// Returns the offset of the central directory, and its number of files.
 fn zip_directory(file: &mut File, size: u64) -> io::Result<(u64, u64)> {
     let from = size.saturating_sub(ZIP_END);
     file.seek(SeekFrom::Start(from))?;
     let mut end = Vec::new();
     file.take(ZIP_END).read_to_end(&mut end)?;
     let at = end.windows(4).rposition(|four| four == b"PK\x05\x06");
-    let at = at.ok_or_else(|| damaged("the archive has no directory; is it whole?"))?;
+    let at = at.ok_or_else(|| damaged("the archive has no directory; it may be truncated"))?;
     let (count, start) = (number(&end, at + 10, 2)?, number(&end, at + 16, 4)?);
     if count < 0xffff && start < 0xffff_ffff {
         return Ok((start, count));
     }
-    // ZIP64: a locator stands before the end.
+    // ZIP64: a locator precedes the end record.
     let locator = at.checked_sub(20).ok_or_else(|| damaged("the archive has no directory"))?;
     if end.get(locator..locator + 4) != Some(b"PK\x06\x07".as_slice()) {
         return Ok((start, count));
@@ -159,12 +164,15 @@ fn zip_directory(file: &mut File, size: u64) -> io::Result<(u64, u64)> {
     Ok((number(&end, 48, 8)?, number(&end, 32, 8)?))
 }
 
-/// The content of the file that this entry of the directory is about.
+/// Reads the content of the file that a directory entry describes.
 fn zip_content(file: &mut File, entry: &[u8], size: u64) -> io::Result<Result<String, String>> {
     let (method, crc) = (number(entry, 10, 2)?, number(entry, 16, 4)?);
     let (packed, header) = (number(entry, 20, 4)?, number(entry, 42, 4)?);
     if header == 0xffff_ffff || packed == 0xffff_ffff {
-        return Ok(Err("it lies beyond 4 GiB of the archive: unpack it, and import the folder".to_owned()));
+        return Ok(Err(
+            "it is stored beyond the first 4 GiB of the archive: unpack the archive and import the folder"
+                .to_owned(),
+        ));
     }
     file.seek(SeekFrom::Start(header))?;
     let mut head = [0; 30];
@@ -181,22 +189,22 @@ fn zip_content(file: &mut File, entry: &[u8], size: u64) -> io::Result<Result<St
             Ok(content) => content,
             Err(error) => Err(format!("it is damaged: {error}")),
         },
-        other => Err(format!("it is packed by method {other}")),
+        other => Err(format!("its compression method {other} is not supported")),
     };
     Ok(content.and_then(|text| {
         let whole = u64::from(crc32fast::hash(text.as_bytes())) == crc;
-        if whole { Ok(text) } else { Err("it is damaged: its checksum is another".to_owned()) }
+        if whole { Ok(text) } else { Err("it is damaged: its checksum does not match".to_owned()) }
     }))
 }
 
-/// Walks from header to header; links, folders and what headers say of others are passed over.
-fn tar(mut archive: impl Read, sink: &mut Sink<'_>) -> io::Result<()> {
+/// Reads a tar archive from header to header. Skips links, folders and extended headers.
+fn tar(mut archive: impl Read, sink: &mut RecordSink<'_>) -> io::Result<()> {
     for _ in 0..MAX_FILES {
         let mut head = [0; BLOCK];
         match read_some(&mut archive, &mut head)? {
             0 => return Ok(()),
             BLOCK => {}
-            _ => return Err(damaged("the archive ends within a header")),
+            _ => return Err(damaged("the archive is truncated within a header")),
         }
         if head.iter().all(|byte| *byte == 0) {
             return Ok(());
@@ -209,7 +217,7 @@ fn tar(mut archive: impl Read, sink: &mut Sink<'_>) -> io::Result<()> {
         }
         io::copy(&mut content, &mut io::sink())?;
         if content.limit() > 0 {
-            return Err(damaged(format!("the archive ends within {name}")));
+            return Err(damaged(format!("the archive is truncated within {name}")));
         }
         let filling = (BLOCK as u64 - size % BLOCK as u64) % BLOCK as u64;
         io::copy(&mut archive.by_ref().take(filling), &mut io::sink())?;
@@ -217,7 +225,7 @@ fn tar(mut archive: impl Read, sink: &mut Sink<'_>) -> io::Result<()> {
     Err(damaged(format!("the archive has more than {MAX_FILES} files")))
 }
 
-/// Name, size and kind of an entry.
+/// Parses the name, the size and the type of an entry.
 fn tar_head(head: &[u8; BLOCK]) -> io::Result<(String, u64, u8)> {
     let digits = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);
@@ -227,9 +235,9 @@ fn tar_head(head: &[u8; BLOCK]) -> io::Result<(String, u64, u8)> {
     let (sum, after) = rest.split_at(8);
     let found: u64 = before.iter().chain(after).map(|byte| u64::from(*byte)).sum::<u64>() + 8 * 32;
     if digits(sum) != Some(found) {
-        return Err(damaged("this is neither a folder, a zip archive, a tar archive nor a record"));
+        return Err(damaged("this is not a folder, a zip archive, a tar archive or an OSV record"));
     }
-    let size = head.get(124..136).and_then(digits).ok_or_else(|| damaged("a file's size is no number"))?;
+    let size = head.get(124..136).and_then(digits).ok_or_else(|| damaged("a file's size is not a number"))?;
     let name = head.split(|byte| *byte == 0).next().unwrap_or_default();
     let name = String::from_utf8_lossy(name.get(..100).unwrap_or(name)).into_owned();
     Ok((name, size, head.get(156).copied().unwrap_or_default()))
@@ -306,21 +314,21 @@ mod tests {
     }
 
     #[test]
-    fn records_are_found_wherever_they_lie() {
-        let place = tempfile::tempdir().unwrap();
+    fn records_are_found_in_folders_and_archives() {
+        let home = tempfile::tempdir().unwrap();
         let files = [("a.json", "{\"a\": 1}"), ("notes.txt", "no"), ("b/c.JSON", "{}")];
-        let folder = place.path().join("folder");
+        let folder = home.path().join("folder");
         std::fs::create_dir_all(folder.join("b")).unwrap();
         for (name, content) in files {
             std::fs::write(folder.join(name), content).unwrap();
         }
-        std::fs::write(place.path().join("all.zip"), zipped(&files)).unwrap();
-        std::fs::write(place.path().join("all.tar"), tarred(&files)).unwrap();
+        std::fs::write(home.path().join("all.zip"), zipped(&files)).unwrap();
+        std::fs::write(home.path().join("all.tar"), tarred(&files)).unwrap();
         let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
         gzip.write_all(&tarred(&files)).unwrap();
-        std::fs::write(place.path().join("all.tar.gz"), gzip.finish().unwrap()).unwrap();
+        std::fs::write(home.path().join("all.tar.gz"), gzip.finish().unwrap()).unwrap();
         for name in ["folder", "all.zip", "all.tar", "all.tar.gz"] {
-            let found = all(&place.path().join(name)).unwrap();
+            let found = all(&home.path().join(name)).unwrap();
             let expected = [
                 ("a.json".to_owned(), Ok("{\"a\": 1}".to_owned())),
                 ("c.JSON".to_owned(), Ok("{}".to_owned())),
@@ -331,35 +339,35 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_or_damaged_is_told_of_its_file_alone() {
-        let place = tempfile::tempdir().unwrap();
+    fn a_bad_file_is_reported_without_its_neighbours() {
+        let home = tempfile::tempdir().unwrap();
         let large = format!("{{{}}}", " ".repeat(MAX_RECORD_BYTES));
         let mut packed = zipped(&[("a.json", &large), ("b.json", "{}")]);
-        std::fs::write(place.path().join("a.zip"), &packed).unwrap();
-        let found = all(&place.path().join("a.zip")).unwrap();
+        std::fs::write(home.path().join("a.zip"), &packed).unwrap();
+        let found = all(&home.path().join("a.zip")).unwrap();
         assert!(found[0].1.as_ref().unwrap_err().contains("more than") && found[1].1.is_ok());
-        // A checksum in the directory.
+        // Damage the first checksum in the directory.
         let at = packed.windows(4).position(|four| four == b"PK\x01\x02").unwrap();
         packed[at + 16] ^= 1;
         packed = packed.split_off(0);
-        std::fs::write(place.path().join("b.zip"), &packed).unwrap();
-        assert!(all(&place.path().join("b.zip")).unwrap()[0].1.is_err());
-        std::fs::write(place.path().join("c.zip"), packed.split_at(packed.len() - 30).0).unwrap();
-        assert!(all(&place.path().join("c.zip")).is_err());
-        std::fs::write(place.path().join("d.tar"), "what is this").unwrap();
-        assert!(all(&place.path().join("d.tar")).is_err());
+        std::fs::write(home.path().join("b.zip"), &packed).unwrap();
+        assert!(all(&home.path().join("b.zip")).unwrap()[0].1.is_err());
+        std::fs::write(home.path().join("c.zip"), packed.split_at(packed.len() - 30).0).unwrap();
+        assert!(all(&home.path().join("c.zip")).is_err());
+        std::fs::write(home.path().join("d.tar"), "what is this").unwrap();
+        assert!(all(&home.path().join("d.tar")).is_err());
     }
 
     proptest! {
         #[test]
-        fn any_bytes_end_in_something(at in any::<prop::sample::Index>(), byte in any::<u8>(), tar in any::<bool>()) {
+        fn damaged_archives_do_not_panic(at in any::<prop::sample::Index>(), byte in any::<u8>(), tar in any::<bool>()) {
             let files = [("a.json", "{\"a\": 1}"), ("b.json", "{}")];
             let mut bytes = if tar { tarred(&files) } else { zipped(&files) };
             let at = at.index(bytes.len());
             bytes[at] = byte;
-            let place = tempfile::tempdir().unwrap();
-            std::fs::write(place.path().join("x"), &bytes).unwrap();
-            let _ = all(&place.path().join("x"));
+            let home = tempfile::tempdir().unwrap();
+            std::fs::write(home.path().join("x"), &bytes).unwrap();
+            let _ = all(&home.path().join("x"));
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Bringing advisories in: read on a thread of their own, written in pieces, so that memory holds one piece of them and no more.
+//! Import of advisories. A blocking thread reads the records, and the import writes them in
+//! batches, so that memory holds one batch at a time.
 
 use std::collections::HashSet;
 use std::io;
@@ -11,89 +12,84 @@ use crate::archive;
 use crate::boxed;
 use crate::record::OsvRecord;
 
-/// Records that are written together, and their bytes.
+/// Limits of a batch: the number of records, and their total size in bytes.
 const PIECE: usize = 250;
 const PIECE_BYTES: usize = 8 << 20;
-/// Files of which it is told why they are no records.
-const TOLD: usize = 20;
-/// Identifiers that are looked at together.
+/// Maximum number of problems in the report.
+const MAX_PROBLEMS: usize = 20;
+/// Number of advisories in one page when the import lists the stored ones.
 const PAGE: u32 = 1_000;
 
-/// What is wanted of what is brought in.
+/// Options that select what an import writes.
 #[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
-    /// Take away all that is not among it.
+    /// Removes all advisories that are not in the import.
     pub replace: bool,
-    /// Only records about packages of these ecosystems; all where there is none.
+    /// Ecosystems to import. If empty, all records are imported; otherwise only those about
+    /// packages of these ecosystems.
     pub ecosystems: Vec<String>,
 }
 
-/// What came of it.
+/// Result of an import: numbers of records, and the first problems.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// What became of the records.
+    /// Numbers of added, changed and unchanged records.
     pub put: AdvisoryPut,
-    /// Records about packages of other ecosystems.
+    /// Number of records that the import skipped because of their ecosystem.
     pub passed_over: u64,
-    /// Records that were taken away.
+    /// Number of advisories that were removed.
     pub removed: u64,
-    /// Files that are no records.
+    /// Number of files that are not valid records.
     pub refused: u64,
-    /// Some of them: the name, and why.
+    /// The first of the refused files, each with the reason.
     pub problems: Vec<String>,
 }
 
-/// Why advisories could not be brought in; what was written until then stays.
+/// Error of an import. Batches that the import wrote before the error stay in the store.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// What the system, or the archive, says.
+    /// The files could not be read, or the archive is damaged.
     #[error("{}: {source}", path.display())]
-    Read {
-        /// What was read.
-        path: PathBuf,
-        /// What is wrong.
-        source: io::Error,
-    },
-    /// The store's.
+    Read { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is no record in it.
-    #[error("{}: there is no OSV record in it, so nothing was changed", .0.display())]
+    /// The path contains no valid record.
+    #[error("{} does not contain an OSV record, so nothing was changed", .0.display())]
     Nothing(PathBuf),
 }
 
-/// A file's record, or why it is none.
-type Found = Result<Box<(OsvRecord, String)>, String>;
+/// A file's record and its text, or the reason why the file is not a valid record.
+type ParsedFile = Result<Box<(OsvRecord, String)>, String>;
 
-/// Brings in the records of a folder or an archive.
+/// Imports the records from this path: a folder, an archive or a single file.
 ///
 /// # Errors
 /// Any [`ImportError`].
 #[boxed]
 pub async fn import(store: &Store, path: &Path, options: &ImportOptions) -> Result<Imported, ImportError> {
-    let (sender, mut records) = mpsc::channel::<Found>(64);
+    let (sender, mut records) = mpsc::channel::<ParsedFile>(64);
     let from = path.to_owned();
     let reading = tokio::task::spawn_blocking(move || read(&from, &sender));
-    let (mut imported, mut seen) = (Imported::default(), HashSet::new());
+    let (mut imported, mut imported_ids) = (Imported::default(), HashSet::new());
     let (mut piece, mut bytes) = (Vec::new(), 0);
     while let Some(found) = records.recv().await {
         let (record, text) = match found {
             Ok(found) => *found,
             Err(problem) => {
                 imported.refused += 1;
-                if imported.problems.len() < TOLD {
+                if imported.problems.len() < MAX_PROBLEMS {
                     imported.problems.push(problem);
                 }
                 continue;
             }
         };
         let row = record.row(&text);
-        if !is_wanted(&row, &options.ecosystems) {
+        if !matches_ecosystems(&row, &options.ecosystems) {
             imported.passed_over += 1;
             continue;
         }
         if options.replace {
-            seen.insert(row.id.clone());
+            imported_ids.insert(row.id.clone());
         }
         bytes += row.record.len();
         piece.push(row);
@@ -112,7 +108,7 @@ pub async fn import(store: &Store, path: &Path, options: &ImportOptions) -> Resu
         return Err(ImportError::Nothing(path.to_owned()));
     }
     if options.replace {
-        imported.removed = remove_others(store, &seen).await?;
+        imported.removed = remove_others(store, &imported_ids).await?;
     }
     Ok(imported)
 }
@@ -125,29 +121,29 @@ impl Imported {
     }
 }
 
-fn read(path: &Path, sender: &mpsc::Sender<Found>) -> io::Result<()> {
+fn read(path: &Path, sender: &mpsc::Sender<ParsedFile>) -> io::Result<()> {
     archive::read(path, &mut |name, content| {
         let found = content.and_then(|text| match OsvRecord::parse(&text) {
             Ok(record) => Ok(Box::new((record, text))),
             Err(problem) => Err(problem.to_string()),
         });
         let found = found.map_err(|problem| format!("{name}: {problem}"));
-        sender.blocking_send(found).map_err(|_| io::Error::other("nobody takes what is read"))
+        sender.blocking_send(found).map_err(|_| io::Error::other("the import has stopped"))
     })
 }
 
-fn is_wanted(row: &AdvisoryRow, ecosystems: &[String]) -> bool {
+fn matches_ecosystems(row: &AdvisoryRow, ecosystems: &[String]) -> bool {
     ecosystems.is_empty() || row.packages.iter().any(|(ecosystem, _)| ecosystems.contains(ecosystem))
 }
 
-async fn remove_others(store: &Store, seen: &HashSet<String>) -> Result<u64, StoreError> {
+async fn remove_others(store: &Store, imported_ids: &HashSet<String>) -> Result<u64, StoreError> {
     let (mut filter, mut removed) = (AdvisoryFilter::default(), 0);
     loop {
         let page = store.list_advisories(&filter, PAGE).await?;
         let Some(last) = page.last() else { return Ok(removed) };
         filter.after.clone_from(&last.id);
         let others: Vec<String> =
-            page.into_iter().map(|advisory| advisory.id).filter(|id| !seen.contains(id)).collect();
+            page.into_iter().map(|advisory| advisory.id).filter(|id| !imported_ids.contains(id)).collect();
         if !others.is_empty() {
             removed += store.remove_advisories(&others).await?;
         }

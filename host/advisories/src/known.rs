@@ -1,5 +1,5 @@
-//! What is known of packages and versions, remembered until advisories are brought in again. Where none ever were, nothing is asked of the
-//! database.
+//! Cache of the advisories about packages and versions. An import invalidates the cache. If no
+//! advisories were ever imported, the server does not query the database.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,33 +13,35 @@ use quick_cache::sync::Cache;
 use crate::boxed;
 use crate::record::{Advisory, OsvRecord};
 
-/// Bytes of what is remembered of packages, and judgements on versions.
+/// Size limits in bytes: of the cache of advisories by package, and of the cache of matches by
+/// version.
 const PACKAGES_BYTES: u64 = 24 << 20;
 const VERDICTS_BYTES: u64 = 8 << 20;
-/// What an entry costs besides what is in it.
+/// Overhead of a cache entry in bytes.
 const ENTRY_BYTES: u64 = 200;
-/// Versions that are judged at once.
+/// Maximum number of versions that one call of the plugin compares.
 const MAX_VERSIONS: usize = 20_000;
 
 /// The advisories about one package.
 pub type OfPackage = Arc<[Arc<Advisory>]>;
 
-/// See the module.
+/// Finds the advisories about packages and versions, with a cache.
 pub struct Advisories {
     store: Store,
-    /// Whether malware is blocked.
     blocks_malware: AtomicBool,
-    /// The number of changes that is followed; 0 where there are no advisories.
+    /// Number of the last change of advisories, for which the caches are valid. 0 if there are no
+    /// advisories.
     number: AtomicI64,
-    /// When the last change was made, in ms since 1970; 0 where there was none.
+    /// Time of the last change, in ms since 1970. 0 before the first change.
     changed_at: AtomicI64,
-    packages: Cache<String, OfPackage, Weight>,
-    /// Which of a package's advisories a version has, as their places.
-    verdicts: Cache<String, Arc<[u32]>, Weight>,
+    packages: Cache<String, OfPackage, CacheWeight>,
+    /// Indexes of those advisories of a package that affect a version.
+    verdicts: Cache<String, Arc<[u32]>, CacheWeight>,
 }
 
 impl Advisories {
-    /// Those of this store, of which none are known before they are [followed](Advisories::follow).
+    /// Creates an empty cache for this store. The cache finds no advisories before the first call
+    /// of [`follow`](Advisories::follow).
     pub fn new(store: Store, blocks_malware: bool) -> Arc<Advisories> {
         let cache = |bytes: u64| usize::try_from(bytes / 1_000).unwrap_or(usize::MAX);
         Arc::new(Advisories {
@@ -47,15 +49,13 @@ impl Advisories {
             blocks_malware: AtomicBool::new(blocks_malware),
             number: AtomicI64::new(0),
             changed_at: AtomicI64::new(0),
-            packages: Cache::with_weighter(cache(PACKAGES_BYTES), PACKAGES_BYTES, Weight),
-            verdicts: Cache::with_weighter(cache(VERDICTS_BYTES), VERDICTS_BYTES, Weight),
+            packages: Cache::with_weighter(cache(PACKAGES_BYTES), PACKAGES_BYTES, CacheWeight),
+            verdicts: Cache::with_weighter(cache(VERDICTS_BYTES), VERDICTS_BYTES, CacheWeight),
         })
     }
 
-    /// Sees whether advisories were changed since, forgets what was known if so, and says it.
-    ///
-    /// # Errors
-    /// The store's.
+    /// Checks whether advisories have changed since the last call, and clears the caches if so.
+    /// Returns true if advisories have changed.
     #[boxed]
     pub async fn follow(&self) -> Result<bool, StoreError> {
         let AdvisoryState { number, changed_at } = self.store.advisory_state().await?;
@@ -68,25 +68,25 @@ impl Advisories {
         Ok(changed)
     }
 
-    /// The number of changes that is followed: what was made of advisories holds as long as it stays. 0 where there are none.
+    /// Returns the number of the last change. Results that depend on advisories are valid as long
+    /// as this number stays the same. It is 0 if there are no advisories.
     pub fn number(&self) -> i64 {
         self.number.load(Ordering::Acquire)
     }
 
-    /// When advisories were last brought in or taken away, in ms since 1970; none where there were none.
+    /// Returns the time of the last import or removal of advisories, in ms since 1970. Returns
+    /// `None` if advisories never changed.
     pub fn changed_at(&self) -> Option<i64> {
         Some(self.changed_at.load(Ordering::Relaxed)).filter(|at| *at != 0)
     }
 
-    /// Whether versions that are malware are neither offered nor taken in.
+    /// Reports whether the server refuses to serve and to accept versions that are malware.
     pub fn blocks_malware(&self) -> bool {
         self.blocks_malware.load(Ordering::Relaxed)
     }
 
-    /// The advisories about a package of the format that this describes, whichever of its versions they are about.
-    ///
-    /// # Errors
-    /// The store's.
+    /// Returns the advisories about any version of a package. `description` is that of the
+    /// package's format.
     #[boxed]
     pub async fn of_package(
         &self,
@@ -96,10 +96,8 @@ impl Advisories {
         self.of_named(&description.ecosystem, description.name_folding, package).await
     }
 
-    /// The same by the name of the ecosystem, in which names are spelt so.
-    ///
-    /// # Errors
-    /// The store's.
+    /// Returns the advisories about any version of a package of this ecosystem. `folding`
+    /// normalizes the names of packages.
     #[boxed]
     pub async fn of_named(
         &self,
@@ -119,7 +117,7 @@ impl Advisories {
         for text in self.store.advisories_of(ecosystem, package).await? {
             match OsvRecord::parse(&text) {
                 Ok(record) => found.extend(record.about(ecosystem, package, folding).map(Arc::new)),
-                Err(problem) => tracing::warn!(ecosystem, package, %problem, "an advisory cannot be read"),
+                Err(problem) => tracing::warn!(ecosystem, package, %problem, "cannot read an advisory"),
             }
         }
         let found: OfPackage = found.into();
@@ -127,11 +125,9 @@ impl Advisories {
         Ok(found)
     }
 
-    /// The advisories about each of these versions of a package, in their order. Where the plugin fails to compare versions, those that
-    /// can be told without are told.
-    ///
-    /// # Errors
-    /// The store's.
+    /// Returns the advisories about each of these versions of a package, in the order of
+    /// `versions`. If the plugin fails to compare versions, the result contains only the advisories
+    /// that match without an order of versions.
     #[boxed]
     pub async fn of_versions(
         &self,
@@ -146,17 +142,15 @@ impl Advisories {
         Ok(match self.judged(plugin, package, versions, &known).await {
             Ok(judged) => judged,
             Err(error) => {
-                told(plugin, package, &error);
+                warn_not_compared(plugin, package, &error);
                 versions.iter().map(|version| without_order(&known, version)).collect()
             }
         })
     }
 
-    /// Of each of these versions the advisory that says it is malware, where malware is blocked. Where the plugin fails to compare versions,
-    /// every version that one may be about counts.
-    ///
-    /// # Errors
-    /// The store's.
+    /// Returns, for each of these versions, the advisory that declares it malware. Returns only
+    /// `None`s if the operator does not block malware. If the plugin fails to compare versions,
+    /// every version that a malware advisory may affect is treated as malware.
     #[boxed]
     pub async fn malware(
         &self,
@@ -181,13 +175,14 @@ impl Advisories {
                 versions.iter().map(|version| without_order(&malware, version).into_iter().next()).collect()
             }
             Err(error) => {
-                told(plugin, package, &error);
+                warn_not_compared(plugin, package, &error);
                 vec![malware.first().cloned(); versions.len()]
             }
         })
     }
 
-    /// By the plugin's order, of which only versions are asked that were not judged before.
+    /// Returns the advisories that affect each version, by the plugin's order of versions. The
+    /// plugin compares only versions that are not cached.
     async fn judged(
         &self,
         plugin: &Plugin,
@@ -220,7 +215,7 @@ impl Advisories {
     }
 }
 
-/// For each version the places of the advisories that are about it, by one call of the plugin's.
+/// Returns, for each version, the indexes of the advisories that affect it. Calls the plugin once.
 async fn compare(
     plugin: &Plugin,
     versions: &[String],
@@ -245,18 +240,18 @@ fn without_order(known: &OfPackage, version: &str) -> Vec<Arc<Advisory>> {
     known.iter().filter(|advisory| advisory.affected.covers_without_order(version)).cloned().collect()
 }
 
-fn told(plugin: &Plugin, package: &str, error: &CallError) {
+fn warn_not_compared(plugin: &Plugin, package: &str, error: &CallError) {
     if !matches!(error, CallError::NotOffered(_)) {
         let format = plugin.description().format.as_str();
-        tracing::warn!(format, package, %error, "versions could not be compared with those of advisories");
+        tracing::warn!(format, package, %error, "could not compare versions with those of advisories");
     }
 }
 
-/// In bytes, about.
+/// Weighs cache entries by their approximate size in bytes.
 #[derive(Clone)]
-struct Weight;
+struct CacheWeight;
 
-impl Weighter<String, OfPackage> for Weight {
+impl Weighter<String, OfPackage> for CacheWeight {
     fn weight(&self, key: &String, known: &OfPackage) -> u64 {
         let of = |advisory: &Arc<Advisory>| {
             let named: usize = advisory.affected.named().map(|version| version.len() + 60).sum();
@@ -266,7 +261,7 @@ impl Weighter<String, OfPackage> for Weight {
     }
 }
 
-impl Weighter<String, Arc<[u32]>> for Weight {
+impl Weighter<String, Arc<[u32]>> for CacheWeight {
     fn weight(&self, key: &String, places: &Arc<[u32]>) -> u64 {
         ENTRY_BYTES + key.len() as u64 + size_of_val(&**places) as u64
     }

@@ -1,8 +1,9 @@
-//! Advisories that the operator brings in, since the server asks nobody on the internet for them.
+//! Advisories that the operator imports. The server does not fetch advisories from the internet.
 //!
-//! [`record`] reads OSV records, [`archive`] finds them in what the operator has, [`import`] writes them to the store. [`Advisories`] says
-//! which of them are about a version: by the order of versions that the format's plugin tells, and where nobody tells one by
-//! what can be judged without.
+//! [`record`] parses OSV records, [`archive`] finds them in files, and [`import()`] writes them to
+//! the store. [`Advisories`] finds the advisories that affect a version. The format's plugin
+//! defines the order of versions. Without an order, only advisories that match without one are
+//! found.
 
 mod archive;
 mod import;
@@ -11,7 +12,7 @@ pub mod purl;
 mod record;
 mod severity;
 
-// Compiles the body of an `async fn` here, and not in each crate that awaits it.
+// Boxes the future, so that its body is compiled here and not in each crate that awaits it.
 use async_recursion::async_recursion as boxed;
 
 pub use import::{ImportError, ImportOptions, Imported, import};

@@ -1,20 +1,21 @@
-//! Package URLs, as far as they name a package of an ecosystem: `pkg:type/namespace/name@1.0.0`. Which types there are, formats' descriptions say.
+//! Package URLs: names of packages in the form `pkg:type/namespace/name@1.0.0`. The descriptions of
+//! the formats define the types.
 
 use packhouse_runtime::Description;
 
-/// How the packages of one ecosystem are written, as a format's description says it.
+/// Syntax of the package URLs of one ecosystem, from a format's description.
 #[derive(Clone, Copy, Debug)]
 pub struct PurlType<'a> {
-    /// The type of its package URLs.
+    /// Type in the package URL, such as `npm`.
     pub kind: &'a str,
-    /// What joins namespace and name in a package's own name.
+    /// Character between namespace and name in the package's own name.
     pub joint: char,
-    /// What OSV calls it.
+    /// Name of the ecosystem in OSV.
     pub ecosystem: &'a str,
 }
 
 impl<'a> PurlType<'a> {
-    /// Of the format that this describes; none where it says no type.
+    /// Returns the syntax for a format, or `None` if its description contains no package URL type.
     pub fn of(description: &'a Description) -> Option<PurlType<'a>> {
         let purl = description.purl.as_ref()?;
         let joint = purl.joint.chars().next().unwrap_or('/');
@@ -22,7 +23,8 @@ impl<'a> PurlType<'a> {
     }
 }
 
-/// The ecosystem, the package and the version that a package URL names; none for what is none, or of a type that is not among these.
+/// Parses a package URL into ecosystem, package and version. Returns `None` if the URL is malformed
+/// or its type is not among `types`.
 pub fn parse<'a>(
     purl: &str,
     mut types: impl Iterator<Item = PurlType<'a>>,
@@ -46,13 +48,13 @@ pub fn parse<'a>(
     Some((ecosystem.to_owned(), package, version.filter(|version| !version.is_empty())))
 }
 
-/// The package URL of a version of a package.
+/// Returns the package URL of a version of a package.
 pub fn write(of: PurlType<'_>, package: &str, version: &str) -> String {
     let segments: Vec<String> = package.split(['/', of.joint]).map(encoded).collect();
     format!("pkg:{}/{}@{}", of.kind, segments.join("/"), encoded(version))
 }
 
-/// What may stand as it is, by the specification of package URLs.
+/// Percent-encodes a text as the specification of package URLs requires.
 fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -127,7 +129,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(name in "[a-z%@+ é]{1,8}(/[a-z0-9.]{1,8})?", version in "[ -~]{1,12}") {
+        fn written_package_urls_are_parsed(name in "[a-z%@+ é]{1,8}(/[a-z0-9.]{1,8})?", version in "[ -~]{1,12}") {
             let purl = write(of("npm"), &name, &version);
             prop_assert_eq!(parse(&purl, types()), Some(("npm".to_owned(), name, Some(version))));
         }

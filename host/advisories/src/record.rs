@@ -1,4 +1,4 @@
-//! An OSV record, as far as anybody here asks for it. What is not known of it is ignored, and kept with the rest.
+//! Parses OSV records. The parser ignores unknown fields, but the stored text contains them.
 
 use jiff::Timestamp;
 use packhouse_names::{AffectedRange, AffectedVersions, Folding, RangeEvent};
@@ -8,71 +8,73 @@ use serde_json::Value;
 
 use crate::severity::{Severity, base_score};
 
-/// Bytes of a record at most.
+/// Maximum size of a record in bytes.
 pub const MAX_RECORD_BYTES: usize = 4 << 20;
-/// Bytes of an identifier, and of a package's name.
+/// Maximum sizes in bytes: of an identifier, and of a package's name.
 const MAX_ID_BYTES: usize = 200;
 const MAX_NAME_BYTES: usize = 1_024;
-/// Packages, events and listed versions of one record.
+/// Limits for one record: the number of packages, and the number of events and listed versions
+/// together.
 const MAX_AFFECTED: usize = 2_000;
 const MAX_NAMED: usize = 200_000;
-/// Bytes of a summary that are kept for lists.
+/// Maximum size of a summary in lists, in bytes. Longer summaries are truncated.
 const MAX_SUMMARY_BYTES: usize = 300;
-/// What malware's identifiers begin with.
+/// Prefix of an identifier of malware.
 const MALWARE: &str = "MAL-";
 
-/// Why something is no record that can be used.
+/// Error in an OSV record.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum RecordError {
-    /// It is no JSON object of that form: says where.
-    #[error("it is no OSV record: {0}")]
+    /// The text is not a JSON object of the required form. The field contains the reason.
+    #[error("it is not an OSV record: {0}")]
     Form(String),
-    /// It is larger than anything is allowed to be: says what.
-    #[error("it has {0}")]
+    /// The record exceeds a limit. The field contains the number and the unit, such as "5000
+    /// bytes".
+    #[error("it has {0}, which is too much")]
     TooMuch(String),
 }
 
 /// An advisory about one package.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Advisory {
-    /// Its identifier, as `GHSA-…`.
+    /// The identifier, such as `GHSA-…`.
     pub id: String,
-    /// Its record's own time of change, as it is written there.
+    /// The modification time that the record states, as text.
     #[serde(skip)]
     pub modified: String,
-    /// Other identifiers of the same.
+    /// Other identifiers of the same advisory.
     pub aliases: Vec<String>,
-    /// One line.
+    /// A summary in one line.
     pub summary: String,
-    /// How bad it is.
     pub severity: Severity,
-    /// Whether the package does harm by itself.
+    /// True if the package is itself malicious.
     pub malware: bool,
-    /// Where it is described.
+    /// Web page about the advisory.
     pub url: String,
-    /// The vector of CVSS, where there is one.
+    /// CVSS vector and score, if the record contains a vector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cvss: Option<Cvss>,
-    /// Kinds of weakness, as `CWE-79`.
+    /// Kinds of weakness, such as `CWE-79`.
     pub cwes: Vec<String>,
-    /// The time when it became known, in ms since 1970; that of its last change if only that is stated.
+    /// Time of publication in ms since 1970. If the record does not state it, the time of the last
+    /// change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub published: Option<i64>,
-    /// Which versions of the package it is about.
+    /// The affected versions of the package.
     pub affected: AffectedVersions,
 }
 
-/// A vector of CVSS with its base score.
+/// A CVSS vector with its base score.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Cvss {
-    /// 0 to 10; 0 where it is not of version 3.
+    /// Base score from 0 to 10. 0 if the vector is not of CVSS 3.
     pub score: f64,
-    /// As the record has it.
+    /// The vector, unchanged.
     #[serde(rename = "vectorString")]
     pub vector: String,
 }
 
-/// See the module.
+/// The parts of an OSV record that the server uses.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct OsvRecord {
@@ -143,16 +145,13 @@ struct OsvReference {
     url: String,
 }
 
-/// What is null is as if it were not there: some databases write so.
+/// Deserializes null as a missing field, because some databases write null.
 fn some<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(read: D) -> Result<T, D::Error> {
     Option::<T>::deserialize(read).map(Option::unwrap_or_default)
 }
 
 impl OsvRecord {
-    /// Reads a record of at most [`MAX_RECORD_BYTES`].
-    ///
-    /// # Errors
-    /// Why it is none.
+    /// Parses a record of at most [`MAX_RECORD_BYTES`].
     pub fn parse(text: &str) -> Result<OsvRecord, RecordError> {
         if text.len() > MAX_RECORD_BYTES {
             return Err(RecordError::TooMuch(format!("{} bytes", text.len())));
@@ -165,10 +164,10 @@ impl OsvRecord {
     fn checked(self) -> Result<OsvRecord, RecordError> {
         let plain = |byte: u8| byte.is_ascii_graphic();
         if self.id.is_empty() || self.id.len() > MAX_ID_BYTES || !self.id.bytes().all(plain) {
-            return Err(RecordError::Form("its `id` is none".to_owned()));
+            return Err(RecordError::Form("its `id` is not valid".to_owned()));
         }
         if ms(&self.modified).is_none() {
-            return Err(RecordError::Form("its `modified` is no time".to_owned()));
+            return Err(RecordError::Form("its `modified` is not a time".to_owned()));
         }
         let named = |affected: &OsvAffected| {
             affected.versions.len() + affected.ranges.iter().map(|range| range.events.len()).sum::<usize>()
@@ -182,47 +181,49 @@ impl OsvRecord {
         }
     }
 
-    /// The day of a time in ms since 1970, in UTC, as `2026-11-21`.
+    /// Formats a time in ms since 1970 as its day in UTC, such as `2026-11-21`.
     pub fn day(at: i64) -> String {
         let date = Timestamp::from_millisecond(at).map(|at| at.strftime("%Y-%m-%d").to_string());
         date.unwrap_or_default()
     }
 
-    /// Its identifier.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Its own time of change, as it is written.
+    /// Returns the modification time that the record states, as text.
     pub fn modified(&self) -> &str {
         &self.modified
     }
 
-    /// Whether it is about packages that do harm by themselves: by its identifier or an alias, or because its database says so.
+    /// Reports whether the record is about malicious packages. The identifier, an alias or a field
+    /// of the record's database states this.
     pub fn is_malware(&self) -> bool {
         let named = |id: &str| id.starts_with(MALWARE);
-        let said = |name: &str| self.database_specific.get(name);
+        let field = |name: &str| self.database_specific.get(name);
         named(&self.id)
             || self.aliases.iter().any(|alias| named(alias))
-            || said("malicious-packages-origins").is_some()
-            || said("type").and_then(Value::as_str).is_some_and(|kind| kind.eq_ignore_ascii_case("malware"))
+            || field("malicious-packages-origins").is_some()
+            || field("type").and_then(Value::as_str).is_some_and(|kind| kind.eq_ignore_ascii_case("malware"))
     }
 
-    /// How bad it is: the database's own word, else the highest of its scores; malware is always critical.
+    /// Returns the severity that the record's database states in words, or else the severity of the
+    /// highest score. Malware is always critical.
     pub fn severity(&self) -> Severity {
         if self.is_malware() {
             return Severity::Critical;
         }
         let word = self.database_specific.get("severity").and_then(Value::as_str).unwrap_or_default();
         let scores = self.severity.iter().chain(self.affected.iter().flat_map(|it| &it.severity));
-        let of_scores = scores.filter_map(|said| base_score(&said.score)).map(Severity::of_score).max();
+        let of_scores = scores.filter_map(|entry| base_score(&entry.score)).map(Severity::of_score).max();
         match Severity::of_word(word) {
             Severity::Unknown => of_scores.unwrap_or_default(),
-            said => said,
+            stated => stated,
         }
     }
 
-    /// The packages that it is about: ecosystem and name, each once. Names that nobody could look for are left out.
+    /// Returns the affected packages without duplicates, as ecosystem and name. Leaves out names
+    /// that the store cannot look up.
     pub fn packages(&self) -> Vec<(String, String)> {
         let fits = |text: &str| !text.is_empty() && text.len() <= MAX_NAME_BYTES && !text.contains('\0');
         let named = self.affected.iter().filter_map(|affected| affected.package.as_ref());
@@ -234,17 +235,19 @@ impl OsvRecord {
         packages
     }
 
-    /// What it says of a package, which the format spells so; none where it says nothing of it.
+    /// Returns the advisory about one package, or `None` if the record does not mention the
+    /// package. `folding` normalizes both names before the comparison.
     pub fn about(&self, ecosystem: &str, package: &str, folding: Folding) -> Option<Advisory> {
         let package = folding.fold(package);
         let is_it = |named: &OsvPackage| named.ecosystem == ecosystem && folding.fold(&named.name) == package;
         let mut about = self.affected.iter().filter(|it| it.package.as_ref().is_some_and(is_it)).peekable();
         about.peek()?;
         let mut affected = AffectedVersions::default();
-        for said in about {
-            affected.versions.extend(said.versions.iter().cloned());
+        for entry in about {
+            affected.versions.extend(entry.versions.iter().cloned());
             affected.ranges.extend(
-                said.ranges
+                entry
+                    .ranges
                     .iter()
                     .map(|range| AffectedRange { kind: range.kind.clone(), events: range.events.clone() }),
             );
@@ -269,7 +272,7 @@ impl OsvRecord {
         })
     }
 
-    /// One line: its summary, or how its details begin.
+    /// Returns one line: the first line of the summary, or of the details if there is no summary.
     pub fn summary(&self) -> String {
         let text = if self.summary.trim().is_empty() { &self.details } else { &self.summary };
         let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
@@ -277,17 +280,18 @@ impl OsvRecord {
         line.get(..end).unwrap_or_default().replace('\0', "")
     }
 
-    /// Where it is described: the page that it calls its advisory, else the first of the others.
+    /// Returns a web page about the record: the reference of type `ADVISORY`, or else the first
+    /// reference.
     fn url(&self) -> String {
         let web = |url: &str| url.starts_with("https://") || url.starts_with("http://");
         let pages = || self.references.iter().filter(|reference| web(&reference.url));
-        let told = pages().find(|page| page.kind == "ADVISORY").or_else(|| pages().next());
-        told.map(|page| page.url.clone()).unwrap_or_default()
+        let page = pages().find(|page| page.kind == "ADVISORY").or_else(|| pages().next());
+        page.map(|page| page.url.clone()).unwrap_or_default()
     }
 
     fn cvss(&self) -> Option<Cvss> {
         let scores = self.severity.iter().chain(self.affected.iter().flat_map(|it| &it.severity));
-        let mut vectors = scores.map(|said| said.score.as_str()).filter(|score| score.starts_with("CVSS:"));
+        let mut vectors = scores.map(|entry| entry.score.as_str()).filter(|score| score.starts_with("CVSS:"));
         let first = vectors.clone().find(|vector| base_score(vector).is_some()).or_else(|| vectors.next())?;
         Some(Cvss { score: base_score(first).unwrap_or_default(), vector: first.to_owned() })
     }
@@ -297,7 +301,7 @@ impl OsvRecord {
         ids.filter_map(Value::as_str).map(str::to_owned).take(50).collect()
     }
 
-    /// As it is kept; `text` is what it was read from.
+    /// Returns the row for the store. `text` is the text from which the record was parsed.
     pub fn row(&self, text: &str) -> AdvisoryRow {
         AdvisoryRow {
             id: self.id.clone(),
@@ -312,12 +316,12 @@ impl OsvRecord {
     }
 }
 
-/// A time in ms since 1970, as RFC 3339 has it; empty for one that no calendar has.
+/// Formats a time in ms since 1970 by RFC 3339. Returns an empty text if the time is out of range.
 pub fn time(at: i64) -> String {
     Timestamp::from_millisecond(at).map(|at| at.to_string()).unwrap_or_default()
 }
 
-/// A time by RFC 3339, in ms since 1970.
+/// Parses an RFC 3339 time into ms since 1970.
 fn ms(text: &str) -> Option<i64> {
     text.parse::<Timestamp>().ok().map(Timestamp::as_millisecond)
 }
@@ -342,7 +346,7 @@ mod tests {
     }"#;
 
     #[test]
-    fn a_record_says_what_it_says_of_a_package() {
+    fn a_record_gives_the_advisory_about_a_package() {
         let record = OsvRecord::parse(RECORD).unwrap();
         let advisory = record.about("PyPI", "some_thing", Folding::Pep503).unwrap();
         assert_eq!(advisory.published, Some(1_767_225_600_000));
@@ -358,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn malware_is_told_by_its_name_or_by_its_database() {
+    fn malware_is_recognized_by_its_id_or_its_database() {
         let of = |fields: &str| {
             let text = format!(r#"{{"modified": "2026-02-01T10:00:00Z", {fields}}}"#);
             OsvRecord::parse(&text).unwrap()
@@ -376,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_refused() {
+    fn invalid_records_are_refused() {
         for wrong in [
             "",
             "[]",
@@ -393,7 +397,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in any::<String>(), at in any::<prop::sample::Index>()) {
+        fn any_text_is_parsed_or_refused(text in any::<String>(), at in any::<prop::sample::Index>()) {
             let _ = OsvRecord::parse(&text);
             let cut = RECORD.floor_char_boundary(at.index(RECORD.len()));
             let _ = OsvRecord::parse(&format!("{}{text}{}", &RECORD[..cut], &RECORD[cut..]));

@@ -1,26 +1,26 @@
-//! How bad an advisory says it is: in a word, or by the base score of CVSS 3.
+//! Severity of an advisory, from a word or from a CVSS 3 base score.
 
 use serde::Serialize;
 
-/// In rising order.
+/// Severity levels in ascending order.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Nobody says.
+    /// The advisory states no severity.
     #[default]
     Unknown,
-    /// Below 4.
+    /// Base scores below 4.
     Low,
-    /// Below 7.
+    /// Base scores below 7.
     Moderate,
-    /// Below 9.
+    /// Base scores below 9.
     High,
-    /// All above.
+    /// Base scores of 9 and above.
     Critical,
 }
 
 impl Severity {
-    /// The word of an advisory, in any case.
+    /// Returns the severity for the word in an advisory, in any letter case.
     pub fn of_word(word: &str) -> Severity {
         match word.to_ascii_lowercase().as_str() {
             "low" => Severity::Low,
@@ -31,7 +31,7 @@ impl Severity {
         }
     }
 
-    /// That of a base score, from 0 to 10; one of 0 says nothing.
+    /// Returns the severity for a base score from 0 to 10. A score of 0 gives `Unknown`.
     pub fn of_score(score: f64) -> Severity {
         match score {
             score if score >= 9.0 => Severity::Critical,
@@ -42,12 +42,12 @@ impl Severity {
         }
     }
 
-    /// 0 to 4.
+    /// Returns the rank in the database: from 0 for `Unknown` to 4 for `Critical`.
     pub fn rank(self) -> i64 {
         self as i64
     }
 
-    /// Of its rank.
+    /// Returns the severity for a rank. Other numbers give `Unknown`.
     pub fn of_rank(rank: i64) -> Severity {
         match rank {
             1 => Severity::Low,
@@ -58,7 +58,6 @@ impl Severity {
         }
     }
 
-    /// The word.
     pub fn as_str(self) -> &'static str {
         match self {
             Severity::Unknown => "unknown",
@@ -70,7 +69,8 @@ impl Severity {
     }
 }
 
-/// The base score of a vector of CVSS 3.0 or 3.1 (its specification, section 7.1); none for what is none.
+/// Computes the base score of a CVSS 3.0 or 3.1 vector (section 7.1 of the specification). Returns
+/// `None` if the vector is invalid or of another version.
 pub(crate) fn base_score(vector: &str) -> Option<f64> {
     let metrics = vector.strip_prefix("CVSS:3.0/").or_else(|| vector.strip_prefix("CVSS:3.1/"))?;
     let value = |name: &str| {
@@ -107,7 +107,8 @@ pub(crate) fn base_score(vector: &str) -> Option<f64> {
     Some(rounded_up(score.min(10.0)))
 }
 
-/// To one digit behind the point, as CVSS 3.1 does it, so that a tenth is no more for what binary fractions make of it.
+/// Rounds up to one decimal, as CVSS 3.1 defines it. Rounds to five decimals first, so that the
+/// error of a binary fraction does not raise a score by a tenth.
 fn rounded_up(score: f64) -> f64 {
     let whole = (score * 100_000.0).round();
     if whole % 10_000.0 == 0.0 { whole / 100_000.0 } else { ((whole / 10_000.0).floor() + 1.0) / 10.0 }
@@ -118,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scores_are_those_of_the_specification() {
+    fn scores_match_the_specification() {
         for (vector, score, severity) in [
             ("CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H", 9.8, Severity::Critical),
             ("CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:C/C:H/I:H/A:H", 10.0, Severity::Critical),
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_ranks_go_both_ways() {
+    fn words_and_ranks_convert_both_ways() {
         for severity in
             [Severity::Unknown, Severity::Low, Severity::Moderate, Severity::High, Severity::Critical]
         {

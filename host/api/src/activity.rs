@@ -1,4 +1,4 @@
-//! What happened on each of the last days.
+//! Publishes and downloads on each of the last 30 days.
 
 use axum::Json;
 use axum::response::IntoResponse;
@@ -7,32 +7,31 @@ use packhouse_store::DayOfActivity;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::Answer;
+use crate::HandlerResult;
 use crate::call::Call;
 use crate::described::{Described, routes};
 use crate::endpoint::Right::{Holds, OfObject};
 use crate::operations::activity;
 
-/// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(of_organization), routes!(of_repository), routes!(of_package)]
 }
 
-/// What happened on a day.
+/// Activity of one day.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct DayView {
-    /// When it begins in UTC, in ms since 1970.
+    /// Start of the day in UTC, in ms since 1970.
     day: i64,
-    /// Versions that were published.
+    /// Published versions.
     publishes: u64,
-    /// Fetches of versions.
+    /// Downloads of versions.
     downloads: u64,
 }
 
-/// The last 30 days.
+/// Activity of the last 30 days.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ActivityView {
-    /// The oldest first, today last.
+    /// The days, oldest first; today is the last.
     days: Vec<DayView>,
 }
 
@@ -44,35 +43,37 @@ impl From<Vec<DayOfActivity>> for ActivityView {
     }
 }
 
-fn answer(days: Vec<DayOfActivity>) -> Answer {
+fn answer(days: Vec<DayOfActivity>) -> HandlerResult {
     Ok(Json(ActivityView::from(days)).into_response())
 }
 
-/// Tells of each of the last 30 days how much was published to the organization's repositories and fetched from them.
+/// Returns, for each of the last 30 days, the publishes to and downloads from the organization's
+/// repositories.
 #[utoipa::path(get, path = "/v1/activity", operation_id = "show_activity",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
     responses((status = 200, body = ActivityView)))]
-async fn of_organization(call: Call) -> Answer {
+async fn of_organization(call: Call) -> HandlerResult {
     call.only(&[])?;
     answer(activity::of_organization(call.actor()?).await?)
 }
 
-/// Tells the same of a repository.
+/// Returns the activity of one repository for each of the last 30 days.
 #[utoipa::path(get, path = "/v1/repositories/{id}/activity", operation_id = "show_activity_of_repository",
     extensions(("x-right" = json!(OfObject))),
     params(("id" = String, Path)),
     responses((status = 200, body = ActivityView)))]
-async fn of_repository(call: Call) -> Answer {
+async fn of_repository(call: Call) -> HandlerResult {
     call.only(&[])?;
     answer(activity::of_repository(call.actor()?, call.path("id")).await?)
 }
 
-/// Tells the same of a package. `{name}` is one segment, percent-encoded.
+/// Returns the activity of one package for each of the last 30 days. `{name}` is one
+/// percent-encoded segment.
 #[utoipa::path(get, path = "/v1/repositories/{id}/packages/{name}/activity", operation_id = "show_activity_of_package",
     extensions(("x-right" = json!(OfObject))),
     params(("id" = String, Path), ("name" = String, Path)),
     responses((status = 200, body = ActivityView)))]
-async fn of_package(call: Call) -> Answer {
+async fn of_package(call: Call) -> HandlerResult {
     call.only(&[])?;
     answer(activity::of_package(call.actor()?, call.path("id"), call.path("name")).await?)
 }

@@ -1,5 +1,5 @@
-//! What is known to be wrong with packages, from the advisories that the operator brought in: lists of them, and the questions of programs that
-//! know the interface of OSV.
+//! Advisories that the operator imported: lists of them, and queries of programs that use the OSV
+//! API.
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
@@ -12,19 +12,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use crate::Answer;
+use crate::HandlerResult;
 use crate::call::Call;
 use crate::described::{Described, routes};
 use crate::endpoint::Right::SignedIn;
 use crate::error::ApiError;
-use crate::operations::advisories::{self, AdvisoryPage, Answered, BatchAnswered, Mark, Question};
+use crate::operations::advisories::{self, AdvisoryPage, AdvisoryQuery, AdvisoryRecords, BatchAnswer, Mark};
 use crate::operations::loaded;
 use crate::paging::{self, Page};
 
-/// Questions of one call.
-const MAX_QUESTIONS: usize = 1_000;
+/// Maximum number of queries in one call.
+const MAX_QUERIES: usize = 1_000;
 
-/// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(list), routes!(show), routes!(query), routes!(query_batch)]
 }
@@ -32,17 +31,17 @@ pub(crate) fn endpoints() -> Vec<Described> {
 /// An advisory about a version.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct AdvisoryMark {
-    /// As `GHSA-…`.
+    /// Identifier, for example `GHSA-…`.
     id: String,
     /// `unknown`, `low`, `moderate`, `high` or `critical`.
     severity: &'static str,
-    /// Whether the version does harm by itself.
+    /// True if the version is malware.
     malware: bool,
-    /// One line.
+    /// One line of text.
     summary: String,
     /// Versions that fix it.
     fixed: Vec<String>,
-    /// Where it is described; empty: nowhere.
+    /// Address of its description; empty if it has none.
     url: String,
 }
 
@@ -59,13 +58,13 @@ pub(crate) struct AdvisoryView {
     id: String,
     /// `unknown`, `low`, `moderate`, `high` or `critical`.
     severity: &'static str,
-    /// Whether it is about what does harm by itself.
+    /// True if it is about malware.
     malware: bool,
-    /// One line.
+    /// One line of text.
     summary: String,
-    /// When it was last changed, in ms since 1970.
+    /// Time of its last change, in ms since 1970.
     modified: i64,
-    /// Since when it holds no longer, in ms since 1970; null while it does.
+    /// Time at which it was withdrawn, in ms since 1970; null if it is in force.
     withdrawn: Option<i64>,
 }
 
@@ -77,52 +76,52 @@ impl From<ListedAdvisory> for AdvisoryView {
     }
 }
 
-/// Which records are wanted, as OSV asks. A question about a commit finds nothing.
+/// A query in the form of the OSV API. A query about a commit finds nothing.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(default)]
 pub(crate) struct OsvQuery {
     #[schema(value_type = Option<OsvPackage>)]
     package: Option<Map<String, Value>>,
-    /// Without one, all records about the package are wanted.
+    /// A version of the package; without it, the query returns all records about the package.
     version: Option<String>,
-    /// What an earlier answer gave as `next_page_token`.
+    /// The `next_page_token` of an earlier response.
     page_token: Option<String>,
 }
 
-/// A package, by its ecosystem and name or by its purl.
+/// A package, named by its ecosystem and name or by its purl.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(default)]
 pub(crate) struct OsvPackage {
-    /// As `npm` or `PyPI`.
+    /// Ecosystem, for example `npm` or `PyPI`.
     ecosystem: Option<String>,
     name: Option<String>,
-    /// As `pkg:npm/%40scope/name@1.0.0`.
+    /// Package URL, for example `pkg:npm/%40scope/name@1.0.0`.
     purl: Option<String>,
 }
 
-/// Several questions.
+/// Several queries.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(default)]
 pub(crate) struct OsvQueries {
-    /// At most 1,000.
+    /// The queries, at most 1,000.
     #[schema(value_type = Vec<OsvQuery>)]
     queries: Vec<Map<String, Value>>,
 }
 
-/// Lists the advisories that the operator brought in, by id.
+/// Lists the advisories that the operator imported, by id.
 #[utoipa::path(get, path = "/v1/advisories", operation_id = "list_advisories",
     extensions(("x-right" = json!(SignedIn))),
-    params(("ecosystem" = Option<String>, Query, description = "With `package`: what OSV calls its ecosystem"),
-        ("package" = Option<String>, Query, description = "About this package"),
-        ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
-        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+    params(("ecosystem" = Option<String>, Query, description = "Ecosystem of `package`, by its OSV name"),
+        ("package" = Option<String>, Query, description = "Only advisories about this package"),
+        ("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "The `next` of the previous page")),
     responses((status = 200, body = Page<AdvisoryView>)))]
-async fn list(call: Call) -> Answer {
+async fn list(call: Call) -> HandlerResult {
     call.only(&["ecosystem", "package", "limit", "after"])?;
     let package = match (call.query("ecosystem"), call.query("package")) {
         (None, None) => None,
         (Some(ecosystem), Some(package)) => Some((ecosystem.replace('\0', ""), package.replace('\0', ""))),
-        _ => return Err(ApiError::invalid("`ecosystem` and `package` stand together.")),
+        _ => return Err(ApiError::invalid("`ecosystem` and `package` must be given together.")),
     };
     let after = call.query("after").unwrap_or_default().replace('\0', "");
     let filter = AdvisoryFilter { package, after };
@@ -132,26 +131,27 @@ async fn list(call: Call) -> Answer {
     Ok(Json(Page { items, next }).into_response())
 }
 
-/// Shows the record of an advisory, as OSV does.
+/// Returns the record of an advisory, as the OSV API does.
 #[utoipa::path(get, path = "/v1/vulns/{id}", operation_id = "show_advisory",
     extensions(("x-right" = json!(SignedIn))),
     params(("id" = String, Path)),
     responses((status = 200, body = Object)))]
-async fn show(call: Call) -> Answer {
+async fn show(call: Call) -> HandlerResult {
     call.only(&[])?;
-    Ok(written(advisories::record(call.origin(), &call.path("id").replace('\0', "")).await?))
+    Ok(json_response(advisories::record(call.origin(), &call.path("id").replace('\0', "")).await?))
 }
 
-/// Finds the records about a package, or about a version of it, as OSV does: by the format's own order of versions.
+/// Finds the records about a package or one of its versions, as the OSV API does. Versions are
+/// compared in the order of their format.
 #[utoipa::path(post, path = "/v1/query", operation_id = "query_advisories",
     extensions(("x-right" = json!(SignedIn))),
     request_body = OsvQuery,
     responses((status = 200, body = Object)))]
-async fn query(mut call: Call) -> Answer {
+async fn query(mut call: Call) -> HandlerResult {
     call.only(&[])?;
-    let asked = object(call.body()?)?;
-    let Some(question) = question(&call, asked)? else { return Ok(written("{}".to_owned())) };
-    let Answered { records, next } = advisories::answer(call.origin(), &question).await?;
+    let body = object(call.body()?)?;
+    let Some(query) = read_query(&call, body)? else { return Ok(json_response("{}".to_owned())) };
+    let AdvisoryRecords { records, next } = advisories::answer(call.origin(), &query).await?;
     let mut members =
         String::with_capacity(records.iter().map(|record| record.len() + 1).sum::<usize>() + 64);
     for (number, record) in records.into_iter().enumerate() {
@@ -163,27 +163,27 @@ async fn query(mut call: Call) -> Answer {
         members.push_str(&format!(",\"next_page_token\":{}", json!(next)));
     }
     members.push('}');
-    Ok(written(members))
+    Ok(json_response(members))
 }
 
-/// Finds the ids of the records for several questions, in their order, as OSV does.
+/// Finds the ids of the records for several queries, in their order, as the OSV API does.
 #[utoipa::path(post, path = "/v1/querybatch", operation_id = "query_advisories_together",
     extensions(("x-right" = json!(SignedIn))),
     request_body = OsvQueries,
     responses((status = 200, body = Object)))]
-async fn query_batch(mut call: Call) -> Answer {
+async fn query_batch(mut call: Call) -> HandlerResult {
     call.only(&[])?;
     let OsvQueries { queries } = call.body()?;
-    if queries.len() > MAX_QUESTIONS {
-        return Err(ApiError::invalid("`queries` are at most 1,000."));
+    if queries.len() > MAX_QUERIES {
+        return Err(ApiError::invalid("`queries` may have at most 1,000 items."));
     }
-    let asked = queries.into_iter().map(|asked| question(&call, object(asked)?));
-    let asked = asked.collect::<Result<Vec<Option<Question>>, ApiError>>()?;
-    let questions: Vec<Question> = asked.iter().flatten().cloned().collect();
-    let answered = advisories::answer_together(call.origin(), &questions).await?;
+    let queries = queries.into_iter().map(|body| read_query(&call, object(body)?));
+    let queries = queries.collect::<Result<Vec<Option<AdvisoryQuery>>, ApiError>>()?;
+    let possible: Vec<AdvisoryQuery> = queries.iter().flatten().cloned().collect();
+    let answered = advisories::answer_batch(call.origin(), &possible).await?;
     let mut answered = answered.iter();
-    let of = |asked: &Option<Question>| asked.as_ref().and_then(|_| answered.next());
-    let results = asked.iter().map(of).map(|answered| answered.map(BatchResult::of).unwrap_or_default());
+    let of = |query: &Option<AdvisoryQuery>| query.as_ref().and_then(|_| answered.next());
+    let results = queries.iter().map(of).map(|answered| answered.map(BatchResult::of).unwrap_or_default());
     Ok(Json(BatchResults { results: results.collect() }).into_response())
 }
 
@@ -192,7 +192,7 @@ struct BatchResults<'a> {
     results: Vec<BatchResult<'a>>,
 }
 
-/// The answer to one question of several.
+/// Result of one query of a batch.
 #[derive(Default, Serialize)]
 struct BatchResult<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -208,7 +208,7 @@ struct ShortRecord<'a> {
 }
 
 impl BatchResult<'_> {
-    fn of(answered: &BatchAnswered) -> BatchResult<'_> {
+    fn of(answered: &BatchAnswer) -> BatchResult<'_> {
         let found = answered.found.iter();
         BatchResult {
             vulns: found.map(|found| ShortRecord { id: &found.id, modified: &found.modified }).collect(),
@@ -217,15 +217,15 @@ impl BatchResult<'_> {
     }
 }
 
-/// What an object says; a list is none, in whatever order its values are.
+/// Reads a JSON object. Serde would also accept a list, as the values in field order.
 fn object<T: DeserializeOwned>(members: Map<String, Value>) -> Result<T, ApiError> {
     let read = serde_json::from_value(Value::Object(members));
-    read.map_err(|error| ApiError::invalid(&format!("The body is not right: {error}.")))
+    read.map_err(|error| ApiError::invalid(&format!("The request body is invalid: {error}.")))
 }
 
-/// What is asked; none where nothing can be found.
-fn question(call: &Call, asked: OsvQuery) -> Result<Option<Question>, ApiError> {
-    let Some(package) = asked.package else { return Ok(None) };
+/// Reads one query. Returns `None` if it cannot find anything.
+fn read_query(call: &Call, body: OsvQuery) -> Result<Option<AdvisoryQuery>, ApiError> {
+    let Some(package) = body.package else { return Ok(None) };
     let package: OsvPackage = object(package)?;
     let named = match (package.purl.as_deref(), package.ecosystem, package.name) {
         (Some(purl), ..) => parsed(call, purl)?,
@@ -233,15 +233,15 @@ fn question(call: &Call, asked: OsvQuery) -> Result<Option<Question>, ApiError> 
         _ => None,
     };
     let Some((ecosystem, name, version)) = named else {
-        return Err(ApiError::invalid("`package` has an `ecosystem` and a `name`, or a `purl`."));
+        return Err(ApiError::invalid("`package` must have an `ecosystem` and a `name`, or a `purl`."));
     };
-    // No package is called so, and a database cannot look for it.
+    // No package has such a name, and the database cannot look it up.
     if ecosystem.contains('\0') || name.contains('\0') {
         return Ok(None);
     }
-    let version = asked.version.filter(|version| !version.is_empty()).or(version);
-    let after = asked.page_token.unwrap_or_default();
-    Ok(Some(Question { ecosystem, name, version, after }))
+    let version = body.version.filter(|version| !version.is_empty()).or(version);
+    let after = body.page_token.unwrap_or_default();
+    Ok(Some(AdvisoryQuery { ecosystem, name, version, after }))
 }
 
 fn parsed(call: &Call, purl: &str) -> Result<Option<(String, String, Option<String>)>, ApiError> {
@@ -254,7 +254,7 @@ fn parsed(call: &Call, purl: &str) -> Result<Option<(String, String, Option<Stri
     Ok(parsed)
 }
 
-/// A record is JSON already.
-fn written(json: String) -> Response {
+/// Response with a record that is already JSON.
+fn json_response(json: String) -> Response {
     ([(CONTENT_TYPE, "application/json")], json).into_response()
 }

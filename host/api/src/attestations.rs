@@ -1,4 +1,4 @@
-//! Signed statements about versions, as the API shows them.
+//! Views of signed statements about versions.
 
 use std::collections::BTreeMap;
 
@@ -7,65 +7,65 @@ use packhouse_store::{Attestation, AttestedFacts, Verdict};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// A signed statement about a version or a file of it. What it says of who made it and from what is a claim that anybody could make,
-/// unless its verdict is `verified`.
+/// A signed statement about a version or one of its files. Unless its verdict is `verified`, its
+/// details are claims that anybody could make.
 #[derive(Default, Serialize, ToSchema)]
 pub(crate) struct AttestationView {
-    /// The file that it is about, by its path; empty: the version.
+    /// Path of the file that it describes; empty if it describes the version.
     file: String,
-    /// What kind of statement: the type that it gives itself, else its form.
+    /// Kind of the statement: the type that it states, otherwise its form.
     kind: String,
-    /// Its form: a media type; empty where it is not kept as a statement.
+    /// Media type of its form; empty if the server does not store it as a statement.
     media_type: String,
-    /// Who states it, as the format describes it.
+    /// Author of the statement, as the format describes it.
     publisher: BTreeMap<String, String>,
-    /// Where the whole of it is fetched: a path in the repository; empty where there is none.
+    /// Path in the repository from which it can be downloaded; empty if it has none.
     path: String,
     /// `verified`, `other_identity`, `failed`, `unverifiable` or, for a moment, `pending`.
     verdict: String,
-    /// Why it is not verified, as a sentence.
+    /// Reason why it is not verified, as a sentence.
     reason: String,
-    /// Who made it.
+    /// Identity of the signer.
     identity: String,
-    /// Who vouched for that.
+    /// Issuer that vouched for the identity.
     issuer: String,
-    /// The repository of the source.
+    /// Repository of the source.
     source: String,
     /// Its branch or tag.
     source_ref: String,
     /// Its commit.
     commit: String,
-    /// What was run.
+    /// Workflow that ran.
     workflow: String,
-    /// The run.
+    /// Run of the workflow.
     run: String,
-    /// The key, where it was signed by one.
+    /// The key, if a key signed it.
     key: String,
-    /// When it was signed, in ms since 1970, as a log has attested.
+    /// Time of the signature in ms since 1970, as a log attested it.
     signed_at: Option<i64>,
-    /// The digest that it is to be about.
+    /// Digest of the subject.
     subject: String,
-    /// Of the statement.
+    /// Digest of the statement.
     digest: String,
-    /// When it came, in ms since 1970.
+    /// Time of arrival, in ms since 1970.
     attested_at: Option<i64>,
-    /// When it was judged, in ms since 1970.
+    /// Time of the verification, in ms since 1970.
     judged_at: Option<i64>,
 }
 
-/// Those that are kept, and those that a format presents of itself and that are none of these: as of what was published before
-/// statements were kept.
-pub(crate) fn views(kept: Vec<Attestation>, presented: Vec<Presented>) -> Vec<AttestationView> {
-    let is_kept =
-        |one: &Presented| kept.iter().any(|kept| !kept.source.is_empty() && kept.source == one.path);
-    let (described, others): (Vec<_>, Vec<_>) = presented.into_iter().partition(is_kept);
-    let shown = kept.into_iter().map(|one| {
+/// Merges the stored statements with those that a plugin presents. A presented statement may be
+/// missing from the store if it was published before the server stored statements.
+pub(crate) fn views(stored: Vec<Attestation>, presented: Vec<Presented>) -> Vec<AttestationView> {
+    let is_stored =
+        |one: &Presented| stored.iter().any(|stored| !stored.source.is_empty() && stored.source == one.path);
+    let (described, others): (Vec<_>, Vec<_>) = presented.into_iter().partition(is_stored);
+    let views_of_stored = stored.into_iter().map(|one| {
         let describes =
             |other: &&Presented| other.path == one.source && other.kind == one.facts.predicate_type;
         let publisher = described.iter().find(describes).map(|other| other.publisher.clone());
         view(one, publisher.unwrap_or_default())
     });
-    shown.chain(others.into_iter().map(unkept)).collect()
+    views_of_stored.chain(others.into_iter().map(view_of_presented)).collect()
 }
 
 fn view(one: Attestation, publisher: BTreeMap<String, String>) -> AttestationView {
@@ -106,14 +106,15 @@ fn view(one: Attestation, publisher: BTreeMap<String, String>) -> AttestationVie
     }
 }
 
-fn unkept(one: Presented) -> AttestationView {
+fn view_of_presented(one: Presented) -> AttestationView {
     AttestationView {
         file: one.file,
         kind: one.kind,
         publisher: one.publisher,
         path: one.path,
         verdict: Verdict::Unverifiable.to_string(),
-        reason: "It is kept by its format alone, which has not handed it over to be judged.".to_owned(),
+        reason: "Only the plugin of its format keeps it; the plugin has not submitted it for verification."
+            .to_owned(),
         ..AttestationView::default()
     }
 }

@@ -1,4 +1,4 @@
-//! `GET /v1/audit-events`: who did what to what, when, from where, and whether it was allowed.
+//! `GET /v1/audit-events`: who did what, when, from where, and whether it was allowed.
 
 use axum::Json;
 use axum::response::IntoResponse;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::Answer;
+use crate::HandlerResult;
 use crate::call::Call;
 use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
@@ -16,18 +16,17 @@ use crate::error::ApiError;
 use crate::operations::audit;
 use crate::paging::{self, Page};
 
-/// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(list)]
 }
 
-/// Whether it was done.
+/// Outcome of an event.
 #[derive(Clone, Copy, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Outcome {
-    /// It was done.
+    /// The action was performed.
     Allowed,
-    /// A credential was refused.
+    /// The credential was refused.
     Refused,
 }
 
@@ -35,26 +34,26 @@ pub(crate) enum Outcome {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct EventView {
     id: String,
-    /// In ms since 1970; of refusals, that of the last.
+    /// Unix time in ms. For aggregated refusals: the time of the last one.
     at: i64,
-    /// An e-mail address, or a token's name; empty where nobody knows the credential.
+    /// An e-mail address, or a token's name; empty if the credential is unknown.
     actor: String,
-    /// `token:ID`, `session:…`, `member:ID` (by password), …; empty where nobody knows it.
+    /// `token:ID`, `session:…`, `member:ID` (by password), …; empty if the credential is unknown.
     credential: String,
-    /// What was done: `create_token`, `publish`, …; `refused` where a credential was refused.
+    /// The action: `create_token`, `publish`, …; `refused` if a credential was refused.
     action: String,
-    /// To what.
+    /// Subject of the action.
     subject: String,
-    /// The caller's; empty: the command line of the server's machine.
+    /// Address of the caller; empty for the command line on the server's machine.
     address: String,
-    /// As in the answer's X-Request-Id; null of refusals, which are counted together.
+    /// The X-Request-Id of the response; null for refusals, which are counted together.
     request_id: Option<String>,
     outcome: Outcome,
     /// The code of the refusal.
     code: Option<String>,
-    /// How often within one minute: 1 of what was done.
+    /// Number of times within one minute; 1 for performed actions.
     times: u64,
-    /// Further facts.
+    /// Further details.
     #[schema(value_type = Object)]
     detail: Map<String, Value>,
 }
@@ -79,20 +78,21 @@ impl From<AuditRow> for EventView {
     }
 }
 
-/// Lists events of the caller's organization, the newest first. Refusals of credentials are counted: one event for each
-/// credential, address, code and minute. Those of other servers of the same database come up to 20 s later.
+/// Lists events of the caller's organization, newest first. Refusals of credentials are aggregated:
+/// one event for each credential, address, code and minute. Those of other servers of the same
+/// database appear up to 20 s later.
 #[utoipa::path(get, path = "/v1/audit-events", operation_id = "list_audit_events",
     extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
-    params(("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, 50 by default"),
-        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`"),
+    params(("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "Page size: 1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "The `next` of the previous page"),
         ("actor" = Option<String>, Query, description = "Only events of this actor"),
         ("action" = Option<String>, Query, description = "Only events of this action"),
         ("credential" = Option<String>, Query, description = "Only events of this credential"),
         ("outcome" = Option<String>, Query, description = "`allowed` or `refused`"),
-        ("since" = Option<i64>, Query, description = "Only events at this time or later, in ms since 1970"),
+        ("since" = Option<i64>, Query, description = "Only events at or after this time, in ms since 1970"),
         ("until" = Option<i64>, Query, description = "Only events before this time, in ms since 1970")),
     responses((status = 200, body = Page<EventView>)))]
-async fn list(call: Call) -> Answer {
+async fn list(call: Call) -> HandlerResult {
     call.only(&["limit", "after", "actor", "action", "credential", "outcome", "since", "until"])?;
     let page = paging::request(&call)?;
     let filter = filter(&call)?;
@@ -102,14 +102,16 @@ async fn list(call: Call) -> Answer {
 
 fn filter(call: &Call) -> Result<AuditFilter, ApiError> {
     let text = |name: &str| match call.query(name) {
-        Some(text) if text.contains('\0') => Err(ApiError::invalid(&format!("`{name}` holds a NUL."))),
+        Some(text) if text.contains('\0') => {
+            Err(ApiError::invalid(&format!("`{name}` must not contain a NUL character.")))
+        }
         text => Ok(text.map(str::to_owned)),
     };
     let refused = match call.query("outcome") {
         None => None,
         Some("allowed") => Some(false),
         Some("refused") => Some(true),
-        Some(_) => return Err(ApiError::invalid("`outcome` is `allowed` or `refused`.")),
+        Some(_) => return Err(ApiError::invalid("`outcome` must be `allowed` or `refused`.")),
     };
     Ok(AuditFilter {
         actor: text("actor")?,
@@ -123,5 +125,7 @@ fn filter(call: &Call) -> Result<AuditFilter, ApiError> {
 
 fn time(call: &Call, name: &str) -> Result<Option<i64>, ApiError> {
     let time = call.query(name).map(str::parse).transpose();
-    time.map_err(|_| ApiError::invalid(&format!("`{name}` is a time in milliseconds since 1970-01-01 UTC.")))
+    time.map_err(|_| {
+        ApiError::invalid(&format!("`{name}` must be a time in milliseconds since 1970-01-01 UTC."))
+    })
 }

@@ -1,6 +1,7 @@
-//! What the transport says of a call's body: 413 by its declared length and 415 by its type at once; the bytes themselves only for
-//! somebody whose session is good, or a few of them where a call needs none. What is read at one time is bounded, for all and for
-//! each network, and so is how slowly it may come.
+//! Reception of a call's body. A declared length that is too large (413) and a wrong media type
+//! (415) are refused before the body is read. The bytes are read only for a valid session, or up to
+//! a small limit if the call needs none. The memory for bodies is limited in total and for each
+//! network, and so is the time that a slow body may take.
 
 use std::time::Duration;
 
@@ -14,28 +15,26 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::error::ApiError;
-use super::json::Counter;
+use super::json::TokenCounter;
 use crate::endpoint::{COMPONENT, FORM};
 use packhouse_app::body_budget::{NoShare, Share};
 use packhouse_config::Limits;
 use packhouse_runtime::MAX_COMPONENT_BYTES;
 use packhouse_wire::catalogue;
 
-/// Bytes of a body that are read of somebody who has not signed in.
+/// Maximum size of a body from a client that has not signed in.
 const UNSIGNED_BYTES: u64 = 16 * 1024;
-/// A body that nobody wants is read to its end up to this size, so that the connection can go on.
+/// An unused body is read to its end up to this size, so that the connection can be reused.
 const DRAIN_BYTES: u64 = 64 * 1024;
-/// How long that may take.
+/// Time limit for reading an unused body.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
-/// The bytes of a form, with what they take of the memory for bodies.
-pub struct Received {
-    /// As they came.
+/// Bytes of a form, with their share of the memory for bodies.
+pub struct FormBody {
     pub bytes: Bytes,
     _share: Share,
 }
 
-/// A call's body, of which nothing has been read yet.
 pub(crate) struct CallBody {
     body: Body,
     declared: Option<u64>,
@@ -49,7 +48,7 @@ pub(crate) struct CallBody {
 }
 
 impl CallBody {
-    /// Nothing is read yet.
+    /// Reads only the header fields.
     pub(crate) fn new(headers: &HeaderMap, body: Body) -> Self {
         let declared = headers.get(CONTENT_LENGTH).and_then(|field| field.to_str().ok()?.parse::<u64>().ok());
         let expects_continue =
@@ -62,12 +61,13 @@ impl CallBody {
         Self { body, declared, json, component, is_form, is_untyped, expects_continue, ended, failed }
     }
 
-    /// Takes a body of which nothing is said for JSON.
+    /// Treats a body without a declared type as JSON.
     pub(crate) fn assume_json(&mut self) {
         self.json |= self.is_untyped;
     }
 
-    /// Whether the body is declared as a component. One that is neither that nor JSON, which tells where a component is, is 415.
+    /// Returns whether the body is declared as a component. 415 if it is neither that nor JSON,
+    /// which names the location of a component.
     pub(crate) fn is_component(&self) -> Result<bool, ApiError> {
         if self.component || self.json {
             Ok(self.component)
@@ -76,32 +76,34 @@ impl CallBody {
         }
     }
 
-    /// What can be said of a component before anything is read: 413.
+    /// Checks the declared length of a component; otherwise 413.
     pub(crate) fn check_component(&self) -> Result<(), ApiError> {
         let most = MAX_COMPONENT_BYTES as u64;
         if self.declared.is_some_and(|length| length > most) { Err(too_large(most)) } else { Ok(()) }
     }
 
-    /// The bytes of a component. The caller may install one, and no other is received meanwhile, so it counts for no share.
+    /// Receives the bytes of a component. They do not count against the memory for bodies: the
+    /// caller may install components, and only one is received at a time.
     pub(crate) async fn component(&mut self, limits: &Limits) -> Result<Bytes, ApiError> {
         self.json = false;
         self.receive(MAX_COMPONENT_BYTES as u64, limits, None).await
     }
 
-    /// What can be said before anything is read: 413, then 415 where a body is wanted or announced.
-    pub(crate) fn check(&self, wanted: bool, signed: bool, limits: &Limits) -> Result<(), ApiError> {
+    /// Checks the header fields: 413 for the declared length, then 415 if a body is required or
+    /// announced and is not JSON.
+    pub(crate) fn check(&self, required: bool, signed: bool, limits: &Limits) -> Result<(), ApiError> {
         let most = most(signed, limits);
         if self.declared.is_some_and(|length| length > most) {
             return Err(too_large(most));
         }
         let announced = self.declared.is_some_and(|length| length > 0);
-        if !self.json && (wanted || announced) {
+        if !self.json && (required || announced) {
             return Err(ApiError::from(&catalogue::UNSUPPORTED_MEDIA_TYPE));
         }
         Ok(())
     }
 
-    /// What can be said of a call's form before anything is read: 413, 415.
+    /// Checks the header fields of a form: 413 for the declared length, then 415 for the type.
     pub(crate) fn check_form(&self, signed: bool, limits: &Limits) -> Result<(), ApiError> {
         let most = most(signed, limits);
         if self.declared.is_some_and(|length| length > most) {
@@ -110,7 +112,7 @@ impl CallBody {
         if self.is_form { Ok(()) } else { Err(ApiError::from(&catalogue::NOT_A_FORM)) }
     }
 
-    /// The pairs of a call's form, with the share of memory that they take.
+    /// Receives the pairs of a form, with their share of the memory for bodies.
     pub(crate) async fn pairs(
         &mut self,
         signed: bool,
@@ -122,16 +124,17 @@ impl CallBody {
         Ok((pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect(), share))
     }
 
-    /// The body as JSON, with the share of memory that it takes; none where there is no body and none is wanted.
+    /// Receives the body as JSON, with its share of the memory for bodies. `None` if the body is
+    /// empty and optional.
     pub(crate) async fn json(
         &mut self,
-        wanted: bool,
+        required: bool,
         signed: bool,
         limits: &Limits,
         mut share: Share,
     ) -> Result<(Option<Value>, Share), ApiError> {
         let bytes = self.receive(most(signed, limits), limits, Some(&mut share)).await?;
-        if bytes.is_empty() && !wanted {
+        if bytes.is_empty() && !required {
             return Ok((None, share));
         }
         if !self.json {
@@ -142,16 +145,16 @@ impl CallBody {
         Ok((Some(value), share))
     }
 
-    /// The bytes of a page's form, which is short where a stranger sends it.
+    /// Receives the bytes of a page's form. The limit is lower for a client that has not signed in.
     pub(crate) async fn form(
         mut self,
         limits: &Limits,
         signed: bool,
         mut share: Share,
-    ) -> Result<Received, ApiError> {
+    ) -> Result<FormBody, ApiError> {
         self.json = false;
         let bytes = self.receive(most(signed, limits), limits, Some(&mut share)).await?;
-        Ok(Received { bytes, _share: share })
+        Ok(FormBody { bytes, _share: share })
     }
 
     async fn receive(
@@ -176,7 +179,7 @@ impl CallBody {
         }
         let started = Instant::now();
         let mut received = BytesMut::new();
-        let mut counter = Counter::default();
+        let mut counter = TokenCounter::default();
         loop {
             let deadline = deadline(started, received.len(), limits);
             let Some(frame) = self.next(deadline).await? else { break };
@@ -198,7 +201,8 @@ impl CallBody {
         Ok(received.freeze())
     }
 
-    /// The next bytes. A body that breaks off did not arrive: nobody reads the answer, but the log has its code.
+    /// Receives the next bytes. A body that breaks off is a `request_timeout`: nobody reads the
+    /// response, but the log has the code.
     async fn next(&mut self, deadline: Instant) -> Result<Option<Bytes>, ApiError> {
         loop {
             match tokio::time::timeout_at(deadline, self.body.frame()).await {
@@ -215,8 +219,8 @@ impl CallBody {
         }
     }
 
-    /// Reads what is left of a small body that nobody wants, and keeps none of it. False when bytes are left: then the connection has to
-    /// be closed behind the answer.
+    /// Reads and discards the rest of a small body. Returns false if bytes are left; the connection
+    /// must then be closed after the response.
     pub(crate) async fn drain(mut self) -> bool {
         let small = self.declared.is_some_and(|length| length <= DRAIN_BYTES);
         if small && !self.failed && !self.expects_continue && !self.is_spent() {
@@ -226,13 +230,14 @@ impl CallBody {
         self.is_spent()
     }
 
-    /// A chunked body does not know its end until it was asked for it.
+    /// Returns whether all bytes were read. A chunked body learns of its end only from a further
+    /// read.
     fn is_spent(&self) -> bool {
         self.ended || self.body.is_end_stream()
     }
 }
 
-/// Bytes that a body may have.
+/// Maximum size of a body in bytes.
 fn most(signed: bool, limits: &Limits) -> u64 {
     if signed { limits.api_body_bytes } else { limits.api_body_bytes.min(UNSIGNED_BYTES) }
 }
@@ -241,7 +246,8 @@ fn too_large(most: u64) -> ApiError {
     ApiError::with(&catalogue::REQUEST_BODY_TOO_LARGE, &format!("{most} bytes"))
 }
 
-/// Until when the next byte has to come: within the time without a byte, and no slower on the whole than the least rate.
+/// Returns the deadline for the next byte. Both the idle time and the minimum average rate limit
+/// it.
 fn deadline(started: Instant, received: usize, limits: &Limits) -> Instant {
     let next = Instant::now() + limits.body_idle;
     match (received as u64).checked_div(limits.api_body_rate) {

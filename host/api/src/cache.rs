@@ -1,4 +1,4 @@
-//! What a proxy keeps of its upstream, and the credentials that it may show there.
+//! Cached responses of a proxy, and the credentials for its upstream.
 
 use axum::Json;
 use axum::response::IntoResponse;
@@ -13,37 +13,36 @@ use serde_json::Value;
 use url::Url;
 use utoipa::ToSchema;
 
-use crate::Answer;
+use crate::HandlerResult;
 use crate::call::Call;
 use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
 use crate::error::ApiError;
 use crate::fields::{Field, given};
 use crate::operations::confirmations::Action;
-use crate::operations::proxy_cache::{self, Kept, KeptRequest};
+use crate::operations::proxy_cache::{self, CachePage, CachePageRequest};
 use crate::paging;
 
-/// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(show), routes!(purge), routes!(set_credentials)]
 }
 
-/// An answer of the upstream's that is kept.
+/// A cached upstream response.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct CacheEntryView {
     /// `GET` or `HEAD`.
     method: String,
-    /// What was asked for: below the upstream's address, or an address of its own.
+    /// The requested path below the upstream's address, or a complete address.
     path: String,
     /// The upstream's status.
     status: u16,
-    /// In bytes.
+    /// Size in bytes.
     size: u64,
-    /// When it came, in ms since 1970.
+    /// Time of arrival, in ms since 1970.
     fetched_at: i64,
-    /// When the upstream last said that it still holds.
+    /// Time at which the upstream last confirmed it, in ms since 1970.
     validated_at: i64,
-    /// When it was last used; up to half a minute behind.
+    /// Time of its last use, in ms since 1970; up to 30 s late.
     last_used_at: i64,
 }
 
@@ -61,43 +60,45 @@ impl From<CacheEntry> for CacheEntryView {
     }
 }
 
-/// A page of what a proxy keeps, how much that is in all, and what became of requests since this server started.
+/// A page of a proxy's cached responses, their total, and the results of requests since this server
+/// started.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct CacheView {
     items: Vec<CacheEntryView>,
     next: Option<String>,
-    /// Answers in all.
+    /// Number of cached responses.
     entries: u64,
-    /// Their bytes.
+    /// Size of all cached responses, in bytes.
     bytes: u64,
     counts: CountsView,
 }
 
-/// Lists what a proxy keeps, by its path. It tells what the repository holds, and so needs read there as well.
+/// Lists the cached responses of a proxy, by path. Requires read access to the repository too,
+/// because the list reveals its content.
 #[utoipa::path(get, path = "/v1/repositories/{id}/cache", operation_id = "list_cache",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
     params(("id" = String, Path),
-        ("path" = Option<String>, Query, description = "Only what begins so"),
-        ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
-        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+        ("path" = Option<String>, Query, description = "Only responses whose path begins with this text"),
+        ("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "The `next` of the previous page")),
     responses((status = 200, body = CacheView)))]
-async fn show(call: Call) -> Answer {
+async fn show(call: Call) -> HandlerResult {
     call.only(&["path", "limit", "after"])?;
     let (limit, offset) = (paging::limit(&call)?, paging::after::<u32>(&call)?.unwrap_or_default());
-    let request = KeptRequest { prefix: call.query("path").unwrap_or_default(), offset, limit };
-    let kept = proxy_cache::list(call.actor()?, call.path("id"), request).await?;
-    let Kept { entries, more, total, bytes, counts } = kept;
+    let request = CachePageRequest { prefix: call.query("path").unwrap_or_default(), offset, limit };
+    let page = proxy_cache::list(call.actor()?, call.path("id"), request).await?;
+    let CachePage { entries, more, total, bytes, counts } = page;
     let items = entries.into_iter().map(CacheEntryView::from).collect();
     let next = more.then(|| offset.saturating_add(limit).to_string());
     Ok(Json(CacheView { items, next, entries: total, bytes, counts }).into_response())
 }
 
-/// Keeps no longer what begins with `path`: all of it where none is given.
+/// Removes the cached responses whose path begins with `path`; without `path`, all of them.
 #[utoipa::path(delete, path = "/v1/repositories/{id}/cache", operation_id = "purge_cache",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
-    params(("id" = String, Path), ("path" = Option<String>, Query, description = "Only what begins so")),
+    params(("id" = String, Path), ("path" = Option<String>, Query, description = "Only responses whose path begins with this text")),
     responses((status = 204)))]
-async fn purge(call: Call) -> Answer {
+async fn purge(call: Call) -> HandlerResult {
     call.only(&["path"])?;
     proxy_cache::purge(call.actor()?, call.path("id"), call.query("path").unwrap_or_default()).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -107,31 +108,33 @@ async fn purge(call: Call) -> Answer {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UpstreamCredentials {
-    /// The account there; null takes the credentials away.
+    /// Account at the upstream; null removes the credentials.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>, required)]
     username: Field,
-    /// Its password or token.
+    /// Password or token of the account.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>, required)]
     password: Field,
-    /// The address of a token service on another host that may see them.
+    /// Address of a token service on another host that may receive them.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
     token_realm: Field,
-    /// From POST /v1/confirmations for `set_upstream_credentials`; or in the header X-Confirmation-Token.
+    /// Token from POST /v1/confirmations for `set_upstream_credentials`. The header
+    /// X-Confirmation-Token may carry it instead.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
     confirmation_token: Field,
 }
 
-/// Sets the credentials that a proxy may show its upstream. They are sealed, and nothing gives them out again.
+/// Sets the credentials that a proxy sends to its upstream. They are stored encrypted and cannot be
+/// read back.
 #[utoipa::path(put, path = "/v1/repositories/{id}/upstream-credentials", operation_id = "set_upstream_credentials",
     extensions(("x-right" = json!(Holds(ManageRepositories))), ("x-confirmation" = json!(Action::SetUpstreamCredentials))),
     params(("id" = String, Path)),
     request_body = UpstreamCredentials,
     responses((status = 204)))]
-async fn set_credentials(mut call: Call) -> Answer {
+async fn set_credentials(mut call: Call) -> HandlerResult {
     let body: UpstreamCredentials = call.body()?;
     call.only(&[])?;
     let credentials = credentials(&body)?;
@@ -140,23 +143,25 @@ async fn set_credentials(mut call: Call) -> Answer {
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-pub(crate) fn credentials(wanted: &UpstreamCredentials) -> Result<Option<Credentials>, ApiError> {
+pub(crate) fn credentials(body: &UpstreamCredentials) -> Result<Option<Credentials>, ApiError> {
     let text = |field: &Field| field.as_ref().and_then(Value::as_str).map(str::to_owned);
     let none = |field: &Field| field.as_ref().is_none_or(Value::is_null);
-    if none(&wanted.username) && none(&wanted.password) {
+    if none(&body.username) && none(&body.password) {
         return Ok(None);
     }
-    let (Some(username), Some(password)) = (text(&wanted.username), text(&wanted.password)) else {
-        return Err(ApiError::invalid("`username` and `password` are texts, or both null."));
+    let (Some(username), Some(password)) = (text(&body.username), text(&body.password)) else {
+        return Err(ApiError::invalid("`username` and `password` must be strings, or both null."));
     };
     if username.contains(':') || [&username, &password].iter().any(|text| text.chars().any(char::is_control))
     {
-        return Err(ApiError::invalid("`username` is without a colon, and neither has a control character."));
+        return Err(ApiError::invalid(
+            "`username` must not contain a colon; neither field may contain a control character.",
+        ));
     }
-    let token_realm = match (&wanted.token_realm, text(&wanted.token_realm)) {
+    let token_realm = match (&body.token_realm, text(&body.token_realm)) {
         (None | Some(Value::Null), _) => None,
         (_, Some(address)) if address.parse::<Url>().is_ok_and(|url| url.has_host()) => Some(address),
-        _ => return Err(ApiError::invalid("`token_realm` is the address of a token service.")),
+        _ => return Err(ApiError::invalid("`token_realm` must be the address of a token service.")),
     };
     Ok(Some(Credentials { username, password: Secret::new(password), token_realm }))
 }

@@ -1,5 +1,6 @@
-//! One call, in the order of judgement: what the transport says, the session, and then the handler, which judges body,
-//! confirmation, permissions that no object decides, existence, rights in what was found, and state, in this order.
+//! One call, in the order of its checks: header fields, session, then the handler. The handler
+//! checks in this order: body, confirmation, permissions that do not depend on an object,
+//! existence, rights to the object, state.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -33,21 +34,21 @@ use crate::endpoint::{Endpoint, Right};
 use crate::error::ApiError;
 use crate::error_response::{name_request, raised};
 use crate::operations::confirmations::Confirmation;
-use crate::operations::{Actor, Caller, Judged, Origin, in_service, session_name};
+use crate::operations::{Actor, Caller, CheckedRights, Origin, in_service, session_name};
 use crate::portal::{self, Visitor};
-use crate::shown::Shown;
+use crate::presented_credential::PresentedCredential;
 
-/// A call as a handler gets it.
+/// Call that a handler receives.
 pub(crate) struct Call {
     origin: Origin,
     headers: HeaderMap,
     path: HashMap<String, String>,
     query: HashMap<String, String>,
     body: Option<Value>,
-    component: Option<Component>,
+    component: Option<ReceivedComponent>,
     form: Vec<(String, String)>,
     actor: Option<Actor>,
-    /// What the body takes of the memory for bodies, as long as the call lasts.
+    /// Share of the memory for bodies; held until the call ends.
     _share: Share,
 }
 
@@ -59,16 +60,16 @@ impl Deref for Call {
     }
 }
 
-/// The bytes of a component, of which one is received at a time.
-struct Component {
+/// Bytes of a component. Only one is received at a time.
+struct ReceivedComponent {
     bytes: Bytes,
     _turn: SemaphorePermit<'static>,
 }
 
-/// Turns to send a component.
+/// Limits the server to one component upload at a time.
 static COMPONENTS: Semaphore = Semaphore::const_new(1);
 
-/// A call on its way through the router to its handler.
+/// Call on its way through the router to its handler.
 #[derive(Clone)]
 struct Prepared(Arc<Mutex<Option<Call>>>);
 
@@ -79,22 +80,20 @@ impl<S: Sync> FromRequestParts<S> for Call {
         let prepared = parts.extensions.remove::<Prepared>();
         let call =
             prepared.and_then(|Prepared(call)| call.lock().unwrap_or_else(PoisonError::into_inner).take());
-        call.ok_or_else(|| ApiError::Internal(anyhow::anyhow!("a handler was reached without `call::serve`")))
+        call.ok_or_else(|| ApiError::Internal(anyhow::anyhow!("a handler was called without `call::serve`")))
     }
 }
 
-/// What `serve` is given for each endpoint.
+/// State of `serve` for one endpoint.
 #[derive(Clone)]
-pub(crate) struct Served {
-    /// The state of the program.
+pub(crate) struct EndpointState {
     pub(crate) app: Arc<App>,
-    /// The endpoint.
     pub(crate) endpoint: Arc<Endpoint>,
 }
 
-/// Takes a request through its endpoint's handler to its answer.
+/// Checks a request, calls the endpoint's handler and builds the response.
 pub(crate) async fn serve(
-    State(Served { app, endpoint }): State<Served>,
+    State(EndpointState { app, endpoint }): State<EndpointState>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -103,11 +102,11 @@ pub(crate) async fn serve(
     let (mut parts, body) = request.into_parts();
     let (method, version) = (parts.method.clone(), parts.version);
     let mut body = CallBody::new(&parts.headers, body);
-    let mut shown = Shown::default();
-    let judged = Judged::default();
+    let mut credential = PresentedCredential::default();
+    let judged = CheckedRights::default();
     let origin = Origin::new(Arc::clone(&app), address(&parts, &app), request_id.to_string())
         .at(parts.extensions.get::<Site>().cloned());
-    let outcome = match prepare(origin, &endpoint, &mut parts, &mut body, &judged, &mut shown).await {
+    let outcome = match prepare(origin, &endpoint, &mut parts, &mut body, &judged, &mut credential).await {
         Ok(ready) => {
             parts.extensions.insert(Prepared(Arc::new(Mutex::new(Some(ready.call)))));
             let answer = raised(next.run(Request::from_parts(parts, Body::empty())).await);
@@ -116,23 +115,27 @@ pub(crate) async fn serve(
         Err(error) => Err(error),
     };
     if let Err(error) = &outcome {
-        shown.count(&app, error);
+        credential.count(&app, error);
     }
     let mut answer = match outcome {
-        // A handler that forgot to ask for the right or the confirmation that it names gives nothing away.
+        // If a handler forgot to check the right or the confirmation that it declares, its response
+        // is withheld.
         Ok(answer) if answer.status().is_success() && !judged.covers(endpoint.right) => {
-            ApiError::Internal(anyhow::anyhow!("{} answered without judging its right", endpoint.path))
+            ApiError::Internal(anyhow::anyhow!("{} answered without checking its right", endpoint.path))
                 .into_answer(&request_id)
         }
         Ok(answer) if answer.status().is_success() && !judged.is_confirmed(endpoint.confirmation) => {
-            ApiError::Internal(anyhow::anyhow!("{} answered without judging its confirmation", endpoint.path))
-                .into_answer(&request_id)
+            ApiError::Internal(anyhow::anyhow!(
+                "{} answered without checking its confirmation",
+                endpoint.path
+            ))
+            .into_answer(&request_id)
         }
         Ok(answer) => answer,
         Err(error) => error.naming_the_part(&app.store).await.into_answer(&request_id),
     };
     if !body.drain().await && version < Version::HTTP_2 {
-        // What is left of the body is in the way of the next request.
+        // The unread rest of the body would block the next request on this connection.
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     name_request(&mut answer, &request_id);
@@ -141,46 +144,48 @@ pub(crate) async fn serve(
     tracing::info!(request.id = %request_id, %method, route = endpoint.path, status, duration_ms, "call");
     count(&endpoint, status, 1);
     let span = Span::current();
-    // The route and not the path: codes stand in some.
+    // The route, not the path, because some paths contain secret codes.
     span.record("http.route", endpoint.path.as_str());
     trace::answered(&span, status, &request_id);
     answer
 }
 
-/// Counts calls of an endpoint. With none, it makes the endpoint known to whoever reads the metrics.
+/// Adds calls to the endpoint's counter. Call it with 0 to export the counter before the first
+/// request.
 pub(crate) fn count(endpoint: &Endpoint, status: u16, calls: u64) {
     let (route, method) = (endpoint.path.clone(), endpoint.method.to_string());
     metrics::counter!("packhouse_api_calls_total", "route" => route, "method" => method, "status" => status.to_string())
         .increment(calls);
 }
 
-/// Where the signature of a component stands, whose body is the component alone.
+/// Header with the signature of a component; the body has only the component.
 const SIGNATURE: &str = "x-plugin-signature";
 
-/// Where a confirmation may stand instead of the body: some clients drop the body of a DELETE.
+/// Header that may carry the confirmation instead of the body, because some clients drop the body
+/// of a DELETE.
 const CONFIRMATION: &str = "x-confirmation-token";
 
-/// A call that may go to its handler, and the CSRF token of a browser's session.
-struct Ready {
+/// Call that passed the checks before its handler, with the CSRF token of a browser session.
+struct PreparedCall {
     call: Call,
     csrf: Option<String>,
 }
 
-/// What is judged before the handler: the transport, the session, the body's arrival.
+/// Makes the checks before the handler: header fields, session, arrival of the body.
 async fn prepare(
     origin: Origin,
     endpoint: &Endpoint,
     parts: &mut Parts,
     body: &mut CallBody,
-    judged: &Judged,
-    shown: &mut Shown,
-) -> Result<Ready, ApiError> {
+    judged: &CheckedRights,
+    credential: &mut PresentedCredential,
+) -> Result<PreparedCall, ApiError> {
     let app = Arc::clone(&origin.app);
-    shown.address = origin.address.to_string();
-    if !endpoint.is_for_operators() {
+    credential.address = origin.address.to_string();
+    if !endpoint.works_in_maintenance() {
         in_service(&app)?;
     }
-    // Questions about a whole lock file are larger than what is read of strangers elsewhere; all their bodies together are bounded.
+    // Lock-file queries may be larger than other unauthenticated bodies; together they are limited.
     let (limits, signed) =
         (endpoint.limits(*app.live.limits.get()), endpoint.right != Right::Anyone || endpoint.is_of_osv());
     if endpoint.is_of_osv() {
@@ -192,23 +197,24 @@ async fn prepare(
     } else if endpoint.takes_form {
         body.check_form(signed, &limits)?;
     } else {
-        body.check(endpoint.wants_body, signed, &limits)?;
+        body.check(endpoint.requires_body, signed, &limits)?;
     }
-    shown.anything = parts.headers.contains_key(AUTHORIZATION) || parts.headers.contains_key(COOKIE);
+    credential.is_present = parts.headers.contains_key(AUTHORIZATION) || parts.headers.contains_key(COOKIE);
     let session = match endpoint.right {
         Right::Anyone => None,
         _ => Some(session(&app, parts).await?),
     };
-    shown.caller = session.as_ref().map(|Session { caller, .. }| {
+    credential.caller = session.as_ref().map(|Session { caller, .. }| {
         (caller.member.organization, caller.member.email.clone(), session_name(&caller.session))
     });
-    if !endpoint.goes_on() && *app.live.read_only.get() {
+    if !endpoint.works_read_only() && *app.live.read_only.get() {
         return Err(ApiError::from(&catalogue::READ_ONLY));
     }
     if let Some(Session { caller, .. }) = &session {
         caller.count(&app)?;
     }
-    // Only now: a stranger's body is not read, and who reads a large one here is known by then.
+    // The body is read only now, after the checks: an unauthenticated body is not read, or only up
+    // to the small limit.
     let mut share = app.bodies.share(origin.address);
     let (mut json, mut component, mut form) = (None, None, Vec::new());
     if is_component {
@@ -216,7 +222,7 @@ async fn prepare(
     } else if endpoint.takes_form {
         (form, share) = body.pairs(signed, &limits, share).await?;
     } else {
-        (json, share) = body.json(endpoint.wants_body, signed, &limits, share).await?;
+        (json, share) = body.json(endpoint.requires_body, signed, &limits, share).await?;
     }
     let path = path(parts).await?;
     let query = query(parts)?;
@@ -232,16 +238,17 @@ async fn prepare(
         _share: share,
         origin,
     };
-    Ok(Ready { call, csrf: csrf.flatten() })
+    Ok(PreparedCall { call, csrf: csrf.flatten() })
 }
 
-/// A component is large, so it is read only of somebody who holds the right that the endpoint needs, and one at a time.
+/// Receives a component. It is large, so the caller must hold the endpoint's permission, and only
+/// one is received at a time.
 async fn receive_component(
     session: Option<&Session>,
     endpoint: &Endpoint,
     body: &mut CallBody,
     limits: &Limits,
-) -> Result<Component, ApiError> {
+) -> Result<ReceivedComponent, ApiError> {
     if let Right::Holds(permission) = endpoint.right
         && !session.is_some_and(|session| session.caller.permissions.holds(permission))
     {
@@ -249,7 +256,7 @@ async fn receive_component(
     }
     let turn = tokio::time::timeout(limits.body_idle, COMPONENTS.acquire()).await;
     let turn = turn.ok().and_then(Result::ok).ok_or(ApiError::from(&catalogue::SERVER_BUSY))?;
-    Ok(Component { bytes: body.component(limits).await?, _turn: turn })
+    Ok(ReceivedComponent { bytes: body.component(limits).await?, _turn: turn })
 }
 
 fn with_csrf(mut answer: Response, csrf: Option<String>) -> Response {
@@ -259,14 +266,13 @@ fn with_csrf(mut answer: Response, csrf: Option<String>) -> Response {
     answer
 }
 
-/// Who calls.
 struct Session {
     caller: Caller,
-    /// Of a browser's session.
+    /// CSRF token; only for a browser session.
     csrf: Option<String>,
 }
 
-/// Who calls. `Authorization` goes before a cookie.
+/// Finds the session of the request. `Authorization` takes precedence over a cookie.
 async fn session(app: &App, parts: &Parts) -> Result<Session, ApiError> {
     let unknown = || ApiError::from(&catalogue::NOT_SIGNED_IN);
     if parts.headers.contains_key(AUTHORIZATION) {
@@ -290,7 +296,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     (fields.next().is_none() && scheme.eq_ignore_ascii_case("bearer")).then(|| secret.trim())
 }
 
-/// The path's parameters, percent-decoded once. One that is not UTF-8 names nothing.
+/// Path parameters, percent-decoded once. A parameter that is not valid UTF-8 matches no resource.
 async fn path(parts: &mut Parts) -> Result<HashMap<String, String>, ApiError> {
     let parameters = RawPathParams::from_request_parts(parts, &())
         .await
@@ -302,27 +308,27 @@ fn query(parts: &Parts) -> Result<HashMap<String, String>, ApiError> {
     let mut query = HashMap::new();
     for (name, value) in url::form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()) {
         if query.insert(name.to_string(), value.into_owned()).is_some() {
-            return Err(ApiError::invalid(&format!("`{name}` stands twice in the query.")));
+            return Err(ApiError::invalid(&format!("The query contains `{name}` more than once.")));
         }
     }
     Ok(query)
 }
 
-/// From which address a request comes.
+/// Client address of a request.
 pub fn address(parts: &Parts, app: &App) -> IpAddr {
     let peer = parts.extensions.get::<crate::Peer>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0);
     caller(peer, &parts.headers, &app.live.trusted_proxies.get())
 }
 
 impl Call {
-    /// The component that was sent, where the body is one.
+    /// Component in the body, if the body is one.
     pub(crate) fn component(&self) -> Option<Bytes> {
         self.component.as_ref().map(|component| component.bytes.clone())
     }
 
-    /// The signature of the component that was sent, where there is one.
+    /// Signature of the component in the body, if there is one.
     pub(crate) fn signature(&self) -> Result<Option<String>, ApiError> {
-        let wrong = || ApiError::invalid("`X-Plugin-Signature` is not right: it stands once, and is base64.");
+        let wrong = || ApiError::invalid("`X-Plugin-Signature` must be sent once, in base64.");
         let mut fields = self.headers.get_all(SIGNATURE).iter();
         let field = fields.next().map(|field| field.to_str().map(ToOwned::to_owned));
         match (field.transpose(), fields.next()) {
@@ -331,56 +337,57 @@ impl Call {
         }
     }
 
-    /// The request's header fields.
     pub(crate) fn headers(&self) -> &HeaderMap {
         &self.headers
     }
 
-    /// From where the call comes.
+    /// Origin of the call, without the session.
     pub(crate) fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// Who calls. Only an endpoint for anyone has nobody.
+    /// Returns the signed-in caller. Only endpoints for anyone have none.
     pub(crate) fn actor(&self) -> Result<&Actor, ApiError> {
         self.actor.as_ref().ok_or_else(|| ApiError::from(&catalogue::NOT_SIGNED_IN))
     }
 
-    /// The body in the shape of its structure; 400 `invalid_request` for an unknown or missing field, and for a list: serde would take
-    /// its values for the fields in their order, and an empty one for an object with none.
+    /// Deserializes the body. 400 `invalid_request` for an unknown or missing field, and for a
+    /// list: serde would read a list as the values in field order, and an empty list as an empty
+    /// object.
     pub(crate) fn body<T: DeserializeOwned>(&mut self) -> Result<T, ApiError> {
         let body = self.body.take().unwrap_or_else(|| Value::Object(serde_json::Map::new()));
         if body.is_array() {
-            return Err(ApiError::invalid("The body is not right: it is a list, where an object belongs."));
+            return Err(ApiError::invalid(
+                "The request body is invalid: it is a list, but an object is expected.",
+            ));
         }
         serde_json::from_value(body)
-            .map_err(|error| ApiError::invalid(&format!("The body is not right: {error}.")))
+            .map_err(|error| ApiError::invalid(&format!("The request body is invalid: {error}.")))
     }
 
-    /// The values of a form's field, in order.
+    /// Values of a form's field, in order.
     pub(crate) fn form(&self, name: &str) -> Vec<&str> {
         self.form.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str()).collect()
     }
 
-    /// A parameter of the path.
+    /// Path parameter; empty if absent.
     pub(crate) fn path(&self, name: &str) -> &str {
         self.path.get(name).map_or("", String::as_str)
     }
 
-    /// A parameter of the query.
     pub(crate) fn query(&self, name: &str) -> Option<&str> {
         self.query.get(name).map(String::as_str)
     }
 
-    /// 400 `invalid_request` where the query has another parameter than these.
+    /// 400 `invalid_request` if the query has any other parameter.
     pub(crate) fn only(&self, known: &[&str]) -> Result<(), ApiError> {
         match self.query.keys().find(|name| !known.contains(&name.as_str())) {
-            Some(name) => Err(ApiError::invalid(&format!("There is no parameter `{name}` here."))),
+            Some(name) => Err(ApiError::invalid(&format!("This endpoint has no parameter `{name}`."))),
             None => Ok(()),
         }
     }
 
-    /// The confirmation that the call carries: in the body's field, or else in the header.
+    /// Confirmation of the call: from the body's field, otherwise from the header.
     pub(crate) fn confirmation(&self, field: Option<&Value>) -> Confirmation {
         let header = self.headers.get(CONFIRMATION).map(|field| field.to_str().unwrap_or_default());
         match (field, header) {

@@ -1,4 +1,4 @@
-//! Lists and documents of the API, compressed for clients that accept it.
+//! Compression of lists and documents for clients that accept it.
 
 use axum::Router;
 use axum::extract::Request;
@@ -8,14 +8,14 @@ use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, Version};
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{Predicate as _, SizeAbove};
 
-/// Less than this fits into a packet or two anyway.
+/// A smaller response fits into one or two packets anyway.
 const LEAST_BYTES: u16 = 1024;
 
-/// The router with JSON answers to GET and HEAD compressed. No secret stands in those: sessions, tokens and confirmations are handed
-/// out in answers to POST alone, and a browser's CSRF token in a header.
+/// Compresses JSON responses to GET and HEAD. They contain no secret: sessions, tokens and
+/// confirmations are only in responses to POST, and a browser's CSRF token is in a header.
 pub(crate) fn compressed(router: Router) -> Router {
     let layer = CompressionLayer::new().compress_when(SizeAbove::new(LEAST_BYTES).and(is_document));
-    // What is added last sees a request first.
+    // The layer that is added last handles a request first.
     router.layer(layer).layer(map_request(only_reads))
 }
 

@@ -1,24 +1,23 @@
-//! What a handler's description makes: its route, at each start, and its part of the OpenAPI document, once somebody asks for that. The
-//! shapes that the document names are made of hundreds of types, which no start needs.
+//! Products of a handler's description: its route, made at each start, and its part of the OpenAPI
+//! document, made on the first request for it. The document's schemas come from hundreds of types,
+//! which no start needs.
 
 use axum::routing::MethodRouter;
 use utoipa::openapi::path::Paths;
 use utoipa::openapi::{RefOr, Schema};
 
-/// Shapes by their names.
 pub(crate) type Schemas = Vec<(String, RefOr<Schema>)>;
 
-/// A handler as it describes itself.
+/// Handler with the description of its endpoint.
 pub(crate) struct Described {
-    /// Its method, path, right, parameters, body and answers.
+    /// Method, path, right, parameters, body and responses.
     pub(crate) paths: Paths,
-    /// What it serves.
     pub(crate) handler: MethodRouter,
-    /// Adds the shapes that it names, and those that these name.
+    /// Adds its schemas, and those that they refer to.
     pub(crate) schemas: fn(&mut Schemas),
 }
 
-/// A [`Described`] of a handler, which has a `#[utoipa::path]`.
+/// Makes the [`Described`] of a handler that has a `#[utoipa::path]`.
 macro_rules! routes {
     ($($handler:tt)+) => {{
         use utoipa_axum::PathItemExt as _;

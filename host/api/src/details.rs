@@ -1,4 +1,4 @@
-//! A version with all that is known of it, and how clients reach a repository, as the API shows them.
+//! Views of a version with all its details, and of a repository's connection settings.
 
 use std::collections::BTreeMap;
 
@@ -12,39 +12,39 @@ use crate::documents::DocumentView;
 use crate::operations::connection::{ClientText, Connection, InstallText};
 use crate::operations::packages::VersionPage;
 
-/// The property of a version that says why it is in its state.
+/// Property of a version with the reason for its state.
 pub(crate) const REASON: &str = "reason";
 
-/// A version with all that is known of it.
+/// A version with all its details.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct VersionDetailsView {
     version: String,
-    /// Empty, or why it should not be used: `yanked`, `deprecated`, `withdrawn`.
+    /// Reason against its use: `yanked`, `deprecated` or `withdrawn`; otherwise empty.
     state: String,
     reason: String,
     published_at: Option<u64>,
-    /// An e-mail address; null where nobody knows.
+    /// An e-mail address; null if unknown.
     published_by: Option<String>,
-    /// One line.
+    /// One line of text.
     summary: String,
-    /// The format's own facts.
+    /// Properties that the format defines.
     properties: BTreeMap<String, String>,
     files: Vec<CountedFileView>,
-    /// How often it was fetched.
+    /// Number of downloads.
     downloads: u64,
     last_downloaded_at: Option<i64>,
     readme: Option<ReadmeView>,
-    /// How clients install it.
+    /// Installation commands for clients.
     install: Vec<InstallView>,
     dependencies: Vec<DependencyView>,
-    /// Of a container image: platforms, layers, history, labels and what refers to it.
+    /// For a container image: platforms, layers, history, labels and referrers.
     #[schema(value_type = Option<Object>)]
     image: Option<Image>,
-    /// Signed statements about it and its files: who built them and from what, and whether that holds.
+    /// Signed statements about it and its files: builder, source and verdict.
     attestations: Vec<AttestationView>,
-    /// Documents that came with it and describe what it is made of: bills of materials.
+    /// Bills of materials that were published with it.
     documents: Vec<DocumentView>,
-    /// What is known to be wrong with it, the worst first.
+    /// Advisories about it, the most severe first.
     advisories: Vec<AdvisoryMark>,
 }
 
@@ -52,17 +52,18 @@ pub(crate) struct VersionDetailsView {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct CountedFileView {
     path: String,
-    /// In bytes.
+    /// Size in bytes.
     size: u64,
     /// `sha256:` and hexadecimal digits.
     digest: String,
-    /// How often it was fetched.
+    /// Number of downloads.
     downloads: u64,
-    /// True if the stored bytes are known to be missing or damaged. Publishing the same file again repairs them.
+    /// True if the stored bytes are known to be missing or damaged. Publishing the same file again
+    /// repairs them.
     damaged: bool,
 }
 
-/// What the author says of a package: text that nobody has checked.
+/// The author's text about a package, unchecked.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ReadmeView {
     /// `text/markdown`, `text/x-rst` or `text/plain`.
@@ -70,7 +71,7 @@ pub(crate) struct ReadmeView {
     text: String,
 }
 
-/// How a client installs a version.
+/// The way in which a client installs a version.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct InstallView {
     client: String,
@@ -78,13 +79,13 @@ pub(crate) struct InstallView {
     text: String,
 }
 
-/// What a version needs.
+/// A dependency of a version.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct DependencyView {
     name: String,
-    /// Which versions, in the format's words.
+    /// Required versions, in the format's syntax.
     requirement: String,
-    /// For what, in the format's words; empty: always.
+    /// Purpose, in the format's words; empty if it always applies.
     group: String,
 }
 
@@ -137,22 +138,22 @@ impl From<Dependency> for DependencyView {
     }
 }
 
-/// How clients reach a repository.
+/// Connection settings for the clients of a repository.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ConnectionView {
-    /// With a slash at its end.
+    /// Address of the repository, with a slash at its end.
     address: String,
     clients: Vec<ClientView>,
 }
 
-/// What a client needs.
+/// Configuration of one client.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ClientView {
     client: String,
     /// `read` or `publish`.
     #[schema(value_type = String)]
     purpose: Purpose,
-    /// Where the text stands; null: it is a command.
+    /// File that contains the text; null if the text is a command.
     file: Option<String>,
     language: String,
     text: String,

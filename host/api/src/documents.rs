@@ -1,4 +1,4 @@
-//! Documents that came with a version and describe what it is made of: their list, and their bytes.
+//! Bills of materials of a version: their list, and their bytes.
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -8,7 +8,7 @@ use packhouse_store::VersionDocument;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::Answer;
+use crate::HandlerResult;
 use crate::call::Call;
 use crate::described::{Described, routes};
 use crate::endpoint::Right::OfObject;
@@ -16,27 +16,28 @@ use crate::error::ApiError;
 use crate::error_response::ErrorBody;
 use crate::operations::packages::{self, FoundDocument};
 
-/// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(document)]
 }
 
-/// A document that came with a version and describes what it is made of.
+/// A bill of materials that was published with a version.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct DocumentView {
-    /// The file that it is about, by its path; empty: the version.
+    /// Path of the file that it describes; empty if it describes the version.
     file: String,
-    /// What it is called.
+    /// Title of the document.
     title: String,
-    /// In which language it is written: `cyclonedx`, `spdx`, or another.
+    /// Language of the document: `cyclonedx`, `spdx` or another.
     form: String,
-    /// Of its bytes; where the document lies in another, as in a statement of in-toto, that of the other.
+    /// Media type of its bytes; for a document within another, such as an in-toto statement, that
+    /// of the outer one.
     media_type: String,
-    /// Where it came: a path in the repository, of it or of what carries it; empty where there is none.
+    /// Path in the repository of the document or of the file that contains it; empty if there is
+    /// none.
     path: String,
-    /// In bytes.
+    /// Size in bytes.
     size: u64,
-    /// `sha256:` and hexadecimal digits, by which it is fetched here.
+    /// `sha256:` and hexadecimal digits. The API returns the document by this digest.
     digest: String,
 }
 
@@ -55,37 +56,39 @@ impl From<VersionDocument> for DocumentView {
     }
 }
 
-/// Fetches a document that came with a version and describes what it is made of, as it came. `{name}`, `{version}` and `{digest}` are one
-/// segment each, percent-encoded.
+/// Returns a bill of materials of a version, unchanged. `{name}`, `{version}` and `{digest}` are
+/// one percent-encoded segment each.
 #[utoipa::path(get, path = "/v1/repositories/{id}/packages/{name}/versions/{version}/documents/{digest}", operation_id = "fetch_document",
     extensions(("x-right" = json!(OfObject))),
     params(("id" = String, Path),
         ("name" = String, Path),
         ("version" = String, Path),
-        ("digest" = String, Path, description = "As the version lists it")),
+        ("digest" = String, Path, description = "Digest of the document, as the version lists it")),
     responses((status = 404, body = ErrorBody), (status = 200, content((String = "application/octet-stream")))))]
-async fn document(call: Call) -> Answer {
+async fn document(call: Call) -> HandlerResult {
     call.only(&[])?;
     let (id, name, version) = (call.path("id"), call.path("name"), call.path("version"));
     answer(packages::document(call.actor()?, id, name, version, call.path("digest")).await?).await
 }
 
-/// A document as a file that browsers keep and do not show. Errors of storage before its first byte.
+/// Response with a document as a download, so that browsers do not display it. Storage errors occur
+/// before the first byte is sent.
 pub async fn answer(found: FoundDocument) -> Result<Response, ApiError> {
     let FoundDocument { document, blob } = found;
     let size = blob.size();
-    let bytes = blob.stream(0..size).begun().await?;
+    let bytes = blob.stream(0..size).with_first_chunk().await?;
     let media_type = HeaderValue::from_str(&document.media_type);
     let headers = [
         (CONTENT_TYPE, media_type.unwrap_or(HeaderValue::from_static("application/octet-stream"))),
-        (CONTENT_DISPOSITION, kept_as(&document)),
+        (CONTENT_DISPOSITION, disposition(&document)),
         (CONTENT_LENGTH, HeaderValue::from(size)),
     ];
     Ok((headers, Body::from_stream(bytes)).into_response())
 }
 
-/// Under its title's last part, as far as that is a name for a file everywhere.
-fn kept_as(document: &VersionDocument) -> HeaderValue {
+/// File name of the download: the last part of the title, with only characters that are valid in
+/// file names everywhere.
+fn disposition(document: &VersionDocument) -> HeaderValue {
     let last = document.title.rsplit(['/', '\\', ':']).next().unwrap_or_default();
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-+".contains(c) { c } else { '_' };
     let name: String = last.trim_start_matches('.').chars().map(plain).collect();
@@ -96,14 +99,14 @@ fn kept_as(document: &VersionDocument) -> HeaderValue {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "test code: to fail is how it speaks")]
+    #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
     use packhouse_store::Sha256;
 
     use super::*;
 
     #[test]
-    fn a_document_is_kept_under_a_name_that_does_no_harm() {
+    fn a_document_is_downloaded_under_a_harmless_name() {
         for (title, name) in [
             ("lib-1.0-cyclonedx.json", "lib-1.0-cyclonedx.json"),
             ("sboms/lib.spdx.json", "lib.spdx.json"),
@@ -124,8 +127,8 @@ mod tests {
                 sha256: Sha256::of(b""),
                 size: 0,
             };
-            let told = kept_as(&document);
-            assert_eq!(told.to_str().unwrap(), format!("attachment; filename=\"{name}\""), "{title:?}");
+            let header = disposition(&document);
+            assert_eq!(header.to_str().unwrap(), format!("attachment; filename=\"{name}\""), "{title:?}");
         }
     }
 }

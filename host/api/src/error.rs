@@ -1,69 +1,66 @@
-//! Why an operation was refused, or failed: a row of the catalogue with its sentence. What it looks like on the wire is in
-//! `error_response`.
+//! Errors of operations: an entry of the catalogue with its message, or an internal failure.
+//! `error_response` renders them.
 
-use packhouse_store::{Part, Store, StoreError};
+use packhouse_store::{DatabasePart, Store, StoreError};
 use packhouse_wire::catalogue::{self, Code};
 
-/// Why there is no result. What went wrong inside is for the log and never in an answer.
+/// Error of an operation. Internal details go to the log, never into a response.
 #[derive(Debug)]
 pub enum ApiError {
-    /// A row of the catalogue, with the sentence filled in.
+    /// Refusal with an entry of the catalogue and its complete message.
     Refused {
-        /// The row.
         code: &'static Code,
-        /// What a person reads.
         message: String,
-        /// Seconds for `Retry-After`, where the row itself has none.
+        /// Seconds for `Retry-After`; `None` uses the entry's own value.
         retry_after: Option<u64>,
     },
-    /// Something failed here.
     Internal(anyhow::Error),
 }
 
 impl ApiError {
-    /// A row whose sentence has a place for what was found.
+    /// Refusal whose message has a placeholder for a detail.
     pub fn with(code: &'static Code, found: &str) -> ApiError {
         ApiError::Refused { code, message: code.with(found), retry_after: None }
     }
 
-    /// The refusal with this code of the catalogue, whose sentence is this one; it begins with a capital letter.
+    /// Refusal with a message of its own, whose first letter becomes a capital.
     pub fn sentence(code: &'static Code, words: &str) -> ApiError {
         let mut letters = words.chars();
         let first = letters.next().into_iter().flat_map(char::to_uppercase);
         ApiError::with(code, &first.chain(letters).collect::<String>())
     }
 
-    /// 400 `invalid_request` with a sentence of its own.
+    /// 400 `invalid_request` with a message of its own.
     pub fn invalid(sentence: &str) -> ApiError {
         ApiError::with(&catalogue::INVALID_REQUEST, sentence)
     }
 
-    /// 429, to be tried again after so many seconds.
+    /// 429 `too_many_attempts`, with the seconds until the next attempt.
     pub fn too_many(seconds: u64) -> ApiError {
         let code = &catalogue::TOO_MANY_ATTEMPTS;
         ApiError::Refused { code, message: code.sentence.to_owned(), retry_after: Some(seconds.max(1)) }
     }
 
-    /// 429, as more requests came than may, to be tried again after so many seconds.
+    /// 429 `rate_limited`, with the seconds until the next request.
     pub fn rate_limited(seconds: u64) -> ApiError {
         let code = &catalogue::RATE_LIMITED;
         ApiError::Refused { code, message: code.sentence.to_owned(), retry_after: Some(seconds) }
     }
 
-    /// Where the store was unavailable: which part of it, if it is one alone. Asked of the store only then.
+    /// Names the unavailable part if only one part of the store is unavailable. Queries the store
+    /// only in that case.
     pub async fn naming_the_part(self, store: &Store) -> ApiError {
         match &self {
             ApiError::Refused { code, .. } if std::ptr::eq(*code, &catalogue::DDB_UNAVAILABLE) => {}
             _ => return self,
         }
         match store.unreadable().await {
-            Some(Part::Members) => ApiError::from(&catalogue::MEMBERSHIP_LOOKUP_UNAVAILABLE),
-            Some(Part::SignInSettings) => ApiError::from(&catalogue::SSO_CONFIG_UNAVAILABLE),
+            Some(DatabasePart::Members) => ApiError::from(&catalogue::MEMBERSHIP_LOOKUP_UNAVAILABLE),
+            Some(DatabasePart::SignInSettings) => ApiError::from(&catalogue::SSO_CONFIG_UNAVAILABLE),
             None => self,
         }
     }
 
-    /// What a person reads.
     pub fn message(&self) -> &str {
         match self {
             ApiError::Refused { message, .. } => message,
@@ -71,7 +68,7 @@ impl ApiError {
         }
     }
 
-    /// The row; none where something failed here.
+    /// Entry of the catalogue; `None` for an internal failure.
     pub fn code(&self) -> Option<&'static Code> {
         match self {
             ApiError::Refused { code, .. } => Some(code),
@@ -79,7 +76,7 @@ impl ApiError {
         }
     }
 
-    /// The same for a command's last word.
+    /// Error of a command, for the command line.
     pub fn for_command(self) -> anyhow::Error {
         match self {
             ApiError::Refused { message, .. } => anyhow::anyhow!(message),
@@ -97,14 +94,14 @@ impl From<&'static Code> for ApiError {
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> ApiError {
         if error.is_out_of_descriptors() {
-            tracing::error!(%error, "no more files can be opened");
+            tracing::error!(%error, "too many open files");
             return ApiError::from(&catalogue::SERVER_BUSY);
         }
         if let StoreError::QuotaExceeded { quota } = &error {
             return ApiError::with(&catalogue::QUOTA_EXCEEDED, &quota.sentence());
         }
         if error.is_unavailable() {
-            tracing::error!(%error, "the store is unavailable");
+            tracing::error!(%error, "store unavailable");
             return ApiError::from(&catalogue::DDB_UNAVAILABLE);
         }
         if let StoreError::Corrupt(_) = &error {

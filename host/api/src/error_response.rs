@@ -1,4 +1,4 @@
-//! A refusal on the wire: `{error, message, request_id}`, with `code` beside it where the catalogue says so.
+//! Rendered errors: `{error, message, request_id}`, and `code` where the catalogue says so.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use crate::error::ApiError;
 
-/// A handler's refusal on its way to `call::serve`, which renders it under the call's id.
+/// Refusal of a handler. `call::serve` renders it with the call's id.
 #[derive(Clone)]
 struct Raised(Arc<ApiError>);
 
@@ -25,7 +25,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// The refusal that a handler's answer carries, or the answer where it carries none.
+/// Returns the refusal that a handler's response carries, otherwise the response.
 pub(crate) fn raised(mut answer: Response) -> Result<Response, ApiError> {
     match answer.extensions_mut().remove::<Raised>() {
         None => Ok(answer),
@@ -36,12 +36,12 @@ pub(crate) fn raised(mut answer: Response) -> Result<Response, ApiError> {
 }
 
 impl ApiError {
-    /// The answer, under this request's id.
+    /// Renders the error with this request id.
     pub fn into_answer(self, request_id: &str) -> Response {
         let (code, message, retry_after) = match self {
             ApiError::Refused { code, message, retry_after } => (code, message, retry_after),
             ApiError::Internal(error) => {
-                tracing::error!(request.id = request_id, error = %format!("{error:#}"), "a call failed");
+                tracing::error!(request.id = request_id, error = %format!("{error:#}"), "api call failed");
                 (&catalogue::INTERNAL, catalogue::INTERNAL.sentence.to_owned(), None)
             }
         };
@@ -62,7 +62,7 @@ impl ApiError {
     }
 }
 
-/// Puts the request's id into its answer.
+/// Adds the request id to the response.
 pub(crate) fn name_request(answer: &mut Response, request_id: &str) {
     if let Ok(id) = HeaderValue::from_str(request_id) {
         answer.headers_mut().insert(HeaderName::from_static("x-request-id"), id);
@@ -74,19 +74,19 @@ pub(crate) fn name_request(answer: &mut Response, request_id: &str) {
 pub(crate) struct ErrorBody {
     /// The code.
     error: String,
-    /// What a person reads.
+    /// Message for people.
     message: String,
-    /// Names this request in the server's log.
+    /// Id of this request in the server's log.
     request_id: String,
-    /// The code again, where the specification has it here.
+    /// The code again, for errors where the specification has it here.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<String>,
-    /// What a person reads, again, as OAuth has it: where an ID token is not exchanged.
+    /// The message again, in the field that OAuth defines; only if an ID token exchange is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     error_description: Option<String>,
 }
 
-/// Refusals that clients read as RFC 6749 has them.
+/// Refusals that clients read in the form of RFC 6749.
 static OF_EXCHANGES: [&Code; 4] = [
     &catalogue::EXCHANGE_MALFORMED,
     &catalogue::ID_TOKEN_REFUSED,
@@ -94,12 +94,12 @@ static OF_EXCHANGES: [&Code; 4] = [
     &catalogue::UNSUPPORTED_GRANT_TYPE,
 ];
 
-/// A path that is not there.
+/// Response for an unknown path.
 pub(crate) async fn no_such_path() -> Response {
     ApiError::from(&catalogue::NOT_FOUND).into_answer(&request_id::next())
 }
 
-/// A method that the path does not have; the router adds `Allow`.
+/// Response for a method that the path does not support; the router adds `Allow`.
 pub(crate) async fn no_such_method() -> Response {
     ApiError::from(&catalogue::METHOD_NOT_ALLOWED).into_answer(&request_id::next())
 }

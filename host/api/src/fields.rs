@@ -1,5 +1,5 @@
-//! Fields of bodies that have codes of their own: what is absent, what is null and what has the wrong type differ, so
-//! they are kept as they came until they are judged.
+//! Fields of bodies that have error codes of their own. Absent, null and a wrong type are different
+//! errors, so fields keep their JSON value until they are checked.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -7,16 +7,16 @@ use serde_json::Value;
 use super::error::ApiError;
 use packhouse_wire::catalogue;
 
-/// A field as it came; none when it was absent, `Some(Null)` when it was null.
+/// JSON value of a field: `None` if it was absent, `Some(Null)` if it was null.
 pub(crate) type Field = Option<Value>;
 
-/// Makes serde tell null from absent.
+/// Deserializes a field so that null and absent differ.
 pub(crate) fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Field, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
-/// A name of something: 1 to 256 characters, none of them a control character or one that reverses the direction of
-/// text.
+/// Reads a name: 1 to 256 characters, without control characters and characters that reverse the
+/// direction of text.
 pub(crate) fn name(field: &Field) -> Result<String, ApiError> {
     match field.as_ref().and_then(Value::as_str) {
         Some(name) if is_name(name) => Ok(name.to_owned()),
@@ -30,7 +30,8 @@ fn is_name(name: &str) -> bool {
         && !name.chars().any(|letter| letter.is_control() || reverses(letter))
 }
 
-/// An expiry in ms since 1970; none for never. `invalid_expires_at` and `expires_at_in_past` as the specification says.
+/// Reads an expiry in ms since 1970; null means never. The specification defines
+/// `invalid_expires_at` and `expires_at_in_past`.
 pub(crate) fn expiry(value: &Value, now: i64) -> Result<Option<i64>, ApiError> {
     if value.is_null() {
         return Ok(None);
@@ -39,14 +40,16 @@ pub(crate) fn expiry(value: &Value, now: i64) -> Result<Option<i64>, ApiError> {
     if at <= now { Err(ApiError::from(&catalogue::EXPIRES_AT_IN_PAST)) } else { Ok(Some(at)) }
 }
 
-/// An expiry that must be stated: `missing_expires_at` where it is not.
+/// Reads a required expiry: `missing_expires_at` if it is absent.
 pub(crate) fn stated_expiry(field: &Field, now: i64) -> Result<Option<i64>, ApiError> {
     expiry(field.as_ref().ok_or(&catalogue::MISSING_EXPIRES_AT)?, now)
 }
 
-/// An expiry as it was read, which may have passed; 400 `invalid_request` where it is not stated, or none.
+/// Reads an expiry that the client read earlier and that may have passed. 400 `invalid_request` if
+/// it is absent or malformed.
 pub(crate) fn read_expiry(field: &Field) -> Result<Option<i64>, ApiError> {
-    let wrong = || ApiError::invalid("`expected_expires_at` is the key's `expires_at` as it was read.");
+    let wrong =
+        || ApiError::invalid("`expected_expires_at` must be the `expires_at` of the key as you read it.");
     match field.as_ref().ok_or_else(wrong)? {
         Value::Null => Ok(None),
         value => whole(value).map(Some).ok_or_else(wrong),
@@ -56,7 +59,7 @@ pub(crate) fn read_expiry(field: &Field) -> Result<Option<i64>, ApiError> {
 /// 9999-12-31T23:59:59.999Z in ms since 1970.
 const END_OF_9999: i64 = 253_402_300_799_999;
 
-/// A whole number, also when it is written as `1.0` or `1e3`.
+/// Reads an integer, also in the notation `1.0` or `1e3`.
 fn whole(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| {
         let number = value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 9e15)?;
@@ -64,7 +67,7 @@ fn whole(value: &Value) -> Option<i64> {
     })
 }
 
-/// Hours of overlap, 24 where none are given.
+/// Reads the hours of overlap; 24 by default.
 pub(crate) fn overlap(field: &Field) -> Result<i64, ApiError> {
     match field {
         None | Some(Value::Null) => Ok(24),

@@ -1,5 +1,5 @@
-//! `GET /v1/formats` and `PATCH /v1/formats/{format}`: the plugins as operators see them, and switching a format on or off for
-//! an organization, without a restart and on every server at once.
+//! `GET /v1/formats` and `PATCH /v1/formats/{format}`: the formats with their plugins. A format is
+//! enabled or disabled for an organization without a restart, on every server at once.
 
 use axum::Json;
 use axum::response::IntoResponse;
@@ -8,19 +8,18 @@ use packhouse_identity::permissions::Permission::ManageOwnerAccount;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::Answer;
+use crate::HandlerResult;
 use crate::call::Call;
 use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
 use crate::operations::formats::{self, LoadedFormat, MissingFormat};
 use crate::paging::{self, Page};
 
-/// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(list), routes!(change)]
 }
 
-/// Bounds of one call and one upload.
+/// Limits of one call and one upload.
 #[derive(Default, Serialize, ToSchema)]
 pub(crate) struct FormatLimits {
     max_file_bytes: Option<u64>,
@@ -31,25 +30,26 @@ pub(crate) struct FormatLimits {
     concurrency: u64,
 }
 
-/// One plugin.
+/// A format and its plugin.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct FormatView {
     format: String,
     version: String,
     kinds: Vec<String>,
-    /// Whether its repositories are served.
+    /// True if its repositories are served.
     enabled: bool,
-    /// Whether a plugin of it is loaded. Without one its repositories are not served, whatever was switched.
+    /// True if a plugin for it is loaded. Without a plugin its repositories are not served, even if
+    /// it is enabled.
     loaded: bool,
-    /// What is amiss, for the operator; null where nothing is.
+    /// The problem, for the operator; null if there is no problem.
     problem: Option<String>,
-    /// SHA-256 of the plugin's file: `sha256:` and hexadecimal digits; null where none is loaded.
+    /// SHA-256 of the plugin's file: `sha256:` and hexadecimal digits; null if none is loaded.
     digest: Option<String>,
-    /// Calls of the plugin that ended since this server started.
+    /// Finished plugin calls since this server started.
     calls: u64,
-    /// Those of them that failed, and not by what a caller did wrong.
+    /// Failed calls among them; errors of the caller do not count.
     failures: u64,
-    /// Whether it can delete and mark versions.
+    /// True if it can delete and mark versions.
     upkeep: bool,
     limits: FormatLimits,
 }
@@ -83,17 +83,18 @@ impl FormatView {
         }
     }
 
-    /// A format that repositories have and no plugin is loaded of.
+    /// View of a format that repositories use but for which no plugin is loaded.
     fn missing(app: &App, missing: MissingFormat) -> FormatView {
         let MissingFormat { format, repositories, is_awaited } = missing;
         let folder = app.config.runtime.plugins.display();
         let problem = if is_awaited {
             format!(
-                "Plugins are being compiled, perhaps the one of this format; {repositories} repositories wait for it."
+                "Plugins are still being compiled, possibly the one for this format; {repositories} \
+                 repositories wait for it."
             )
         } else {
             format!(
-                "No plugin of this format is in the folder {folder}; {repositories} repositories need it."
+                "The folder {folder} contains no plugin for this format; {repositories} repositories need it."
             )
         };
         FormatView {
@@ -112,12 +113,13 @@ impl FormatView {
     }
 }
 
-/// Lists the loaded plugins with their limits and state, and the formats of repositories that no plugin is loaded of.
+/// Lists the formats of loaded plugins with their limits and state, and the formats of repositories
+/// without a loaded plugin.
 #[utoipa::path(get, path = "/v1/formats", operation_id = "list_formats",
     extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
     params(("limit" = Option<u32>, Query), ("after" = Option<String>, Query)),
     responses((status = 200, body = Page<FormatView>)))]
-async fn list(call: Call) -> Answer {
+async fn list(call: Call) -> HandlerResult {
     call.only(&["limit", "after"])?;
     let known = formats::list(call.actor()?).await?;
     let loaded = known.loaded.iter().map(|format| FormatView::new(&call.app, format));
@@ -133,14 +135,14 @@ pub(crate) struct ChangeFormat {
     enabled: bool,
 }
 
-/// Switches a format on or off in the caller's organization. While it is off, its repositories answer 503 `format_disabled`;
-/// nothing of them is lost.
+/// Enables or disables a format in the caller's organization. While it is disabled, its
+/// repositories answer 503 `format_disabled`; their content stays.
 #[utoipa::path(patch, path = "/v1/formats/{format}", operation_id = "change_format",
     extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
     params(("format" = String, Path)),
     request_body = ChangeFormat,
     responses((status = 200, body = FormatView)))]
-async fn change(mut call: Call) -> Answer {
+async fn change(mut call: Call) -> HandlerResult {
     let body: ChangeFormat = call.body()?;
     call.only(&[])?;
     let changed = formats::switch(call.actor()?, call.path("format"), body.enabled).await?;

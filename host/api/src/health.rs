@@ -1,4 +1,4 @@
-//! `/livez`, `/readyz`, `/metrics`: for machines, without a session.
+//! `/livez`, `/readyz` and `/metrics`, for monitoring without a session.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ use packhouse_app::readiness::{Report, Status};
 use packhouse_wire::catalogue;
 use packhouse_wire::client_address::proven_caller;
 
-/// 200 as long as the process answers.
+/// 200 while the process runs.
 pub(super) async fn live() -> &'static str {
     "ok\n"
 }
 
-/// The answer of `/readyz`: the report, and where nothing can be served what every error has.
+/// Response of `/readyz`: the report, and the fields of an error if the server cannot serve.
 #[derive(Serialize)]
-struct Ready {
+struct ReadinessBody {
     #[serde(flatten)]
     report: Report,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,9 +35,9 @@ struct Ready {
     request_id: String,
 }
 
-/// 200 once both hosts serve all that there is, with what is degraded; 503 before, while nothing can be served, and once the server is
-/// about to stop.
-/// It reads what was found out in the background, and asks nothing of storage itself.
+/// 200 once both hosts serve everything, with a list of degraded parts. 503 before that, while the
+/// server cannot serve, and shortly before it stops. It reports the results of background checks
+/// and does not access the storage itself.
 pub(super) async fn ready(State(app): State<Arc<App>>) -> Response {
     let report = app.report();
     let request_id = packhouse_wire::request_id::next();
@@ -50,7 +50,7 @@ pub(super) async fn ready(State(app): State<Arc<App>>) -> Response {
     };
     let refused = (report.status == Status::Unavailable).then_some(row);
     let status = if refused.is_some() { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
-    let body = Ready {
+    let body = ReadinessBody {
         report,
         error: refused.map(|row| row.code),
         message: refused.map(|row| row.sentence),
@@ -64,7 +64,7 @@ pub(super) async fn ready(State(app): State<Arc<App>>) -> Response {
     answer
 }
 
-/// What was measured, for those who may read it here: 403 `metrics_not_allowed` for others.
+/// Metrics for allowed clients; 403 `metrics_not_allowed` for others.
 pub(super) async fn guarded_metrics(State(app): State<Arc<App>>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
     match may_read_metrics(&app, &parts) {
@@ -73,7 +73,7 @@ pub(super) async fn guarded_metrics(State(app): State<Arc<App>>, request: Reques
     }
 }
 
-/// Whether a request may read what was measured, by each way that opens it: here its address.
+/// Checks whether the request may read the metrics. Only its address can allow that.
 fn may_read_metrics(app: &App, parts: &Parts) -> Result<(), ApiError> {
     if is_allowed_address(app, parts) {
         return Ok(());
@@ -81,7 +81,7 @@ fn may_read_metrics(app: &App, parts: &Parts) -> Result<(), ApiError> {
     Err(ApiError::from(&catalogue::METRICS_NOT_ALLOWED))
 }
 
-/// Whether the request comes from `metrics_allow`, however many proxies it came through.
+/// Returns whether the client address is in `metrics_allow`, across any number of proxies.
 fn is_allowed_address(app: &App, parts: &Parts) -> bool {
     let peer = parts.extensions.get::<Peer>().map(|peer| peer.0);
     let trusted = app.live.trusted_proxies.get();
@@ -89,7 +89,7 @@ fn is_allowed_address(app: &App, parts: &Parts) -> bool {
     caller.is_some_and(|caller| app.config.metrics_allow.iter().any(|network| network.contains(caller)))
 }
 
-/// What was measured, as Prometheus' text.
+/// Metrics in the Prometheus text format.
 pub(super) async fn metrics() -> Response {
     let kind = (CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8");
     ([kind], packhouse_app::metrics::render()).into_response()

@@ -1,17 +1,18 @@
-//! Counts JSON tokens while a body comes in, so that one with too many is refused before anything is built from it.
+//! Counts JSON tokens while a body arrives, so that a body with too many is refused before anything
+//! is built from it.
 //!
-//! A token is what a streaming parser reports: the start and the end of an object or list, a name, a value. It is no
-//! check of the grammar; that comes afterwards, on a body whose size is known.
+//! A token is what a streaming parser reports: the start or end of an object or list, a name, or a
+//! value. The counter does not check the grammar; the parser does that once the size is known.
 
-/// Counts, across chunks.
+/// Token counter for a body in chunks.
 #[derive(Debug, Default)]
-pub(crate) struct Counter {
+pub(crate) struct TokenCounter {
     count: u64,
-    at: At,
+    at: Position,
 }
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-enum At {
+enum Position {
     #[default]
     Between,
     Scalar,
@@ -19,8 +20,8 @@ enum At {
     Escape,
 }
 
-impl Counter {
-    /// Takes the next bytes; the number of tokens so far.
+impl TokenCounter {
+    /// Adds the next bytes. Returns the number of tokens so far.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> u64 {
         for byte in bytes {
             self.step(*byte);
@@ -30,19 +31,19 @@ impl Counter {
 
     fn step(&mut self, byte: u8) {
         self.at = match (self.at, byte) {
-            (At::Escape, _) => At::Text,
-            (At::Text, b'\\') => At::Escape,
-            (At::Text, b'"') => At::Between,
-            (At::Text, _) => At::Text,
-            (_, b'"') => self.token(At::Text),
-            (_, b'{' | b'}' | b'[' | b']') => self.token(At::Between),
-            (_, b',' | b':' | b' ' | b'\t' | b'\r' | b'\n') => At::Between,
-            (At::Between, _) => self.token(At::Scalar),
-            (At::Scalar, _) => At::Scalar,
+            (Position::Escape, _) => Position::Text,
+            (Position::Text, b'\\') => Position::Escape,
+            (Position::Text, b'"') => Position::Between,
+            (Position::Text, _) => Position::Text,
+            (_, b'"') => self.token(Position::Text),
+            (_, b'{' | b'}' | b'[' | b']') => self.token(Position::Between),
+            (_, b',' | b':' | b' ' | b'\t' | b'\r' | b'\n') => Position::Between,
+            (Position::Between, _) => self.token(Position::Scalar),
+            (Position::Scalar, _) => Position::Scalar,
         };
     }
 
-    fn token(&mut self, next: At) -> At {
+    fn token(&mut self, next: Position) -> Position {
         self.count += 1;
         next
     }
@@ -56,7 +57,7 @@ mod tests {
     use super::*;
 
     fn count(text: &str) -> u64 {
-        Counter::default().feed(text.as_bytes())
+        TokenCounter::default().feed(text.as_bytes())
     }
 
     #[test]
@@ -101,9 +102,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_count_is_that_of_the_parsed_value_however_it_is_cut(value in values(), cut in 1_usize..40) {
+        fn the_count_is_that_of_the_parsed_value_however_it_is_split(value in values(), cut in 1_usize..40) {
             let text = serde_json::to_string_pretty(&value).unwrap();
-            let mut counter = Counter::default();
+            let mut counter = TokenCounter::default();
             let last = text.as_bytes().chunks(cut).map(|chunk| counter.feed(chunk)).last();
             prop_assert_eq!(last.unwrap_or_default(), expected(&value));
         }

@@ -1,18 +1,19 @@
 //! The management API: JSON over HTTP, under `/v1`.
 //!
-//! Each handler describes its endpoint: method, path, right, body and answers. Router and OpenAPI document are made from that. A call
-//! passes `call::serve`, which judges in the order of the API's description and lets no answer out whose right was not judged.
+//! Each handler describes its endpoint: method, path, right, body and responses. The router and the
+//! OpenAPI document are made from these descriptions. Each call passes `call::serve`, which makes
+//! its checks in the order of the API specification. It withholds the response if the handler did
+//! not check its right.
 
 mod access_keys;
 mod activity;
 mod advisories;
 mod attestations;
 mod audit;
-mod below_path;
+mod base_path;
 mod body;
 mod cache;
 mod call;
-mod candidate;
 mod compression;
 mod credentials;
 mod described;
@@ -25,6 +26,7 @@ mod fields;
 mod formats;
 pub mod forms;
 mod health;
+mod jobs;
 mod json;
 mod logins;
 mod members;
@@ -36,6 +38,7 @@ mod paging;
 mod plugins;
 mod policies;
 pub mod portal;
+mod presented_credential;
 pub mod publishers;
 mod recordings;
 mod reload;
@@ -44,7 +47,6 @@ mod retention;
 mod sbom;
 mod search;
 mod sessions;
-mod shown;
 mod sso;
 mod subscribers;
 pub mod tokens;
@@ -68,25 +70,25 @@ use http::header::{
 };
 use packhouse_app::App;
 
-use call::Served;
+use call::EndpointState;
 pub use call::address;
 use compression::compressed;
 use described::Described;
 use error::ApiError;
 use error_response::{no_such_method, no_such_path};
-use openapi::Document;
+use openapi::OpenApiDocument;
+pub use openapi::reference as openapi_document;
 
-/// What a handler gives back.
-type Answer = Result<Response, ApiError>;
+type HandlerResult = Result<Response, ApiError>;
 
-/// The first segments of the paths of calls, health and metrics.
+/// First path segments of calls, health and metrics.
 pub const FIRST_SEGMENTS: [&str; 4] = ["v1", "livez", "readyz", "metrics"];
 
-/// The address at the other end of the connection; the listener puts it into each request.
+/// Address at the other end of the connection. The listener adds it to each request.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub IpAddr);
 
-/// Every endpoint there is, module by module. Its handler describes it: method, path, right, body and answers.
+/// All endpoints, module by module.
 fn endpoints() -> Vec<Described> {
     let modules = [
         sessions::endpoints(),
@@ -112,18 +114,18 @@ fn endpoints() -> Vec<Described> {
         logins::endpoints(),
         formats::endpoints(),
         plugins::endpoints(),
-        candidate::endpoints(),
         audit::endpoints(),
         webhooks::endpoints(),
         recordings::endpoints(),
         reload::endpoints(),
+        jobs::endpoints(),
         openapi::endpoints(),
     ];
     modules.into_iter().flatten().collect()
 }
 
-/// The API as a service, with the pages for people on the same listener, all below the path of its public address. Fails where a handler
-/// describes no right.
+/// Router of the API and of the portal pages on the same listener, below the path of the public
+/// address. Fails if a handler does not declare a right.
 pub fn router(app: Arc<App>, pages: Router) -> anyhow::Result<Router> {
     let mut router = Router::new();
     for Described { mut paths, handler, .. } in endpoints() {
@@ -132,7 +134,7 @@ pub fn router(app: Arc<App>, pages: Router) -> anyhow::Result<Router> {
             call::count(&endpoint, status, 0);
         }
         let path = endpoint.path.clone();
-        let served = Served { app: Arc::clone(&app), endpoint: Arc::new(endpoint) };
+        let served = EndpointState { app: Arc::clone(&app), endpoint: Arc::new(endpoint) };
         router = router.route(&path, handler.route_layer(from_fn_with_state(served, call::serve)));
     }
     let health = Router::new().route("/livez", get(health::live)).route("/readyz", get(health::ready));
@@ -142,21 +144,23 @@ pub fn router(app: Arc<App>, pages: Router) -> anyhow::Result<Router> {
         router = router.merge(guarded.with_state(Arc::clone(&app)));
     }
     let router = router.fallback(no_such_path).method_not_allowed_fallback(no_such_method);
-    // Around all of it: a layer of a router with routes is made anew for each of them, which are hundreds.
-    let mut all = Router::new().fallback_service(router).layer(Extension(Arc::<Document>::default()));
+    // The layers wrap one fallback service, because a layer of a router is created again for each
+    // of its hundreds of routes.
+    let mut all = Router::new().fallback_service(router).layer(Extension(Arc::<OpenApiDocument>::default()));
     if app.config.compression {
         all = compressed(all);
     }
-    Ok(all.layer(from_fn_with_state(app, below_path::settle)).layer(map_response(secured)))
+    Ok(all.layer(from_fn_with_state(app, base_path::translate)).layer(map_response(secured)))
 }
 
-/// `/metrics` alone, for a listener of its own.
+/// Router with only `/metrics`, for a listener of its own.
 pub fn metrics_router() -> Router {
     Router::new().route("/metrics", get(health::metrics))
 }
 
-/// What every answer carries: it is never rendered, framed, sniffed or kept. There is no CORS: no other origin may read it. A page brings
-/// a policy of its own, and what belongs to pages and never changes may be kept.
+/// Adds the security headers: responses are never rendered, framed, sniffed or cached. Without CORS
+/// headers, no other origin can read them. A page brings its own policy, and immutable assets of
+/// pages may be cached.
 async fn secured(mut answer: Response) -> Response {
     let fields: [(HeaderName, &str); 5] = [
         (CACHE_CONTROL, "no-store"),
@@ -166,7 +170,7 @@ async fn secured(mut answer: Response) -> Response {
         (X_FRAME_OPTIONS, "DENY"),
     ];
     for (name, value) in fields {
-        // In the place of the general one: of two policies a browser takes what both allow.
+        // An existing header wins, because browsers allow only what two policies both allow.
         if !answer.headers().contains_key(&name) {
             answer.headers_mut().insert(name, HeaderValue::from_static(value));
         }

@@ -1,9 +1,10 @@
-//! `GET /v1/openapi.json`: the description of this API, from the code that serves it.
+//! `GET /v1/openapi.json`: the description of this API, made from the code that serves it.
 //!
-//! A handler describes its parameters, its body, its answers of success, and those refusals that few others have (409, 429).
-//! Refusals that follow from its right, path and body are added here (`answers`).
+//! A handler describes its parameters, its body, its successful responses, and refusals that few
+//! endpoints have (409, 429). The module `refusals` adds the refusals that follow from the right,
+//! the path and the body.
 
-mod answers;
+mod refusals;
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,27 +18,27 @@ use utoipa::openapi::path::{Operation, Paths};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
-use crate::Answer;
+use crate::HandlerResult;
 use crate::call::Call;
 use crate::described::{Described, Schemas, routes};
 use crate::endpoint::Endpoint;
 use crate::endpoint::Right::Anyone;
 use crate::error::ApiError;
-pub(crate) use answers::complete;
+pub(crate) use refusals::complete;
 
-/// What the document says besides its endpoints.
+/// Parts of the document other than the endpoints.
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Packhouse management API", license(name = "Apache-2.0")),
     components(schemas(crate::error_response::ErrorBody)),
     security(("session" = [])),
-    modifiers(&Session)
+    modifiers(&SessionSecurity)
 )]
 struct Base;
 
-struct Session;
+struct SessionSecurity;
 
-impl Modify for Session {
+impl Modify for SessionSecurity {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let scheme =
             HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("POST /v1/sessions")).build();
@@ -46,11 +47,11 @@ impl Modify for Session {
     }
 }
 
-/// The document's text, which is made when somebody asks for it first.
+/// Text of the document, made on the first request for it.
 #[derive(Debug, Default)]
-pub(crate) struct Document(OnceLock<Bytes>);
+pub(crate) struct OpenApiDocument(OnceLock<Bytes>);
 
-impl Document {
+impl OpenApiDocument {
     fn text(&self, app: &App) -> Result<Bytes, ApiError> {
         if let Some(text) = self.0.get() {
             return Ok(text.clone());
@@ -61,23 +62,39 @@ impl Document {
     }
 }
 
-/// The endpoint of this description, and the description. Fails where it describes no right.
+/// Reads an endpoint and its description, as this server serves it. Fails if the description has no
+/// right.
 pub(crate) fn endpoint<'a>(app: &App, paths: &'a mut Paths) -> anyhow::Result<(Endpoint, &'a mut Operation)> {
+    read(app.config.advisories.public, paths)
+}
+
+fn read(osv_is_public: bool, paths: &mut Paths) -> anyhow::Result<(Endpoint, &mut Operation)> {
     let (mut endpoint, operation) = Endpoint::read(paths)?;
-    if app.config.advisories.public && endpoint.is_of_osv() {
+    if osv_is_public && endpoint.is_of_osv() {
         endpoint.right = Anyone;
     }
     Ok((endpoint, operation))
 }
 
 fn whole(app: &App) -> anyhow::Result<utoipa::openapi::OpenApi> {
-    let mut document = Base::openapi();
     let path = Some(app.config.api_path()).filter(|path| !path.is_empty());
     let server = app.config.public_api_url().or_else(|| path.map(str::to_owned));
+    let mut document = assembled(app.config.advisories.public)?;
     document.servers = server.map(|server| vec![Server::new(server)]);
+    Ok(document)
+}
+
+/// The OpenAPI document as JSON, without the address of a server: docs/reference/api.md is
+/// generated from it.
+pub fn reference() -> anyhow::Result<serde_json::Value> {
+    Ok(serde_json::to_value(assembled(false)?)?)
+}
+
+fn assembled(osv_is_public: bool) -> anyhow::Result<utoipa::openapi::OpenApi> {
+    let mut document = Base::openapi();
     let mut all = Schemas::new();
     for Described { mut paths, schemas, .. } in crate::endpoints() {
-        let (endpoint, operation) = endpoint(app, &mut paths)?;
+        let (endpoint, operation) = read(osv_is_public, &mut paths)?;
         complete(operation, &endpoint);
         schemas(&mut all);
         for (path, item) in paths.paths {
@@ -88,16 +105,15 @@ fn whole(app: &App) -> anyhow::Result<utoipa::openapi::OpenApi> {
     Ok(document)
 }
 
-/// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(document)]
 }
 
-/// The OpenAPI document.
+/// Returns the OpenAPI document.
 #[utoipa::path(get, path = "/v1/openapi.json", operation_id = "show_openapi",
     extensions(("x-right" = json!(Anyone))),
     responses((status = 200, description = "OpenAPI 3.1")))]
-async fn document(Extension(document): Extension<Arc<Document>>, call: Call) -> Answer {
+async fn document(Extension(document): Extension<Arc<OpenApiDocument>>, call: Call) -> HandlerResult {
     call.only(&[])?;
     Ok(([(CONTENT_TYPE, "application/json")], document.text(&call.app)?).into_response())
 }

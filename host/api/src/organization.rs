@@ -1,4 +1,4 @@
-//! The caller's organization, and what its repositories hold.
+//! The caller's organization and its usage.
 
 use axum::Json;
 use axum::response::IntoResponse;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::Answer;
+use crate::HandlerResult;
 use crate::call::Call;
 use crate::described::{Described, routes};
 use crate::endpoint::Right::{Holds, SignedIn};
@@ -18,7 +18,6 @@ use crate::error_response::ErrorBody;
 use crate::fields::{self, Field, given};
 use crate::operations::organization::{self, Organization, OrganizationChange, Usage};
 
-/// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(show), routes!(change), routes!(usage)]
 }
@@ -28,10 +27,10 @@ pub(crate) fn endpoints() -> Vec<Described> {
 pub(crate) struct OwnOrganizationView {
     id: String,
     name: String,
-    /// The address of its repositories, without a slash at its end.
+    /// Address of its repositories, without a slash at its end.
     base_url: String,
     created_at: i64,
-    /// Bytes that its repositories may hold together; null: no bound.
+    /// Quota of all its repositories together, in bytes; null for no limit.
     quota_bytes: Option<u64>,
 }
 
@@ -47,15 +46,15 @@ impl From<Organization> for OwnOrganizationView {
     }
 }
 
-/// What is to be another.
+/// Changes to an organization.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangeOrganization {
-    /// 1 to 256 characters; of several organizations each has another.
+    /// 1 to 256 characters; unique among the organizations.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
     name: Field,
-    /// Bytes; null: no bound.
+    /// Quota in bytes; null for no limit.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<u64>)]
     quota_bytes: Field,
@@ -69,7 +68,7 @@ impl ChangeOrganization {
     }
 }
 
-/// The largest quota: what JSON's numbers hold exactly.
+/// Maximum quota: the largest integer that JSON numbers represent exactly.
 const MAX_QUOTA: u64 = (1 << 53) - 1;
 
 fn quota(value: &Value) -> Result<Option<u64>, ApiError> {
@@ -77,19 +76,19 @@ fn quota(value: &Value) -> Result<Option<u64>, ApiError> {
         return Ok(None);
     }
     let bytes = value.as_u64().filter(|bytes| *bytes <= MAX_QUOTA);
-    bytes
-        .map(Some)
-        .ok_or_else(|| ApiError::invalid("`quota_bytes` is a whole number of bytes, or null for no bound."))
+    bytes.map(Some).ok_or_else(|| {
+        ApiError::invalid("`quota_bytes` must be an integer number of bytes, or null for no limit.")
+    })
 }
 
-/// Shows the caller's organization.
+/// Returns the caller's organization.
 #[utoipa::path(get, path = "/v1/organization", operation_id = "show_organization",
     extensions(("x-right" = json!(SignedIn))),
     responses((status = 200, body = OwnOrganizationView)))]
-async fn show(call: Call) -> Answer {
+async fn show(call: Call) -> HandlerResult {
     call.only(&[])?;
-    let shown = organization::show(call.actor()?).await?;
-    Ok(Json(OwnOrganizationView::from(shown)).into_response())
+    let organization = organization::show(call.actor()?).await?;
+    Ok(Json(OwnOrganizationView::from(organization)).into_response())
 }
 
 /// Changes the caller's organization.
@@ -97,28 +96,28 @@ async fn show(call: Call) -> Answer {
     extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
     request_body = ChangeOrganization,
     responses((status = 200, body = OwnOrganizationView), (status = 409, body = ErrorBody)))]
-async fn change(mut call: Call) -> Answer {
+async fn change(mut call: Call) -> HandlerResult {
     let body: ChangeOrganization = call.body()?;
     call.only(&[])?;
     let changed = organization::change(call.actor()?, body.change()?).await?;
     Ok(Json(OwnOrganizationView::from(changed)).into_response())
 }
 
-/// What the organization's repositories hold.
+/// Usage of the organization's repositories.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct UsageView {
-    /// Of all files that are shown, in each repository each path once.
+    /// Bytes of all listed files; each path counts once in a repository.
     bytes: u64,
-    /// Of what is stored, each content once; up to 30 seconds old.
+    /// Stored bytes; equal content counts once. Up to 30 s old.
     stored_bytes: u64,
     packages: u64,
     versions: u64,
-    /// Fetches of versions.
+    /// Downloads of versions.
     downloads: u64,
     repositories: Vec<RepositoryUsageView>,
 }
 
-/// What a repository holds.
+/// Usage of a repository.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RepositoryUsageView {
     id: String,
@@ -127,7 +126,7 @@ pub(crate) struct RepositoryUsageView {
     packages: u64,
     versions: u64,
     downloads: u64,
-    /// Bytes that it may hold; null: no bound of its own.
+    /// Quota of the repository in bytes; null for no limit of its own.
     quota_bytes: Option<u64>,
 }
 
@@ -146,11 +145,11 @@ impl From<UsageRow> for RepositoryUsageView {
     }
 }
 
-/// Shows what the organization's repositories hold.
+/// Returns the usage of the organization's repositories.
 #[utoipa::path(get, path = "/v1/usage", operation_id = "show_usage",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
     responses((status = 200, body = UsageView)))]
-async fn usage(call: Call) -> Answer {
+async fn usage(call: Call) -> HandlerResult {
     call.only(&[])?;
     let Usage { bytes, stored_bytes, packages, versions, downloads, repositories } =
         organization::usage(call.actor()?).await?;

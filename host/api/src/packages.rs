@@ -1,6 +1,5 @@
-//! What a repository holds: packages, the versions of one with their files, a version with all that is known of it, and how clients
-//! reach it. The same for every format, from what its
-//! plugin shows.
+//! Packages of a repository, their versions and files, and the connection settings for clients.
+//! They are the same for every format, as its plugin lists them.
 
 use axum::Json;
 use axum::response::IntoResponse;
@@ -8,7 +7,7 @@ use packhouse_store::{PackageSummary, Version};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::Answer;
+use crate::HandlerResult;
 use crate::advisories::AdvisoryMark;
 use crate::call::Call;
 use crate::described::{Described, routes};
@@ -19,7 +18,6 @@ use crate::operations::packages::{self, Packages, Search};
 use crate::operations::{connection, repositories};
 use crate::paging::{self, Page};
 
-/// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(list), routes!(versions), routes!(version), routes!(connection)]
 }
@@ -28,11 +26,11 @@ pub(crate) fn endpoints() -> Vec<Described> {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PackageView {
     name: String,
-    /// The version that was published last.
+    /// The version that was published most recently.
     latest: Option<String>,
-    /// How many versions there are.
+    /// Number of versions.
     versions: u64,
-    /// When one was last published, in ms since 1970.
+    /// Time of the latest publish, in ms since 1970.
     updated_at: Option<u64>,
 }
 
@@ -47,7 +45,7 @@ impl From<PackageSummary> for PackageView {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct FileView {
     path: String,
-    /// In bytes.
+    /// Size in bytes.
     size: u64,
     /// `sha256:` and hexadecimal digits.
     digest: String,
@@ -57,17 +55,17 @@ pub(crate) struct FileView {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct VersionView {
     version: String,
-    /// Empty, or why it should not be used: `yanked`, `deprecated`, `withdrawn`.
+    /// Reason against its use: `yanked`, `deprecated` or `withdrawn`; otherwise empty.
     state: String,
     reason: String,
     published_at: Option<u64>,
     files: Vec<FileView>,
-    /// What is known to be wrong with it, the worst first.
+    /// Advisories about it, the most severe first.
     advisories: Vec<AdvisoryMark>,
 }
 
 impl VersionView {
-    /// A version, with what is known to be wrong with it.
+    /// View of a version with the advisories about it.
     pub(crate) fn of(version: Version, marks: Vec<Mark>) -> VersionView {
         let reason = version.properties.into_iter().find(|(name, _)| name == REASON).map(|(_, value)| value);
         let files = version.files.into_iter().map(|file| FileView {
@@ -86,15 +84,16 @@ impl VersionView {
     }
 }
 
-/// Lists packages by name; those that match `q` where it is given: the one of that name first, then names that begin with it.
+/// Lists packages by name. With `q` it lists matching packages: first the one with that name, then
+/// names that begin with it.
 #[utoipa::path(get, path = "/v1/repositories/{id}/packages", operation_id = "list_packages",
     extensions(("x-right" = json!(OfObject))),
     params(("id" = String, Path),
-        ("q" = Option<String>, Query, description = "Words to look for"),
-        ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
-        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+        ("q" = Option<String>, Query, description = "Words to search for"),
+        ("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "The `next` of the previous page")),
     responses((status = 200, body = Page<PackageView>)))]
-async fn list(call: Call) -> Answer {
+async fn list(call: Call) -> HandlerResult {
     call.only(&["q", "limit", "after"])?;
     let limit = paging::limit(&call)?;
     let search = match call.query("q").unwrap_or_default().trim() {
@@ -106,15 +105,15 @@ async fn list(call: Call) -> Answer {
     Ok(Json(Page { items, next }).into_response())
 }
 
-/// Lists the versions of a package, the newest first. `{name}` is one segment, percent-encoded.
+/// Lists the versions of a package, newest first. `{name}` is one percent-encoded segment.
 #[utoipa::path(get, path = "/v1/repositories/{id}/packages/{name}/versions", operation_id = "list_versions",
     extensions(("x-right" = json!(OfObject))),
     params(("id" = String, Path),
         ("name" = String, Path),
-        ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
-        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+        ("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "The `next` of the previous page")),
     responses((status = 200, body = Page<VersionView>)))]
-async fn versions(call: Call) -> Answer {
+async fn versions(call: Call) -> HandlerResult {
     call.only(&["limit", "after"])?;
     let limit = paging::limit(&call)? as usize;
     let offset = paging::after::<usize>(&call)?.unwrap_or_default();
@@ -122,37 +121,37 @@ async fn versions(call: Call) -> Answer {
     let versions = packages::versions(actor, call.path("id"), name).await?;
     let end = offset.saturating_add(limit);
     let next = (end < versions.len()).then(|| end.to_string());
-    let shown: Vec<Version> = versions.into_iter().skip(offset).take(limit).collect();
-    let numbers: Vec<String> = shown.iter().map(|version| version.version.clone()).collect();
+    let listed: Vec<Version> = versions.into_iter().skip(offset).take(limit).collect();
+    let numbers: Vec<String> = listed.iter().map(|version| version.version.clone()).collect();
     let repository = repositories::readable(actor, call.path("id")).await?;
     let marks = advisories::of_versions(actor, &repository, name, &numbers).await?;
     let items =
-        shown.into_iter().zip(marks).map(|(version, marks)| VersionView::of(version, marks)).collect();
+        listed.into_iter().zip(marks).map(|(version, marks)| VersionView::of(version, marks)).collect();
     Ok(Json(Page { items, next }).into_response())
 }
 
-/// Shows a version with all that is known of it: what its format presents, how it is installed, and how often it was fetched. `{name}`
-/// and `{version}` are one segment each, percent-encoded.
+/// Returns a version with all its details: the format's presentation, installation commands and
+/// downloads. `{name}` and `{version}` are one percent-encoded segment each.
 #[utoipa::path(get, path = "/v1/repositories/{id}/packages/{name}/versions/{version}", operation_id = "show_version",
     extensions(("x-right" = json!(OfObject))),
     params(("id" = String, Path),
         ("name" = String, Path),
         ("version" = String, Path)),
     responses((status = 200, body = VersionDetailsView)))]
-async fn version(call: Call) -> Answer {
+async fn version(call: Call) -> HandlerResult {
     call.only(&[])?;
     let (id, name, version) = (call.path("id"), call.path("name"), call.path("version"));
     let page = packages::version(call.actor()?, id, name, version).await?;
     Ok(Json(VersionDetailsView::from(page)).into_response())
 }
 
-/// Shows how clients reach the repository: what each needs to read and to publish, with `<EMAIL>` and `<REPOSITORY_TOKEN>` where those
-/// belong.
+/// Returns the configuration that clients need to read from and publish to the repository, with
+/// `<EMAIL>` and `<REPOSITORY_TOKEN>` as placeholders.
 #[utoipa::path(get, path = "/v1/repositories/{id}/connection", operation_id = "show_connection",
     extensions(("x-right" = json!(OfObject))),
     params(("id" = String, Path)),
     responses((status = 200, body = ConnectionView)))]
-async fn connection(call: Call) -> Answer {
+async fn connection(call: Call) -> HandlerResult {
     call.only(&[])?;
     let connection = connection::connection(call.actor()?, call.path("id")).await?;
     Ok(Json(ConnectionView::from(connection)).into_response())

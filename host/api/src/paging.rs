@@ -7,28 +7,28 @@ use utoipa::ToSchema;
 
 use crate::call::Call;
 use crate::error::ApiError;
-use crate::operations::{Listed, PageRequest};
+use crate::operations::{PageRequest, RowPage};
 
-/// One page. `next` is what `after` must be for the one that follows; null on the last.
+/// One page. Pass `next` as `after` to get the following page; it is null on the last page.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Page<T> {
-    /// What is on it.
+    /// Items of the page.
     pub items: Vec<T>,
-    /// Where the next begins.
+    /// Start of the next page.
     pub next: Option<String>,
 }
 
 impl<T> Page<T> {
-    /// The page of these rows, each by its id and its view.
-    pub(crate) fn of<R>(listed: Listed<R>, id: impl Fn(&R) -> String, view: impl Fn(R) -> T) -> Page<T> {
-        let Listed { rows, more } = listed;
+    /// Page of these rows. `id` returns the id of a row.
+    pub(crate) fn of<R>(listed: RowPage<R>, id: impl Fn(&R) -> String, view: impl Fn(R) -> T) -> Page<T> {
+        let RowPage { rows, more } = listed;
         let next = rows.last().filter(|_| more).map(id);
         Page { items: rows.into_iter().map(view).collect(), next }
     }
 
-    /// The same where a row may have no view at present.
+    /// Same as [`Page::of`], for a view that may fail.
     pub(crate) fn try_of<R, E>(
-        listed: Listed<R>,
+        listed: RowPage<R>,
         id: impl Fn(&R) -> String,
         view: impl Fn(R) -> Result<T, E>,
     ) -> Result<Page<T>, E> {
@@ -37,7 +37,7 @@ impl<T> Page<T> {
     }
 }
 
-/// The page that a call wants of a list that is in memory as a whole, in the order of a key that no two items share.
+/// Cuts the requested page from a complete list. `key` orders the items and must be unique.
 pub(crate) fn page_of<T>(
     call: &Call,
     mut items: Vec<T>,
@@ -52,24 +52,24 @@ pub(crate) fn page_of<T>(
     Ok(Page { items, next })
 }
 
-/// The page that a call wants.
+/// Requested page of a call.
 pub(crate) fn request<I: FromStr>(call: &Call) -> Result<PageRequest<I>, ApiError> {
     Ok(PageRequest { limit: limit(call)?, after: after(call)? })
 }
 
-/// `limit`: 1 to 200, 50 where none is given.
+/// Query parameter `limit`: 1 to 200, 50 by default.
 pub(crate) fn limit(call: &Call) -> Result<u32, ApiError> {
     match call.query("limit") {
         None => Ok(50),
         Some(text) => {
             let limit = text.parse().ok().filter(|limit| (1..=200).contains(limit));
-            limit.ok_or_else(|| ApiError::invalid("`limit` is a whole number from 1 to 200."))
+            limit.ok_or_else(|| ApiError::invalid("`limit` must be an integer from 1 to 200."))
         }
     }
 }
 
-/// `after`: what an earlier page gave as `next`.
+/// Query parameter `after`: the `next` of the previous page.
 pub(crate) fn after<T: FromStr>(call: &Call) -> Result<Option<T>, ApiError> {
     let after = call.query("after").map(str::parse).transpose();
-    after.map_err(|_| ApiError::invalid("`after` is what an earlier page gave as `next`."))
+    after.map_err(|_| ApiError::invalid("`after` must be the `next` of an earlier page."))
 }

@@ -1,4 +1,4 @@
-//! `/v1/plugins`: which components there are, which one each format runs, and changing that without a restart.
+//! `/v1/plugins`: components, the active one of each format, and changing it without a restart.
 
 use axum::Json;
 use axum::response::IntoResponse;
@@ -9,16 +9,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::Answer;
+use crate::HandlerResult;
 use crate::call::Call;
 use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
 use crate::error_response::ErrorBody;
 use crate::operations::confirmations::Action;
-use crate::operations::plugins::{self, ActivationRequest, Installed, Offered};
+use crate::operations::plugins::{self, ActivationRequest, Installed, PluginToInstall};
 use crate::paging::{self, Page};
 
-/// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(list), routes!(install), routes!(activate), routes!(roll_back), routes!(pin)]
 }
@@ -26,48 +25,52 @@ pub(crate) fn endpoints() -> Vec<Described> {
 /// A component.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PluginView {
-    /// Of a file that is no plugin, its name without the ending.
+    /// Format of the component; for a file that is not a plugin, its name without the extension.
     format: String,
-    /// SHA-256 of the component: `sha256:` and hexadecimal digits; null of a file that is no plugin.
+    /// SHA-256 of the component: `sha256:` and hexadecimal digits; null for a file that is not a
+    /// plugin.
     digest: Option<String>,
-    /// The plugin's own.
+    /// Version of the plugin.
     version: Option<String>,
-    /// The version of the contract that it was built for.
+    /// Version of the contract for which it was built.
     contract: Option<String>,
-    /// `active`, `candidate`, `retired`, `refused`, or `compiling` for one that the start has still to compile.
+    /// `active`, `candidate`, `retired`, `refused`, or `compiling` while the starting server has
+    /// not compiled it yet.
     state: &'static str,
     /// `upload`, the artifact in a registry by its digest, or the name of a file.
     source: String,
-    /// The fingerprint of the trusted key that signed it: `SHA256:` and the hexadecimal digest of its DER form.
+    /// Fingerprint of the trusted key that signed it: `SHA256:` and the hexadecimal digest of its
+    /// DER form.
     signed_by: Option<String>,
-    /// In ms since 1970; null for one beside the program.
+    /// Time of installation in ms since 1970; null for a component beside the program.
     installed_at: Option<i64>,
     /// Interfaces of the contract that it calls.
     imports: Vec<String>,
     /// Interfaces of the contract that it offers.
     exports: Vec<String>,
-    /// What it asks for: paths at the root, kinds of repository, settings, permissions.
+    /// Capabilities that it requests: paths at the root, kinds of repository, settings,
+    /// permissions.
     #[schema(value_type = Option<Object>)]
     capabilities: Option<Value>,
-    /// Its bounds in bytes by name; null where there is none.
+    /// Its limits in bytes by name; null for no limit.
     #[schema(value_type = Object)]
     limits: Value,
-    /// Why it cannot be run here.
+    /// Reason why it cannot run on this server.
     error: Option<String>,
 }
 
 impl From<ListedPlugin> for PluginView {
     fn from(plugin: ListedPlugin) -> PluginView {
-        let told = plugin.told;
-        let capabilities = told.as_ref().map(|told| &told.capabilities);
+        let declared = plugin.facts;
+        let capabilities = declared.as_ref().map(|declared| &declared.capabilities);
         PluginView {
             state: plugin.state.word(),
-            capabilities: capabilities.map(shown),
-            limits: capabilities.map(|asked| json!(asked.limits)).unwrap_or_default(),
-            version: told.as_ref().map(|told| told.version.clone()),
-            contract: told.as_ref().map(|told| told.contract.clone()),
-            imports: told.as_ref().map(|told| told.imports.clone()).unwrap_or_default(),
-            exports: told.map(|told| told.exports).unwrap_or_default(),
+            capabilities: capabilities.map(capabilities_view),
+            limits: capabilities.map(|requested| json!(requested.limits)).unwrap_or_default(),
+            version: declared.as_ref().map(|declared| declared.version.clone()),
+            contract: declared.as_ref().map(|declared| declared.contract.clone()),
+            imports: declared.as_ref().map(|declared| declared.imports.clone()).unwrap_or_default(),
+            exports: declared.map(|declared| declared.exports).unwrap_or_default(),
             format: plugin.format,
             digest: plugin.digest,
             source: plugin.source,
@@ -78,12 +81,12 @@ impl From<ListedPlugin> for PluginView {
     }
 }
 
-fn shown(asked: &Capabilities) -> Value {
-    let Capabilities { claims, kinds, settings, permissions, .. } = asked;
+fn capabilities_view(requested: &Capabilities) -> Value {
+    let Capabilities { claims, kinds, settings, permissions, .. } = requested;
     json!({"claims": claims, "kinds": kinds, "settings": settings, "permissions": permissions})
 }
 
-/// What a component asks beyond the one that its format runs.
+/// Capabilities that a component requests beyond those of the active one.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ChangesView {
     imports: Vec<String>,
@@ -103,10 +106,10 @@ impl From<Changes> for ChangesView {
 /// The bytes of a component, at most 64 MiB.
 #[derive(ToSchema)]
 #[schema(value_type = String, format = Binary)]
-#[allow(dead_code, reason = "it is there for the description: the bytes are received as they come")]
+#[allow(dead_code, reason = "only the OpenAPI description uses it; the bytes are received as a stream")]
 pub(crate) struct ComponentBytes(Vec<u8>);
 
-/// A component that was installed.
+/// An installed component.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct InstalledView {
     #[serde(flatten)]
@@ -114,12 +117,13 @@ pub(crate) struct InstalledView {
     changes: ChangesView,
 }
 
-/// Lists the components of the database and those beside the program, with what each asks for, and files that are none.
+/// Lists the components in the database and beside the program, with the capabilities that each
+/// requests, and files that are not components.
 #[utoipa::path(get, path = "/v1/plugins", operation_id = "list_plugins",
     extensions(("x-right" = json!(Holds(ManageServer)))),
     params(("limit" = Option<u32>, Query), ("after" = Option<String>, Query)),
     responses((status = 200, body = Page<PluginView>)))]
-async fn list(call: Call) -> Answer {
+async fn list(call: Call) -> HandlerResult {
     call.only(&["limit", "after"])?;
     let items = plugins::list(call.actor()?).await?.into_iter().map(PluginView::from).collect();
     let key = |plugin: &PluginView| {
@@ -128,36 +132,43 @@ async fn list(call: Call) -> Answer {
     Ok(Json(paging::page_of(&call, items, key)?).into_response())
 }
 
-/// Where a component is.
+/// Location of a component.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ComponentSource {
-    /// `oci://HOST/PATH@sha256:…`; a tag in place of the digest is resolved once.
+    /// `oci://HOST/PATH@sha256:…`; a tag instead of the digest is resolved once.
     source: String,
-    /// A signature of the component's bytes, ECDSA on P-256 over SHA-256: DER, in base64. Without it one beside the artifact counts.
+    /// Signature of the component's bytes: ECDSA on P-256 over SHA-256, as DER in base64. Without
+    /// it, the server uses a signature beside the artifact.
     #[serde(default)]
     signature: Option<String>,
-    /// Of the action `manage_plugins`; good for five minutes. The header `X-Confirmation-Token` will do as well.
+    /// Confirmation token for the action `manage_plugins`, valid for five minutes. The header
+    /// `X-Confirmation-Token` may carry it instead.
     #[schema(value_type = Option<String>)]
     confirmation_token: Option<Value>,
 }
 
-/// Installs a component as a candidate: it is kept, on every server, and runs nowhere until it is activated. One that is there is
-/// answered again. The component is the body, or an artifact in a registry that the body names.
+/// Installs a component as a candidate on every server; it does not run until it is activated.
+/// Installing the same component again returns it again. The body is the component itself, or names
+/// an artifact in a registry.
 #[utoipa::path(post, path = "/v1/plugins", operation_id = "install_plugin",
     extensions(("x-right" = json!(Holds(ManageServer))), ("x-confirmation" = json!(Action::ManagePlugins))),
-    params(("X-Confirmation-Token" = Option<String>, Header, description = "Of the action `manage_plugins`; in place of the body's"),
-        ("X-Plugin-Signature" = Option<String>, Header, description = "Beside `application/wasm`: a signature of the bytes, ECDSA on P-256 over SHA-256: DER, in base64")),
+    params(("X-Confirmation-Token" = Option<String>, Header, description = "Confirmation token for the \
+        action `manage_plugins`; used instead of the one in the body"),
+        ("X-Plugin-Signature" = Option<String>, Header, description = "With `application/wasm`: signature \
+            of the bytes, ECDSA on P-256 over SHA-256, as DER in base64")),
     request_body(content((ComponentBytes = "application/wasm"), (ComponentSource = "application/json"))),
     responses((status = 201, body = InstalledView),
-        (status = 415, description = "`unsupported_media_type`: the body is declared neither as `application/wasm` nor as JSON", body = ErrorBody),
-        (status = 422, description = "`plugin_refused`: it cannot be fetched, is not signed by a trusted key, or cannot be run here, and why", body = ErrorBody)))]
-async fn install(mut call: Call) -> Answer {
+        (status = 415, description = "`unsupported_media_type`: the body is not declared as \
+            `application/wasm` or JSON", body = ErrorBody),
+        (status = 422, description = "`plugin_refused`: the component cannot be fetched, is not signed by \
+            a trusted key, or cannot run on this server; see `error`", body = ErrorBody)))]
+async fn install(mut call: Call) -> HandlerResult {
     let (offered, token) = match call.component() {
-        Some(bytes) => (Offered::Component { bytes, signature: call.signature()? }, None),
+        Some(bytes) => (PluginToInstall::Component { bytes, signature: call.signature()? }, None),
         None => {
             let ComponentSource { source, signature, confirmation_token } = call.body()?;
-            (Offered::Artifact { source, signature }, confirmation_token)
+            (PluginToInstall::Artifact { source, signature }, confirmation_token)
         }
     };
     let confirmation = call.confirmation(token.as_ref());
@@ -167,32 +178,36 @@ async fn install(mut call: Call) -> Answer {
     Ok((StatusCode::CREATED, Json(view)).into_response())
 }
 
-/// What a format is to run.
+/// Activation of a component.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Activate {
     /// The component.
     digest: String,
-    /// What the format runs until now; null where that is nothing.
+    /// The component that is active now; null if no component is active.
     #[serde(default)]
     expected_active: Option<String>,
-    /// Whether it may ask more than what runs until now.
+    /// True to accept that it requests more than the active component.
     #[serde(default)]
     accept_changes: bool,
-    /// Of the action `manage_plugins`; good for five minutes. The header `X-Confirmation-Token` will do as well.
+    /// Confirmation token for the action `manage_plugins`, valid for five minutes. The header
+    /// `X-Confirmation-Token` may carry it instead.
     #[schema(value_type = Option<String>)]
     confirmation_token: Option<Value>,
 }
 
-/// Lets a format run a component from now on, on every server. Calls in flight end on the one before.
+/// Activates a component for a format on every server. Calls in flight finish on the previous
+/// component.
 #[utoipa::path(post, path = "/v1/plugins/{format}/activate", operation_id = "activate_plugin",
     extensions(("x-right" = json!(Holds(ManageServer))), ("x-confirmation" = json!(Action::ManagePlugins))),
     params(("format" = String, Path)),
     request_body = Activate,
     responses((status = 200, body = PluginView),
-        (status = 409, description = "`conflict`: the format runs another than `expected_active`; `capabilities_changed`: it asks more", body = ErrorBody),
-        (status = 422, description = "`plugin_refused`: it cannot be run here, or is of another format", body = ErrorBody)))]
-async fn activate(mut call: Call) -> Answer {
+        (status = 409, description = "`conflict`: the active component is not `expected_active`; \
+            `capabilities_changed`: the component requests more than the active one", body = ErrorBody),
+        (status = 422, description = "`plugin_refused`: the component cannot run on this server, or \
+            belongs to another format", body = ErrorBody)))]
+async fn activate(mut call: Call) -> HandlerResult {
     let Activate { digest, expected_active: expected, accept_changes, confirmation_token } = call.body()?;
     call.only(&[])?;
     let request = ActivationRequest { digest, expected, accept_changes };
@@ -201,35 +216,37 @@ async fn activate(mut call: Call) -> Answer {
     Ok(Json(PluginView::from(plugin)).into_response())
 }
 
-/// Lets a format run what it ran before.
+/// Activates the component that the format ran before.
 #[utoipa::path(post, path = "/v1/plugins/{format}/rollback", operation_id = "roll_back_plugin",
     extensions(("x-right" = json!(Holds(ManageServer)))),
     params(("format" = String, Path)),
     responses((status = 200, body = PluginView),
-        (status = 409, description = "`conflict`: it ran nothing before", body = ErrorBody),
-        (status = 422, description = "`plugin_refused`: it cannot be run here", body = ErrorBody)))]
-async fn roll_back(call: Call) -> Answer {
+        (status = 409, description = "`conflict`: the format has no earlier component", body = ErrorBody),
+        (status = 422, description = "`plugin_refused`: the component cannot run on this server", body = ErrorBody)))]
+async fn roll_back(call: Call) -> HandlerResult {
     call.only(&[])?;
     let plugin = plugins::roll_back(call.actor()?, call.path("format")).await?;
     Ok(Json(PluginView::from(plugin)).into_response())
 }
 
-/// A pin.
+/// A pinned component.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Pin {
-    /// The component; null for what the format runs.
+    /// The component; null for the active component of the format.
     digest: Option<String>,
 }
 
-/// Lets a component serve one repository, whatever its format runs; with null, takes that back.
+/// Pins a component for one repository, whatever component its format runs. With null, removes the
+/// pin.
 #[utoipa::path(put, path = "/v1/repositories/{id}/plugin", operation_id = "pin_plugin",
     extensions(("x-right" = json!(Holds(ManageServer)))),
     params(("id" = String, Path)),
     request_body = Pin,
     responses((status = 200, body = Pin),
-        (status = 422, description = "`plugin_refused`: it cannot be run here, or is of another format", body = ErrorBody)))]
-async fn pin(mut call: Call) -> Answer {
+        (status = 422, description = "`plugin_refused`: the component cannot run on this server, or \
+            belongs to another format", body = ErrorBody)))]
+async fn pin(mut call: Call) -> HandlerResult {
     let Pin { digest } = call.body()?;
     call.only(&[])?;
     plugins::pin(call.actor()?, call.path("id"), digest.as_deref()).await?;

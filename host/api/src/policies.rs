@@ -1,4 +1,4 @@
-//! Policies over versions: rules, their exceptions, and the components that judge.
+//! Policies for versions: rules, their exceptions, and the components that judge.
 
 use axum::Json;
 use axum::response::IntoResponse;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::Answer;
+use crate::HandlerResult;
 use crate::call::Call;
 use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
@@ -25,7 +25,6 @@ mod recordings;
 
 use bodies::{ChangeRule, CreateException, CreateRule};
 
-/// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
     let mut all = recordings::endpoints();
     all.extend([
@@ -45,39 +44,40 @@ pub(crate) fn endpoints() -> Vec<Described> {
     all
 }
 
-/// A policy: a component with its settings, where it holds and how strictly.
+/// A policy: a component with its settings, its scope and its mode.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RuleView {
     id: String,
     name: String,
-    /// The name of one beside the program, or the digest of one that was installed.
+    /// Name of a component beside the program, or digest of an installed one.
     component: String,
-    /// As the component describes them.
+    /// Settings in the form that the component describes.
     #[schema(value_type = Object)]
     settings: Value,
-    /// Ids, or `*` for every repository.
+    /// Repository ids, or `*` for every repository.
     #[schema(value_type = ReachBody)]
     repositories: Reach,
-    /// Patterns of packages; null: all.
+    /// Patterns of package names; null for all.
     packages: Option<Vec<String>>,
     /// `paused`, `warn` or `enforced`.
     mode: &'static str,
-    /// Whether it was previewed as it is, and so may be enforced.
+    /// True if the current version was previewed and can be enforced.
     previewed: bool,
-    /// What went wrong with its component on this server last: what it could not judge did not pass. Null where nothing did.
+    /// Last failure of its component on this server; null if it has not failed. Versions that it
+    /// could not judge were refused.
     failure: Option<FailureView>,
-    /// An e-mail.
+    /// E-mail address of the creator.
     created_by: String,
-    /// In ms since 1970.
+    /// Time in ms since 1970.
     created_at: i64,
 }
 
-/// What went wrong with a policy.
+/// A failure of a policy.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct FailureView {
-    /// In ms since 1970.
+    /// Time in ms since 1970.
     at: i64,
-    /// How often since it was changed, or the server started.
+    /// Number of failures since the policy changed or the server started.
     times: u64,
     error: String,
 }
@@ -104,43 +104,44 @@ impl From<Rule> for RuleView {
     }
 }
 
-/// What a policy would do to all that is there.
+/// Effect of a policy on the existing versions.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RulePreviewView {
-    /// Versions that do not pass, or pass with a warning: the first 1,000.
+    /// Versions that would be refused or pass with a warning: the first 1,000.
     items: Vec<RulePreviewItemView>,
-    /// Versions that it is about.
+    /// Versions to which it applies.
     versions: u64,
     denied: u64,
     held: u64,
     warned: u64,
-    /// Versions that it could not judge, and that do not pass.
+    /// Versions that it could not judge and would refuse.
     unavailable: u64,
-    /// How many more do not pass, or with a warning, in repositories that the caller may not read: `items` leaves them out.
+    /// Number of further such versions in repositories that the caller may not read; `items` leaves
+    /// them out.
     hidden: u64,
-    /// Whether there are more than `items`.
+    /// True if there are more than `items`.
     truncated: bool,
 }
 
-/// A version that does not pass, or with a warning.
+/// A version that would be refused or pass with a warning.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RulePreviewItemView {
-    /// The repository's id.
+    /// Id of the repository.
     repository: String,
     package: String,
     version: String,
     /// `denied`, `held`, `warned` or `policy_unavailable`.
     ruling: &'static str,
-    /// Why, for people.
+    /// Reason, for people.
     because: String,
-    /// From when on it may be judged otherwise, in ms since 1970.
+    /// Time in ms since 1970 from which the ruling may change.
     until: Option<i64>,
 }
 
 impl From<PreviewItem> for RulePreviewItemView {
     fn from(item: PreviewItem) -> RulePreviewItemView {
-        let PreviewItem { repository, package, version, ruling, because, until, .. } = item;
-        RulePreviewItemView { repository, package, version, ruling, because, until }
+        let PreviewItem { repository, package, version, ruling, reason, until, .. } = item;
+        RulePreviewItemView { repository, package, version, ruling, because: reason, until }
     }
 }
 
@@ -159,24 +160,24 @@ impl From<Preview> for RulePreviewView {
     }
 }
 
-/// What passes a policy nevertheless.
+/// An exception from a policy.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ExceptionView {
     id: String,
-    /// The repository's id; null: everywhere.
+    /// Id of the repository; null for all repositories.
     repository: Option<String>,
     /// A pattern.
     package: String,
     /// A pattern.
     version: String,
     reason: String,
-    /// In ms since 1970.
+    /// Time in ms since 1970.
     until: i64,
     /// `active` or `expired`.
     state: &'static str,
-    /// An e-mail.
+    /// E-mail address of the creator.
     created_by: String,
-    /// In ms since 1970.
+    /// Time in ms since 1970.
     created_at: i64,
 }
 
@@ -197,10 +198,11 @@ impl From<ExceptionRow> for ExceptionView {
     }
 }
 
-/// A component of a policy.
+/// A policy component.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PolicyComponentView {
-    /// What policies name: its name for one beside the program, else its digest.
+    /// Reference used in policies: the name of a component beside the program, otherwise the
+    /// digest.
     component: String,
     name: String,
     version: String,
@@ -209,17 +211,17 @@ pub(crate) struct PolicyComponentView {
     /// A JSON Schema of its settings.
     #[schema(value_type = Option<Object>)]
     settings: Value,
-    /// The fingerprint of the trusted key that signed it; null without one.
+    /// Fingerprint of the trusted key that signed it; null if it is not signed.
     signed_by: Option<String>,
-    /// An e-mail; null for one beside the program.
+    /// E-mail address of the member who installed it; null for a component beside the program.
     installed_by: Option<String>,
-    /// In ms since 1970.
+    /// Time in ms since 1970.
     installed_at: Option<i64>,
-    /// On this server since it started; null where it is not loaded.
+    /// Calls on this server since it started; null if it is not loaded.
     calls: Option<u64>,
-    /// How many of these failed.
+    /// Failed calls among them.
     failures: Option<u64>,
-    /// Why it cannot be run.
+    /// Reason why it cannot run.
     error: Option<String>,
 }
 
@@ -244,12 +246,12 @@ impl From<ListedComponent> for PolicyComponentView {
     }
 }
 
-/// Makes a policy, which is paused.
+/// Creates a policy. It is paused at first.
 #[utoipa::path(post, path = "/v1/policies", operation_id = "create_policy",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
     request_body = CreateRule,
     responses((status = 201, body = RuleView), (status = 409, body = ErrorBody)))]
-async fn create(mut call: Call) -> Answer {
+async fn create(mut call: Call) -> HandlerResult {
     let body: CreateRule = call.body()?;
     call.only(&[])?;
     let made = policies::create(call.actor()?, body.request()?).await?;
@@ -259,33 +261,34 @@ async fn create(mut call: Call) -> Answer {
 /// Lists the organization's policies.
 #[utoipa::path(get, path = "/v1/policies", operation_id = "list_policies",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
-    params(("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
-        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+    params(("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "The `next` of the previous page")),
     responses((status = 200, body = Page<RuleView>)))]
-async fn list(call: Call) -> Answer {
+async fn list(call: Call) -> HandlerResult {
     call.only(&["limit", "after"])?;
     let listed = policies::list(call.actor()?, paging::request::<RuleId>(&call)?).await?;
     Ok(Json(Page::of(listed, |rule| rule.row.id.to_string(), RuleView::from)).into_response())
 }
 
-/// Shows a policy.
+/// Returns a policy.
 #[utoipa::path(get, path = "/v1/policies/{id}", operation_id = "show_policy",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
     params(("id" = String, Path)),
     responses((status = 200, body = RuleView)))]
-async fn show(call: Call) -> Answer {
+async fn show(call: Call) -> HandlerResult {
     call.only(&[])?;
     let found = policies::find(call.actor()?, call.path("id")).await?;
     Ok(Json(RuleView::from(found)).into_response())
 }
 
-/// Changes a policy. One that says something else is paused; it is enforced only once it was previewed as it is.
+/// Changes a policy. Editing its rule pauses it; it can be enforced only after its current version
+/// was previewed.
 #[utoipa::path(patch, path = "/v1/policies/{id}", operation_id = "change_policy",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
     params(("id" = String, Path)),
     request_body = ChangeRule,
     responses((status = 200, body = RuleView), (status = 409, body = ErrorBody)))]
-async fn change(mut call: Call) -> Answer {
+async fn change(mut call: Call) -> HandlerResult {
     let body: ChangeRule = call.body()?;
     call.only(&[])?;
     let changed = policies::change(call.actor()?, call.path("id"), body.request()?).await?;
@@ -297,67 +300,68 @@ async fn change(mut call: Call) -> Answer {
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
     params(("id" = String, Path)),
     responses((status = 204)))]
-async fn remove(call: Call) -> Answer {
+async fn remove(call: Call) -> HandlerResult {
     call.only(&[])?;
     policies::remove(call.actor()?, call.path("id")).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Shows what a policy would do to all that is there: the very judgement that requests meet.
+/// Previews the effect of a policy on the existing versions, with the same evaluation as for
+/// requests.
 #[utoipa::path(post, path = "/v1/policies/{id}/preview", operation_id = "preview_policy",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
     params(("id" = String, Path)),
     responses((status = 200, body = RulePreviewView)))]
-async fn preview(call: Call) -> Answer {
+async fn preview(call: Call) -> HandlerResult {
     call.only(&[])?;
-    let shown = policies::preview(call.actor()?, call.path("id")).await?;
-    Ok(Json(RulePreviewView::from(shown)).into_response())
+    let preview = policies::preview(call.actor()?, call.path("id")).await?;
+    Ok(Json(RulePreviewView::from(preview)).into_response())
 }
 
-/// Lets versions pass a policy nevertheless, with a reason, until an end.
+/// Adds an exception: matching versions pass the policy until the exception expires.
 #[utoipa::path(post, path = "/v1/policies/{id}/exceptions", operation_id = "create_policy_exception",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
     params(("id" = String, Path)),
     request_body = CreateException,
     responses((status = 201, body = ExceptionView), (status = 409, body = ErrorBody)))]
-async fn except(mut call: Call) -> Answer {
+async fn except(mut call: Call) -> HandlerResult {
     let body: CreateException = call.body()?;
     call.only(&[])?;
     let made = policies::except(call.actor()?, call.path("id"), body.request(now_ms())?).await?;
     Ok((StatusCode::CREATED, Json(ExceptionView::from(made))).into_response())
 }
 
-/// Lists the exceptions of a policy, those that ended within a year among them.
+/// Lists the exceptions of a policy, including those that ended within the last year.
 #[utoipa::path(get, path = "/v1/policies/{id}/exceptions", operation_id = "list_policy_exceptions",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
     params(("id" = String, Path),
-        ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
-        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+        ("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "The `next` of the previous page")),
     responses((status = 200, body = Page<ExceptionView>)))]
-async fn exceptions(call: Call) -> Answer {
+async fn exceptions(call: Call) -> HandlerResult {
     call.only(&["limit", "after"])?;
     let page = paging::request::<ExceptionId>(&call)?;
     let listed = policies::exceptions(call.actor()?, call.path("id"), page).await?;
     Ok(Json(Page::of(listed, |row| row.id.to_string(), ExceptionView::from)).into_response())
 }
 
-/// Takes an exception back.
+/// Revokes an exception.
 #[utoipa::path(delete, path = "/v1/policies/{id}/exceptions/{exception}", operation_id = "delete_policy_exception",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
     params(("id" = String, Path), ("exception" = String, Path)),
     responses((status = 204)))]
-async fn end_exception(call: Call) -> Answer {
+async fn end_exception(call: Call) -> HandlerResult {
     call.only(&[])?;
     policies::end_exception(call.actor()?, call.path("id"), call.path("exception")).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Lists the components of policies: those beside the program, and those that were installed.
+/// Lists the policy components: those beside the program and the installed ones.
 #[utoipa::path(get, path = "/v1/policy-components", operation_id = "list_policy_components",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
     params(("limit" = Option<u32>, Query), ("after" = Option<String>, Query)),
     responses((status = 200, body = Page<PolicyComponentView>)))]
-async fn components(call: Call) -> Answer {
+async fn components(call: Call) -> HandlerResult {
     call.only(&["limit", "after"])?;
     let items = policies::components(call.actor()?).await?;
     let items = items.into_iter().map(PolicyComponentView::from).collect();
@@ -365,15 +369,19 @@ async fn components(call: Call) -> Answer {
     Ok(Json(paging::page_of(&call, items, key)?).into_response())
 }
 
-/// Installs a component of a policy: it is kept, on every server, and judges nothing until a policy names its digest.
+/// Installs a policy component on every server. It does not judge anything until a policy names its
+/// digest.
 #[utoipa::path(post, path = "/v1/policy-components", operation_id = "install_policy_component",
     extensions(("x-right" = json!(Holds(ManageServer)))),
-    params(("X-Plugin-Signature" = Option<String>, Header, description = "A signature of the bytes, ECDSA on P-256 over SHA-256: DER, in base64")),
+    params(("X-Plugin-Signature" = Option<String>, Header, description = "Signature of the bytes, ECDSA on \
+        P-256 over SHA-256, as DER in base64")),
     request_body(content((ComponentBytes = "application/wasm"))),
     responses((status = 201, body = PolicyComponentView), (status = 409, body = ErrorBody),
-        (status = 415, description = "`unsupported_media_type`: the body is not declared as `application/wasm`", body = ErrorBody),
-        (status = 422, description = "`plugin_refused`: it is not a policy, is not signed by a trusted key, or cannot be run here, and why", body = ErrorBody)))]
-async fn install(call: Call) -> Answer {
+        (status = 415, description = "`unsupported_media_type`: the body is not declared as \
+            `application/wasm`", body = ErrorBody),
+        (status = 422, description = "`plugin_refused`: the component is not a policy, is not signed by a \
+            trusted key, or cannot run on this server; see `error`", body = ErrorBody)))]
+async fn install(call: Call) -> HandlerResult {
     let bytes = call.component().ok_or(&packhouse_wire::catalogue::NOT_A_COMPONENT)?;
     call.only(&[])?;
     let signature = call.signature()?;
@@ -381,12 +389,12 @@ async fn install(call: Call) -> Answer {
     Ok((StatusCode::CREATED, Json(PolicyComponentView::from(made))).into_response())
 }
 
-/// Removes a component that no policy names.
+/// Removes a component that is not used by a policy.
 #[utoipa::path(delete, path = "/v1/policy-components/{digest}", operation_id = "remove_policy_component",
     extensions(("x-right" = json!(Holds(ManageServer)))),
     params(("digest" = String, Path)),
     responses((status = 204), (status = 409, body = ErrorBody)))]
-async fn remove_component(call: Call) -> Answer {
+async fn remove_component(call: Call) -> HandlerResult {
     call.only(&[])?;
     policies::remove_component(call.actor()?, call.path("digest")).await?;
     Ok(StatusCode::NO_CONTENT.into_response())

@@ -1,20 +1,22 @@
-//! Sessions of browsers: the session's secret in a cookie that no script can read, and against forged requests a second
-//! secret that no other site can know.
+//! Browser sessions: the session's secret is in a cookie that scripts cannot read. A second secret
+//! that no other site can know protects against forged requests.
 //!
-//! A browser gets the cookie from `POST /v1/sessions` with `"cookie": true`, or from a sign-in by a provider. A request that
-//! shows it and may change something must carry the session's CSRF token, in `X-CSRF-Token` or in a form's field, and must not
-//! say that it comes from another site (`Origin`, `Sec-Fetch-Site`). A request with `Authorization` is judged by that alone.
+//! A browser gets the cookie from `POST /v1/sessions` with `"cookie": true`, or from a sign-in
+//! through a provider. A request with the cookie that may change something must carry the session's
+//! CSRF token, in `X-CSRF-Token` or in a form field. It is refused if `Origin` or `Sec-Fetch-Site`
+//! shows that another site sent it. For a request with `Authorization`, only that header counts.
 //!
-//! For the pages of plain forms on this host (`host/portal`): [`Visitor::of`] says who sits there, [`Visitor::csrf`] goes into a hidden
-//! field of each form, [`Visitor::check`] judges what comes back, [`signed_in`] is the cookie to set after
-//! `operations::sessions::sign_in`, and `operations::confirmations::confirm_by_password` gives the confirmation.
+//! For the portal's pages with plain forms (`host/portal`): [`Visitor::of`] returns the signed-in
+//! visitor, [`Visitor::csrf`] the hidden field of each form, and [`Visitor::check`] checks the
+//! submitted form. [`signed_in`] is the cookie to set after `operations::sessions::sign_in`.
+//! `operations::confirmations::confirm_by_password` creates a confirmation.
 
 use http::header::{COOKIE, ORIGIN};
 use http::{HeaderMap, HeaderValue};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use crate::below_path::SITE;
+use crate::base_path::SITE;
 use crate::error::ApiError;
 use crate::operations::Caller;
 use packhouse_app::App;
@@ -22,42 +24,42 @@ use packhouse_identity::Secret;
 use packhouse_wire::catalogue;
 use packhouse_wire::site::Site;
 
-/// The cookie of an identity that its member has to confirm.
+/// Cookie of an identity that its member has to confirm.
 pub const LINK: &str = "packhouse_sso_link";
-/// The page where that is done.
+/// Page where the member confirms it.
 pub const LINK_PAGE: &str = "/sign-in/link";
 
-/// Where a request carries the session's CSRF token, and an answer tells it.
+/// Header with the session's CSRF token in requests and responses.
 pub const CSRF: &str = "x-csrf-token";
-/// The session's cookie.
 const SESSION: &str = "packhouse_session";
-/// The cookie of a confirmation that a page without a script asked for.
+/// Cookie of a confirmation that a page without scripts requested.
 const CONFIRMATION: &str = "packhouse_confirmation";
-/// How long that is kept, in seconds: as long as a confirmation is good.
+/// Lifetime of that cookie in seconds: that of a confirmation.
 const CONFIRMATION_SECONDS: i64 = 5 * 60;
 
-/// Somebody in a browser who is signed in.
+/// Signed-in member in a browser.
 pub struct Visitor {
-    /// Who it is.
     pub caller: Caller,
     session: Secret,
 }
 
 impl Visitor {
-    /// Whom the request's cookie shows; none without a cookie, and where the session has ended. 503 like every call.
+    /// Finds the visitor by the request's cookie; `None` without a cookie or after the session has
+    /// ended. 503 as for every call.
     pub async fn of(app: &App, headers: &HeaderMap) -> Result<Option<Visitor>, ApiError> {
         let Some(session) = cookie(app, headers, SESSION) else { return Ok(None) };
         let caller = Caller::of(app, session.reveal()).await?;
         Ok(caller.map(|caller| Visitor { caller, session }))
     }
 
-    /// The session's CSRF token: for a hidden field, or for `X-CSRF-Token`. It cannot be made from what the database holds.
+    /// CSRF token of the session, for a hidden field or for `X-CSRF-Token`. It cannot be derived
+    /// from the content of the database.
     pub fn csrf(&self) -> String {
         csrf(&self.session)
     }
 
-    /// Judges a request that may change something: 403 `csrf_refused` unless it is this site's own and `given` is the
-    /// session's CSRF token.
+    /// Checks a request that may change something: 403 `csrf_refused` unless this site sent it and
+    /// `given` is the session's CSRF token.
     pub fn check(&self, app: &App, headers: &HeaderMap, given: &str) -> Result<(), ApiError> {
         let right = bool::from(self.csrf().as_bytes().ct_eq(given.as_bytes()));
         if right && same_origin(app, headers) {
@@ -68,38 +70,40 @@ impl Visitor {
     }
 }
 
-/// The CSRF token that goes with a session.
+/// CSRF token of a session.
 pub fn csrf(session: &Secret) -> String {
     hex::encode(Sha256::new_with_prefix("packhouse csrf 1\0").chain_update(session.reveal()).finalize())
 }
 
-/// The cookie of a session that lives so many seconds, for `Set-Cookie`.
+/// Cookie of a session, for `Set-Cookie`. `seconds` is its lifetime.
 pub fn signed_in(app: &App, session: &Secret, seconds: i64) -> Result<HeaderValue, ApiError> {
     set(app, SESSION, session.reveal(), seconds)
 }
 
-/// The cookie of a confirmation by a provider. It confirms nothing before a form with the CSRF token comes along.
+/// Cookie of a confirmation by a provider. It is only accepted together with a form that has the
+/// CSRF token.
 pub fn confirmed(app: &App, token: &str) -> Result<HeaderValue, ApiError> {
     set(app, CONFIRMATION, token, CONFIRMATION_SECONDS)
 }
 
-/// The confirmation that the request's cookie shows.
+/// Confirmation in the request's cookie.
 pub fn confirmation(app: &App, headers: &HeaderMap) -> Option<Secret> {
     cookie(app, headers, CONFIRMATION)
 }
 
-/// Takes the confirmation's cookie away.
+/// Header value that removes the confirmation's cookie.
 pub fn forget_confirmation(app: &App) -> Result<HeaderValue, ApiError> {
     set(app, CONFIRMATION, "", 0)
 }
 
-/// Takes the session's cookie away.
+/// Header value that removes the session's cookie.
 pub fn signed_out(app: &App) -> Result<HeaderValue, ApiError> {
     set(app, SESSION, "", 0)
 }
 
-/// A cookie of this host alone, which no script reads and no other site's form sends along. `Lax`, not `Strict`: the way back
-/// from a sign-in provider begins at that provider, and must find whom it concerns.
+/// Cookie of this host only. Scripts cannot read it, and forms of other sites do not send it. It is
+/// `Lax`, not `Strict`, because the return from a sign-in provider begins at that provider and
+/// needs the cookie.
 pub fn set(app: &App, name: &str, value: &str, seconds: i64) -> Result<HeaderValue, ApiError> {
     let secure = if is_secure(app) { "; Secure" } else { "" };
     let name = named(app, name);
@@ -110,7 +114,7 @@ pub fn set(app: &App, name: &str, value: &str, seconds: i64) -> Result<HeaderVal
     Ok(field)
 }
 
-/// The cookie of this name; none where there are two, one of which somebody else has put there.
+/// Cookie with this name. `None` if there are two, because somebody else may have set one of them.
 pub fn cookie(app: &App, headers: &HeaderMap, name: &str) -> Option<Secret> {
     let name = named(app, name);
     let fields = headers.get_all(COOKIE).iter().filter_map(|field| field.to_str().ok());
@@ -122,8 +126,8 @@ pub fn cookie(app: &App, headers: &HeaderMap, name: &str) -> Option<Secret> {
     }
 }
 
-/// Browsers take a name with these prefixes only over TLS; with the first from the host itself, never from one beside it, and for all
-/// of its paths.
+/// Name with a prefix that browsers accept only over TLS. They accept `__Host-` only from the host
+/// itself, not from a neighbouring host, and only for all of its paths.
 fn named(app: &App, name: &str) -> String {
     match (is_secure(app), app.config.api_path()) {
         (true, "") => format!("__Host-{name}"),
@@ -136,7 +140,8 @@ fn is_secure(app: &App) -> bool {
     app.api_url().starts_with("https://")
 }
 
-/// Whether nothing says that the request was made by another site's page. Programs say nothing, browsers always.
+/// Returns whether no header shows that another site's page sent the request. Programs send no such
+/// header; browsers always do.
 pub fn same_origin(app: &App, headers: &HeaderMap) -> bool {
     let field = |name: &str| headers.get(name).map(|field| field.to_str().unwrap_or("?"));
     let fetched = field("sec-fetch-site").is_none_or(|site| matches!(site, "same-origin" | "none"));

@@ -1,5 +1,5 @@
-//! `/v1/trusted-publishers`: workflows of build services that may publish without a kept secret; and `/v1/token-exchange`, a token for an
-//! ID token of one (RFC 8693).
+//! `/v1/trusted-publishers`: workflows of build services that may publish without a stored secret.
+//! `/v1/token-exchange`: exchanges their ID tokens for tokens (RFC 8693).
 
 use axum::Json;
 use axum::response::IntoResponse;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::Answer;
+use crate::HandlerResult;
 use crate::call::Call;
 use crate::described::{Described, routes};
 use crate::endpoint::Right::{Anyone, Holds};
@@ -26,22 +26,21 @@ use crate::operations::publishers::{self, ExchangeRequest, PublisherRequest};
 use crate::paging::{self, Page};
 use crate::tokens::scope;
 
-/// What is exchanged, and for what, as RFC 8693 names them.
+/// Identifiers of the exchange in RFC 8693.
 const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const JWT: &str = "urn:ietf:params:oauth:token-type:jwt";
 const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
-/// Patterns of one publisher.
+/// Maximum number of patterns of one publisher.
 const MAX_PATTERNS: usize = 100;
-/// Characters of a pattern.
+/// Maximum length of a pattern in bytes.
 const MAX_PATTERN: usize = 512;
 
-/// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(create), routes!(list), routes!(show), routes!(remove), routes!(exchange)]
 }
 
-/// A publisher to be made.
+/// A new trusted publisher.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreatePublisher {
@@ -51,15 +50,16 @@ pub(crate) struct CreatePublisher {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required)]
     provider: Field,
-    /// Who makes the ID tokens; the public service's where nothing is said, and needed for `oidc`.
+    /// Issuer of the ID tokens; by default the public service's. Required for `oidc`.
     #[serde(default)]
     issuer: Option<String>,
-    /// GitHub: `{repository_owner, repository, workflow, environment?, repository_owner_id?}`; GitLab: `{namespace, project, workflow,
-    /// environment?, namespace_id?}`; others: claims as they stand, `sub` or two others at least.
+    /// GitHub: `{repository_owner, repository, workflow, environment?, repository_owner_id?}`;
+    /// GitLab: `{namespace, project, workflow, environment?, namespace_id?}`; others: exact claims,
+    /// `sub` or at least two others.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Object, required)]
     claims: Field,
-    /// Patterns of packages, with `*` for any text. They need not be there yet.
+    /// Patterns of package names, in which `*` matches any text. The packages need not exist yet.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Vec<String>, required)]
     packages: Field,
@@ -67,7 +67,8 @@ pub(crate) struct CreatePublisher {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Vec<String>, required)]
     scope: Field,
-    /// Of the action `manage_publishers`; good for five minutes. The header `X-Confirmation-Token` will do as well.
+    /// Confirmation token for the action `manage_publishers`, valid for five minutes. The header
+    /// `X-Confirmation-Token` may carry it instead.
     #[schema(value_type = Option<String>)]
     confirmation_token: Option<Value>,
 }
@@ -91,10 +92,10 @@ impl CreatePublisher {
     }
 }
 
-/// The request of a body that came elsewhere than in a call, judged as the call would.
+/// Reads the request from JSON that did not come in a call, with the same checks.
 pub fn from_json(body: Value) -> Result<PublisherRequest, ApiError> {
     let body: CreatePublisher = serde_json::from_value(body)
-        .map_err(|error| ApiError::invalid(&format!("The body is not right: {error}.")))?;
+        .map_err(|error| ApiError::invalid(&format!("The request body is invalid: {error}.")))?;
     body.request()
 }
 
@@ -108,30 +109,30 @@ fn patterns(field: Option<&Value>) -> Result<Vec<String>, ApiError> {
     texts.filter(|texts| (1..=MAX_PATTERNS).contains(&texts.len())).ok_or_else(wrong)
 }
 
-/// A publisher.
+/// A trusted publisher.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PublisherView {
     id: String,
-    /// The repository's id.
+    /// Id of the repository.
     repository: String,
     repository_name: String,
     /// `github`, `gitlab` or `oidc`.
     provider: String,
     issuer: String,
-    /// What an ID token must say.
+    /// Claims that an ID token must have.
     #[schema(value_type = Object)]
     claims: Value,
-    /// Patterns of packages.
+    /// Patterns of package names.
     packages: Vec<String>,
     /// One or both of `read` and `write`.
     scope: Vec<&'static str>,
-    /// The number of who owns the workflow's repository; null until it is seen.
+    /// Numeric id of the owner of the workflow's repository; null until a token with it arrives.
     owner_id: Option<String>,
-    /// An e-mail.
+    /// E-mail address of the creator.
     created_by: String,
-    /// In ms since 1970.
+    /// Time in ms since 1970.
     created_at: i64,
-    /// In ms since 1970, when a token was given out for it last; null: never.
+    /// Time in ms since 1970 at which a token was last issued for it; null if never.
     last_used_at: Option<i64>,
 }
 
@@ -155,12 +156,13 @@ impl From<PublisherRow> for PublisherView {
     }
 }
 
-/// Lets a workflow publish in a repository. Needs manage-repositories, and in the repository the rights that its tokens have.
+/// Allows a workflow to publish to a repository. Requires manage-repositories and, in the
+/// repository, the rights that its tokens get.
 #[utoipa::path(post, path = "/v1/trusted-publishers", operation_id = "create_trusted_publisher",
     extensions(("x-right" = json!(Holds(ManageRepositories))), ("x-confirmation" = json!(Action::ManagePublishers))),
     request_body = CreatePublisher,
     responses((status = 201, body = PublisherView), (status = 409, body = ErrorBody)))]
-async fn create(mut call: Call) -> Answer {
+async fn create(mut call: Call) -> HandlerResult {
     let body: CreatePublisher = call.body()?;
     call.only(&[])?;
     let confirmation = call.confirmation(body.confirmation_token.as_ref());
@@ -171,42 +173,42 @@ async fn create(mut call: Call) -> Answer {
 /// Lists the organization's trusted publishers, or those of one repository.
 #[utoipa::path(get, path = "/v1/trusted-publishers", operation_id = "list_trusted_publishers",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
-    params(("repository" = Option<String>, Query, description = "The id of a repository"),
-        ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
-        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+    params(("repository" = Option<String>, Query, description = "Only publishers of the repository with this id"),
+        ("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "The `next` of the previous page")),
     responses((status = 200, body = Page<PublisherView>), (status = 404, body = ErrorBody)))]
-async fn list(call: Call) -> Answer {
+async fn list(call: Call) -> HandlerResult {
     call.only(&["repository", "limit", "after"])?;
     let page = paging::request::<PublisherId>(&call)?;
     let listed = publishers::list(call.actor()?, call.query("repository"), page).await?;
     Ok(Json(Page::of(listed, |row| row.id.to_string(), PublisherView::from)).into_response())
 }
 
-/// Shows a trusted publisher.
+/// Returns a trusted publisher.
 #[utoipa::path(get, path = "/v1/trusted-publishers/{id}", operation_id = "show_trusted_publisher",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
     params(("id" = String, Path)),
     responses((status = 200, body = PublisherView)))]
-async fn show(call: Call) -> Answer {
+async fn show(call: Call) -> HandlerResult {
     call.only(&[])?;
     let found = publishers::find(call.actor()?, call.path("id")).await?;
     Ok(Json(PublisherView::from(found)).into_response())
 }
 
-/// Deletes a trusted publisher. Tokens that were given out for it end at once.
+/// Deletes a trusted publisher. Tokens that were issued for it end at once.
 #[utoipa::path(delete, path = "/v1/trusted-publishers/{id}", operation_id = "delete_trusted_publisher",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
     params(("id" = String, Path)),
     responses((status = 204)))]
-async fn remove(call: Call) -> Answer {
+async fn remove(call: Call) -> HandlerResult {
     call.only(&[])?;
     publishers::remove(call.actor()?, call.path("id")).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// An ID token that is to be exchanged.
+/// A request to exchange an ID token.
 #[derive(ToSchema)]
-#[allow(dead_code, reason = "it is there for the description: a form's fields are read as they come")]
+#[allow(dead_code, reason = "only the OpenAPI description uses it; the form's fields are read one by one")]
 pub(crate) struct TokenExchange {
     /// `urn:ietf:params:oauth:grant-type:token-exchange`.
     grant_type: String,
@@ -216,37 +218,39 @@ pub(crate) struct TokenExchange {
     subject_token_type: String,
     /// The repository's address.
     resource: String,
-    /// What the ID token has as `aud`.
+    /// The `aud` of the ID token.
     audience: Option<String>,
     /// `urn:ietf:params:oauth:token-type:access_token`.
     requested_token_type: Option<String>,
 }
 
-/// A token for an ID token.
+/// The token issued for an ID token.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct TokenExchanged {
     /// A token for the repository.
     access_token: String,
     /// `urn:ietf:params:oauth:token-type:access_token`.
     issued_token_type: &'static str,
-    /// `Bearer`; it is a Basic password as well, with any user name.
+    /// `Bearer`; the token also works as a Basic password with any user name.
     token_type: &'static str,
-    /// In seconds.
+    /// Lifetime in seconds.
     expires_in: u32,
 }
 
-/// Exchanges an ID token of a trusted publisher for a token that lives for 15 minutes (RFC 8693).
+/// Exchanges an ID token of a trusted publisher for a token that is valid for 15 minutes (RFC
+/// 8693).
 #[utoipa::path(post, path = "/v1/token-exchange", operation_id = "exchange_token",
     extensions(("x-right" = json!(Anyone))),
     request_body(content = TokenExchange, content_type = "application/x-www-form-urlencoded"),
     responses((status = 200, body = TokenExchanged),
-        (status = 400, description = "`invalid_request`: the ID token is refused, and why; `invalid_target`; `unsupported_grant_type`", body = ErrorBody)))]
-async fn exchange(call: Call) -> Answer {
+        (status = 400, description = "`invalid_request`: the ID token was refused, see `error`; \
+            `invalid_target`; `unsupported_grant_type`", body = ErrorBody)))]
+async fn exchange(call: Call) -> HandlerResult {
     call.only(&[])?;
     let one = |name: &str| match call.form(name).as_slice() {
         [] => Ok(None),
         [value] => Ok(Some((*value).to_owned())),
-        _ => Err(wrong(&format!("`{name}` stands more than once"))),
+        _ => Err(wrong(&format!("`{name}` occurs more than once"))),
     };
     let needed = |name: &str| one(name)?.ok_or_else(|| wrong(&format!("`{name}` is missing")));
     if needed("grant_type")? != EXCHANGE {
@@ -254,10 +258,10 @@ async fn exchange(call: Call) -> Answer {
     }
     let id_token = Secret::new(needed("subject_token")?);
     if !matches!(needed("subject_token_type")?.as_str(), JWT | ID_TOKEN) {
-        return Err(wrong("`subject_token_type` is urn:ietf:params:oauth:token-type:jwt"));
+        return Err(wrong("`subject_token_type` must be urn:ietf:params:oauth:token-type:jwt"));
     }
     if one("requested_token_type")?.is_some_and(|kind| kind != ACCESS_TOKEN) {
-        return Err(wrong("`requested_token_type` is urn:ietf:params:oauth:token-type:access_token"));
+        return Err(wrong("`requested_token_type` must be urn:ietf:params:oauth:token-type:access_token"));
     }
     let request = ExchangeRequest { id_token, resource: needed("resource")?, audience: one("audience")? };
     let minted = publishers::exchange(call.origin(), request).await?;

@@ -1,4 +1,4 @@
-//! `/v1/plugins/{format}/recordings`: calls of plugins that are recorded, for `packhouse plugins replay`.
+//! `/v1/plugins/{format}/recordings`: recorded calls of plugins, for `packhouse plugins replay`.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -9,49 +9,48 @@ use packhouse_store::{RecordingId, RecordingRow, RecordingSet, RecordingSetId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::Answer;
+use crate::HandlerResult;
 use crate::call::Call;
 use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
-use crate::operations::recordings::{self, Found, Wanted};
+use crate::operations::recordings::{self, FoundRecording, RecordingRequest};
 use crate::paging::{self, Page};
 
-/// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(create), routes!(list), routes!(find), routes!(delete)]
 }
 
-/// What shall be recorded.
+/// A request to record calls of a plugin.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewRecordings {
     /// The id of a repository of this format.
     repository: String,
-    /// 1 to 50: the first calls, or of failing ones the last.
+    /// 1 to 50: the number of calls to record, the first ones, or with `only_failures` the latest.
     count: u32,
-    /// Only calls that fail: no answer, or one of 500 and above.
+    /// True to record only failing calls: without a response, or with a status of 500 or above.
     only_failures: bool,
 }
 
-/// What is recorded: a set of recordings.
+/// A set of recordings.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RecordingSetView {
-    /// Names the set.
+    /// Id of the set.
     id: String,
     format: String,
     repository: String,
     count: u32,
     only_failures: bool,
     created_by: String,
-    /// In ms since 1970.
+    /// Time in ms since 1970.
     created_at: i64,
-    /// When it records no more, in ms since 1970.
+    /// Time in ms since 1970 at which the recording stops.
     armed_until: i64,
-    /// How many it holds.
+    /// Number of recordings in it.
     recorded: u32,
-    /// Those, by their ids, the newest first.
+    /// Ids of the recordings, newest first.
     recordings: Vec<String>,
 }
 
@@ -61,7 +60,7 @@ impl RecordingSetView {
             id: set.id.to_string(),
             format: set.format,
             repository: set.repository.to_string(),
-            count: set.wanted,
+            count: set.max_recordings,
             only_failures: set.only_failures,
             created_by: set.created_by,
             created_at: set.created_at,
@@ -76,20 +75,21 @@ impl RecordingSetView {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RecordingView {
     id: String,
-    /// The id that the POST answered.
+    /// Id of the set, which the POST returned.
     set: String,
     repository: String,
-    /// In ms since 1970.
+    /// Time in ms since 1970.
     recorded_at: i64,
-    /// The plugin's function.
+    /// Function of the plugin.
     function: String,
-    /// The status of its answer, `ok` where it has none, or why there was no answer: `trap`, `deadline`.
+    /// Status of its response, `ok` for a function without a status, or the kind of failure:
+    /// `trap`, `deadline`.
     outcome: String,
     /// SHA-256 of the component that ran.
     component: String,
-    /// Whether it is not whole, and so cannot be replayed.
+    /// True if it is incomplete and cannot be replayed.
     cut: bool,
-    /// Of the file, compressed.
+    /// Compressed size of the file, in bytes.
     bytes: u64,
 }
 
@@ -109,57 +109,59 @@ impl From<RecordingRow> for RecordingView {
     }
 }
 
-/// Records calls of the plugin for a repository, on every server, within two seconds: the first `count`, or, with `only_failures`, the last
-/// `count` that failed, for seven days at most. Credentials are never in a recording; what the repository holds is.
+/// Starts recording the plugin's calls for a repository on every server, within two seconds and for
+/// seven days at most: the first `count`, or with `only_failures` the last `count` that failed.
+/// Recordings never contain credentials; they contain content of the repository.
 #[utoipa::path(post, path = "/v1/plugins/{format}/recordings", operation_id = "record_plugin_calls",
     extensions(("x-right" = json!(Holds(ManageServer)))),
     params(("format" = String, Path)),
     request_body = NewRecordings,
     responses((status = 201, body = RecordingSetView), (status = 409, body = ErrorBody)))]
-async fn create(mut call: Call) -> Answer {
+async fn create(mut call: Call) -> HandlerResult {
     let NewRecordings { repository, count, only_failures } = call.body()?;
     call.only(&[])?;
-    let wanted = Wanted { repository, count, only_failures };
-    let set = recordings::create(call.actor()?, call.path("format"), wanted).await?;
+    let request = RecordingRequest { repository, count, only_failures };
+    let set = recordings::create(call.actor()?, call.path("format"), request).await?;
     Ok((StatusCode::CREATED, Json(RecordingSetView::new(set, &[]))).into_response())
 }
 
-/// Lists the recordings of the format, the newest first.
+/// Lists the recordings of the format, newest first.
 #[utoipa::path(get, path = "/v1/plugins/{format}/recordings", operation_id = "list_plugin_recordings",
     extensions(("x-right" = json!(Holds(ManageServer)))),
     params(("format" = String, Path),
-        ("set" = Option<String>, Query, description = "Only those of this set: the id that the POST answered"),
-        ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
-        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+        ("set" = Option<String>, Query, description = "Only recordings of this set: the id that the POST returned"),
+        ("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "The `next` of the previous page")),
     responses((status = 200, body = Page<RecordingView>)))]
-async fn list(call: Call) -> Answer {
+async fn list(call: Call) -> HandlerResult {
     call.only(&["set", "limit", "after"])?;
     let set = call.query("set").map(str::parse::<RecordingSetId>).transpose();
-    let set = set.map_err(|_| ApiError::invalid("`set` is the id that a POST answered."))?;
+    let set = set.map_err(|_| ApiError::invalid("`set` must be the id that a POST returned."))?;
     let page = paging::request(&call)?;
     let listed = recordings::list(call.actor()?, call.path("format"), set, page).await?;
     Ok(Json(Page::of(listed, |row| row.id.to_string(), RecordingView::from)).into_response())
 }
 
-/// A recording as the file that `packhouse plugins replay` takes; of the id of a set, the set.
+/// Returns a recording as the file that `packhouse plugins replay` reads; for the id of a set, the
+/// set.
 #[utoipa::path(get, path = "/v1/plugins/{format}/recordings/{id}", operation_id = "get_plugin_recording",
     extensions(("x-right" = json!(Holds(ManageServer)))),
     params(("format" = String, Path), ("id" = String, Path)),
     responses((status = 200, body = serde_json::Value), (status = 404, body = ErrorBody)))]
-async fn find(call: Call) -> Answer {
+async fn find(call: Call) -> HandlerResult {
     call.only(&[])?;
     Ok(match recordings::find(call.actor()?, call.path("format"), call.path("id")).await? {
-        Found::File(file) => ([(CONTENT_TYPE, "application/json")], file).into_response(),
-        Found::Set(set, recordings) => Json(RecordingSetView::new(set, &recordings)).into_response(),
+        FoundRecording::File(file) => ([(CONTENT_TYPE, "application/json")], file).into_response(),
+        FoundRecording::Set(set, recordings) => Json(RecordingSetView::new(set, &recordings)).into_response(),
     })
 }
 
-/// Removes a recording, or a set with all that it holds: nothing is recorded for it any more.
+/// Deletes a recording, or a set with its recordings, which stops recording.
 #[utoipa::path(delete, path = "/v1/plugins/{format}/recordings/{id}", operation_id = "delete_plugin_recording",
     extensions(("x-right" = json!(Holds(ManageServer)))),
     params(("format" = String, Path), ("id" = String, Path)),
     responses((status = 204), (status = 404, body = ErrorBody)))]
-async fn delete(call: Call) -> Answer {
+async fn delete(call: Call) -> HandlerResult {
     call.only(&[])?;
     recordings::delete(call.actor()?, call.path("format"), call.path("id")).await?;
     Ok(StatusCode::NO_CONTENT.into_response())

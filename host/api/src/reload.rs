@@ -1,11 +1,11 @@
-//! Reading the settings again, for the operators of the server.
+//! Reloading the settings, for the operators of the server.
 
 use axum::Json;
 use axum::response::IntoResponse;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::Answer;
+use crate::HandlerResult;
 use crate::call::Call;
 use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
@@ -13,26 +13,26 @@ use crate::error_response::ErrorBody;
 use crate::operations::reload;
 use packhouse_identity::permissions::Permission::ManageServer;
 
-/// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(read_again)]
 }
 
-/// What came of reading the settings again.
+/// Result of reloading the settings.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ReloadView {
-    /// Names of settings that hold from now on.
+    /// Names of settings that took effect.
     applied: Vec<String>,
-    /// Names of settings that hold after a restart.
+    /// Names of settings that take effect after a restart.
     needs_restart: Vec<String>,
 }
 
-/// Reads the configuration file of this server again, as SIGHUP does: the log, limits, certificates, allowed networks and `read_only`
-/// take effect at once; what needs a restart is said. With a mistake in it nothing changes.
+/// Reloads the configuration file of this server, as SIGHUP does. The log, limits, certificates,
+/// allowed networks and `read_only` take effect at once; the response lists settings that need a
+/// restart. If the file has a mistake, nothing changes.
 #[utoipa::path(post, path = "/v1/reload", operation_id = "reload_settings",
     extensions(("x-right" = json!(Holds(ManageServer)))),
     responses((status = 200, body = ReloadView), (status = 400, body = ErrorBody)))]
-async fn read_again(call: Call) -> Answer {
+async fn read_again(call: Call) -> HandlerResult {
     call.only(&[])?;
     let reloaded = reload::read_again(call.actor()?).await?;
     let view = ReloadView { applied: reloaded.applied, needs_restart: reloaded.needs_restart };

@@ -1,4 +1,4 @@
-//! Retention: policies that delete what is old or not used.
+//! Retention policies: they delete old or unused versions.
 
 use axum::Json;
 use axum::response::IntoResponse;
@@ -8,7 +8,7 @@ use packhouse_store::{PolicyId, RunId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::Answer;
+use crate::HandlerResult;
 use crate::call::Call;
 use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
@@ -20,7 +20,6 @@ pub(crate) mod bodies;
 
 use bodies::{ChangePolicy, ConditionsBody, CreatePolicy, KeepBody, MatchBody};
 
-/// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![
         routes!(create),
@@ -39,7 +38,7 @@ pub(crate) fn endpoints() -> Vec<Described> {
 pub(crate) struct PolicyView {
     id: String,
     name: String,
-    /// Ids, or `*` for every hosted repository.
+    /// Repository ids, or `*` for every hosted repository.
     #[schema(value_type = bodies::ReachBody)]
     repositories: retention::Reach,
     #[serde(rename = "match")]
@@ -52,11 +51,11 @@ pub(crate) struct PolicyView {
     max_deletes: u64,
     /// `paused` or `enforced`.
     mode: &'static str,
-    /// Whether it was previewed as it is, and so may be enforced.
+    /// True if the current version was previewed and can be enforced.
     previewed: bool,
-    /// An e-mail.
+    /// E-mail address of the creator.
     created_by: String,
-    /// In ms since 1970.
+    /// Time in ms since 1970.
     created_at: i64,
 }
 
@@ -78,38 +77,39 @@ impl From<Policy> for PolicyView {
     }
 }
 
-/// What a policy would delete now.
+/// Versions that a policy would delete now.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PreviewView {
-    /// What one run deletes, in its order.
+    /// Versions that one run deletes, in its order.
     items: Vec<PreviewItemView>,
-    /// Versions that it is about and that stay.
+    /// Matching versions that are kept.
     kept: u64,
-    /// Versions that it deletes in all.
+    /// Total number of versions that it deletes.
     versions: u64,
-    /// Of these.
+    /// Bytes of these versions.
     bytes: u64,
-    /// How many more one run deletes in repositories that the caller may not read: `items` leaves them out.
+    /// Number of further versions that one run deletes in repositories that the caller may not
+    /// read; `items` leaves them out.
     hidden: u64,
-    /// Whether it takes more than one run.
+    /// True if it takes more than one run.
     truncated: bool,
 }
 
 /// A version that would be deleted.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PreviewItemView {
-    /// The repository's id.
+    /// Id of the repository.
     repository: String,
     package: String,
-    /// Of what lost its tags: its digest.
+    /// The version; for an untagged image, its digest.
     version: String,
-    /// In ms since 1970; null where it is not known.
+    /// Time in ms since 1970; null if unknown.
     published_at: Option<i64>,
-    /// In ms since 1970; null: never.
+    /// Time in ms since 1970; null if never.
     last_downloaded_at: Option<i64>,
-    /// Of its files.
+    /// Bytes of its files.
     bytes: u64,
-    /// Why, for people.
+    /// Reason, for people.
     because: String,
 }
 
@@ -122,50 +122,50 @@ impl From<PreviewItem> for PreviewItemView {
             published_at: item.published_at,
             last_downloaded_at: item.last_downloaded_at,
             bytes: item.bytes,
-            because: item.because,
+            because: item.reason,
         }
     }
 }
 
 impl From<Preview> for PreviewView {
-    fn from(Preview { items, hidden, kept, versions, bytes, truncated }: Preview) -> PreviewView {
+    fn from(Preview { items, hidden, retained, versions, bytes, truncated }: Preview) -> PreviewView {
         let items = items.into_iter().map(PreviewItemView::from).collect();
-        PreviewView { items, hidden, kept, versions, bytes, truncated }
+        PreviewView { items, hidden, kept: retained, versions, bytes, truncated }
     }
 }
 
-/// What one run did.
+/// Result of one run.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RunView {
     id: String,
-    /// In ms since 1970.
+    /// Time in ms since 1970.
     started_at: i64,
-    /// In ms since 1970; null while it goes on.
+    /// Time in ms since 1970; null while it is running.
     ended_at: Option<i64>,
     /// Versions that it deleted.
     deleted: u64,
-    /// Of these.
+    /// Bytes of these versions.
     bytes: u64,
-    /// What it was to delete and did not, with why: the first 200.
+    /// Versions that it skipped, with the reason: the first 200.
     skipped: Vec<SkippedView>,
-    /// Why it did not come to its end.
+    /// Reason why it ended early.
     error: Option<String>,
 }
 
-/// A version that was to be deleted and was not.
+/// A version that a run skipped.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SkippedView {
-    /// The repository's id.
+    /// Id of the repository.
     repository: String,
     package: String,
     version: String,
-    /// In ms since 1970; null where it is not known.
+    /// Time in ms since 1970; null if unknown.
     published_at: Option<i64>,
-    /// In ms since 1970; null: never.
+    /// Time in ms since 1970; null if never.
     last_downloaded_at: Option<i64>,
-    /// Of its files.
+    /// Bytes of its files.
     bytes: u64,
-    /// Why, for people.
+    /// Reason, for people.
     because: String,
 }
 
@@ -178,7 +178,7 @@ impl From<Skipped> for SkippedView {
             published_at: skipped.published_at,
             last_downloaded_at: skipped.last_downloaded_at,
             bytes: skipped.bytes,
-            because: skipped.because,
+            because: skipped.reason,
         }
     }
 }
@@ -197,12 +197,12 @@ impl From<PolicyRun> for RunView {
     }
 }
 
-/// Makes a policy, which is paused.
+/// Creates a policy. It is paused at first.
 #[utoipa::path(post, path = "/v1/retention-policies", operation_id = "create_retention_policy",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
     request_body = CreatePolicy,
     responses((status = 201, body = PolicyView), (status = 409, body = ErrorBody)))]
-async fn create(mut call: Call) -> Answer {
+async fn create(mut call: Call) -> HandlerResult {
     let body: CreatePolicy = call.body()?;
     call.only(&[])?;
     let (name, rule) = body.request()?;
@@ -213,80 +213,81 @@ async fn create(mut call: Call) -> Answer {
 /// Lists the organization's policies.
 #[utoipa::path(get, path = "/v1/retention-policies", operation_id = "list_retention_policies",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
-    params(("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
-        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+    params(("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "The `next` of the previous page")),
     responses((status = 200, body = Page<PolicyView>)))]
-async fn list(call: Call) -> Answer {
+async fn list(call: Call) -> HandlerResult {
     call.only(&["limit", "after"])?;
     let listed = retention::list(call.actor()?, paging::request::<PolicyId>(&call)?).await?;
     Ok(Json(Page::of(listed, |policy| policy.row.id.to_string(), PolicyView::from)).into_response())
 }
 
-/// Shows a policy.
+/// Returns a policy.
 #[utoipa::path(get, path = "/v1/retention-policies/{id}", operation_id = "show_retention_policy",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
     params(("id" = String, Path)),
     responses((status = 200, body = PolicyView)))]
-async fn show(call: Call) -> Answer {
+async fn show(call: Call) -> HandlerResult {
     call.only(&[])?;
     let found = retention::find(call.actor()?, call.path("id")).await?;
     Ok(Json(PolicyView::from(found)).into_response())
 }
 
-/// Changes a policy. One whose rule is changed is paused; it is enforced only once it was previewed as it is.
+/// Changes a policy. Editing its rule pauses it; it can be enforced only after its current version
+/// was previewed.
 #[utoipa::path(patch, path = "/v1/retention-policies/{id}", operation_id = "change_retention_policy",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
     params(("id" = String, Path)),
     request_body = ChangePolicy,
     responses((status = 200, body = PolicyView), (status = 409, body = ErrorBody)))]
-async fn change(mut call: Call) -> Answer {
+async fn change(mut call: Call) -> HandlerResult {
     let body: ChangePolicy = call.body()?;
     call.only(&[])?;
     let changed = retention::change(call.actor()?, call.path("id"), body.request()?).await?;
     Ok(Json(PolicyView::from(changed)).into_response())
 }
 
-/// Deletes a policy, with what is known of its runs. What it deleted can still be brought back.
+/// Deletes a policy with its runs. Versions that it deleted can still be restored.
 #[utoipa::path(delete, path = "/v1/retention-policies/{id}", operation_id = "delete_retention_policy",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
     params(("id" = String, Path)),
     responses((status = 204)))]
-async fn remove(call: Call) -> Answer {
+async fn remove(call: Call) -> HandlerResult {
     call.only(&[])?;
     retention::remove(call.actor()?, call.path("id")).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Shows what a policy would delete now: the very evaluation that a run makes.
+/// Previews the versions that a policy would delete now, with the same evaluation as a run.
 #[utoipa::path(post, path = "/v1/retention-policies/{id}/preview", operation_id = "preview_retention_policy",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
     params(("id" = String, Path)),
     responses((status = 200, body = PreviewView)))]
-async fn preview(call: Call) -> Answer {
+async fn preview(call: Call) -> HandlerResult {
     call.only(&[])?;
-    let shown = retention::preview(call.actor()?, call.path("id")).await?;
-    Ok(Json(PreviewView::from(shown)).into_response())
+    let preview = retention::preview(call.actor()?, call.path("id")).await?;
+    Ok(Json(PreviewView::from(preview)).into_response())
 }
 
-/// Runs an enforced policy now. The answer does not wait for its end.
+/// Runs an enforced policy now. The response does not wait for the run to end.
 #[utoipa::path(post, path = "/v1/retention-policies/{id}/runs", operation_id = "run_retention_policy",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
     params(("id" = String, Path)),
     responses((status = 202, body = PolicyView), (status = 409, body = ErrorBody)))]
-async fn run(call: Call) -> Answer {
+async fn run(call: Call) -> HandlerResult {
     call.only(&[])?;
     let found = retention::run(call.actor()?, call.path("id")).await?;
     Ok((StatusCode::ACCEPTED, Json(PolicyView::from(found))).into_response())
 }
 
-/// Lists what a policy did, the latest run first: the last hundred runs.
+/// Lists the last hundred runs of a policy, newest first.
 #[utoipa::path(get, path = "/v1/retention-policies/{id}/runs", operation_id = "list_retention_runs",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
     params(("id" = String, Path),
-        ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
-        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+        ("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "The `next` of the previous page")),
     responses((status = 200, body = Page<RunView>)))]
-async fn runs(call: Call) -> Answer {
+async fn runs(call: Call) -> HandlerResult {
     call.only(&["limit", "after"])?;
     let page = paging::request::<RunId>(&call)?;
     let listed = retention::runs(call.actor()?, call.path("id"), page).await?;

@@ -1,4 +1,4 @@
-//! Search over all that the caller may read.
+//! Search in all repositories that the caller may read.
 
 use axum::Json;
 use axum::response::IntoResponse;
@@ -6,21 +6,20 @@ use packhouse_store::FoundPackage;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::Answer;
+use crate::HandlerResult;
 use crate::advisories::AdvisoryMark;
 use crate::call::Call;
 use crate::described::{Described, routes};
 use crate::endpoint::Right::SignedIn;
 use crate::operations::advisories::Mark;
-use crate::operations::search::{self, Found, SearchRequest};
+use crate::operations::search::{self, SearchPage, SearchRequest};
 use crate::paging::{self, Page};
 
-/// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(packages)]
 }
 
-/// Where a package is.
+/// The repository of a found package.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct FoundRepositoryView {
     id: String,
@@ -28,25 +27,25 @@ pub(crate) struct FoundRepositoryView {
     format: String,
 }
 
-/// A package that was found.
+/// A found package.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct FoundPackageView {
     repository: FoundRepositoryView,
     name: String,
-    /// The version that was published last.
+    /// The version that was published most recently.
     latest: Option<String>,
-    /// That one's.
+    /// Summary of that version.
     summary: String,
-    /// That one's: empty, or why it should not be used.
+    /// State of that version: empty, or the reason against its use.
     state: String,
-    /// When that one was published, in ms since 1970.
+    /// Time at which that version was published, in ms since 1970.
     updated_at: Option<u64>,
-    /// The worst of the advisories about that one; null where there is none.
+    /// The most severe advisory about that version; null if it has no advisory.
     advisory: Option<AdvisoryMark>,
 }
 
 impl FoundPackageView {
-    /// A package, with the worst that is known of its latest version.
+    /// View of a package, with the most severe advisory about its latest version.
     fn of(found: FoundPackage, worst: Option<Mark>) -> FoundPackageView {
         FoundPackageView {
             repository: FoundRepositoryView {
@@ -64,17 +63,18 @@ impl FoundPackageView {
     }
 }
 
-/// Finds packages in all repositories that the caller may read: every word of `q` stands in the name, the summary or the keywords. The
-/// one of that name comes first, then names that begin with `q`, then the others, each by name.
+/// Searches packages in all repositories that the caller may read. Every word of `q` must occur in
+/// the name, the summary or the keywords. The package named `q` comes first, then names that begin
+/// with `q`, then the others, each by name.
 #[utoipa::path(get, path = "/v1/search", operation_id = "search_packages",
     extensions(("x-right" = json!(SignedIn))),
-    params(("q" = Option<String>, Query, description = "Words to look for; all packages where there is none"),
-        ("format" = Option<String>, Query, description = "In repositories of this format"),
-        ("repository" = Option<String>, Query, description = "In the repository of this id"),
-        ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
-        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+    params(("q" = Option<String>, Query, description = "Words to search for; if empty, all packages"),
+        ("format" = Option<String>, Query, description = "Only repositories of this format"),
+        ("repository" = Option<String>, Query, description = "Only the repository with this id"),
+        ("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "The `next` of the previous page")),
     responses((status = 200, body = Page<FoundPackageView>)))]
-async fn packages(call: Call) -> Answer {
+async fn packages(call: Call) -> HandlerResult {
     call.only(&["q", "format", "repository", "limit", "after"])?;
     let owned = |name| call.query(name).map(str::to_owned);
     let request = SearchRequest {
@@ -84,7 +84,7 @@ async fn packages(call: Call) -> Answer {
         after: owned("after"),
         limit: paging::limit(&call)?,
     };
-    let Found { packages, next } = search::packages(call.actor()?, request).await?;
+    let SearchPage { packages, next } = search::packages(call.actor()?, request).await?;
     let worst = search::worst(call.actor()?, &packages).await?;
     let items =
         packages.into_iter().zip(worst).map(|(found, worst)| FoundPackageView::of(found, worst)).collect();

@@ -1,4 +1,4 @@
-//! Sign-in, sign-out, and the confirmation of who sits there.
+//! Sign-in, sign-out, and confirmations of the caller's identity.
 
 use axum::Json;
 use axum::response::IntoResponse;
@@ -17,13 +17,12 @@ use crate::endpoint::Right::{Anyone, SignedIn as HasSession};
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
 use crate::members::MemberView;
-use crate::operations::confirmations::{self, Action, Confirmed};
+use crate::operations::confirmations::{self, Action, NewConfirmation};
 use crate::operations::sessions::{self, SESSION_MS, SignIn, SignedIn};
 use crate::operations::sso;
 use crate::paging::{self, Page};
-use crate::{Answer, portal};
+use crate::{HandlerResult, portal};
 
-/// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(create), routes!(list), routes!(delete), routes!(end), routes!(confirm)]
 }
@@ -35,9 +34,9 @@ pub(crate) fn endpoints() -> Vec<Described> {
 pub(crate) struct SignInBody {
     email: String,
     password: String,
-    /// The organization's name or id; needed where the e-mail address is in several.
+    /// Name or id of the organization; required if the e-mail address belongs to several.
     organization: Option<String>,
-    /// Whether the session goes into a cookie that no script reads, for browsers.
+    /// True to get the session in a cookie that scripts cannot read, for browsers.
     #[serde(default)]
     cookie: bool,
 }
@@ -45,23 +44,23 @@ pub(crate) struct SignInBody {
 /// A new session.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SessionView {
-    /// For `Authorization: Bearer`; absent where the session is in a cookie.
+    /// Session for `Authorization: Bearer`; absent if it is in a cookie.
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<String>,
-    /// For `X-CSRF-Token`, beside the cookie.
+    /// Token for the header `X-CSRF-Token`, required together with the cookie.
     #[serde(skip_serializing_if = "Option::is_none")]
     csrf_token: Option<String>,
     expires_at: i64,
     member: MemberView,
 }
 
-/// A session's cookie, for `Set-Cookie`.
+/// Cookie of a session, for `Set-Cookie`.
 pub(crate) fn cookie(app: &App, signed_in: &SignedIn) -> Result<HeaderValue, ApiError> {
     portal::signed_in(app, &signed_in.secret, SESSION_MS / 1000)
 }
 
-/// A session in a cookie: 201 with its CSRF token, and the cookie beside it.
-pub(crate) fn in_cookie(app: &App, signed_in: &SignedIn) -> Answer {
+/// Response with a session in a cookie: 201 with its CSRF token.
+pub(crate) fn in_cookie(app: &App, signed_in: &SignedIn) -> HandlerResult {
     let cookie = cookie(app, signed_in)?;
     let view = SessionView {
         session: None,
@@ -72,12 +71,12 @@ pub(crate) fn in_cookie(app: &App, signed_in: &SignedIn) -> Answer {
     Ok((StatusCode::CREATED, [(SET_COOKIE, cookie)], Json(view)).into_response())
 }
 
-/// Signs in by e-mail and password.
+/// Signs in with an e-mail address and a password.
 #[utoipa::path(post, path = "/v1/sessions", operation_id = "sign_in",
     extensions(("x-right" = json!(Anyone))),
     request_body = SignInBody,
     responses((status = 201, body = SessionView), (status = 401, body = ErrorBody), (status = 429, body = ErrorBody)))]
-async fn create(mut call: Call) -> Answer {
+async fn create(mut call: Call) -> HandlerResult {
     let SignInBody { email, password, organization, cookie } = call.body()?;
     call.only(&[])?;
     if cookie && !portal::same_origin(&call.app, call.headers()) {
@@ -98,29 +97,29 @@ async fn create(mut call: Call) -> Answer {
 #[utoipa::path(delete, path = "/v1/sessions/current", operation_id = "sign_out",
     extensions(("x-right" = json!(HasSession))),
     responses((status = 204)))]
-async fn delete(call: Call) -> Answer {
+async fn delete(call: Call) -> HandlerResult {
     call.only(&[])?;
     sessions::sign_out(call.actor()?).await?;
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, portal::signed_out(&call.app)?)]).into_response())
 }
 
-/// A session of the caller's.
+/// A session of the caller.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct OwnSessionView {
     id: String,
     created_at: i64,
     expires_at: i64,
-    /// Whether it is the one of this call.
+    /// True for the session of this request.
     current: bool,
 }
 
-/// Lists the caller's own sessions, the newest first: all at once.
+/// Lists all of the caller's own sessions, newest first, without paging.
 #[utoipa::path(get, path = "/v1/sessions", operation_id = "list_sessions",
     extensions(("x-right" = json!(HasSession))),
-    params(("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
-        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+    params(("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "The `next` of the previous page")),
     responses((status = 200, body = Page<OwnSessionView>)))]
-async fn list(call: Call) -> Answer {
+async fn list(call: Call) -> HandlerResult {
     call.only(&["limit", "after"])?;
     let limit = paging::limit(&call)? as usize;
     let offset = paging::after::<usize>(&call)?.unwrap_or_default();
@@ -138,33 +137,35 @@ async fn list(call: Call) -> Answer {
     Ok(Json(Page { items, next }).into_response())
 }
 
-/// Ends a session of the caller's own.
+/// Ends one of the caller's own sessions.
 #[utoipa::path(delete, path = "/v1/sessions/{id}", operation_id = "end_session",
     extensions(("x-right" = json!(HasSession))),
     params(("id" = String, Path)),
     responses((status = 204)))]
-async fn end(call: Call) -> Answer {
+async fn end(call: Call) -> HandlerResult {
     call.only(&[])?;
     sessions::end(call.actor()?, call.path("id")).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// The password again, for one action; or a new sign-in by the organization's provider.
+/// Confirmation of one action by the password, or by a new sign-in through the organization's
+/// provider.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Confirm {
     action: Action,
-    /// Needed unless `sso`.
+    /// Required unless `sso` is true.
     password: Option<String>,
-    /// Whether the provider is to ask again who sits there.
+    /// True to confirm by a new sign-in at the provider.
     #[serde(default)]
     sso: bool,
 }
 
-/// Where a browser confirms an action by a new sign-in.
+/// Address at which a browser confirms an action by a new sign-in.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SignInView {
-    /// To be opened in the member's browser, with `&return_to=/path` behind it if that goes on somewhere.
+    /// Address to open in the member's browser; append `&return_to=/path` to continue there
+    /// afterwards.
     sign_in_url: String,
     expires_at: i64,
 }
@@ -172,25 +173,26 @@ pub(crate) struct SignInView {
 /// A confirmation.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ConfirmationView {
-    /// Good for one call.
+    /// Token for one call.
     confirmation_token: String,
     expires_at: i64,
 }
 
-impl From<Confirmed> for ConfirmationView {
-    fn from(Confirmed { token, expires_at }: Confirmed) -> ConfirmationView {
+impl From<NewConfirmation> for ConfirmationView {
+    fn from(NewConfirmation { token, expires_at }: NewConfirmation) -> ConfirmationView {
         ConfirmationView { confirmation_token: token.reveal().to_owned(), expires_at }
     }
 }
 
-/// Confirms the caller's identity for one action, once: by the password, or where `sso` is true by the address at which the
-/// browser signs in anew; the confirmation is what that ends in.
+/// Confirms the caller's identity for one action, once. The password confirms it directly; if `sso`
+/// is true, the response has the address at which the browser signs in again to get the
+/// confirmation.
 #[utoipa::path(post, path = "/v1/confirmations", operation_id = "create_confirmation",
     extensions(("x-right" = json!(HasSession))),
     request_body = Confirm,
     responses((status = 201, body = ConfirmationView), (status = 202, body = SignInView), (status = 404, body = ErrorBody),
         (status = 429, body = ErrorBody)))]
-async fn confirm(mut call: Call) -> Answer {
+async fn confirm(mut call: Call) -> HandlerResult {
     let Confirm { action, password, sso } = call.body()?;
     call.only(&[])?;
     let actor = call.actor()?;

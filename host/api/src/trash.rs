@@ -1,4 +1,4 @@
-//! What was deleted by people and can be brought back.
+//! Trash: deleted versions that can be restored.
 
 use axum::Json;
 use axum::response::IntoResponse;
@@ -6,7 +6,7 @@ use packhouse_store::TrashEntry;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::Answer;
+use crate::HandlerResult;
 use crate::call::Call;
 use crate::described::{Described, routes};
 use crate::endpoint::Right::OfObject;
@@ -14,24 +14,23 @@ use crate::error_response::ErrorBody;
 use crate::operations::upkeep;
 use crate::paging::{self, Page};
 
-/// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(list), routes!(restore)]
 }
 
-/// A version that was deleted and can be brought back.
+/// A deleted version that can be restored.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct TrashView {
     id: String,
     package: String,
     version: String,
-    /// In ms since 1970.
+    /// Time in ms since 1970.
     deleted_at: i64,
-    /// An e-mail, or the name of a policy.
+    /// E-mail address of a member, or name of a policy.
     deleted_by: String,
-    /// Of its files, each path once.
+    /// Bytes of its files; each path counts once.
     bytes: u64,
-    /// When it goes for good, in ms since 1970.
+    /// Time at which it is deleted permanently, in ms since 1970.
     gone_at: i64,
 }
 
@@ -42,25 +41,25 @@ impl From<TrashEntry> for TrashView {
     }
 }
 
-/// Lists what was deleted in a repository and can be brought back, the latest deletion first.
+/// Lists the deleted versions of a repository that can be restored, the latest deletion first.
 #[utoipa::path(get, path = "/v1/repositories/{id}/trash", operation_id = "list_trash",
     extensions(("x-right" = json!(OfObject))),
     params(("id" = String, Path),
-        ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
-        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+        ("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "The `next` of the previous page")),
     responses((status = 200, body = Page<TrashView>)))]
-async fn list(call: Call) -> Answer {
+async fn list(call: Call) -> HandlerResult {
     call.only(&["limit", "after"])?;
     let listed = upkeep::trash(call.actor()?, call.path("id"), paging::request(&call)?).await?;
     Ok(Json(Page::of(listed, |entry| entry.id.to_string(), TrashView::from)).into_response())
 }
 
-/// Brings back a version that was deleted, every record as it was.
+/// Restores a deleted version with every record as it was.
 #[utoipa::path(post, path = "/v1/repositories/{id}/trash/{entry}/restore", operation_id = "restore_version",
     extensions(("x-right" = json!(OfObject))),
     params(("id" = String, Path), ("entry" = String, Path)),
     responses((status = 200, body = TrashView), (status = 403, body = ErrorBody), (status = 409, body = ErrorBody)))]
-async fn restore(call: Call) -> Answer {
+async fn restore(call: Call) -> HandlerResult {
     call.only(&[])?;
     let restored = upkeep::restore(call.actor()?, call.path("id"), call.path("entry")).await?;
     Ok(Json(TrashView::from(restored)).into_response())

@@ -1,5 +1,5 @@
-//! Changes to what a repository holds, by a person and not by a client: deleting packages and versions, and saying of a version
-//! that it should not be used.
+//! Changes to a repository's content by a person instead of a client: deleting packages and
+//! versions, and marking versions that should not be used.
 
 use axum::Json;
 use axum::response::IntoResponse;
@@ -8,7 +8,7 @@ use packhouse_runtime::VersionState;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::Answer;
+use crate::HandlerResult;
 use crate::call::Call;
 use crate::described::{Described, routes};
 use crate::endpoint::Right::OfObject;
@@ -18,38 +18,36 @@ use crate::operations::upkeep::{self, Deleted, VersionPath};
 use crate::operations::{advisories, repositories};
 use crate::packages::VersionView;
 
-/// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(delete_package), routes!(delete_version), routes!(mark)]
 }
 
-/// The version that the path names.
 fn version(call: &Call) -> VersionPath<'_> {
     VersionPath { repository: call.path("id"), package: call.path("name"), version: call.path("version") }
 }
 
-/// A version's new state.
+/// New state of a version.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct State {
-    /// `yanked` or `deprecated`, as the format knows them; empty takes it back.
+    /// `yanked` or `deprecated`, if the format has that state; empty clears it.
     state: String,
-    /// Why, for people.
+    /// Reason, for people.
     #[serde(default)]
     reason: String,
 }
 
-/// Says of a version that it should not be used, or takes that back.
+/// Marks a version as one that should not be used, or removes the mark.
 #[utoipa::path(put, path = "/v1/repositories/{id}/packages/{name}/versions/{version}/state", operation_id = "set_version_state",
     extensions(("x-right" = json!(OfObject))),
     params(("id" = String, Path), ("name" = String, Path), ("version" = String, Path)),
     request_body = State,
     responses((status = 200, body = VersionView), (status = 405, body = ErrorBody), (status = 409, body = ErrorBody)))]
-async fn mark(mut call: Call) -> Answer {
+async fn mark(mut call: Call) -> HandlerResult {
     let State { state, reason } = call.body()?;
     call.only(&[])?;
     if !["", "yanked", "deprecated"].contains(&state.as_str()) {
-        return Err(ApiError::invalid("`state` is `yanked`, `deprecated` or empty."));
+        return Err(ApiError::invalid("`state` must be `yanked`, `deprecated` or empty."));
     }
     let actor = call.actor()?;
     let marked = upkeep::mark(actor, version(&call), VersionState { state, reason }).await?;
@@ -64,33 +62,34 @@ async fn mark(mut call: Call) -> Answer {
     extensions(("x-right" = json!(OfObject))),
     params(("id" = String, Path), ("name" = String, Path), ("version" = String, Path)),
     responses((status = 204), (status = 405, body = ErrorBody), (status = 409, body = ErrorBody)))]
-async fn delete_version(call: Call) -> Answer {
+async fn delete_version(call: Call) -> HandlerResult {
     call.only(&[])?;
     upkeep::delete_version(call.actor()?, version(&call)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// How many versions of a package are left to be deleted.
+/// Progress of deleting a package.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct DeletionView {
     /// `deleting`.
     status: &'static str,
-    /// How many there were when it began.
+    /// Number of versions at the start.
     versions: usize,
 }
 
-/// Deletes a package with all its versions, one after the other. What takes longer than two seconds is answered with 202 and goes
-/// on by itself, also after a restart; until its end the versions that are left are shown.
+/// Deletes a package with all its versions, one after the other. A deletion that takes longer than
+/// two seconds is answered with 202 and continues in the background, also after a restart; until it
+/// ends, the remaining versions are listed.
 #[utoipa::path(delete, path = "/v1/repositories/{id}/packages/{name}", operation_id = "delete_package",
     extensions(("x-right" = json!(OfObject))),
     params(("id" = String, Path), ("name" = String, Path)),
     responses((status = 204), (status = 202, body = DeletionView), (status = 405, body = ErrorBody),
         (status = 409, body = ErrorBody)))]
-async fn delete_package(call: Call) -> Answer {
+async fn delete_package(call: Call) -> HandlerResult {
     call.only(&[])?;
     match upkeep::delete_package(call.actor()?, call.path("id"), call.path("name")).await? {
         Deleted::Whole => Ok(StatusCode::NO_CONTENT.into_response()),
-        Deleted::Begun { versions } => {
+        Deleted::InProgress { versions } => {
             let view = DeletionView { status: "deleting", versions };
             Ok((StatusCode::ACCEPTED, Json(view)).into_response())
         }

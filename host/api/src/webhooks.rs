@@ -1,4 +1,4 @@
-//! Webhooks: addresses that are told of events.
+//! Webhooks: addresses that receive events.
 
 use axum::Json;
 use axum::response::IntoResponse;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::Answer;
+use crate::HandlerResult;
 use crate::call::Call;
 use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
@@ -22,7 +22,6 @@ pub(crate) mod bodies;
 
 use bodies::{ChangeWebhook, CreateWebhook, ReachBody};
 
-/// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![
         routes!(create),
@@ -43,20 +42,21 @@ pub(crate) struct WebhookView {
     url: String,
     /// Names of events.
     events: Vec<&'static str>,
-    /// Ids, or `*` for every repository.
+    /// Repository ids, or `*` for every repository.
     #[schema(value_type = ReachBody)]
     repositories: Value,
     /// `active` or `paused`.
     state: &'static str,
-    /// In ms since 1970; null while it is active.
+    /// Time in ms since 1970; null while it is active.
     paused_at: Option<i64>,
-    /// Why, where the server paused it.
+    /// Reason, if the server paused it.
     paused_because: Option<String>,
-    /// Since when so much waits for it that it is not told of what happens now, in ms since 1970; null: it is told.
+    /// Time in ms since 1970 since which its queue is full and new events are dropped; null if it
+    /// is not full.
     full_at: Option<i64>,
-    /// An e-mail.
+    /// E-mail address of the creator.
     created_by: String,
-    /// In ms since 1970.
+    /// Time in ms since 1970.
     created_at: i64,
 }
 
@@ -81,42 +81,43 @@ impl From<WebhookRow> for WebhookView {
     }
 }
 
-/// A webhook that was just made, with its secret.
+/// A new webhook with its secret.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct MadeWebhookView {
     #[serde(flatten)]
     webhook: WebhookView,
-    /// `whsec_` and base64: with it the signatures of what is sent are checked. It is told this once.
+    /// Secret with which the receiver checks signatures: `whsec_` and base64. It is shown only
+    /// once.
     secret: String,
 }
 
-/// An event on its way to a webhook, or there.
+/// A delivery of an event to a webhook.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct DeliveryView {
     id: String,
-    /// What is sent as `webhook-id`, and as the event's `id`.
+    /// Value of the header `webhook-id` and of the event's `id`.
     event_id: String,
-    /// The event's name.
+    /// Name of the event.
     #[serde(rename = "type")]
     kind: String,
     /// `pending`, `delivered` or `failed`.
     state: &'static str,
-    /// When the event happened, in ms since 1970.
+    /// Time of the event, in ms since 1970.
     at: i64,
-    /// The first first; the last fifty.
+    /// The last fifty attempts, oldest first.
     tries: Vec<TryView>,
 }
 
-/// One try to send it.
+/// One delivery attempt.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct TryView {
-    /// In ms since 1970.
+    /// Time in ms since 1970.
     at: i64,
-    /// Of the answer; null where there was none.
+    /// Status of the response; null without a response.
     status: Option<u16>,
-    /// The first KiB of its body.
+    /// First KiB of the response body.
     answer: Option<String>,
-    /// Why there was no answer, or why it does not count.
+    /// Reason why there was no response or why it does not count.
     error: Option<String>,
 }
 
@@ -140,12 +141,12 @@ impl From<Delivery> for DeliveryView {
     }
 }
 
-/// Makes a webhook.
+/// Creates a webhook.
 #[utoipa::path(post, path = "/v1/webhooks", operation_id = "create_webhook",
     extensions(("x-right" = json!(Holds(ManageOwnerAccount))), ("x-confirmation" = json!(Action::ManageWebhooks))),
     request_body = CreateWebhook,
     responses((status = 201, body = MadeWebhookView), (status = 409, body = ErrorBody)))]
-async fn create(mut call: Call) -> Answer {
+async fn create(mut call: Call) -> HandlerResult {
     let body: CreateWebhook = call.body()?;
     call.only(&[])?;
     let confirmation = call.confirmation(body.confirmation_token.as_ref());
@@ -158,82 +159,83 @@ async fn create(mut call: Call) -> Answer {
 /// Lists the organization's webhooks.
 #[utoipa::path(get, path = "/v1/webhooks", operation_id = "list_webhooks",
     extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
-    params(("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
-        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+    params(("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "The `next` of the previous page")),
     responses((status = 200, body = Page<WebhookView>)))]
-async fn list(call: Call) -> Answer {
+async fn list(call: Call) -> HandlerResult {
     call.only(&["limit", "after"])?;
     let listed = webhooks::list(call.actor()?, paging::request::<WebhookId>(&call)?).await?;
     Ok(Json(Page::of(listed, |row| row.id.to_string(), WebhookView::from)).into_response())
 }
 
-/// Shows a webhook.
+/// Returns a webhook.
 #[utoipa::path(get, path = "/v1/webhooks/{id}", operation_id = "show_webhook",
     extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
     params(("id" = String, Path)),
     responses((status = 200, body = WebhookView)))]
-async fn show(call: Call) -> Answer {
+async fn show(call: Call) -> HandlerResult {
     call.only(&[])?;
     let found = webhooks::find(call.actor()?, call.path("id")).await?;
     Ok(Json(WebhookView::from(found)).into_response())
 }
 
-/// Changes a webhook. One that is `active` again is told all that has waited for it.
+/// Changes a webhook. When it becomes `active` again, it receives all waiting events.
 #[utoipa::path(patch, path = "/v1/webhooks/{id}", operation_id = "change_webhook",
     extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
     params(("id" = String, Path)),
     request_body = ChangeWebhook,
     responses((status = 200, body = WebhookView)))]
-async fn change(mut call: Call) -> Answer {
+async fn change(mut call: Call) -> HandlerResult {
     let body: ChangeWebhook = call.body()?;
     call.only(&[])?;
     let changed = webhooks::change(call.actor()?, call.path("id"), body.request()?).await?;
     Ok(Json(WebhookView::from(changed)).into_response())
 }
 
-/// Deletes a webhook, with what waits for it and what is known of what it was told.
+/// Deletes a webhook with its waiting events and its deliveries.
 #[utoipa::path(delete, path = "/v1/webhooks/{id}", operation_id = "delete_webhook",
     extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
     params(("id" = String, Path)),
     responses((status = 204)))]
-async fn remove(call: Call) -> Answer {
+async fn remove(call: Call) -> HandlerResult {
     call.only(&[])?;
     webhooks::remove(call.actor()?, call.path("id")).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Sends a webhook an event of the type `webhook.test`, once, also one that is paused. The answer does not wait for that.
+/// Sends an event of the type `webhook.test` to a webhook, once, even if it is paused. The response
+/// does not wait for the delivery.
 #[utoipa::path(post, path = "/v1/webhooks/{id}/test", operation_id = "test_webhook",
     extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
     params(("id" = String, Path)),
     responses((status = 202, body = DeliveryView), (status = 429, body = ErrorBody)))]
-async fn test(call: Call) -> Answer {
+async fn test(call: Call) -> HandlerResult {
     call.only(&[])?;
     let sent = webhooks::test(call.actor()?, call.path("id")).await?;
     Ok((StatusCode::ACCEPTED, Json(DeliveryView::from(sent))).into_response())
 }
 
-/// Lists what a webhook was told and what waits for it, the newest first.
+/// Lists the deliveries of a webhook and its waiting events, newest first.
 #[utoipa::path(get, path = "/v1/webhooks/{id}/deliveries", operation_id = "list_webhook_deliveries",
     extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
     params(("id" = String, Path),
-        ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
-        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+        ("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "The `next` of the previous page")),
     responses((status = 200, body = Page<DeliveryView>)))]
-async fn deliveries(call: Call) -> Answer {
+async fn deliveries(call: Call) -> HandlerResult {
     call.only(&["limit", "after"])?;
     let page = paging::request::<DeliveryId>(&call)?;
     let listed = webhooks::deliveries(call.actor()?, call.path("id"), page).await?;
     Ok(Json(Page::of(listed, |delivery| delivery.id.to_string(), DeliveryView::from)).into_response())
 }
 
-/// Has a delivery sent at once: one that waits to be tried again is tried now, one that is done goes out once more.
+/// Sends a delivery at once: a waiting one is retried now, a finished one is sent again.
 #[utoipa::path(post, path = "/v1/webhooks/{id}/deliveries/{delivery}/redelivery",
     operation_id = "redeliver_webhook_delivery",
     extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
     params(("id" = String, Path), ("delivery" = String, Path)),
     responses((status = 202, body = DeliveryView)))]
-async fn redeliver(call: Call) -> Answer {
+async fn redeliver(call: Call) -> HandlerResult {
     call.only(&[])?;
     let sent = webhooks::redeliver(call.actor()?, call.path("id"), call.path("delivery")).await?;
     Ok((StatusCode::ACCEPTED, Json(DeliveryView::from(sent))).into_response())

@@ -1,33 +1,36 @@
-//! Signed statements about packages are judged here: what comes, at once, and all of them again when what is trusted has changed. No publish
-//! waits for it, and no network is asked.
+//! Verification of signed statements about packages. The server verifies new statements at once,
+//! and all statements again when the trust settings change. Publishing does not wait for
+//! verification, and verification makes no network requests.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use packhouse_attest::{Expected, Facts, Judgement, Trust, TrustFiles};
+use packhouse_attest::{ExpectedIdentity, Judgement, StatementFacts, Trust, TrustFiles};
 use packhouse_config::Config;
 use packhouse_config::live::Live;
 use packhouse_store::{
-    Attestation, AttestationId, AttestedFacts, Judged, RepositoryId, SignedStatement, StoreError, ToJudge,
-    Verdict,
+    Attestation, AttestationId, AttestedFacts, RepositoryId, SignedStatement, StoreError, ToJudge, Verdict,
+    VerificationResult,
 };
 
 use crate::App;
-use crate::boxed;
+use crate::jobs::{Job, JobFuture, JobResult, Next};
 
-/// What is trusted at present.
 pub type Trusted = Live<Trust>;
 
-/// How often it is looked for what another process has written and not judged.
+/// Interval of the search for unverified statements that another process stored.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// Reads what the settings say is trusted. The error names the settings and the file that is wrong.
+/// Reads the trust settings and their files. The error names the settings and the invalid file.
 pub fn read(config: &Config) -> Result<Trust> {
     let settings = &config.attestations;
-    let expected =
-        |[issuer, identity]: &[String; 2]| Expected { issuer: issuer.clone(), identity: identity.clone() };
+    let expected = |[issuer, identity]: &[String; 2]| ExpectedIdentity {
+        issuer: issuer.clone(),
+        identity: identity.clone(),
+    };
     let files = TrustFiles {
         roots: settings.trusted_roots.clone(),
         keys: settings.trusted_keys.clone(),
@@ -39,29 +42,37 @@ pub fn read(config: &Config) -> Result<Trust> {
     })
 }
 
-/// Judges until the stop.
-#[boxed]
-pub async fn judge(app: Arc<App>) {
-    let mut reloads = app.reloads();
-    let mut all = true;
-    loop {
-        let done = judge_waiting(&app, &mut all).await;
-        if let Err(error) = done {
-            tracing::debug!(%error, "what is stated of packages could not be judged; the next look will do");
-        }
-        tokio::select! {
-            () = app.stop.cancelled() => return,
-            () = app.store.attested() => {}
-            () = reloads.next() => all = true,
-            () = tokio::time::sleep(LOOK) => {}
-        }
-    }
+/// Creates the job that verifies new statements. After a reload of the settings, the job verifies
+/// all statements again, because the trust settings may have changed.
+pub fn job(app: &Arc<App>) -> Job {
+    let all = Arc::new(AtomicBool::new(true));
+    let reloads = Arc::new(tokio::sync::Mutex::new(app.reloads()));
+    let (verified, of_app) = (Arc::clone(&all), Arc::clone(app));
+    let run = move || -> JobFuture<JobResult> {
+        let (app, all) = (Arc::clone(&of_app), Arc::clone(&verified));
+        Box::pin(async move {
+            judge_waiting(&app, &all).await.map_err(|error| error.to_string())?;
+            Ok(Next::AfterPeriod)
+        })
+    };
+    let app = Arc::clone(app);
+    Job::new("verify-attestations", LOOK, run).woken_by(move || {
+        let (app, all, reloads) = (Arc::clone(&app), Arc::clone(&all), Arc::clone(&reloads));
+        Box::pin(async move {
+            let mut reloads = reloads.lock().await;
+            tokio::select! {
+                () = app.store.attested() => {}
+                () = reloads.next() => all.store(true, Ordering::Relaxed),
+            }
+        })
+    })
 }
 
-/// What was never judged; before that, where it is wanted, what was judged by something else. That is one walk, so that two servers that
-/// trust different things come to an end.
-async fn judge_waiting(app: &Arc<App>, all: &mut bool) -> Result<(), StoreError> {
-    if *all {
+/// Verifies pending statements. If `all` is set, first verifies the statements whose verdict comes
+/// from other trust settings. It visits these statements only once: otherwise two servers with
+/// different trust settings would overwrite each other's verdicts forever.
+async fn judge_waiting(app: &Arc<App>, all: &AtomicBool) -> Result<(), StoreError> {
+    if all.load(Ordering::Relaxed) {
         let trust = app.trust.get();
         let mut after = AttestationId::default();
         while !app.stop.is_cancelled() {
@@ -70,7 +81,7 @@ async fn judge_waiting(app: &Arc<App>, all: &mut bool) -> Result<(), StoreError>
             after = last.id;
             judge_each(app, &trust, found).await?;
         }
-        *all = false;
+        all.store(false, Ordering::Relaxed);
     }
     while !app.stop.is_cancelled() {
         let found = app.store.attestations_pending().await?;
@@ -82,7 +93,7 @@ async fn judge_waiting(app: &Arc<App>, all: &mut bool) -> Result<(), StoreError>
     Ok(())
 }
 
-/// One after the other: what is stated of packages takes one thread at most.
+/// Verifies the statements one after another, so that verification uses at most one thread.
 async fn judge_each(app: &App, trust: &Arc<Trust>, statements: Vec<ToJudge>) -> Result<(), StoreError> {
     for ToJudge { id, kind, subject, bundle } in statements {
         if app.stop.is_cancelled() {
@@ -94,7 +105,8 @@ async fn judge_each(app: &App, trust: &Arc<Trust>, statements: Vec<ToJudge>) -> 
     Ok(())
 }
 
-/// What is signed of a version, judged: what has just come is judged at once, for who has to know it now.
+/// Returns the attestations of a version, for callers that need the verdicts now. Verifies pending
+/// attestations first.
 pub(crate) async fn judged_of(
     app: &App,
     repository: RepositoryId,
@@ -115,8 +127,8 @@ pub(crate) async fn judged_of(
     app.store.attestations_of(repository, name, version).await
 }
 
-/// Judges a statement that is not kept yet, for who has to know it before it is.
-pub(crate) async fn judge_one(app: &App, stated: &SignedStatement) -> Result<Judged, StoreError> {
+/// Verifies a statement before it is stored, for callers that need the verdict before that.
+pub(crate) async fn judge_one(app: &App, stated: &SignedStatement) -> Result<VerificationResult, StoreError> {
     let SignedStatement { kind, subject, bundle, .. } = stated.clone();
     judge_by(&app.trust.get(), kind, subject.to_string(), bundle).await
 }
@@ -126,23 +138,33 @@ async fn judge_by(
     kind: String,
     subject: String,
     bundle: Bytes,
-) -> Result<Judged, StoreError> {
+) -> Result<VerificationResult, StoreError> {
     let by = Arc::clone(trust);
     let judged = tokio::task::spawn_blocking(move || packhouse_attest::judge(&by, &kind, &subject, &bundle));
     match judged.await {
         Ok(judgement) => judged_as(judgement),
         Err(error) => {
-            tracing::error!(%error, "a statement about a package could not be judged");
-            let reason = "It could not be judged: the log of the server says why.".to_owned();
-            Ok(Judged { verdict: Verdict::Failed, reason, facts: AttestedFacts::default() })
+            tracing::error!(%error, "verifying an attestation failed");
+            let reason = "The server could not verify this statement; its log has the reason.".to_owned();
+            Ok(VerificationResult { verdict: Verdict::Failed, reason, facts: AttestedFacts::default() })
         }
     }
 }
 
-fn judged_as(judgement: Judgement) -> Result<Judged, StoreError> {
+fn judged_as(judgement: Judgement) -> Result<VerificationResult, StoreError> {
     let Judgement { verdict, reason, facts } = judgement;
-    let Facts { identity, issuer, source, source_ref, commit, workflow, run, predicate_type, key, signed_at } =
-        facts;
+    let StatementFacts {
+        identity,
+        issuer,
+        source,
+        source_ref,
+        commit,
+        workflow,
+        run,
+        predicate_type,
+        key,
+        signed_at,
+    } = facts;
     let facts = AttestedFacts {
         identity,
         issuer,
@@ -155,5 +177,5 @@ fn judged_as(judgement: Judgement) -> Result<Judged, StoreError> {
         key,
         signed_at,
     };
-    Ok(Judged { verdict: verdict.name().parse()?, reason, facts })
+    Ok(VerificationResult { verdict: verdict.name().parse()?, reason, facts })
 }

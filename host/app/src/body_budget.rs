@@ -1,4 +1,4 @@
-//! How many bytes of bodies of API calls may be in memory at one time, of all calls and of each network.
+//! Limits on the memory for bodies of API calls, in total and per client network.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use packhouse_config::Limits;
 use packhouse_config::client_network::ClientNetwork;
 
-/// Bytes of bodies that are in memory, of all calls and by network.
+/// Memory for request bodies, in total and per client network.
 pub struct BodyBudget {
     all: u64,
     each: u64,
@@ -22,7 +22,7 @@ struct HeldBytes {
 }
 
 impl BodyBudget {
-    /// As the limits say; one body of the largest size always finds room.
+    /// Creates the budget from the limits. It always has room for one body of the maximum size.
     pub fn new(limits: &Limits) -> Arc<Self> {
         Arc::new(Self {
             all: limits.api_bodies_bytes.max(limits.api_body_bytes),
@@ -31,7 +31,7 @@ impl BodyBudget {
         })
     }
 
-    /// The share of a call from this address, empty at first.
+    /// Returns an empty share for a call from this address.
     pub fn share(self: &Arc<Self>, address: IpAddr) -> Share {
         Share { budget: Arc::clone(self), network: ClientNetwork::of(address), bytes: 0 }
     }
@@ -41,16 +41,17 @@ impl BodyBudget {
     }
 }
 
-/// Whose bytes are used up.
+/// The limit that was reached.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum NoShare {
-    /// All calls'.
+    /// The limit for all calls together.
     Server,
-    /// Those of the caller's network.
+    /// The limit for the caller's network.
     Network,
 }
 
-/// What one call's body takes of the budget; given back when it is dropped.
+/// Part of the budget that the body of one call uses. When the share is dropped, its bytes become
+/// available again.
 pub struct Share {
     budget: Arc<BodyBudget>,
     network: ClientNetwork,
@@ -58,12 +59,12 @@ pub struct Share {
 }
 
 impl Share {
-    /// Takes more.
+    /// Adds bytes to the share.
     ///
     /// # Errors
     ///
-    /// [`NoShare::Server`] where all calls together have as much as they may, [`NoShare::Network`] where those of the caller's
-    /// network have.
+    /// [`NoShare::Server`] if all calls together have reached their limit, [`NoShare::Network`] if
+    /// the caller's network has.
     pub fn grow(&mut self, bytes: u64) -> Result<(), NoShare> {
         let mut held = self.budget.held();
         if held.all + bytes > self.budget.all {

@@ -1,4 +1,5 @@
-//! What is known of the certificates that are served: when they end, and what is amiss with those that were to take their place.
+//! Findings about certificates: when the served certificates expire, and why a replacement is not
+//! served yet.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,17 +9,20 @@ use packhouse_wire::tls::{Certificate, Tls};
 use crate::Secured;
 use crate::readiness::{CERTIFICATE, Finding};
 
-/// How long before its end a certificate is told of, at most: one that is renewed in time never comes to this.
+/// Maximum time before its expiry at which a certificate is reported, in ms. A certificate that is
+/// renewed in time never gets this close.
 const SOON_MS: i64 = 7 * 24 * 60 * 60 * 1000;
-/// Of shorter ones, this part of their time.
+/// Divisor for short-lived certificates. The server reports them during the last fifth of their
+/// lifetime.
 const SOON_SHARE: i64 = 5;
 
-/// What is amiss with certificates that are not served yet, by what they are for.
+/// Problems with certificates that the server does not serve yet, by the purpose of the
+/// certificate.
 #[derive(Default)]
 pub struct CertificateProblems(Mutex<BTreeMap<&'static str, String>>);
 
 impl CertificateProblems {
-    /// Notes a sentence for one thing, or with none that it is well.
+    /// Sets the problem for one purpose. `None` clears it.
     pub fn note(&self, what: &'static str, problem: Option<String>) {
         let mut problems = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match problem {
@@ -27,7 +31,8 @@ impl CertificateProblems {
         };
     }
 
-    /// All that is amiss, with what the served certificates show at this time, in ms since 1970.
+    /// Returns all problems, including those that the served certificates have at `now`, in ms
+    /// since 1970.
     pub fn findings(&self, secured: &Secured, now: i64) -> Vec<Finding> {
         let finding = |which: &str, detail: String| Finding {
             what: CERTIFICATE,
@@ -36,20 +41,20 @@ impl CertificateProblems {
             cause: String::new(),
         };
         let problems = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let noted = problems.iter().map(|(what, problem)| finding(what, problem.clone()));
+        let recorded = problems.iter().map(|(what, problem)| finding(what, problem.clone()));
         let hosts = [("packages", &secured.packages), ("api", &secured.api)];
         let served = hosts.into_iter().filter_map(|(host, tls)| Some((host, tls.as_deref()?)));
-        let shown = served.flat_map(|(host, tls)| {
+        let served_problems = served.flat_map(|(host, tls)| {
             judge(host, tls, now).into_iter().map(move |(which, detail)| (format!("{host} {which}"), detail))
         });
-        noted.chain(shown.map(|(which, detail)| finding(&which, detail))).collect()
+        recorded.chain(served_problems.map(|(which, detail)| finding(&which, detail))).collect()
     }
 }
 
 fn judge(host: &str, tls: &Tls, now: i64) -> Vec<(String, String)> {
     let served = tls.served();
     if served.is_empty() {
-        let none = format!("there is no certificate for the {host} host yet, and nobody can connect to it");
+        let none = format!("the {host} host has no certificate yet, so clients cannot connect to it");
         return vec![("none".to_owned(), none)];
     }
     served
@@ -58,18 +63,22 @@ fn judge(host: &str, tls: &Tls, now: i64) -> Vec<(String, String)> {
         .collect()
 }
 
-/// What is to be said of the time that a certificate has left; none where that is enough.
+/// Returns a warning if the certificate is not valid yet, has expired or expires soon, and `None`
+/// otherwise.
 pub fn time_left(certificate: &Certificate, now: i64) -> Option<String> {
     let names = certificate.names().join(", ");
     let (begins, ends) = (certificate.begins(), certificate.ends());
     let soon = SOON_MS.min(ends.saturating_sub(begins) / SOON_SHARE);
     let hours = ends.saturating_sub(now) / (60 * 60 * 1000);
     if now < begins {
-        Some(format!("the certificate of {names} does not hold yet: look at this machine's clock"))
+        Some(format!("the certificate of {names} is not valid yet: check this machine's clock"))
     } else if now >= ends {
-        Some(format!("the certificate of {names} has ended {} hours ago: no client trusts it", -hours))
+        Some(format!(
+            "the certificate of {names} expired {} hours ago: clients do not trust it; replace it",
+            -hours
+        ))
     } else if ends.saturating_sub(now) < soon {
-        Some(format!("the certificate of {names} ends in {hours} hours: put another in its place"))
+        Some(format!("the certificate of {names} expires in {hours} hours: replace it"))
     } else {
         None
     }
@@ -82,7 +91,7 @@ mod tests {
 
     const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-    /// A certificate of the year 2030.
+    /// Returns a certificate that is valid during 2030.
     fn certificate() -> Certificate {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec!["a.test".to_owned()]).unwrap();
@@ -92,14 +101,14 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_certificate_is_told_in_time() {
+    fn an_expiring_certificate_is_reported_in_time() {
         let certificate = certificate();
-        let told = |now: i64| time_left(&certificate, now).unwrap_or_default();
-        assert!(told(certificate.begins() - 1).contains("does not hold yet"));
-        assert!(told(certificate.begins() + DAY_MS).is_empty());
-        assert!(told(certificate.ends() - 8 * DAY_MS).is_empty());
-        assert!(told(certificate.ends() - 6 * DAY_MS).contains("ends in 144 hours"));
-        assert!(told(certificate.ends() + DAY_MS).contains("has ended 24 hours ago"));
+        let warning = |now: i64| time_left(&certificate, now).unwrap_or_default();
+        assert!(warning(certificate.begins() - 1).contains("is not valid yet"));
+        assert!(warning(certificate.begins() + DAY_MS).is_empty());
+        assert!(warning(certificate.ends() - 8 * DAY_MS).is_empty());
+        assert!(warning(certificate.ends() - 6 * DAY_MS).contains("expires in 144 hours"));
+        assert!(warning(certificate.ends() + DAY_MS).contains("expired 24 hours ago"));
     }
 
     #[test]
@@ -110,7 +119,7 @@ mod tests {
         let details = |now| -> Vec<String> {
             problems.findings(&secured, now).into_iter().map(|finding| finding.detail).collect()
         };
-        assert!(details(0)[0].contains("there is no certificate for the packages host"));
+        assert!(details(0)[0].contains("the packages host has no certificate"));
         tls.serve(vec![certificate()]);
         assert!(details(certificate().begins() + DAY_MS).is_empty());
         problems.note("acme", Some("refused".to_owned()));

@@ -1,8 +1,9 @@
-//! ID tokens as signed JSON Web Tokens (OpenID Connect Core 1.0, section 3.1.3.7; RFC 7519): the keys of an issuer, and the checks that
-//! sign-in and trusted publishing share.
+//! ID tokens, which are signed JSON Web Tokens (OpenID Connect Core 1.0, section 3.1.3.7; RFC
+//! 7519). Sign-in and trusted publishing share these checks and the keys of an issuer.
 //!
-//! The library checks signature, issuer, audience and end. What it leaves open is checked here: which key of the issuer counts for which
-//! algorithm, that the audience is the only one, and what the header asks for.
+//! The library checks the signature, the issuer, the audience and the expiry. This module checks
+//! the rest: the header, that the token has only one audience, and which of the issuer's keys may
+//! sign with which algorithm.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,7 +15,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// The signatures that are taken: those of asymmetric keys alone.
+/// Accepted signature algorithms. All of them use asymmetric keys.
 const ASYMMETRIC: [Algorithm; 9] = [
     Algorithm::RS256,
     Algorithm::RS384,
@@ -26,27 +27,26 @@ const ASYMMETRIC: [Algorithm; 9] = [
     Algorithm::ES384,
     Algorithm::EdDSA,
 ];
-/// The time by which an issuer's clock may be ahead, in ms.
+/// Tolerance for an issuer's clock that is fast, in ms.
 const SKEW_MS: i64 = 60_000;
 
-/// Why a token is not believed.
+/// Reason why the server rejects a token.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum TokenProblem {
-    /// It is not an ID token.
+    /// The text is not an ID token.
     Malformed,
-    /// It has no signature of an asymmetric key.
+    /// The signature was not made with an asymmetric key.
     Algorithm,
-    /// The token was signed by none of the keys. The issuer may have new ones by now.
+    /// No known key signed the token. The issuer may have published new keys.
     NoKey,
-    /// The signature is not of its issuer.
+    /// The signature was not made by the issuer.
     Signature,
-    /// Another issuer made it.
+    /// Another issuer made the token.
     Issuer,
-    /// It is for another audience, or for others besides.
+    /// The token is for another audience, or for several audiences.
     Audience,
-    /// Its time is over.
     Expired,
-    /// Its time has not come.
+    /// The token is not valid yet.
     NotYetValid,
 }
 
@@ -64,18 +64,16 @@ impl From<Error> for TokenProblem {
     }
 }
 
-/// The requirements on a token.
 #[derive(Clone, Copy)]
-pub(crate) struct Expected<'a> {
-    /// Its issuer, letter by letter.
+pub(crate) struct ExpectedClaims<'a> {
+    /// The expected issuer, which must match exactly.
     pub(crate) issuer: &'a str,
-    /// Its only audience.
     pub(crate) audience: &'a str,
-    /// The present, in ms since 1970.
+    /// The current time, in ms since 1970.
     pub(crate) now: i64,
 }
 
-/// The claims that every ID token has, and those of sign-ins. Times are in seconds since 1970.
+/// Claims of ID tokens, including those that only sign-in uses. Times are in seconds since 1970.
 #[derive(Deserialize)]
 pub(crate) struct Claims {
     iss: String,
@@ -89,7 +87,7 @@ pub(crate) struct Claims {
     pub(crate) user: User,
 }
 
-/// The user that the token is about. Userinfo has the same members.
+/// The user that the token describes. Userinfo responses have the same members.
 #[derive(Deserialize)]
 pub(crate) struct User {
     pub(crate) sub: String,
@@ -106,7 +104,7 @@ enum Audience {
 }
 
 impl Claims {
-    /// The claims of an ID token, before anybody vouches for them.
+    /// Reads the claims of an ID token without verifying them.
     pub(crate) fn unverified(payload: &[u8]) -> Option<Claims> {
         let claims: Option<Claims> = serde_json::from_slice(payload).ok();
         claims.filter(|claims| claims.exp.is_some() && claims.iat.is_some())
@@ -116,7 +114,8 @@ impl Claims {
         &self.iss
     }
 
-    /// The audience, if it is the only one: another could show the token here.
+    /// Returns the audience if the token has only one. If a token had several audiences, each of
+    /// them could present it here.
     pub(crate) fn audience(&self) -> Option<&str> {
         match &self.aud {
             Audience::One(only) => Some(only),
@@ -127,13 +126,13 @@ impl Claims {
         }
     }
 
-    /// Returns whether the token was made for the sign-in with this nonce.
+    /// Reports whether the token was issued for the sign-in with this nonce.
     pub(crate) fn has_nonce(&self, nonce: &str) -> bool {
-        // How long a comparison of digests takes says nothing about the nonce.
+        // The comparison of digests does not leak the nonce through timing.
         self.nonce.as_ref().is_some_and(|own| Sha256::digest(own) == Sha256::digest(nonce))
     }
 
-    /// When the user signed in at the provider, in ms since 1970.
+    /// Returns the time at which the user signed in at the provider, in ms since 1970.
     pub(crate) fn signed_in_at(&self) -> Option<i64> {
         self.auth_time.map(ms)
     }
@@ -143,9 +142,10 @@ fn ms(seconds: f64) -> i64 {
     (seconds * 1000.0) as i64
 }
 
-/// The members of a token's header that count. A key in the header, or an address of one, is ignored.
+/// Members of the header that the server evaluates. It ignores a key, or the address of a key, in
+/// the header.
 #[derive(Deserialize)]
-struct Header {
+struct TokenHeader {
     alg: String,
     kid: Option<String>,
     typ: Option<String>,
@@ -153,14 +153,15 @@ struct Header {
     crit: Option<IgnoredAny>,
 }
 
-impl Header {
-    fn read(token: &str) -> Option<Header> {
+impl TokenHeader {
+    fn read(token: &str) -> Option<TokenHeader> {
         let (header, _) = token.split_once('.')?;
-        let header: Header = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(header).ok()?).ok()?;
+        let header: TokenHeader = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(header).ok()?).ok()?;
         header.is_plain().then_some(header)
     }
 
-    /// Returns whether the header belongs to a token of claims and demands no extension. An access token has another type.
+    /// Reports whether the token is a claims token and its header requires no extension. Access
+    /// tokens have another `typ`.
     fn is_plain(&self) -> bool {
         let kind = self.typ.as_deref().unwrap_or("JWT").to_ascii_lowercase();
         let kind = kind.strip_prefix("application/").unwrap_or(&kind);
@@ -172,22 +173,22 @@ impl Header {
     }
 }
 
-/// A key of an issuer.
-struct Key {
+struct IssuerKey {
     description: Jwk,
     verifier: DecodingKey,
 }
 
-impl Key {
-    /// Reads a key; none if keys of its kind sign no ID tokens.
-    fn read(mut key: Value) -> Option<Key> {
-        // Other members, as certificates, say nothing of the key, and lose it where they are of an odd type (RFC 7517, section 4).
+impl IssuerKey {
+    /// Reads a key. Returns `None` if a key of this kind cannot sign ID tokens.
+    fn read(mut key: Value) -> Option<IssuerKey> {
+        // Drop all other members, for example certificates: a member with an unexpected type would
+        // make the key unreadable (RFC 7517, section 4).
         const READ: [&str; 9] = ["kty", "use", "kid", "alg", "crv", "n", "e", "x", "y"];
         key.as_object_mut()?.retain(|name, _| READ.contains(&name.as_str()));
         let description: Jwk = serde_json::from_value(key).ok()?;
         let verifier = match &description.algorithm {
             AlgorithmParameters::RSA(rsa) => {
-                // The library takes numbers without leading zeros alone, and some issuers write them.
+                // The library rejects numbers with leading zeros, but some issuers write them.
                 let number = |text: &str| -> Option<Vec<u8>> {
                     let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
                     Some(bytes.into_iter().skip_while(|byte| *byte == 0).collect())
@@ -199,10 +200,11 @@ impl Key {
             }
             _ => return None,
         };
-        Some(Key { description, verifier })
+        Some(IssuerKey { description, verifier })
     }
 
-    /// Returns whether the key may sign by this algorithm, judged by its kind and by the use that the issuer states.
+    /// Reports whether the key may sign with this algorithm, according to the key's type and its
+    /// stated use.
     fn fits(&self, algorithm: Algorithm) -> bool {
         let by_kind = match &self.description.algorithm {
             AlgorithmParameters::RSA(_) => algorithm.family() == AlgorithmFamily::Rsa,
@@ -222,18 +224,19 @@ impl Key {
     }
 }
 
-/// The keys of an issuer.
 #[derive(Default)]
-pub(crate) struct KeySet(Vec<Key>);
+pub(crate) struct KeySet(Vec<IssuerKey>);
 
 impl KeySet {
-    /// The keys of a JSON Web Key Set. One of an unusual kind is left out, and does not lose the others.
+    /// Reads a JSON Web Key Set. Skips keys of unsupported kinds, so that the other keys are still
+    /// usable.
     pub(crate) fn new(keys: Vec<Value>) -> KeySet {
-        KeySet(keys.into_iter().filter_map(Key::read).collect())
+        KeySet(keys.into_iter().filter_map(IssuerKey::read).collect())
     }
 
-    /// The claims of an ID token, if one of these keys has signed it, and it is what is expected.
-    pub(crate) fn verify(&self, token: &str, expected: Expected<'_>) -> Result<Claims, TokenProblem> {
+    /// Returns the claims of an ID token if one of these keys signed the token and the claims match
+    /// `expected`.
+    pub(crate) fn verify(&self, token: &str, expected: ExpectedClaims<'_>) -> Result<Claims, TokenProblem> {
         let claims = self.decode(token, expected, &["iss", "aud", "sub", "exp"])?;
         let (Some(exp), Some(_)) = (claims.exp, claims.iat) else { return Err(TokenProblem::Malformed) };
         if ms(exp) <= expected.now {
@@ -245,13 +248,22 @@ impl KeySet {
         Ok(claims)
     }
 
-    /// The claims of signed userinfo (section 5.3.2). They need no time of expiry.
-    pub(crate) fn verify_userinfo(&self, token: &str, expected: Expected<'_>) -> Result<User, TokenProblem> {
+    /// Returns the user from signed userinfo (section 5.3.2), which need not have an expiry.
+    pub(crate) fn verify_userinfo(
+        &self,
+        token: &str,
+        expected: ExpectedClaims<'_>,
+    ) -> Result<User, TokenProblem> {
         self.decode(token, expected, &["iss", "aud", "sub"]).map(|claims| claims.user)
     }
 
-    fn decode(&self, token: &str, expected: Expected<'_>, required: &[&str]) -> Result<Claims, TokenProblem> {
-        let header = Header::read(token).ok_or(TokenProblem::Malformed)?;
+    fn decode(
+        &self,
+        token: &str,
+        expected: ExpectedClaims<'_>,
+        required: &[&str],
+    ) -> Result<Claims, TokenProblem> {
+        let header = TokenHeader::read(token).ok_or(TokenProblem::Malformed)?;
         let algorithm = header.algorithm().ok_or(TokenProblem::Algorithm)?;
         let key = self.choose(header.kid.as_deref(), algorithm)?;
         let mut validation = Validation::new(algorithm);
@@ -261,19 +273,20 @@ impl KeySet {
         validation.set_issuer(&[expected.issuer]);
         validation.set_audience(&[expected.audience]);
         let claims = decode::<Claims>(token, &key.verifier, &validation)?.claims;
-        // For the library one audience of several is enough.
+        // The library accepts a token if any one of its audiences matches, so check this here.
         if claims.audience() == Some(expected.audience) { Ok(claims) } else { Err(TokenProblem::Audience) }
     }
 
-    /// The key that may have made a signature. Whoever made up a token wrote its header: it picks among the issuer's keys, and the kind
-    /// of the key decides which algorithm counts.
-    fn choose(&self, id: Option<&str>, algorithm: Algorithm) -> Result<&Key, TokenProblem> {
-        let named = |key: &&Key| id.is_none() || key.description.common.key_id.as_deref() == id;
+    /// Chooses the key that may have made the signature. The sender of a token controls its header,
+    /// so the header only selects among the issuer's keys. The key's type then limits the
+    /// algorithm.
+    fn choose(&self, id: Option<&str>, algorithm: Algorithm) -> Result<&IssuerKey, TokenProblem> {
+        let named = |key: &&IssuerKey| id.is_none() || key.description.common.key_id.as_deref() == id;
         let mut fitting = self.0.iter().filter(named).filter(|key| key.fits(algorithm));
         match (fitting.next(), fitting.next()) {
             (Some(key), None) => Ok(key),
             (None, _) => Err(TokenProblem::NoKey),
-            // Of several keys the header must name one (section 10.1).
+            // If several keys fit, the header must name one (section 10.1).
             (Some(_), Some(_)) => Err(TokenProblem::Signature),
         }
     }

@@ -1,4 +1,4 @@
-//! Tokens that are right, and forged ones, each of which is wrong in one way.
+//! Tests with valid tokens, and with forged tokens that are each wrong in one way.
 
 use std::sync::LazyLock;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -68,7 +68,7 @@ impl Signer {
         }
     }
 
-    /// The public half as a JSON Web Key of this name.
+    /// Returns the public key as a JSON Web Key with this id.
     fn key(&self, id: &str) -> Value {
         let public = self.public();
         let mut key = match self {
@@ -108,7 +108,7 @@ fn header(algorithm: &str) -> Value {
     json!({"alg": algorithm, "typ": "JWT", "kid": "one"})
 }
 
-/// A value with some members in the place of its own; without those that are null.
+/// Sets members of an object, and removes members that are null.
 fn with(mut value: Value, members: &Value) -> Value {
     let object = value.as_object_mut().unwrap();
     for (name, member) in members.as_object().unwrap() {
@@ -127,8 +127,8 @@ fn claims() -> Value {
     json!({"iss": ISSUER, "aud": AUDIENCE, "sub": "1", "iat": now, "exp": now + 300, "nonce": "n", "x": [1, {}]})
 }
 
-fn expected() -> Expected<'static> {
-    Expected { issuer: ISSUER, audience: AUDIENCE, now: now() * 1000 }
+fn expected() -> ExpectedClaims<'static> {
+    ExpectedClaims { issuer: ISSUER, audience: AUDIENCE, now: now() * 1000 }
 }
 
 fn judged(keys: &[Value], token: &str) -> Result<(), TokenProblem> {
@@ -136,7 +136,7 @@ fn judged(keys: &[Value], token: &str) -> Result<(), TokenProblem> {
 }
 
 #[test]
-fn each_asymmetric_algorithm_is_taken_from_a_key_of_its_kind_alone() {
+fn each_asymmetric_algorithm_needs_a_key_of_its_kind() {
     let signers = [Signer::p256(), Signer::p384(), Signer::ed25519()];
     let kinds = [&*RSA, &signers[0], &signers[1], &signers[2]];
     let algorithms: [&[&str]; 4] =
@@ -154,7 +154,7 @@ fn each_asymmetric_algorithm_is_taken_from_a_key_of_its_kind_alone() {
 }
 
 #[test]
-fn a_signature_of_another_key_or_other_words_is_refused() {
+fn a_signature_by_another_key_or_of_another_message_is_refused() {
     let others = [Signer::p256(), Signer::p384(), Signer::ed25519()];
     for (algorithm, signer, other) in [
         ("ES256", Signer::p256(), &others[0]),
@@ -172,7 +172,7 @@ fn a_signature_of_another_key_or_other_words_is_refused() {
     let (_, signature) = token.rsplit_once('.').unwrap();
     let more = message(&header("RS256"), &with(claims(), &json!({"sub": "2"})));
     assert_eq!(judged(&keys, &format!("{more}.{signature}")), Err(TokenProblem::Signature));
-    // Another padding by the same key.
+    // Another padding with the same key.
     let message = message(&header("PS256"), &claims());
     let signature = encode(RSA.sign("RS256", message.as_bytes()));
     assert_eq!(judged(&keys, &format!("{message}.{signature}")), Err(TokenProblem::Signature));
@@ -180,7 +180,7 @@ fn a_signature_of_another_key_or_other_words_is_refused() {
 }
 
 #[test]
-fn what_no_asymmetric_key_has_signed_is_refused() {
+fn a_token_without_an_asymmetric_signature_is_refused() {
     let keys = [RSA.key("one")];
     for algorithm in ["none", "None", "NONE", "", "ES512", "ES256K", "RSA-OAEP", "A128GCM", "rs256"] {
         let unsigned = message(&header(algorithm), &claims());
@@ -190,24 +190,25 @@ fn what_no_asymmetric_key_has_signed_is_refused() {
     }
     let secrets = [RSA.public().to_vec(), keys[0].to_string().into_bytes(), b"known to both".to_vec()];
     for secret in secrets {
-        // A list of keys should hold none that is secret; it counts no more where it does.
+        // A key set should not contain a secret key. If it does, the server does not accept this
+        // key.
         let shared = json!({"kty": "oct", "kid": "one", "alg": "HS256", "use": "sig", "k": encode(&secret)});
         let message = message(&header("HS256"), &claims());
         let mac = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &secret), message.as_bytes());
         let token = format!("{message}.{}", encode(mac.as_ref()));
         assert_eq!(judged(&keys, &token), Err(TokenProblem::Algorithm));
-        assert!(Key::read(shared.clone()).is_none());
+        assert!(IssuerKey::read(shared.clone()).is_none());
         assert_eq!(judged(&[shared], &token), Err(TokenProblem::Algorithm));
     }
 }
 
 #[test]
-fn a_key_counts_for_what_its_issuer_says_alone() {
+fn a_key_is_valid_only_for_its_stated_use() {
     let token = RSA.token(&header("RS256"), &claims());
     let judged_with = |members: Value| judged(&[with(RSA.key("one"), &members)], &token);
     assert_eq!(judged_with(json!({"use": null})), Ok(()));
     assert_eq!(judged_with(json!({"alg": "RS256"})), Ok(()));
-    // What is not understood is passed by, of whatever type it is.
+    // The server ignores unknown members, whatever their type.
     assert_eq!(judged_with(json!({"x5c": "MII", "key_ops": "verify", "x5t": 1})), Ok(()));
     for members in [
         json!({"alg": "RS384"}),
@@ -225,7 +226,7 @@ fn a_key_counts_for_what_its_issuer_says_alone() {
 }
 
 #[test]
-fn of_several_keys_that_fit_the_header_names_one() {
+fn the_header_must_name_one_of_several_fitting_keys() {
     let other = Signer::Rsa(RsaKeyPair::generate(KeySize::Rsa2048).unwrap());
     let unnamed = RSA.token(&with(header("RS256"), &json!({"kid": null})), &claims());
     assert_eq!(judged(&[RSA.key("one")], &unnamed), Ok(()));
@@ -238,7 +239,7 @@ fn of_several_keys_that_fit_the_header_names_one() {
 }
 
 #[test]
-fn an_unusual_key_does_not_lose_the_others() {
+fn an_unsupported_key_does_not_affect_the_others() {
     let token = RSA.token(&header("RS256"), &claims());
     let mut keys = vec![
         json!(1),
@@ -250,7 +251,7 @@ fn an_unusual_key_does_not_lose_the_others() {
         json!({"kty": "OKP", "crv": "X25519", "kid": "one", "x": "AA"}),
     ];
     assert_eq!(judged(&keys, &token), Err(TokenProblem::NoKey));
-    // A number with a leading zero is the same number.
+    // A leading zero does not change the value of a number.
     let key = RSA.key("one");
     let number = URL_SAFE_NO_PAD.decode(key["n"].as_str().unwrap()).unwrap();
     let number = encode([vec![0], number].concat());
@@ -259,7 +260,7 @@ fn an_unusual_key_does_not_lose_the_others() {
 }
 
 #[test]
-fn the_header_asks_for_nothing_unknown() {
+fn a_header_that_requires_extensions_is_refused() {
     let keys = [RSA.key("one")];
     let judged_with = |members: Value| judged(&keys, &RSA.token(&with(header("RS256"), &members), &claims()));
     for members in [json!({"typ": null}), json!({"typ": "application/JWT"}), json!({"typ": "jose"})] {
@@ -277,10 +278,10 @@ fn the_header_asks_for_nothing_unknown() {
     ] {
         assert_eq!(judged_with(members.clone()), Err(TokenProblem::Malformed), "{members}");
     }
-    // A key that a token brings along is not its issuer's.
-    let stranger = Signer::Rsa(RsaKeyPair::generate(KeySize::Rsa2048).unwrap());
-    let brought = json!({"jwk": stranger.key("one"), "jku": "https://stranger.example/keys"});
-    let token = stranger.token(&with(header("RS256"), &brought), &claims());
+    // A key inside the token is not a key of the issuer.
+    let attacker = Signer::Rsa(RsaKeyPair::generate(KeySize::Rsa2048).unwrap());
+    let brought = json!({"jwk": attacker.key("one"), "jku": "https://attacker.example/keys"});
+    let token = attacker.token(&with(header("RS256"), &brought), &claims());
     assert_eq!(judged(&keys, &token), Err(TokenProblem::Signature));
     for nonsense in ["", ".", "..", "...", "a.b.c", "e30.e30.e30", "eyJhbGciOiJSUzI1NiJ9.e30"] {
         assert!(judged(&keys, nonsense).is_err(), "{nonsense}");
@@ -288,7 +289,7 @@ fn the_header_asks_for_nothing_unknown() {
 }
 
 #[test]
-fn claims_are_those_that_are_expected() {
+fn unexpected_claims_are_refused() {
     let keys = [RSA.key("one")];
     let judged_with = |members: Value| judged(&keys, &RSA.token(&header("RS256"), &with(claims(), &members)));
     let now = now();
@@ -323,11 +324,11 @@ fn claims_are_those_that_are_expected() {
     ] {
         assert_eq!(judged_with(members.clone()), Err(problem), "{members}");
     }
-    // What counts is the server's clock as well.
+    // The token must also be valid by the server's clock.
     let token = RSA.token(&header("RS256"), &claims());
-    let later = Expected { now: (now + 600) * 1000, ..expected() };
+    let later = ExpectedClaims { now: (now + 600) * 1000, ..expected() };
     assert_eq!(KeySet::new(keys.to_vec()).verify(&token, later).err(), Some(TokenProblem::Expired));
-    // A claim that is there twice is ambiguous.
+    // A claim that occurs twice is ambiguous.
     let twice = claims().to_string().replacen('{', "{\"aud\":\"other\",", 1);
     let message = format!("{}.{}", encode(header("RS256").to_string()), encode(twice));
     let signature = encode(RSA.sign("RS256", message.as_bytes()));
@@ -335,7 +336,7 @@ fn claims_are_those_that_are_expected() {
 }
 
 #[test]
-fn a_nonce_is_of_one_sign_in() {
+fn a_nonce_belongs_to_one_sign_in() {
     let read = |members: Value| Claims::unverified(with(claims(), &members).to_string().as_bytes()).unwrap();
     assert!(read(json!({})).has_nonce("n"));
     for other in [json!({"nonce": "m"}), json!({"nonce": ""}), json!({"nonce": null})] {
@@ -345,7 +346,7 @@ fn a_nonce_is_of_one_sign_in() {
 }
 
 #[test]
-fn signed_userinfo_is_its_issuers_and_for_this_client() {
+fn signed_userinfo_must_be_from_the_issuer_and_for_this_client() {
     let set = KeySet::new(vec![RSA.key("one")]);
     let endless = with(claims(), &json!({"exp": null, "iat": null, "email": "a@example.com"}));
     let judged = |members: Value| {
@@ -356,7 +357,7 @@ fn signed_userinfo_is_its_issuers_and_for_this_client() {
     assert_eq!(judged(json!({"aud": "other"})), Err(TokenProblem::Audience));
     assert_eq!(judged(json!({"iss": "https://other.example"})), Err(TokenProblem::Issuer));
     let token = RSA.token(&header("RS256"), &endless);
-    assert_eq!(set.verify(&token, expected()).err(), Some(TokenProblem::Malformed), "it is no ID token");
+    assert_eq!(set.verify(&token, expected()).err(), Some(TokenProblem::Malformed), "it has no expiry");
     let forged = Signer::p256().token(&header("ES256"), &endless);
     assert_eq!(set.verify_userinfo(&forged, expected()).err(), Some(TokenProblem::NoKey));
 }

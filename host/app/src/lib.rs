@@ -1,8 +1,9 @@
-//! What both hosts share: the settings, the store, the plugins and whether they serve.
+//! State that both hosts share: settings, store, plugins and readiness.
 
 pub mod attestations;
 pub mod body_budget;
 pub mod certificates;
+pub mod jobs;
 mod jwt;
 pub mod links;
 pub mod live;
@@ -23,7 +24,8 @@ pub mod sso;
 mod token_bucket;
 pub mod webhooks;
 
-// Compiles the body of an `async fn` here, and not in each crate that awaits it.
+// `boxed` compiles the body of an `async fn` in this crate, and not again in each crate that awaits
+// it.
 use async_recursion::async_recursion as boxed;
 
 use std::net::SocketAddr;
@@ -46,83 +48,77 @@ use packhouse_config::Config;
 use packhouse_identity::{Bearers, Passwords, Sealer, SignIns};
 use packhouse_upstream::Upstreams;
 use packhouse_wire::descriptors::Shares;
-use packhouse_wire::listen::{Holds, Rules, Windows};
+use packhouse_wire::listen::{Holds, ListenerRules, Windows};
 use packhouse_wire::request_meters::RequestMeters;
 use packhouse_wire::send_budget::SendBudget;
 use packhouse_wire::spill::Spill;
 use packhouse_wire::tls::Tls;
 
-/// The state of the program; handed out as an `Arc`.
+/// State of the program. All parts of the program share it as an `Arc`.
 pub struct App {
-    /// All settings, as they were at the start.
+    /// All settings, as read when the server started.
     pub config: Config,
-    /// Those of them that may change while the server runs, as they are at present.
+    /// Current values of those settings that may change while the server runs.
     pub live: LiveSettings,
     /// Records, blobs and accounts.
     pub store: Store,
-    /// The loaded plugins.
     pub runtime: Runtime,
-    /// What this server has followed of what formats run.
+    /// Components that this server runs for the formats, as it last read them from the database.
     pub plugins: plugins::Followed,
-    /// By what signed statements about packages are judged.
+    /// Trust settings for the verification of signed statements about packages.
     pub trust: attestations::Trusted,
-    /// What is kept of policies.
+    /// Loaded policy components, and the last failures of rules.
     pub policies: policies::Policies,
-    /// Seals secrets that must be read again.
+    /// Encrypts secrets that the server must be able to read again.
     pub sealer: Sealer,
     /// Sends invitations and password resets.
     pub mail: Mail,
-    /// Providers by which members sign in.
+    /// Identity providers for single sign-on.
     pub providers: Providers,
-    /// Issuers of ID tokens.
     pub issuers: publishers::Issuers,
-    /// Where webhooks listen.
+    /// HTTP clients for the servers that receive webhooks.
     pub receivers: webhooks::Receivers,
-    /// What is known to be wrong with packages.
+    /// Known vulnerabilities and malware in packages.
     pub advisories: Arc<Advisories>,
-    /// Proxies' upstreams.
     pub upstreams: Arc<Upstreams>,
-    /// Makes and checks the hashes of passwords.
+    /// Computes and checks password hashes.
     pub passwords: Passwords,
-    /// Attempts to sign in with a password, on both hosts.
+    /// Checks the passwords of sign-ins on both hosts, and limits the attempts.
     pub sign_ins: Arc<SignIns>,
-    /// Signs and checks what token services give out.
+    /// Signs and checks the tokens of token services.
     pub bearers: Bearers,
-    /// Bodies of API calls that are being read.
+    /// Memory for bodies of API calls that the server is reading.
     pub bodies: Arc<BodyBudget>,
-    /// What of the process's descriptors each part may have.
+    /// Division of the process's file descriptors among their users.
     pub shares: Shares,
-    /// Memory of answers that wait for their clients, on both hosts.
+    /// Memory on both hosts for responses that wait for their clients.
     pub send_budget: Arc<SendBudget>,
-    /// Where answers wait for which memory has no room.
+    /// Files for waiting responses that do not fit in memory.
     pub spill: Spill,
-    /// Cancelled when the server is about to stop: it serves on, and says that it is not ready.
+    /// Cancelled when the server is about to stop. From then on it still serves, but reports that
+    /// it is not ready.
     pub draining: CancellationToken,
-    /// Cancelled when the server is to stop.
+    /// Cancelled when the server must stop.
     pub stop: CancellationToken,
-    /// Where the two hosts listen, once they do.
+    /// Addresses of the two hosts' listeners; empty until they listen.
     pub listening: OnceLock<Listening>,
-    /// Answers to authorities that want names proven.
+    /// Responses to ACME challenges.
     pub proofs: Arc<proofs::Proofs>,
-    /// What is amiss with certificates.
     pub certificates: CertificateProblems,
-    /// How the settings are read again.
     pub reloading: OnceLock<Reloading>,
-    /// TLS of the two hosts, once it is prepared.
+    /// TLS of the two hosts; empty until it is set up.
     pub tls: OnceLock<Secured>,
-    /// What is counted of requests.
     pub meters: Meters,
-    /// What works at present.
+    /// Results of the readiness checks.
     pub readiness: Readiness,
+    pub jobs: jobs::Jobs,
     serving: AtomicBool,
     first_organization: OnceLock<OrganizationId>,
 }
 
-/// What is counted of requests, by host.
+/// Request meters of each host.
 pub struct Meters {
-    /// Of the repository host.
     pub packages: Arc<RequestMeters>,
-    /// Of the API.
     pub api: Arc<RequestMeters>,
 }
 
@@ -137,26 +133,21 @@ impl Meters {
     }
 }
 
-/// The bound addresses.
 #[derive(Clone, Copy, Debug)]
 pub struct Listening {
-    /// Of the repository host.
     pub packages: SocketAddr,
-    /// Of the API.
     pub api: SocketAddr,
 }
 
-/// TLS of the two hosts; none where a host speaks plainly.
+/// TLS of the two hosts; `None` for a host that serves plain HTTP.
 #[derive(Clone, Debug, Default)]
 pub struct Secured {
-    /// Of the repository host.
     pub packages: Option<Arc<Tls>>,
-    /// Of the API.
     pub api: Option<Arc<Tls>>,
 }
 
 impl App {
-    /// The state before anything listens.
+    /// Creates the state, before any listener starts.
     pub fn new(config: Config, store: Store, runtime: Runtime, mail: Mail) -> App {
         let passwords = Passwords::new();
         let advisories = Advisories::new(store.clone(), config.advisories.block_malware);
@@ -180,6 +171,7 @@ impl App {
             plugins: plugins::Followed::default(),
             policies: policies::Policies::default(),
             readiness: Readiness::new(config.readiness_interval),
+            jobs: jobs::Jobs::default(),
             config,
             store,
             runtime,
@@ -196,10 +188,10 @@ impl App {
         }
     }
 
-    /// What holds on a listener of this program that speaks plainly.
-    pub fn rules(&self, windows: Windows) -> Rules {
+    /// Returns the rules for a plain HTTP listener of this server.
+    pub fn rules(&self, windows: Windows) -> ListenerRules {
         let hsts = self.config.tls.hsts_s.map(|seconds| format!("max-age={seconds}"));
-        Rules {
+        ListenerRules {
             limits: self.live.limits.clone(),
             connections: self.shares.connections,
             requests: None,
@@ -216,50 +208,51 @@ impl App {
         }
     }
 
-    /// TLS of both hosts.
     pub fn secured(&self) -> Secured {
         self.tls.get().cloned().unwrap_or_default()
     }
 
-    /// `https` where the repository host speaks TLS, else `http`.
+    /// Returns `https` if the repository host uses TLS, else `http`.
     pub fn packages_scheme(&self) -> &'static str {
         scheme(self.config.tls.serves_packages())
     }
 
-    /// The same of the API.
+    /// Returns `https` if the API uses TLS, else `http`.
     pub fn api_scheme(&self) -> &'static str {
         scheme(self.config.tls.serves_api())
     }
 
-    /// Whether the format's repositories are served at present: as the organization switched it, else as the settings say.
+    /// Reports whether the server serves repositories of this format. If the organization switched
+    /// the format on or off, this takes precedence over the settings.
     pub fn enabled(&self, format: &str, switched: Option<bool>) -> bool {
         switched.unwrap_or_else(|| !self.config.disabled.iter().any(|name| name == format))
     }
 
-    /// The organization that the server's operators belong to: the first that was made. None in an empty database.
+    /// Returns the oldest organization, to which the server's operators belong. Returns `None` for
+    /// an empty database.
     #[boxed]
     pub async fn first_organization(&self) -> Result<Option<OrganizationId>, StoreError> {
         if let Some(first) = self.first_organization.get() {
             return Ok(Some(*first));
         }
         let first = self.store.first_organization().await?;
-        // None is ever taken away, so the first stays the first.
+        // Organizations are never deleted, so the oldest one never changes.
         Ok(first.inspect(|first| {
             let _ = self.first_organization.set(*first);
         }))
     }
 
-    /// Both hosts serve from now on, or no longer.
+    /// Records whether both hosts serve requests.
     pub fn set_serving(&self, serving: bool) {
         self.serving.store(serving, Ordering::Release);
     }
 
-    /// Whether both hosts serve all that there is to serve, and the server is not about to stop.
+    /// Reports whether both hosts serve all plugins and the server is not about to stop.
     pub fn serving(&self) -> bool {
         self.serving.load(Ordering::Acquire) && !self.draining.is_cancelled() && self.runtime.is_whole()
     }
 
-    /// What is known of this server's readiness, with the components that it has still to compile.
+    /// Returns the readiness report, which includes the components that still have to be compiled.
     pub fn report(&self) -> Report {
         let mut report = self.readiness.report(self.serving());
         let current = self.runtime.current();

@@ -1,7 +1,9 @@
-//! The one place where links into answers are made: what they start with, on either host.
+//! Base addresses of links in responses, on either host. Other modules do not make links on their
+//! own.
 //!
-//! A public address that is set always counts. Without one, links follow the site that the request was made to. What is made without a
-//! request, as a mail is, has only what is set, or else where the server listens.
+//! A configured public address always takes precedence. Without one, links begin with the site of
+//! the request. Links that are made without a request, for example in mails, begin with the
+//! configured address, or else with the address of the listener.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -11,17 +13,17 @@ use packhouse_wire::site::Site;
 use crate::served::is_known_site;
 use crate::{App, public_url};
 
-/// The host that a request came to.
+/// The host that received the request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Side {
-    /// The repository host.
     Packages,
-    /// Portal and API.
+    /// Host of portal and API.
     Api,
 }
 
 impl App {
-    /// What links into repositories start with, without a slash at its end, in the answer to a request that was made to this site.
+    /// Returns the base address of links into repositories, without a trailing slash. `site` is the
+    /// site of the current request.
     pub fn base_url_at(
         &self,
         organization: Option<&OrganizationRow>,
@@ -37,7 +39,7 @@ impl App {
         }
     }
 
-    /// The same of links to portal and API.
+    /// Returns the base address of links to the portal and the API.
     pub fn api_url_at(&self, site: Option<&Site>, side: Side) -> String {
         match (self.config.public_api_url(), site) {
             (Some(url), _) => url,
@@ -46,30 +48,34 @@ impl App {
         }
     }
 
-    /// Returns whether links into the organization's repositories follow this site of a request although the client may have invented it.
+    /// Reports whether links into the organization's repositories begin with the site of the
+    /// request although the server does not know this site. The client may have invented it.
     pub fn follows_unknown_site(&self, organization: &OrganizationRow, site: Option<&Site>) -> bool {
         let follows = self.config.base_url.is_none() && organization.base_url.is_none();
         follows && site.is_some_and(|site| !is_known_site(self, organization, site))
     }
 
-    /// The site of one host, as seen from a request to the other: by the same name, at the port where it listens.
-    fn site_of(&self, wanted: Side, site: &Site, came_to: Side) -> String {
-        if wanted == came_to || self.config.has_one_listener() {
+    /// Returns the site of the host `target`, derived from a request to either host. It has the
+    /// name from the request and the port of that host's listener.
+    fn site_of(&self, target: Side, site: &Site, came_to: Side) -> String {
+        if target == came_to || self.config.has_one_listener() {
             return site.as_str().to_owned();
         }
-        let (scheme, listening) = self.listener(wanted);
+        let (scheme, listening) = self.listener(target);
         let port = listening.rsplit_once(':').map_or("", |(_, port)| port);
         let other = Site::of(&format!("{scheme}://{}:{port}", site.name()));
-        other.map_or_else(|| self.listens_at(wanted), |other| other.as_str().to_owned())
+        other.map_or_else(|| self.listens_at(target), |other| other.as_str().to_owned())
     }
 
-    /// The public address of the API, without a slash at its end: as configured, else where it listens.
+    /// Returns the public address of the API without a trailing slash: the configured address, or
+    /// else the address of its listener.
     pub fn api_url(&self) -> String {
         let listens = || self.listens_at(Side::Api) + self.config.api_path();
         self.config.public_api_url().unwrap_or_else(listens)
     }
 
-    /// The public address of the repository host, without a slash at its end: as configured, else where it listens.
+    /// Returns the public address of the repository host without a trailing slash: the configured
+    /// address, or else the address of its listener.
     pub fn base_url(&self) -> String {
         let url = self.config.base_url.as_ref().map(public_url::text);
         url.unwrap_or_else(|| self.listens_at(Side::Packages))
@@ -80,7 +86,8 @@ impl App {
         format!("{scheme}://{listening}")
     }
 
-    /// The scheme of a listener, and its address; one on all addresses is reached on loopback.
+    /// Returns the scheme and the address of a listener. If the listener is on all addresses,
+    /// returns the loopback address.
     fn listener(&self, side: Side) -> (&'static str, String) {
         let (scheme, set) = match side {
             Side::Packages => (self.packages_scheme(), &self.config.packages_listen),

@@ -4,25 +4,24 @@ use crate::rate_limits::RateLimits;
 use packhouse_config::live::Live;
 use packhouse_config::{Config, Limits, Network};
 
-/// What holds at present; who needs one of them asks for it each time.
+/// Current values of the settings that may change. Callers read a value again for each use.
 #[derive(Clone)]
 pub struct LiveSettings {
-    /// Bounds of connections and bodies.
     pub limits: Live<Limits>,
-    /// Whose forwarding headers count.
+    /// Proxies whose forwarding headers are trusted.
     pub trusted_proxies: Live<Vec<Network>>,
-    /// Whether whatever changes packages or accounts is refused.
+    /// True if the server refuses changes of packages and accounts.
     pub read_only: Live<bool>,
-    /// What everybody is told while nothing is served; empty while the server serves.
+    /// Message to all clients during maintenance; empty if the server is not in maintenance.
     pub maintenance: Live<String>,
-    /// How many requests an organization and a credential may make.
+    /// Limits for the request rates of organizations and credentials.
     pub rates: RateLimits,
-    /// The whole of the settings as they were read last.
+    /// All settings, as the server last read them.
     pub read: Live<Config>,
 }
 
 impl LiveSettings {
-    /// As they are at the start.
+    /// Creates the values from the settings that the server started with.
     pub fn new(config: &Config) -> LiveSettings {
         LiveSettings {
             limits: Live::new(config.limits),
@@ -34,7 +33,7 @@ impl LiveSettings {
         }
     }
 
-    /// Takes what may change from settings that were read anew.
+    /// Takes over the values that may change from settings that the server read again.
     pub fn take(&self, config: Config) {
         self.limits.set(config.limits);
         self.trusted_proxies.set(config.trusted_proxies.clone());

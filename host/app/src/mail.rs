@@ -1,5 +1,6 @@
-//! Mail: invitations and password resets, as plain text over SMTP, where the operator has set `smtp_url`. The API returns every code
-//! as well, so a mail that cannot be sent costs nothing but the mail: it is told in the log, without the code.
+//! Mail for invitations and password resets: plain text over SMTP, if the operator sets `smtp_url`.
+//!
+//! The API also returns every code, so a mail that cannot be sent is only logged, without the code.
 
 use std::time::Duration;
 
@@ -13,20 +14,18 @@ use packhouse_identity::Secret;
 
 use crate::boxed;
 
-/// How long the mail server may take. Whoever called waits for it.
+/// Timeout for the mail server, because the caller waits for it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What somebody gets.
+/// One mail to one recipient.
 pub struct Letter {
-    /// The e-mail address.
     pub to: String,
-    /// One line.
+    /// Subject in one line.
     pub subject: String,
-    /// Plain text, which may hold a code: never logged.
+    /// Plain text. It may contain a code, so it is never logged.
     pub text: Secret,
 }
 
-/// Sends letters.
 pub struct Mail {
     route: Option<Route>,
 }
@@ -37,26 +36,28 @@ struct Route {
 }
 
 impl Mail {
-    /// By the mail server of the settings, or not at all. Fails when `smtp_url` or `smtp_from` makes no sense.
+    /// Creates the sender from the settings. Without `smtp_url`, the sender sends nothing. Fails if
+    /// `smtp_url` or `smtp_from` is invalid.
     pub fn new(config: &Config) -> anyhow::Result<Mail> {
         let Some(url) = &config.smtp_url else { return Ok(Mail { route: None }) };
-        // The error of the library may repeat the address, which may hold a password.
+        // The library's error may contain the address, and thereby a password.
         let transport = AsyncSmtpTransport::<Tokio1Executor>::from_url(url.reveal()).ok();
         let transport = transport
-            .context("smtp_url is no address of a mail server: write as in smtps://USER:PASSWORD@HOST")?;
+            .context("smtp_url is not the address of a mail server; expected smtps://USER:PASSWORD@HOST")?;
         let from = config.smtp_from.clone().unwrap_or_else(|| sender(config));
-        let from = from.parse().with_context(|| format!("smtp_from: {from:?} is no e-mail address"))?;
+        let from = from.parse().with_context(|| format!("smtp_from = {from:?} is not an e-mail address"))?;
         Ok(Mail { route: Some(Route { transport: transport.timeout(Some(PATIENCE)).build(), from }) })
     }
 
-    /// Sends a letter. None where no mail server is set; else whether the server took it. Why not is in the log.
+    /// Sends a letter. Returns whether the mail server accepted it, or `None` if no mail server is
+    /// configured. Logs the reason of a failure.
     #[boxed]
     pub async fn send(&self, letter: Letter) -> Option<bool> {
         let route = self.route.as_ref()?;
         let sent = tokio::time::timeout(PATIENCE, route.send(&letter)).await;
-        let sent = sent.unwrap_or_else(|_| Err(anyhow::anyhow!("the mail server takes too long")));
+        let sent = sent.unwrap_or_else(|_| Err(anyhow::anyhow!("the mail server did not answer in time")));
         if let Err(error) = &sent {
-            tracing::warn!(to = letter.to, error = %format!("{error:#}"), "a mail could not be sent");
+            tracing::warn!(to = letter.to, error = %format!("{error:#}"), "sending mail failed");
         }
         Some(sent.is_ok())
     }
@@ -66,7 +67,7 @@ impl Route {
     async fn send(&self, letter: &Letter) -> anyhow::Result<()> {
         let message = Message::builder()
             .from(self.from.clone())
-            .to(letter.to.parse().context("the address is none")?)
+            .to(letter.to.parse().context("the recipient's address is invalid")?)
             .subject(&letter.subject)
             .header(ContentType::TEXT_PLAIN)
             .body(letter.text.reveal().to_owned())?;
@@ -75,47 +76,47 @@ impl Route {
     }
 }
 
-/// Where nothing else is set: `packhouse` at the public host.
+/// Returns the default sender: `packhouse` at the host of the public address.
 fn sender(config: &Config) -> String {
     let url = config.api_url.as_ref().or(config.base_url.as_ref());
     let host = url.and_then(|url| url.domain()).unwrap_or("localhost");
     format!("packhouse@{host}")
 }
 
-/// An invitation.
 pub fn invitation(to: &str, api_url: &str, code: &Secret) -> Letter {
     let text = format!(
-        "You are invited to a package repository, as {to}.\n\nWithin 7 days, accept with this code:\n\n    {code}\n\n\
-         POST {api_url}/v1/invitations/{code}/accept with a JSON body of \"name\" and \"password\".\n\n\
-         It works once. If you expect no invitation, do nothing.\n",
+        "You are invited to a package repository, as {to}.\n\nAccept the invitation within 7 days with \
+         this code:\n\n    {code}\n\nPOST {api_url}/v1/invitations/{code}/accept with a JSON body of \
+         \"name\" and \"password\".\n\nThe code works once. If you do not expect an invitation, ignore this \
+         mail.\n",
         code = code.reveal(),
     );
     Letter { to: to.to_owned(), subject: "Invitation to Packhouse".to_owned(), text: Secret::new(text) }
 }
 
-/// How members sign in has changed.
+/// Creates the mail that reports changed sign-in settings.
 pub fn sign_in_changed(to: &str, api_url: &str, issuer: Option<&str>, by: &str) -> Letter {
     let how = match issuer {
-        Some(issuer) => format!("Members sign in by the provider {issuer} from now on."),
-        None => "Members sign in by password alone from now on.".to_owned(),
+        Some(issuer) => format!("From now on, members sign in through the provider {issuer}."),
+        None => "From now on, members sign in with a password only.".to_owned(),
     };
     let text = format!(
-        "{by} has changed how members of your organization sign in at {api_url}.\n\n{how}\n\n\
-         If you do not expect that, look at the settings and at the audit log.\n"
+        "{by} changed how members of your organization sign in at {api_url}.\n\n{how}\n\nIf you do not \
+         expect this, check the settings and the audit log.\n"
     );
     Letter {
         to: to.to_owned(),
-        subject: "Change of the sign-in of Packhouse".to_owned(),
+        subject: "Packhouse: sign-in settings changed".to_owned(),
         text: Secret::new(text),
     }
 }
 
-/// A password reset.
 pub fn reset(to: &str, api_url: &str, code: &Secret) -> Letter {
     let text = format!(
-        "Somebody who manages members has started a new password for {to}.\n\nWithin an hour, set it with this code:\n\n    \
-         {code}\n\nPOST {api_url}/v1/password-resets/{code} with a JSON body of \"password\".\n\n\
-         It works once. Until then your password stays as it is.\n",
+        "A member with the right to manage members requested a password reset for {to}.\n\nSet a new \
+         password within an hour with this code:\n\n    {code}\n\nPOST {api_url}/v1/password-resets/{code} \
+         with a JSON body of \"password\".\n\nThe code works once. Your present password is valid until you \
+         set a new one.\n",
         code = code.reveal(),
     );
     Letter { to: to.to_owned(), subject: "New password for Packhouse".to_owned(), text: Secret::new(text) }

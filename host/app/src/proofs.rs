@@ -1,5 +1,6 @@
-//! Answers to authorities that want names proven (ACME): kept in the database, because they may ask any of its servers, and given in
-//! a handshake (RFC 8737) or over plain HTTP (RFC 8555, section 8.3).
+//! Responses to ACME challenges, which prove control of a host name. The database stores them,
+//! because the certificate authority may connect to any of the servers. The server sends them in a
+//! TLS handshake (RFC 8737) or over plain HTTP (RFC 8555, section 8.3).
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,17 +15,17 @@ use sha2::{Digest as _, Sha256};
 
 use crate::boxed;
 
-/// How old what was read may be: strangers who ask cost the database no more than a statement in this time.
+/// Lifetime of cached proofs. Within this time, unauthenticated clients cause at most one database
+/// statement.
 pub const PROOFS_FRESH: Duration = Duration::from_millis(250);
 
-/// The proofs that are waited for.
+/// Proofs that a certificate authority may request.
 pub struct Proofs {
     store: Store,
     read: Mutex<Option<(Instant, Arc<[AcmeProof]>)>>,
 }
 
 impl Proofs {
-    /// Those of this database.
     pub fn new(store: Store) -> Proofs {
         Proofs { store, read: Mutex::default() }
     }
@@ -40,7 +41,7 @@ impl Proofs {
         Ok(proofs)
     }
 
-    /// The answer to the question in the path of a plain request.
+    /// Returns the response for the token in the path of a plain HTTP request.
     #[boxed]
     pub async fn over_http(&self, token: &str) -> Option<String> {
         let proofs = self.all().await.ok()?;
@@ -57,7 +58,7 @@ impl Challenges for Proofs {
             match certificate(&name, &proof.key_authorization) {
                 Ok(certificate) => Some(Arc::new(certificate)),
                 Err(error) => {
-                    tracing::warn!(%error, "no proof of a name could be made");
+                    tracing::warn!(%error, "could not create the certificate that proves a host name");
                     None
                 }
             }
@@ -65,7 +66,8 @@ impl Challenges for Proofs {
     }
 }
 
-/// The certificate of RFC 8737, section 3: of the name alone, and with the digest of the answer.
+/// Creates a certificate as RFC 8737, section 3 defines it. It contains only this name, and the
+/// digest of the key authorization.
 fn certificate(name: &str, key_authorization: &str) -> anyhow::Result<CertifiedKey> {
     let key = KeyPair::generate()?;
     let mut params = CertificateParams::new(vec![name.to_owned()])?;

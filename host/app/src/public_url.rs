@@ -1,13 +1,14 @@
-//! The public address of an organization, as it is kept, and the host by which requests find it.
+//! Public address of an organization, and the host by which the server finds the organization of a
+//! request.
 
 use url::Url;
 
-/// The address without a slash at its end.
+/// Returns the address without a trailing slash.
 pub fn text(url: &Url) -> String {
     url.as_str().trim_end_matches('/').to_owned()
 }
 
-/// `host`, or `host:port` where the port is not the scheme's own; in lower case.
+/// Returns the host in lower case, with `:port` if the port is not the scheme's default.
 pub fn host(url: &Url) -> Option<String> {
     let host = url.host_str()?.to_ascii_lowercase();
     Some(url.port().map_or_else(|| host.clone(), |port| format!("{host}:{port}")))

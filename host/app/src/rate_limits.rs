@@ -1,4 +1,5 @@
-//! How many requests an organization and a credential may make, each server counting for itself. Nothing is bounded unless it is set.
+//! Limits for the request rates of organizations and credentials. Each server counts on its own.
+//! There are no limits by default.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -12,58 +13,61 @@ use quick_cache::sync::Cache;
 
 use crate::token_bucket::TokenBucket;
 
-/// So many seconds' requests may come at once: clients fetch what a build needs in one go, and then nothing for long.
+/// Size of a burst, in seconds of the rate. Clients fetch everything for a build at once, and then
+/// nothing for a long time.
 const BURST_S: u32 = 10;
-/// Organizations, and credentials and addresses, that are remembered at one time; who was not there for the longest time begins anew.
+/// Maximum number of organizations, and maximum number of requesters, that the server tracks.
+/// Beyond it, the least recently used one is dropped and starts again with a full burst.
 const REMEMBERED: usize = 20_000;
 
-/// Whose request it is.
+/// The party for which a request is counted.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Requester {
-    /// By the name of the credential.
+    /// A credential, identified by its name.
     Credential(OrganizationId, Arc<str>),
-    /// Without a credential that counts.
-    Stranger(ClientNetwork),
+    /// The client network of a request without a valid credential.
+    Unauthenticated(ClientNetwork),
 }
 
-/// Which bound a request met.
+/// The limit that a request exceeded.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RateExceeded {
     /// `organization` or `credential`.
     pub of: &'static str,
-    /// Seconds until one more is taken.
+    /// Seconds until another request is allowed.
     pub retry_after: u64,
 }
 
-/// See the module. Clones are one.
+/// Rate limits. All clones share them.
 #[derive(Clone)]
-pub struct RateLimits(Live<Bounds>);
+pub struct RateLimits(Live<RateBounds>);
 
-struct Bounds {
+struct RateBounds {
     rates: [u32; 2],
-    organizations: Option<Counted<OrganizationId>>,
-    requesters: Option<Counted<Requester>>,
+    organizations: Option<KeyedBuckets<OrganizationId>>,
+    requesters: Option<KeyedBuckets<Requester>>,
 }
 
-struct Counted<K> {
+struct KeyedBuckets<K> {
     rate: u32,
     each: Cache<K, Arc<TokenBucket>>,
 }
 
 impl RateLimits {
-    /// As the settings say.
+    /// Creates the limits from the settings.
     pub fn new(limits: &Limits) -> RateLimits {
-        RateLimits(Live::new(Bounds::new(rates(limits))))
+        RateLimits(Live::new(RateBounds::new(rates(limits))))
     }
 
-    /// Takes other settings. What was counted by the same ones is counted on.
+    /// Applies new settings. If the rates are unchanged, the counts continue.
     pub fn set(&self, limits: &Limits) {
         if self.0.get().rates != rates(limits) {
-            self.0.set(Bounds::new(rates(limits)));
+            self.0.set(RateBounds::new(rates(limits)));
         }
     }
 
-    /// Counts a request, or refuses it. A stranger's counts for no organization: nobody could use it up from outside.
+    /// Counts a request, or refuses it. An unauthenticated request is not counted for an
+    /// organization: otherwise outsiders could use up the organization's rate.
     pub fn count(&self, requester: impl FnOnce() -> Requester) -> Result<(), RateExceeded> {
         let bounds = self.0.get();
         if bounds.rates == [0, 0] {
@@ -72,16 +76,17 @@ impl RateLimits {
         let requester = requester();
         let organization = match &requester {
             Requester::Credential(organization, _) => Some(*organization),
-            Requester::Stranger(_) => None,
+            Requester::Unauthenticated(_) => None,
         };
-        // The narrower one first: who is refused by it takes nothing from the others of the organization.
-        let mut met = bounds.requesters.as_ref().and_then(|counted| counted.met(&requester));
+        // Check the narrower limit first, so that a request that it refuses does not use up the
+        // organization's rate.
+        let mut exceeded = bounds.requesters.as_ref().and_then(|counted| counted.exceeded(&requester));
         let mut of = "credential";
-        if let (None, Some(organization)) = (met, organization) {
-            met = bounds.organizations.as_ref().and_then(|counted| counted.met(&organization));
+        if let (None, Some(organization)) = (exceeded, organization) {
+            exceeded = bounds.organizations.as_ref().and_then(|counted| counted.exceeded(&organization));
             of = "organization";
         }
-        let Some(wait) = met else { return Ok(()) };
+        let Some(wait) = exceeded else { return Ok(()) };
         metrics::counter!("packhouse_rate_limited_total", "of" => of).increment(1);
         Err(RateExceeded { of, retry_after: wait.as_secs_f64().ceil().max(1.0) as u64 })
     }
@@ -91,20 +96,24 @@ fn rates(limits: &Limits) -> [u32; 2] {
     [limits.organization_request_rate, limits.credential_request_rate]
 }
 
-impl Bounds {
-    fn new(rates: [u32; 2]) -> Bounds {
+impl RateBounds {
+    fn new(rates: [u32; 2]) -> RateBounds {
         let [organization, credential] = rates;
-        Bounds { rates, organizations: Counted::new(organization), requesters: Counted::new(credential) }
+        RateBounds {
+            rates,
+            organizations: KeyedBuckets::new(organization),
+            requesters: KeyedBuckets::new(credential),
+        }
     }
 }
 
-impl<K: Clone + Eq + Hash> Counted<K> {
-    fn new(rate: u32) -> Option<Counted<K>> {
-        (rate > 0).then(|| Counted { rate, each: Cache::new(REMEMBERED) })
+impl<K: Clone + Eq + Hash> KeyedBuckets<K> {
+    fn new(rate: u32) -> Option<KeyedBuckets<K>> {
+        (rate > 0).then(|| KeyedBuckets { rate, each: Cache::new(REMEMBERED) })
     }
 
-    /// How long to wait, where this one has made as many as it may.
-    fn met(&self, who: &K) -> Option<Duration> {
+    /// Counts a request for this key. Returns the time to wait if the key has reached its limit.
+    fn exceeded(&self, who: &K) -> Option<Duration> {
         let fresh = || {
             let interval = Duration::from_secs(1) / self.rate;
             let bucket = TokenBucket::new(interval, self.rate.saturating_mul(BURST_S));
@@ -120,7 +129,7 @@ mod tests {
     use super::*;
 
     fn limits(organization: u32, credential: u32) -> RateLimits {
-        RateLimits(Live::new(Bounds::new([organization, credential])))
+        RateLimits(Live::new(RateBounds::new([organization, credential])))
     }
 
     fn by(name: &str) -> Requester {
@@ -145,14 +154,14 @@ mod tests {
                 Err(refused) => break refused,
             }
         };
-        // Some may be added while it counts.
+        // A few more permits may become available while the loop runs.
         assert!((20..25).contains(&taken), "{taken}");
         assert_eq!((refused.of, refused.retry_after), ("credential", 1));
         limits.count(|| by("b")).unwrap();
         let refused = (0..100).find_map(|_| limits.count(|| by("b")).err()).unwrap();
-        assert_eq!(refused.of, "organization", "of 30 together 20 were the other's");
-        let stranger = || Requester::Stranger(ClientNetwork::of([192, 0, 2, 1].into()));
-        limits.count(stranger).unwrap();
+        assert_eq!(refused.of, "organization", "the other credential used 20 of the 30 requests");
+        let unauthenticated = || Requester::Unauthenticated(ClientNetwork::of([192, 0, 2, 1].into()));
+        limits.count(unauthenticated).unwrap();
         let another = || Requester::Credential(OrganizationId(2), "a".into());
         limits.count(another).unwrap();
     }

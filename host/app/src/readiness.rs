@@ -1,8 +1,10 @@
-//! Readiness: what of this server works at present. It is found out in the background (`serve/watch.rs`) and only read here, so
-//! that a probe costs nothing and is answered at once, whatever hangs.
+//! Readiness of this server. A background task checks the state (`serve/watch.rs`), and this module
+//! only stores the result. A probe is therefore cheap, and gets an immediate answer even if some
+//! part hangs.
 //!
-//! What still works is not taken out of service: only without the database can nothing be served, because every request's
-//! credential is looked up in it. All else is degraded: blobs out of reach still leave everything that lies in the database.
+//! The server cannot serve anything without the database, because it looks up the credential of
+//! every request there. Any other problem only degrades the server. For example, if blobs are
+//! unreachable, the server still serves everything in the database.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,93 +13,87 @@ use std::time::{Duration, Instant};
 use packhouse_store::now_ms;
 use serde::Serialize;
 
-/// The database; without it nothing is served.
+/// The database, without which the server is unavailable.
 pub const DATABASE: &str = "database";
-/// The storage of blobs.
 pub const BLOBS: &str = "blobs";
-/// The room on the disk of the data folder.
+/// Free space on the disk of the data folder.
 pub const DISK: &str = "disk";
-/// A format that repositories have and no loaded plugin serves.
+/// A format that has repositories but no loaded plugin.
 pub const PLUGIN: &str = "plugin";
-/// This machine's clock, as compared with the database's.
+/// The clock of this machine, compared with that of the database.
 pub const CLOCK: &str = "clock";
-/// A certificate of TLS.
 pub const CERTIFICATE: &str = "certificate";
-/// The looking itself.
+/// The readiness check itself.
 pub const WATCH: &str = "watch";
-/// All that may be amiss.
+/// All parts that can have a problem.
 pub const PARTS: [&str; 7] = [DATABASE, BLOBS, DISK, PLUGIN, CLOCK, CERTIFICATE, WATCH];
 
-/// How old what was found may be beyond the interval of looking, before nobody can rely on it.
+/// Time after which a result is too old, in addition to the interval between checks.
 const STALE: Duration = Duration::from_secs(20);
 
-/// Something that does not work as it should.
+/// A part that does not work.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Problem {
-    /// Which part: one of [`PARTS`].
+    /// Name of the part, one of [`PARTS`].
     pub what: &'static str,
-    /// Since when this server knows, in ms since 1970.
+    /// Time since which this server knows of the problem, in ms since 1970.
     pub since: i64,
-    /// What is amiss, in a sentence for the operator.
+    /// Description for the operator, as a sentence.
     pub detail: String,
 }
 
-/// Whether anything can be served.
+/// Overall state of the server.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// All works.
     Ready,
-    /// Something does not; what does not need it is served.
+    /// Some part does not work. The server serves requests that do not need it.
     Degraded,
-    /// Nothing can be served.
+    /// The server cannot serve any requests.
     Unavailable,
 }
 
-/// What was found the last time.
+/// Result of the last check.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// The whole in a word.
     pub status: Status,
-    /// What is amiss; empty when nothing is.
+    /// All current problems; may be empty.
     pub degraded: Vec<Problem>,
-    /// How long ago it was found out, in ms; none before the first look.
+    /// Age of the result in ms; `None` before the first check.
     pub age_ms: Option<u64>,
 }
 
-/// What the looks found.
+/// Results of the readiness checks.
 pub struct Readiness {
-    found: Mutex<Found>,
+    found: Mutex<Findings>,
     interval: Duration,
 }
 
 #[derive(Default)]
-struct Found {
+struct Findings {
     at: Option<Instant>,
-    /// By part and, where a part can be amiss in several ways at once, by which.
+    /// Problems by part, and by instance if a part can have several problems at the same time.
     problems: BTreeMap<(&'static str, String), Problem>,
 }
 
-/// What one look found amiss.
+/// One problem that a check found.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Finding {
-    /// Which part.
     pub what: &'static str,
-    /// Which one of it, where there are several: a format's name.
+    /// Instance of the part, for example the name of a format; empty if the part has only one.
     pub which: String,
-    /// What is amiss with it.
     pub detail: String,
-    /// The whole of the error, for the log alone: it may name addresses.
+    /// The complete error. It is only for the log, because it may contain addresses.
     pub cause: String,
 }
 
 impl Readiness {
-    /// Nothing is known yet; looks come at this interval.
+    /// Creates an empty state. `interval` is the time between two checks.
     pub fn new(interval: Duration) -> Readiness {
         Readiness { found: Mutex::default(), interval }
     }
 
-    /// Takes what a look found in the place of what was found before, and says in the log what changed.
+    /// Replaces the earlier findings with those of a new check, and logs what changed.
     pub fn note(&self, findings: Vec<Finding>) {
         let now = now_ms();
         let mut found = self.lock();
@@ -105,24 +101,24 @@ impl Readiness {
         for Finding { what, which, detail, cause } in findings {
             let known = before.remove(&(what, which.clone()));
             if known.is_none() {
-                tracing::warn!(what, detail, cause, "not all of this server works");
+                tracing::warn!(what, detail, cause, "part of the server does not work");
             }
             let since = known.map_or(now, |known| known.since);
             found.problems.insert((what, which), Problem { what, since, detail });
         }
         for ((what, which), problem) in before {
             let seconds = now.saturating_sub(problem.since) / 1000;
-            tracing::info!(what, which, seconds, "works again");
+            tracing::info!(what, which, seconds, "part of the server works again");
         }
         found.at = Some(Instant::now());
     }
 
-    /// Whether the last look found anything amiss.
-    pub fn is_amiss(&self) -> bool {
+    /// Reports whether the last check found a problem.
+    pub fn has_problems(&self) -> bool {
         !self.lock().problems.is_empty()
     }
 
-    /// What is known, for a server that does or does not serve.
+    /// Returns the report. `serving` is true if both hosts serve.
     pub fn report(&self, serving: bool) -> Report {
         let found = self.lock();
         let age = found.at.map(|at| at.elapsed());
@@ -130,7 +126,7 @@ impl Readiness {
         drop(found);
         if let Some(age) = age.filter(|age| *age > self.interval + STALE) {
             let since = now_ms().saturating_sub(i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
-            let detail = format!("nothing was found out for {} s", age.as_secs());
+            let detail = format!("the last readiness check was {} s ago", age.as_secs());
             degraded.push(Problem { what: WATCH, since, detail });
         }
         let status = match degraded.as_slice() {
@@ -143,7 +139,7 @@ impl Readiness {
         Report { status, degraded, age_ms }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Found> {
+    fn lock(&self) -> MutexGuard<'_, Findings> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,5 +1,6 @@
-//! Recorded calls of plugins between the recorder of this process and the store: what is armed there, on whichever server, is recorded here,
-//! and what is recorded here is kept there.
+//! Recordings of plugin calls. This module connects the recorder of this process with the store. It
+//! tells the recorder which calls a user of any server wants recorded, and stores finished
+//! recordings.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -10,53 +11,63 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use packhouse_runtime::{Armed, Finished, Recorder};
 use packhouse_store::{NewRecording, RecordingSetId, StoreError};
-use tokio::time::MissedTickBehavior;
 
 use crate::App;
 use crate::boxed;
+use crate::jobs::{Job, Next};
 
-/// How often it is looked what is armed.
+/// Interval of the search for recordings that users requested.
 const LOOK: Duration = Duration::from_secs(2);
-/// After so many looks what is over is removed.
-const LOOKS_TO_FORGET: u32 = 30;
-/// Bytes of a file at most.
+/// Interval at which expired recordings are deleted.
+const FORGET: Duration = Duration::from_secs(60);
+/// Maximum size of a decompressed recording, in bytes.
 const MOST: u64 = 64 << 20;
 
-/// Records what the store wants recorded, from now on. `Unavailable` when it does not answer: it stays as it was then.
+/// Tells the recorder which recordings the store requests. If the store is unavailable, the
+/// recorder keeps its previous state.
 #[boxed]
 pub async fn arm(app: &App) -> Result<(), StoreError> {
     let sets = app.store.armed_recording_sets().await?;
     let armed = sets.into_iter().map(|set| Armed {
         set: set.id.0,
         repository: set.repository,
-        count: set.wanted,
+        count: set.max_recordings,
         only_failures: set.only_failures,
     });
     recorder(app).arm(armed.collect());
     Ok(())
 }
 
-/// Does all this until the stop.
+/// Stores finished recordings of calls on this server, until the server stops.
 #[boxed]
-pub async fn run(app: Arc<App>) {
+pub async fn keep_finished(app: Arc<App>) {
     recorder(&app).hide(packhouse_identity::SECRET_PREFIXES.map(str::to_owned).into());
-    let mut looks = tokio::time::interval(LOOK);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut looked = 0_u32;
     loop {
         tokio::select! {
             () = app.stop.cancelled() => return,
             Some(finished) = recorder(&app).finished() => keep(&app, finished).await,
-            _ = looks.tick() => {
-                let done = if looked.is_multiple_of(LOOKS_TO_FORGET) { forget(&app).await } else { Ok(()) };
-                looked = looked.wrapping_add(1);
-                let armed = arm(&app).await;
-                if let Err(error) = done.and(armed) {
-                    tracing::debug!(%error, "what is to be recorded of plugins could not be read; the next time will do");
-                }
-            }
         }
     }
+}
+
+/// Creates two jobs: one updates which calls to record, the other deletes expired recordings.
+pub fn jobs(app: &Arc<App>) -> [Job; 2] {
+    let (arming, forgetting) = (Arc::clone(app), Arc::clone(app));
+    let follow = Job::new("follow-recording-requests", LOOK, move || {
+        let app = Arc::clone(&arming);
+        Box::pin(async move {
+            arm(&app).await.map_err(|error| error.to_string())?;
+            Ok(Next::AfterPeriod)
+        })
+    });
+    let forget = Job::new("delete-expired-recordings", FORGET, move || {
+        let app = Arc::clone(&forgetting);
+        Box::pin(async move {
+            forget(&app).await.map_err(|error| error.to_string())?;
+            Ok(Next::AfterPeriod)
+        })
+    });
+    [follow, forget]
 }
 
 fn recorder(app: &App) -> &Recorder {
@@ -66,30 +77,31 @@ fn recorder(app: &App) -> &Recorder {
 async fn forget(app: &App) -> Result<(), StoreError> {
     let forgotten = app.store.forget_recordings().await?;
     if forgotten > 0 {
-        tracing::info!(forgotten, "recordings of calls of plugins and policies that were over are gone");
+        tracing::info!(forgotten, "deleted expired recordings of plugin and policy calls");
     }
     Ok(())
 }
 
-/// Keeps a recording in each set that it belongs to.
+/// Stores a recording in each set to which it belongs.
 async fn keep(app: &App, finished: Finished) {
     let sets = finished.sets.clone();
     let Ok(made) = tokio::task::spawn_blocking(move || pack(finished)).await else { return };
     let new = match made {
         Ok(new) => new,
         Err(error) => {
-            tracing::warn!(%error, "a recording of a plugin's call could not be made");
+            tracing::warn!(%error, "could not record a plugin call");
             return;
         }
     };
     for set in sets {
         if let Err(error) = app.store.keep_recording(RecordingSetId(set), new.clone()).await {
-            tracing::warn!(%error, set, "a recording of a plugin's call could not be kept");
+            tracing::warn!(%error, set, "could not store the recording of a plugin call");
         }
     }
 }
 
-/// The file, without credentials, compressed: it takes some time for a large one.
+/// Converts a recording to a compressed file without credentials. This takes some time for a large
+/// recording.
 pub fn pack(finished: Finished) -> io::Result<NewRecording> {
     let recording = finished.into_recording();
     let content = compress(recording.to_json().as_bytes())?;
@@ -103,14 +115,14 @@ pub fn pack(finished: Finished) -> io::Result<NewRecording> {
     })
 }
 
-/// A file as it is kept.
+/// Compresses a file, so that it can be stored.
 pub(crate) fn compress(file: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(file)?;
     encoder.finish()
 }
 
-/// A file as it was before it was kept.
+/// Decompresses a stored file.
 pub fn unpack(content: &[u8]) -> io::Result<Vec<u8>> {
     let mut file = Vec::new();
     GzDecoder::new(content).take(MOST).read_to_end(&mut file)?;

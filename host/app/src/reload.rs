@@ -1,4 +1,5 @@
-//! The settings read again while the server runs: what may change takes effect at once, and what needs a restart is said.
+//! Reloading of the settings while the server runs. Settings that may change take effect at once.
+//! The result lists the settings that need a restart.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +11,7 @@ use tokio::sync::watch;
 use crate::boxed;
 use crate::{App, attestations};
 
-/// From what the settings are read again, and how the log takes another level.
+/// Inputs of the settings, and the function that changes the log levels.
 pub struct Reloading {
     inputs: Inputs,
     program: PathBuf,
@@ -19,20 +20,21 @@ pub struct Reloading {
     done: watch::Sender<u64>,
 }
 
-/// Makes the log take other directives.
+/// Function that changes the log levels.
 type SetLog = Box<dyn Fn(&str) -> anyhow::Result<()> + Send + Sync>;
 
-/// What came of reading the settings again: names of settings that differ from what holds.
+/// Result of a reload: the names of changed settings.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Reloaded {
-    /// Those that hold from now on.
+    /// Settings whose new values took effect.
     pub applied: Vec<String>,
-    /// Those that hold after a restart.
+    /// Settings whose new values take effect after a restart.
     pub needs_restart: Vec<String>,
 }
 
 impl Reloading {
-    /// From the flags and the environment of the start, and the file as it is then.
+    /// Prepares reloads with the flags and the environment from the start. Each reload reads the
+    /// file again.
     pub fn new(
         inputs: Inputs,
         program: PathBuf,
@@ -44,17 +46,18 @@ impl Reloading {
 }
 
 impl App {
-    /// Reads the settings again. The error says every mistake in them; then nothing has changed.
+    /// Reads the settings again. The error lists every invalid setting, and in this case nothing
+    /// changes.
     pub fn reload(&self) -> anyhow::Result<Reloaded> {
         let Some(reloading) = self.reloading.get() else {
-            anyhow::bail!("this server was not started from settings that can be read again");
+            anyhow::bail!("the settings of this server cannot be read again");
         };
         let _one = reloading.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut new, warnings) = Config::load(&reloading.inputs, &reloading.program)?;
         warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         let old = self.live.read.get();
         let mut changed = old.sources.changed(&new.sources);
-        // A listener speaks TLS for its whole life, or never.
+        // A listener uses TLS either for its whole lifetime or never.
         let switched = |config: &Config| [config.tls.serves_packages(), config.tls.serves_api()];
         if switched(&self.config) != switched(&new) {
             let (tls, live) = changed.live.into_iter().partition(|name| name.starts_with("tls."));
@@ -62,7 +65,8 @@ impl App {
             changed.needs_restart.extend::<Vec<String>>(tls);
             new.tls = old.tls.clone();
         }
-        // Compared is always with what the program runs with, so what waits for a restart is said each time.
+        // Compare with the settings from the start, so that every reload reports all settings that
+        // wait for a restart.
         let waiting = self.config.sources.changed(&new.sources).needs_restart;
         changed.needs_restart.extend(waiting);
         changed.needs_restart.sort();
@@ -76,21 +80,21 @@ impl App {
         self.live.take(new);
         reloading.done.send_modify(|times| *times += 1);
         let reloaded = Reloaded { applied: changed.live, needs_restart: changed.needs_restart };
-        tracing::info!(applied = ?reloaded.applied, needs_restart = ?reloaded.needs_restart, "the settings were read again");
+        tracing::info!(applied = ?reloaded.applied, needs_restart = ?reloaded.needs_restart, "settings reloaded");
         Ok(reloaded)
     }
 
-    /// Tells when the settings have been read again; none of the times since is missed.
+    /// Returns a receiver that notices every reload from now on.
     pub fn reloads(&self) -> Reloads {
         Reloads(self.reloading.get().map(|reloading| reloading.done.subscribe()))
     }
 }
 
-/// See [`App::reloads`].
+/// Receiver of reloads. See [`App::reloads`].
 pub struct Reloads(Option<watch::Receiver<u64>>);
 
 impl Reloads {
-    /// Resolves once the settings were read again since this was asked last.
+    /// Waits for a reload. Returns at once if one happened since the last call.
     #[boxed]
     pub async fn next(&mut self) {
         if let Some(done) = &mut self.0

@@ -1,4 +1,4 @@
-//! Which organization is served at a host, and by which address the server knows itself.
+//! Finds the organization that the server serves at a host, and the server's own address.
 
 use std::net::SocketAddr;
 
@@ -10,25 +10,24 @@ use url::Url;
 use crate::App;
 use crate::boxed;
 
-/// Names of a machine for itself.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// An organization as it is served at an address.
+/// An organization that the server serves at an address.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Served {
-    /// The organization.
     pub organization: OrganizationId,
-    /// The address for which ID tokens are made, without a slash at its end.
+    /// Address for which ID tokens are issued, without a trailing slash.
     pub base_url: String,
 }
 
-/// Who is served at this address: the organization of its host, or the only one there is. None for an address of another host; a
-/// server without a public address is known by the name that the request itself has, `asked`.
+/// Returns the organization at this address: the one with this host, or the only one. Returns
+/// `None` if the address belongs to another host. `requested` is the site of the request. A server
+/// without a public address accepts the name of this site.
 #[boxed]
 pub async fn find_served(
     app: &App,
     address: &Url,
-    asked: Option<&Site>,
+    requested: Option<&Site>,
 ) -> Result<Option<Served>, StoreError> {
     let Some(host) = address.host_str() else { return Ok(None) };
     let host = match address.port() {
@@ -40,7 +39,7 @@ pub async fn find_served(
         let base_url = own_address(app, Some(row), Some(&host));
         let own = base_url.parse::<Url>().ok()?;
         let is_free = app.config.base_url.is_none() && row.base_url.is_none();
-        let same = is_free && asked.is_some_and(|asked| Some(asked.name()) == address.host_str())
+        let same = is_free && requested.is_some_and(|requested| Some(requested.name()) == address.host_str())
             || own.host_str() == address.host_str()
                 && own.port_or_known_default() == address.port_or_known_default()
                 && address.path().starts_with(own.path().trim_end_matches('/'));
@@ -48,7 +47,7 @@ pub async fn find_served(
     }))
 }
 
-/// The organization of this host, or the only one there is.
+/// Returns the organization with this host, or the only organization.
 #[must_use]
 pub fn organization_at<'a>(all: &'a [OrganizationRow], host: Option<&str>) -> Option<&'a OrganizationRow> {
     match all {
@@ -57,15 +56,18 @@ pub fn organization_at<'a>(all: &'a [OrganizationRow], host: Option<&str>) -> Op
     }
 }
 
-/// With its port, or without where the organization's address has none.
+/// Finds the organization by host and port, or by the host alone if its address has no port.
 fn by_host<'a>(all: &'a [OrganizationRow], host: &str) -> Option<&'a OrganizationRow> {
     let of = |host: &str| all.iter().find(|row| row.host.as_deref() == Some(host));
     of(host).or_else(|| of(without_port(host)))
 }
 
-/// For which host ID tokens are made, and which address is this server's: the organization's address, or the configured one; else the
-/// host of the request where it is a loopback name with the listener's port; else where this listens. It never follows a name that
-/// the client alone says: a token that was made for another service would pass here under that service's name.
+/// Returns the server's own address, which is also the audience of ID tokens. It is the
+/// organization's address, or else the configured one. If neither is set and the client sent a
+/// loopback name with the listener's port, it is this host. Otherwise it is the listener's address.
+///
+/// It is never another name from the client. Otherwise a client could send the name of another
+/// service, and this server would accept a token for that service.
 #[must_use]
 pub fn own_address(app: &App, organization: Option<&OrganizationRow>, host: Option<&str>) -> String {
     if let Some(url) = organization.and_then(|row| row.base_url.as_deref()) {
@@ -83,13 +85,14 @@ pub fn own_address(app: &App, organization: Option<&OrganizationRow>, host: Opti
 fn is_loopback(host: &str, port: u16) -> bool {
     let here = LOOPBACK.contains(&without_port(host));
     let stated = host.strip_prefix(without_port(host)).and_then(|rest| rest.strip_prefix(':'));
-    // As it is written: a port has no sign and no leading zero.
+    // The comparison is strict: a port has no sign and no leading zero.
     here && stated.is_some_and(|text| !text.starts_with(['+', '0']) && text.parse() == Ok(port))
 }
 
-/// Whether the server knows that clients reach it at this site. It knows the host of the organization, the host of `api_url`, the
-/// address of its listener, loopback names and the names in its certificates; each at the port of the listener or of the scheme. A
-/// client may make up any other site.
+/// Reports whether the server knows that clients reach it at this site. The server knows the host
+/// of the organization, the host of `api_url` and the address of its listener. It also knows
+/// loopback names and the names in its certificates. The port must be that of the listener or of
+/// the scheme. A client may have invented any other site.
 #[must_use]
 pub fn is_known_site(app: &App, organization: &OrganizationRow, site: &Site) -> bool {
     let (name, host) = (site.name(), organization.host.as_deref());
@@ -104,19 +107,20 @@ pub fn is_known_site(app: &App, organization: &OrganizationRow, site: &Site) -> 
             || is_certified(app, name))
 }
 
-/// Whether the site's port is that of its scheme or of the listener.
+/// Reports whether the port is that of the site's scheme or of the listener.
 fn has_own_port(site: &Site, listening: Option<SocketAddr>) -> bool {
     let port = site.authority().strip_prefix(site.name()).and_then(|rest| rest.strip_prefix(':'));
     port.is_none_or(|port| listening.is_some_and(|at| port.parse() == Ok(at.port())))
 }
 
-/// Whether this is a loopback name or the address of the listener.
+/// Reports whether this is a loopback name or the address of the listener.
 fn is_listener(name: &str, listening: Option<SocketAddr>) -> bool {
     let address = name.trim_matches(['[', ']']);
     LOOPBACK.contains(&name) || listening.is_some_and(|at| address.parse() == Ok(at.ip()))
 }
 
-/// Whether a certificate of the repository host has this very name. Names that only a wildcard covers may be made up.
+/// Reports whether a certificate of the repository host contains exactly this name. If only a
+/// wildcard matches, the client may have invented the name.
 fn is_certified(app: &App, name: &str) -> bool {
     let name = name.trim_matches(['[', ']']);
     app.secured().packages.is_some_and(|tls| {

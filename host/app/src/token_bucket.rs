@@ -1,19 +1,20 @@
-//! A token bucket: so many permits at once, and then one in each interval.
+//! A token bucket. It allows a burst of permits, and then one permit in each interval.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Only the time at which the bucket is full again is kept, in nanoseconds since the start (the generic cell rate algorithm).
+/// A token bucket. It stores only the time at which the bucket will be full again, in nanoseconds
+/// since the start (the generic cell rate algorithm).
 pub(crate) struct TokenBucket {
     interval: u64,
-    /// How far ahead of the present the bucket may be filled up for one more permit.
+    /// Maximum time by which `full_at` may be in the future if one more permit is to be available.
     slack: u64,
     start: Instant,
     full_at: AtomicU64,
 }
 
 impl TokenBucket {
-    /// A full bucket of `burst` permits.
+    /// Creates a full bucket of `burst` permits.
     pub(crate) fn new(interval: Duration, burst: u32) -> TokenBucket {
         let slack = interval.saturating_mul(burst.saturating_sub(1));
         TokenBucket {
@@ -24,7 +25,7 @@ impl TokenBucket {
         }
     }
 
-    /// Takes a permit. The error is the time until there is one.
+    /// Takes a permit. The error is the time until the next permit is available.
     pub(crate) fn take(&self) -> Result<(), Duration> {
         self.take_at(self.start.elapsed())
     }
@@ -55,10 +56,10 @@ mod tests {
             bucket.take_at(ms(1_000)).unwrap();
         }
         assert_eq!(bucket.take_at(ms(1_000)), Err(ms(500)));
-        assert_eq!(bucket.take_at(ms(1_400)), Err(ms(100)), "a refusal takes nothing");
+        assert_eq!(bucket.take_at(ms(1_400)), Err(ms(100)), "a refusal takes no permit");
         bucket.take_at(ms(1_500)).unwrap();
         assert_eq!(bucket.take_at(ms(1_500)), Err(ms(500)));
-        // A clock of another thread may be a little behind.
+        // The clock of another thread may be slightly behind.
         assert_eq!(bucket.take_at(ms(1_499)), Err(ms(501)));
         for _ in 0..3 {
             bucket.take_at(ms(60_000)).unwrap();

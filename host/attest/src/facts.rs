@@ -1,52 +1,53 @@
-//! What a statement says of who made it, and from what.
+//! Facts that a signed statement claims, such as its signer and the source of the build.
 
 use serde_json::Value;
 use sigstore_verify::crypto::{CertificateInfo, parse_certificate_info};
 use sigstore_verify::types::{Bundle, SignatureContent};
 
-/// Bytes of one fact: what is longer is cut.
-const MOST: usize = 1000;
+/// Maximum size of one fact in bytes. Longer texts are truncated.
+const MAX_FACT_BYTES: usize = 1000;
 
-/// Facts of a statement, each empty where it says nothing of it.
+/// Facts of a statement. A field is empty if the statement does not contain it.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Facts {
-    /// Who made it, as the certificate names them: an address of a workflow, an e-mail.
+pub struct StatementFacts {
+    /// The signer in the certificate: the URL of a workflow, or an e-mail address.
     pub identity: String,
-    /// Who vouched for that identity: an issuer of ID tokens.
+    /// Issuer of the ID token with which the signer proved this identity.
     pub issuer: String,
-    /// The repository of the source.
+    /// Repository of the source code.
     pub source: String,
-    /// Its branch or tag.
+    /// Branch or tag in the source repository.
     pub source_ref: String,
-    /// Its commit.
+    /// Commit in the source repository.
     pub commit: String,
-    /// What was run.
+    /// URL of the workflow that ran, or its name.
     pub workflow: String,
-    /// The run.
+    /// URL of the workflow run.
     pub run: String,
-    /// What kind of statement it is.
+    /// Type of the statement's predicate.
     pub predicate_type: String,
-    /// The key, where it was signed by a key and no certificate.
+    /// The public key, if the statement was signed with a key and has no certificate.
     pub key: String,
-    /// When it was signed, in ms since 1970, as a log or an authority for time has attested. Only of what is verified.
+    /// Time of the signature in ms since 1970, attested by a log or a timestamp authority. Set only
+    /// for a verified statement.
     pub signed_at: Option<i64>,
 }
 
-impl Facts {
-    /// What a bundle claims.
-    pub(crate) fn claimed(bundle: &Bundle) -> Facts {
+impl StatementFacts {
+    /// Returns the facts that a bundle claims, without verifying them.
+    pub(crate) fn claimed(bundle: &Bundle) -> StatementFacts {
         let certificate = bundle.signing_certificate().and_then(|der| parse_certificate_info(der).ok());
-        let facts = certificate.as_ref().map(Facts::of_certificate).unwrap_or_default();
-        Facts { predicate_type: predicate_type(bundle), ..facts }
+        let facts = certificate.as_ref().map(StatementFacts::of_certificate).unwrap_or_default();
+        StatementFacts { predicate_type: predicate_type(bundle), ..facts }
     }
 
-    fn of_certificate(certificate: &CertificateInfo) -> Facts {
+    fn of_certificate(certificate: &CertificateInfo) -> StatementFacts {
         let (claims, older) = (&certificate.ci_claims, &certificate.ci_claims.deprecated_github);
         let first = |all: [&Option<String>; 2]| {
             all.into_iter().flatten().next().map_or_else(String::new, |text| cut(text))
         };
         let one = |text: &Option<String>| first([text, &None]);
-        Facts {
+        StatementFacts {
             identity: certificate.identity.as_ref().map_or_else(String::new, |name| cut(name.as_str())),
             issuer: one(&certificate.issuer),
             source: first([&claims.source_repository_uri, &older.workflow_repository]),
@@ -54,20 +55,21 @@ impl Facts {
             commit: first([&claims.source_repository_digest, &older.workflow_sha]),
             workflow: first([&claims.build_config_uri, &older.workflow_name]),
             run: one(&claims.run_invocation_uri),
-            ..Facts::default()
+            ..StatementFacts::default()
         }
     }
 }
 
-/// The type that an in-toto statement gives itself; that a signature of the bytes themselves has none.
+/// Returns the predicate type of an in-toto statement. Returns an empty text if the signature
+/// covers the subject's own bytes.
 fn predicate_type(bundle: &Bundle) -> String {
     let SignatureContent::DsseEnvelope(envelope) = &bundle.content else { return String::new() };
     let statement: Value = serde_json::from_slice(envelope.payload.as_bytes()).unwrap_or_default();
     cut(statement.get("predicateType").and_then(Value::as_str).unwrap_or_default())
 }
 
-/// At most so many bytes, and nothing that is no text for people.
+/// Removes control characters from a text and truncates it to [`MAX_FACT_BYTES`].
 pub(crate) fn cut(text: &str) -> String {
-    let shown: String = text.chars().filter(|c| !c.is_control()).collect();
-    shown.get(..shown.floor_char_boundary(MOST)).unwrap_or_default().to_owned()
+    let printable: String = text.chars().filter(|c| !c.is_control()).collect();
+    printable.get(..printable.floor_char_boundary(MAX_FACT_BYTES)).unwrap_or_default().to_owned()
 }

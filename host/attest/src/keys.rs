@@ -1,37 +1,37 @@
-//! Statements that were signed by a key, without a certificate: by the keys that are trusted. A key that the operator names vouches by
-//! itself: no log needs to know of what it signs.
+//! Verification of statements that were signed with a key and have no certificate. A key that the
+//! operator trusts is sufficient: the statement needs no transparency log.
 
 use sha2::{Digest as _, Sha256};
 use sigstore_verify::PublicKeyVerificationPolicy;
 use sigstore_verify::crypto::{KeyAlgorithm, verify_signature, verify_signature_prehashed};
 use sigstore_verify::types::{DerPublicKey, HashAlgorithm, SignatureContent, Statement};
 
-use crate::facts::Facts;
-use crate::roots::{Case, Root};
+use crate::facts::StatementFacts;
+use crate::roots::{Root, StatementCase};
 use crate::{Judgement, Verdict};
 
-/// The only type of what DSSE envelopes hold that says what it is about.
+/// Payload type of in-toto statements, the only DSSE payloads that name their subject.
 const IN_TOTO: &str = "application/vnd.in-toto+json";
 
-/// A key that is trusted.
-pub(crate) struct Key {
+/// A public key that the operator trusts.
+pub(crate) struct TrustedKey {
     key: DerPublicKey,
     algorithm: KeyAlgorithm,
-    /// `SHA256:` and the hexadecimal SHA-256 of the key as DER.
+    /// `SHA256:` and the hexadecimal SHA-256 of the DER-encoded key.
     fingerprint: String,
 }
 
-impl Key {
-    /// From PEM (`PUBLIC KEY`).
-    pub(crate) fn read(pem: &str) -> Result<Key, String> {
+impl TrustedKey {
+    /// Parses a key in PEM (`PUBLIC KEY`).
+    pub(crate) fn read(pem: &str) -> Result<TrustedKey, String> {
         let key = DerPublicKey::from_pem(pem).map_err(|error| error.to_string())?;
         let algorithm = KeyAlgorithm::from_spki(&key).map_err(|error| error.to_string())?;
         let fingerprint = format!("SHA256:{}", hex::encode(Sha256::digest(key.as_bytes())));
-        Ok(Key { key, algorithm, fingerprint })
+        Ok(TrustedKey { key, algorithm, fingerprint })
     }
 
-    /// Whether this key has made the signature, whatever it is of.
-    fn signed(&self, case: &Case<'_>) -> bool {
+    /// Reports whether this key made the signature. Does not check the subject of the statement.
+    fn signed(&self, case: &StatementCase<'_>) -> bool {
         match &case.bundle.content {
             SignatureContent::DsseEnvelope(envelope) => {
                 let scheme = self.algorithm.default_signing_scheme();
@@ -63,37 +63,44 @@ impl Key {
     }
 }
 
-/// Judges a statement by a key.
-pub(crate) fn judge(keys: &[Key], roots: &[Root], case: &Case<'_>, facts: Facts) -> Judgement {
+/// Judges a statement that was signed with a key.
+pub(crate) fn judge(
+    keys: &[TrustedKey],
+    roots: &[Root],
+    case: &StatementCase<'_>,
+    facts: StatementFacts,
+) -> Judgement {
     if keys.is_empty() {
-        let reason = "It is signed by a key, and no key is trusted here by which it could be verified.";
+        let reason = "It is signed by a key, and this server has no trusted keys.";
         return Judgement::of(Verdict::Unverifiable, reason, facts);
     }
     if !is_about(case) {
         return Judgement::of(Verdict::Failed, case.subject.mismatch(), facts);
     }
     let Some(key) = keys.iter().find(|key| key.signed(case)) else {
-        let reason = "It is signed by a key, and by none of those that are trusted here.";
+        let reason = "It is signed by a key that this server does not trust.";
         return Judgement::of(Verdict::Failed, reason, facts);
     };
-    let facts = Facts { key: key.fingerprint.clone(), signed_at: logged_at(roots, key, case), ..facts };
+    let facts =
+        StatementFacts { key: key.fingerprint.clone(), signed_at: logged_at(roots, key, case), ..facts };
     Judgement::of(Verdict::Verified, "", facts)
 }
 
-/// Whether what was signed says that it is about the subject. A signature of the subject's own bytes says so by holding.
-fn is_about(case: &Case<'_>) -> bool {
+/// Reports whether the signed content names the subject. A valid signature of the subject's own
+/// bytes needs no name.
+fn is_about(case: &StatementCase<'_>) -> bool {
     match &case.bundle.content {
         SignatureContent::DsseEnvelope(envelope) if envelope.payload_type == IN_TOTO => {
             let statement = serde_json::from_slice::<Statement>(envelope.payload.as_bytes());
             statement.is_ok_and(|statement| case.subject.is_of(&statement))
         }
         SignatureContent::MessageSignature(message) => match (&message.message_digest, case.message) {
-            (Some(said), None) => {
+            (Some(stated), None) => {
                 let digest = case.subject.digest();
-                said.algorithm == digest.algorithm() && said.digest == digest.as_bytes()
+                stated.algorithm == digest.algorithm() && stated.digest == digest.as_bytes()
             }
-            (Some(said), Some(signed)) => {
-                said.algorithm == HashAlgorithm::Sha2256 && said.digest == &Sha256::digest(signed)[..]
+            (Some(stated), Some(signed)) => {
+                stated.algorithm == HashAlgorithm::Sha2256 && stated.digest == &Sha256::digest(signed)[..]
             }
             (None, _) => true,
         },
@@ -101,8 +108,9 @@ fn is_about(case: &Case<'_>) -> bool {
     }
 }
 
-/// When a log that is trusted has taken it, where it says so.
-fn logged_at(roots: &[Root], key: &Key, case: &Case<'_>) -> Option<i64> {
+/// Returns the time at which a trusted log or timestamp authority recorded the statement. Returns
+/// `None` if the statement has no log entry.
+fn logged_at(roots: &[Root], key: &TrustedKey, case: &StatementCase<'_>) -> Option<i64> {
     if case.bundle.verification_material.tlog_entries.is_empty() {
         return None;
     }

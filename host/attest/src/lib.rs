@@ -1,9 +1,11 @@
-//! Signed statements about packages, judged: whether a signature holds, who made it, and what it is about. The same for every format,
-//! without a network: against roots, keys and identities that the operator names.
+//! Judges signed statements about packages: whether the signature is valid, who signed, and which
+//! subject the statement is about. The verdict does not depend on the package format and needs no
+//! network. The operator configures the trusted roots, keys and identities.
 //!
-//! [`Trust`] is what is trusted; [`judge`] tells what a statement is worth by it. A statement comes in one of a few forms
-//! ([`form`]): Sigstore's bundle, cosign's older form of a signature or an envelope beside its certificate, and OpenPGP's, of which
-//! nothing but the key's number is read.
+//! [`Trust`] contains the operator's configuration, and [`judge`] returns the verdict on a
+//! statement. Statements have one of a few formats ([`form`]): Sigstore bundles, OpenPGP, and
+//! cosign's older format, whose certificate is separate from the signature or envelope. OpenPGP
+//! signatures are not verified: the server reads only the key's id.
 
 mod facts;
 pub mod form;
@@ -13,30 +15,32 @@ mod roots;
 mod subject;
 mod trust;
 
-pub use facts::Facts;
-pub use trust::{Expected, Trust, TrustError, TrustFiles};
+pub use facts::StatementFacts;
+pub use trust::{ExpectedIdentity, Trust, TrustError, TrustFiles};
 
-use form::Signed;
+use form::ParsedStatement;
 use subject::Subject;
 
-/// Bytes of a statement that are looked at, at most.
+/// Maximum size of a statement in bytes.
 pub const MAX_BYTES: usize = 512 << 10;
 
-/// What a statement is worth.
+/// Verdict on a statement, based on the roots, keys and identities that the operator trusts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Verdict {
-    /// Its signature holds under what is trusted, it is about this very digest, and who made it is expected.
+    /// The signature is valid, the statement is about exactly this digest, and the operator expects
+    /// this signer.
     Verified,
-    /// As verified, but for who made it: identities are named, and it is none of them.
+    /// Like `Verified`, but the signer is not among the configured identities.
     OtherIdentity,
-    /// It was looked at and does not hold.
+    /// The check failed: the statement is not valid.
     Failed,
-    /// Nothing here can tell: no root or key is named, or the form is one that is not verified here.
+    /// The server cannot check the statement: no root or key is configured, or the server does not
+    /// support the format.
     Unverifiable,
 }
 
 impl Verdict {
-    /// As it is stored and shown.
+    /// The verdict's name in the database and in the API.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -48,61 +52,68 @@ impl Verdict {
     }
 }
 
-/// What came of judging a statement.
+/// Result of judging a statement.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Judgement {
-    /// What it is worth.
     pub verdict: Verdict,
-    /// Why it is not verified, as a sentence; empty where it is.
+    /// Sentence that explains why the statement is not verified. Empty for a verified statement.
     pub reason: String,
-    /// What it says of who made it and from what. Of a statement that is not verified it is a claim that anybody could make.
-    pub facts: Facts,
+    /// The signer and the source that the statement names. If the statement is not verified, these
+    /// are only claims that anyone could make.
+    pub facts: StatementFacts,
 }
 
 impl Judgement {
-    fn of(verdict: Verdict, reason: impl Into<String>, facts: Facts) -> Judgement {
+    fn of(verdict: Verdict, reason: impl Into<String>, facts: StatementFacts) -> Judgement {
         Judgement { verdict, reason: reason.into(), facts }
     }
 }
 
-/// Judges a statement of the form `kind` that is to be about `subject` (`sha256:…` or `sha512:…`, in lower-case hex).
+/// Judges a statement of the media type `kind` about `subject` (`sha256:…` or `sha512:…`, in
+/// lower-case hex).
 #[must_use]
 pub fn judge(trust: &Trust, kind: &str, subject: &str, bytes: &[u8]) -> Judgement {
-    let failed = |reason: String| Judgement::of(Verdict::Failed, reason, Facts::default());
+    let failed = |reason: String| Judgement::of(Verdict::Failed, reason, StatementFacts::default());
     if bytes.len() > MAX_BYTES {
-        return failed(format!("It has {} bytes, and at most {MAX_BYTES} are looked at.", bytes.len()));
+        return failed(format!(
+            "It has {} bytes, but only statements of at most {MAX_BYTES} bytes are verified.",
+            bytes.len()
+        ));
     }
     if bytes.is_empty() {
-        let reason = "It is too large to be looked at here.";
-        return Judgement::of(Verdict::Unverifiable, reason, Facts::default());
+        let reason = "It is too large to be verified.";
+        return Judgement::of(Verdict::Unverifiable, reason, StatementFacts::default());
     }
     let Some(subject) = Subject::parse(subject) else {
-        return failed(format!("What it is to be about, {subject}, is neither SHA-256 nor SHA-512."));
+        return failed(format!("Its subject must have a SHA-256 or SHA-512 digest, but has {subject}."));
     };
     match form::read(kind, bytes) {
-        Ok(Signed::Bundle(bundle)) => judge_signed(trust, &bundle, None, &subject),
-        Ok(Signed::Message(bundle, message)) => judge_signed(trust, &bundle, Some(&message), &subject),
-        Ok(Signed::Pgp) => pgp::judge(bytes),
-        Ok(Signed::Unknown) => {
-            let reason = "It is kept as it came: signatures of this kind are not verified here.";
-            Judgement::of(Verdict::Unverifiable, reason, Facts::default())
+        Ok(ParsedStatement::Bundle(bundle)) => judge_signed(trust, &bundle, None, &subject),
+        Ok(ParsedStatement::Message(bundle, message)) => {
+            judge_signed(trust, &bundle, Some(&message), &subject)
+        }
+        Ok(ParsedStatement::Pgp) => pgp::judge(bytes),
+        Ok(ParsedStatement::Unknown) => {
+            let reason = "It is stored unchanged; this server does not verify signatures of this kind.";
+            Judgement::of(Verdict::Unverifiable, reason, StatementFacts::default())
         }
         Err(why) => failed(format!("It cannot be read: {why}.")),
     }
 }
 
-/// `message` is what was signed, where that is not the subject's own bytes but a document that names it.
+/// Judges a parsed statement. `message` is the signed document that names the subject. It is `None`
+/// if the signature covers the subject's own bytes.
 fn judge_signed(
     trust: &Trust,
     bundle: &sigstore_verify::types::Bundle,
     message: Option<&[u8]>,
     subject: &Subject,
 ) -> Judgement {
-    let facts = Facts::claimed(bundle);
+    let facts = StatementFacts::claimed(bundle);
     if message.is_some_and(|message| !subject.is_named_by(message)) {
         return Judgement::of(Verdict::Failed, subject.mismatch(), facts);
     }
-    let case = roots::Case { bundle, message, subject };
+    let case = roots::StatementCase { bundle, message, subject };
     if bundle.signing_certificate().is_some() {
         let expects = |identity: &str, issuer: &str| trust.expects(identity, issuer);
         roots::judge(&trust.roots, expects, &case, facts)

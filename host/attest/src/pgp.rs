@@ -1,25 +1,27 @@
-//! Signatures of OpenPGP. They are not verified: nothing tells here whose key is whose. Of one the number of its key is read, for people.
+//! OpenPGP signatures. The server does not verify them, because no setting says which key belongs
+//! to which person. It reads only the key's id, to display it.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::facts::Facts;
+use crate::facts::StatementFacts;
 use crate::{Judgement, Verdict};
 
-/// The packet that is a signature.
+/// Tag of a signature packet.
 const SIGNATURE: u8 = 2;
-/// Subpackets that name the key: by its number, by its fingerprint.
+/// Types of the subpackets that identify the key: one contains its id, the other its fingerprint.
 const ISSUER: u8 = 16;
 const ISSUER_FINGERPRINT: u8 = 33;
 
-/// Tells the key; the verdict is always that nothing here can tell.
+/// Reads the key's id. The verdict is always `Unverifiable`.
 pub(crate) fn judge(bytes: &[u8]) -> Judgement {
     let key = key_of(bytes).map_or_else(String::new, |key| format!("OpenPGP {key}"));
-    let reason = "It is kept as it came: signatures of OpenPGP are not verified here.";
-    Judgement::of(Verdict::Unverifiable, reason, Facts { key, ..Facts::default() })
+    let reason = "It is stored unchanged; this server does not verify OpenPGP signatures.";
+    Judgement::of(Verdict::Unverifiable, reason, StatementFacts { key, ..StatementFacts::default() })
 }
 
-/// The fingerprint of the key, or its number, in upper-case hex.
+/// Returns the fingerprint of the key in upper-case hex, or its id if the signature contains no
+/// fingerprint.
 fn key_of(bytes: &[u8]) -> Option<String> {
     let packet = dearmored(bytes)?;
     let body = signature(&packet)?;
@@ -27,7 +29,8 @@ fn key_of(bytes: &[u8]) -> Option<String> {
     if *version != 4 {
         return None;
     }
-    // Type, algorithm of the key, algorithm of the hash; then what is signed with it, then what is not.
+    // These three bytes are the signature type, the key algorithm and the hash algorithm. The
+    // hashed subpackets and the unhashed subpackets come next.
     let (hashed, rest) = area(rest.get(3..)?)?;
     let (unhashed, _) = area(rest)?;
     let found = |kind: u8| subpacket(hashed, kind).or_else(|| subpacket(unhashed, kind));
@@ -40,13 +43,13 @@ fn dearmored(bytes: &[u8]) -> Option<Vec<u8>> {
     let (_, rest) = text.split_once("-----BEGIN PGP SIGNATURE-----")?;
     let (body, _) = rest.split_once("-----END PGP SIGNATURE-----")?;
     let lines = body.lines().map(str::trim);
-    // Heads come before an empty line, the checksum behind a line that begins with `=`.
+    // An empty line ends the headers. The line with the checksum begins with `=`.
     let mut lines = lines.skip(1).skip_while(|line| !line.is_empty()).peekable();
     let data: String = lines.by_ref().filter(|line| !line.starts_with('=')).collect();
     STANDARD.decode(data).ok()
 }
 
-/// The body of the first packet, where it is a signature.
+/// Returns the body of the first packet, or `None` if the packet is not a signature.
 fn signature(packet: &[u8]) -> Option<&[u8]> {
     let (&head, rest) = packet.split_first()?;
     if head & 0x80 == 0 {
@@ -66,7 +69,8 @@ fn signature(packet: &[u8]) -> Option<&[u8]> {
     (tag == SIGNATURE).then(|| rest.get(..length)).flatten()
 }
 
-/// A length of one, two or five bytes.
+/// Parses a length that is encoded in one, two or five bytes. Returns the length and the remaining
+/// bytes.
 fn length(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let (&first, rest) = bytes.split_first()?;
     match first {
@@ -82,7 +86,8 @@ fn length(bytes: &[u8]) -> Option<(usize, &[u8])> {
     }
 }
 
-/// Subpackets behind their length of two bytes, and what comes then.
+/// Splits off a subpacket area, which begins with its length in two bytes. Returns the area and the
+/// remaining bytes.
 fn area(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let length = usize::from(u16::from_be_bytes(bytes.get(..2)?.try_into().ok()?));
     bytes.get(2..)?.split_at_checked(length)
@@ -93,7 +98,7 @@ fn subpacket(mut area: &[u8], kind: u8) -> Option<&[u8]> {
         let (length, rest) = length(area)?;
         let (one, behind) = rest.split_at_checked(length)?;
         let (head, value) = one.split_first()?;
-        // The highest bit says that it must be understood.
+        // The highest bit marks a critical subpacket; the other bits are the type.
         if head & 0x7f == kind {
             return Some(value);
         }
@@ -113,7 +118,7 @@ mod tests {
         format!("-----BEGIN PGP SIGNATURE-----\nComment: one\n\n{data}\n=abcd\n-----END PGP SIGNATURE-----\n")
     }
 
-    /// A signature of version 4 with these subpackets, signed and not.
+    /// Returns a version 4 signature with these hashed and unhashed subpackets.
     fn packet(hashed: &[u8], unhashed: &[u8]) -> Vec<u8> {
         let mut body = vec![4, 0, 22, 8];
         for area in [hashed, unhashed] {
@@ -127,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_is_told_and_nothing_is_verified() {
+    fn the_key_is_read_and_nothing_is_verified() {
         let fingerprint = [[22, 33, 4].as_slice(), &[0xab; 20]].concat();
         let number = [[9, 16].as_slice(), &[0xcd; 8]].concat();
         let time = [5, 2, 0, 0, 0, 0];
@@ -141,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_names_no_key() {
+    fn a_damaged_signature_names_no_key() {
         let whole = packet(&[5, 2, 0, 0, 0, 0], &[9, 16, 1, 1, 1, 1, 1, 1, 1, 1]);
         for cut in 0..whole.len() - 2 {
             assert_eq!(judge(armored(&whole[..cut]).as_bytes()).facts.key, "", "{cut}");

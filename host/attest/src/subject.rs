@@ -1,11 +1,11 @@
-//! What a statement is to be about: a digest.
+//! The subject that a statement must be about, identified by its digest.
 
 use std::fmt;
 
 use serde_json::Value;
 use sigstore_verify::types::{ArtifactDigest, HashAlgorithm, Sha256Hash, Sha512Hash, Statement};
 
-/// A digest by SHA-256 or SHA-512.
+/// A SHA-256 or SHA-512 digest, and its text form.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
     digest: ArtifactDigest,
@@ -19,7 +19,7 @@ impl fmt::Display for Subject {
 }
 
 impl Subject {
-    /// `sha256:` or `sha512:` and lower-case hex.
+    /// Parses `sha256:` or `sha512:` and lower-case hex.
     pub(crate) fn parse(text: &str) -> Option<Subject> {
         let (algorithm, hex) = text.split_once(':')?;
         let algorithm = match algorithm {
@@ -36,12 +36,12 @@ impl Subject {
         self.digest.clone()
     }
 
-    /// The sentence for a statement that is about something else.
+    /// Returns the message for a statement about another digest.
     pub(crate) fn mismatch(&self) -> String {
         format!("It is about another digest than {self}.")
     }
 
-    /// Whether an in-toto statement has it among its subjects.
+    /// Reports whether this digest is one of the subjects of an in-toto statement.
     pub(crate) fn is_of(&self, statement: &Statement) -> bool {
         let bytes = self.digest.as_bytes();
         match self.digest.algorithm() {
@@ -52,7 +52,8 @@ impl Subject {
         }
     }
 
-    /// Whether a document of "simple signing" is about it: what cosign's older signatures sign.
+    /// Reports whether a "simple signing" document names this digest. cosign's older signatures
+    /// cover such documents.
     pub(crate) fn is_named_by(&self, message: &[u8]) -> bool {
         let document: Value = serde_json::from_slice(message).unwrap_or_default();
         let named = document.pointer("/critical/image/docker-manifest-digest").and_then(Value::as_str);
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_is_of_a_known_algorithm_and_its_length() {
+    fn a_digest_has_a_known_algorithm_and_the_right_length() {
         assert!(Subject::parse(&format!("sha256:{}", "0".repeat(64))).is_some());
         assert!(Subject::parse(&format!("sha512:{}", "0".repeat(128))).is_some());
         for wrong in ["", "sha256", "sha256:00", "md5:00000000000000000000000000000000", "sha512:zz"] {

@@ -1,47 +1,47 @@
-//! What is trusted: roots of Sigstore's instances, public keys, and the identities that are expected.
+//! The roots of Sigstore instances, the public keys and the identities that the operator trusts.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::keys::Key;
+use crate::keys::TrustedKey;
 use crate::roots::Root;
 
-/// Bytes of a file that says what is trusted, at most.
+/// Maximum size of a file with a root or a key, in bytes.
 const FILE_BYTES: u64 = 1 << 20;
 
-/// Why what is to be trusted cannot be used: a sentence without its end.
+/// Error in the configured trust: a sentence without a full stop.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{0}")]
 pub struct TrustError(pub String);
 
-/// Who is expected to have signed: both sides with `*` for any text.
+/// An expected signer. The character `*` in either field stands for any text.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Expected {
-    /// Of the issuer of ID tokens.
+pub struct ExpectedIdentity {
+    /// Pattern for the issuer of ID tokens.
     pub issuer: String,
-    /// Of the identity.
+    /// Pattern for the identity in the certificate.
     pub identity: String,
 }
 
-/// Where what is trusted stands.
+/// Paths of the files with trusted roots and keys, and the expected identities.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct TrustFiles {
-    /// `trusted_root.json` of instances of Sigstore.
+    /// Paths of `trusted_root.json` files of Sigstore instances.
     pub roots: Vec<PathBuf>,
-    /// Public keys as PEM.
+    /// Paths of files with public keys in PEM.
     pub keys: Vec<PathBuf>,
-    /// Whose statements are expected; with none, anybody's for whom a root vouches.
-    pub identities: Vec<Expected>,
+    /// Expected signers. If empty, every signer with a certificate from a trusted root is accepted.
+    pub identities: Vec<ExpectedIdentity>,
 }
 
-/// What is trusted.
+/// The roots and keys that were read from the operator's files, and the expected identities.
 #[derive(Default)]
 pub struct Trust {
     pub(crate) roots: Vec<Root>,
-    pub(crate) keys: Vec<Key>,
-    identities: Vec<Expected>,
+    pub(crate) keys: Vec<TrustedKey>,
+    identities: Vec<ExpectedIdentity>,
     fingerprint: String,
 }
 
@@ -52,7 +52,7 @@ impl fmt::Debug for Trust {
 }
 
 impl Trust {
-    /// Reads all of it. The error names the file that is wrong.
+    /// Reads the files. The error names the invalid file.
     pub fn read(files: &TrustFiles) -> Result<Trust, TrustError> {
         let mut trust = Trust { identities: files.identities.clone(), ..Trust::default() };
         let mut hash = Sha256::new();
@@ -68,7 +68,7 @@ impl Trust {
         }
         for file in &files.keys {
             let text = text_of(file, "the trusted key")?;
-            let key = Key::read(text.trim()).map_err(|why| of(file, "the trusted key", &why))?;
+            let key = TrustedKey::read(text.trim()).map_err(|why| of(file, "the trusted key", &why))?;
             count("key", &text);
             trust.keys.push(key);
         }
@@ -80,16 +80,18 @@ impl Trust {
         Ok(trust)
     }
 
-    /// SHA-256 of all that is trusted, in hex: a judgement holds as long as it is the same.
+    /// Returns the SHA-256 of all trusted roots, keys and identities, in hex. A stored judgement is
+    /// valid as long as this hash does not change.
     #[must_use]
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
 
-    /// Whether an identity is one of those that are expected.
+    /// Reports whether the operator expects this identity from this issuer.
     pub(crate) fn expects(&self, identity: &str, issuer: &str) -> bool {
-        let one =
-            |expected: &Expected| matches(&expected.issuer, issuer) && matches(&expected.identity, identity);
+        let one = |expected: &ExpectedIdentity| {
+            matches(&expected.issuer, issuer) && matches(&expected.identity, identity)
+        };
         self.identities.is_empty() || self.identities.iter().any(one)
     }
 }
@@ -101,12 +103,12 @@ fn of(file: &Path, what: &str, why: &str) -> TrustError {
 fn text_of(file: &Path, what: &str) -> Result<String, TrustError> {
     let size = std::fs::metadata(file).map_err(|error| of(file, what, &error.to_string()))?.len();
     if size > FILE_BYTES {
-        return Err(of(file, what, &format!("it has {size} bytes, and {FILE_BYTES} are read")));
+        return Err(of(file, what, &format!("it has {size} bytes; the limit is {FILE_BYTES}")));
     }
     std::fs::read_to_string(file).map_err(|error| of(file, what, &error.to_string()))
 }
 
-/// Whether `text` is as `pattern` says, in which `*` stands for any text.
+/// Reports whether `text` matches `pattern`, in which `*` stands for any text.
 fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else { return false };
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_holds_nothing_of_the_kind_is_named() {
+    fn an_invalid_file_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("root.json");
         let trust = || Trust::read(&TrustFiles { roots: vec![file.clone()], ..TrustFiles::default() });
@@ -160,9 +162,9 @@ mod tests {
     }
 
     #[test]
-    fn the_fingerprint_tells_what_is_trusted() {
+    fn the_fingerprint_depends_on_the_trust() {
         let of = |identity: &str| {
-            let identities = vec![Expected { issuer: "*".to_owned(), identity: identity.to_owned() }];
+            let identities = vec![ExpectedIdentity { issuer: "*".to_owned(), identity: identity.to_owned() }];
             Trust::read(&TrustFiles { identities, ..TrustFiles::default() }).unwrap().fingerprint().to_owned()
         };
         let none = Trust::read(&TrustFiles::default()).unwrap().fingerprint().to_owned();

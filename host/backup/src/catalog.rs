@@ -1,4 +1,4 @@
-//! Which backups a place has, and which were broken off.
+//! Lists the backups of a location, complete or not, and maintains heartbeat files.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,145 +9,151 @@ use packhouse_store::now_ms;
 use tokio::task::JoinHandle;
 
 use crate::boxed;
+use crate::location::BackupLocation;
 use crate::manifest::Manifest;
-use crate::place::Place;
 use crate::vault::Vault;
 
-/// What is there before a prune removes anything, so that no backup begins that relies on it.
+/// Heartbeat file of a prune. It exists before the prune removes anything, so that no new backup
+/// relies on a blob that is about to be removed.
 pub(crate) const PRUNING: &str = "pruning";
-/// Who has said nothing for so long is gone, in ms. Who is there says so once a minute.
-const GONE: i64 = 15 * 60 * 1000;
-/// Manifests that are read at one time.
+/// Age in ms at which a heartbeat counts as abandoned.
+const HEARTBEAT_EXPIRY_MS: i64 = 15 * 60 * 1000;
+/// Number of manifests that are read concurrently.
 const AT_ONCE: usize = 16;
-/// How often a sign of life is renewed.
-const LIVES: Duration = Duration::from_mins(1);
+/// Interval at which a heartbeat is renewed.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_mins(1);
 
-/// A backup, or what is left of one.
+/// A backup, complete or not.
 #[derive(Clone, Debug)]
-pub struct Found {
-    /// What it is known by.
+pub struct BackupEntry {
+    /// The name of its folder in the location.
     pub id: String,
-    /// How it is.
-    pub state: State,
-    /// Its own files, without the blobs that it shares with others.
+    pub state: BackupState,
+    /// Its own files, without the blobs that it shares with other backups.
     pub(crate) files: Vec<String>,
 }
 
-/// How a backup is.
+/// State of a backup, as far as its manifest and its heartbeat show it.
 #[derive(Clone, Debug)]
-pub enum State {
-    /// It is whole: what its manifest says is there, unless it was damaged afterwards.
+pub enum BackupState {
+    /// Complete: everything that the manifest lists was written. It may have been damaged since.
     Whole(Box<Manifest>),
-    /// Its manifest is there and cannot be used. Says why.
+    /// The manifest exists but cannot be used, for this reason.
     Damaged(String),
-    /// It is being taken.
+    /// The backup is being taken.
     UnderWay,
-    /// It was broken off: there is nothing to be restored.
+    /// The backup was interrupted before its manifest was written. It cannot be restored.
     BrokenOff,
 }
 
-/// The backups of a place, the oldest first.
+/// Lists the backups of a location, the oldest first.
 #[boxed]
-pub async fn list(vault: &Vault) -> anyhow::Result<Vec<Found>> {
+pub async fn list(vault: &Vault) -> anyhow::Result<Vec<BackupEntry>> {
     let mut by_id: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for entry in vault.place.list("backups/").await? {
+    for entry in vault.location.list("backups/").await? {
         let id = entry.path.strip_prefix("backups/").and_then(|rest| rest.split_once('/'));
         if let Some((id, _)) = id {
             by_id.entry(id.to_owned()).or_default().push(entry.path);
         }
     }
     let found = by_id.into_iter().map(|(id, files)| async move {
-        let state = state(&vault.place, &id, &files).await?;
-        anyhow::Ok(Found { id, state, files })
+        let state = state(&vault.location, &id, &files).await?;
+        anyhow::Ok(BackupEntry { id, state, files })
     });
     stream::iter(found).buffered(AT_ONCE).try_collect().await
 }
 
-impl Found {
-    /// The manifest of one that is whole.
+impl BackupEntry {
+    /// The manifest of a complete backup.
     #[must_use]
     pub fn whole(&self) -> Option<&Manifest> {
         match &self.state {
-            State::Whole(manifest) => Some(manifest),
+            BackupState::Whole(manifest) => Some(manifest),
             _ => None,
         }
     }
 }
 
-/// The manifest of the backup of this id, or of the newest. An error where it is not whole.
+/// Returns the manifest of the backup with this id, or of the newest complete one. It is an error
+/// if there is no such backup or if it is not complete.
 pub(crate) async fn pick(vault: &Vault, id: Option<&str>) -> anyhow::Result<Manifest> {
     let found = list(vault).await?;
     let Some(id) = id else {
-        let newest = found.iter().rev().find_map(Found::whole);
-        return newest.cloned().context("there is no backup at this place that is whole");
+        let newest = found.iter().rev().find_map(BackupEntry::whole);
+        return newest.cloned().context("there is no complete backup at this location");
     };
     let backup = found.iter().find(|backup| backup.id == id);
     match backup.map(|backup| &backup.state) {
-        Some(State::Whole(manifest)) => Ok((**manifest).clone()),
-        Some(State::Damaged(why)) => bail!("the backup {id} is damaged: {why}"),
-        Some(State::UnderWay) => bail!("the backup {id} is still being taken"),
-        Some(State::BrokenOff) => {
-            bail!("the backup {id} was broken off and is none: there is nothing to be restored")
+        Some(BackupState::Whole(manifest)) => Ok((**manifest).clone()),
+        Some(BackupState::Damaged(why)) => bail!("the backup {id} is damaged: {why}"),
+        Some(BackupState::UnderWay) => bail!("the backup {id} is still being taken"),
+        Some(BackupState::BrokenOff) => {
+            bail!("the backup {id} was interrupted before it was complete and cannot be restored")
         }
-        None => bail!("there is no backup {id} at this place; `packhouse backup list` names them"),
+        None => bail!(
+            "there is no backup {id} at this location; `packhouse backup list` prints the existing ones"
+        ),
     }
 }
 
-async fn state(place: &Place, id: &str, files: &[String]) -> anyhow::Result<State> {
+async fn state(location: &BackupLocation, id: &str, files: &[String]) -> anyhow::Result<BackupState> {
     if files.contains(&Manifest::file(id)) {
-        let text = place.read(&Manifest::file(id)).await?.unwrap_or_default();
+        let text = location.read(&Manifest::file(id)).await?.unwrap_or_default();
         return Ok(match Manifest::from_text(&String::from_utf8_lossy(&text)) {
-            Ok(manifest) if manifest.id == id => State::Whole(Box::new(manifest)),
-            Ok(manifest) => State::Damaged(format!("its manifest is that of {}", manifest.id)),
-            Err(error) => State::Damaged(error.to_string()),
+            Ok(manifest) if manifest.id == id => BackupState::Whole(Box::new(manifest)),
+            Ok(manifest) => {
+                BackupState::Damaged(format!("its manifest belongs to the backup {}", manifest.id))
+            }
+            Err(error) => BackupState::Damaged(error.to_string()),
         });
     }
-    let alive = is_alive(place, &Manifest::under_way(id)).await?;
-    Ok(if alive { State::UnderWay } else { State::BrokenOff })
+    let alive = has_recent_heartbeat(location, &Manifest::under_way(id)).await?;
+    Ok(if alive { BackupState::UnderWay } else { BackupState::BrokenOff })
 }
 
-/// Whether whoever writes this sign of life did so lately.
-pub(crate) async fn is_alive(place: &Place, sign: &str) -> anyhow::Result<bool> {
-    let Some(text) = place.read(sign).await? else { return Ok(false) };
+/// Reports whether this heartbeat file was renewed recently.
+pub(crate) async fn has_recent_heartbeat(location: &BackupLocation, path: &str) -> anyhow::Result<bool> {
+    let Some(text) = location.read(path).await? else { return Ok(false) };
     let at: i64 = String::from_utf8_lossy(&text).trim().parse().unwrap_or(0);
-    Ok(now_ms().saturating_sub(at) < GONE)
+    Ok(now_ms().saturating_sub(at) < HEARTBEAT_EXPIRY_MS)
 }
 
-/// A sign of life at a place, renewed once a minute: that a backup is being taken there, or that backups are being pruned.
-pub(crate) struct Alive {
-    sign: String,
-    saying: JoinHandle<()>,
+/// A heartbeat file in a location, renewed once a minute. It shows other processes that a backup or
+/// a prune is under way in this location.
+pub(crate) struct Heartbeat {
+    path: String,
+    task: JoinHandle<()>,
 }
 
-impl Alive {
-    /// Shows it from now on.
-    pub(crate) async fn begin(place: &Place, sign: String) -> anyhow::Result<Alive> {
-        live(place, &sign).await?;
-        let (place, told) = (place.clone(), sign.clone());
-        let saying = tokio::spawn(async move {
+impl Heartbeat {
+    /// Writes the file and keeps renewing it.
+    pub(crate) async fn begin(location: &BackupLocation, path: String) -> anyhow::Result<Heartbeat> {
+        beat(location, &path).await?;
+        let (location, renewed) = (location.clone(), path.clone());
+        let task = tokio::spawn(async move {
             loop {
-                tokio::time::sleep(LIVES).await;
-                if let Err(error) = live(&place, &told).await {
-                    tracing::warn!(%error, "the place of backups was not told that this goes on");
+                tokio::time::sleep(HEARTBEAT_INTERVAL).await;
+                if let Err(error) = beat(&location, &renewed).await {
+                    tracing::warn!(%error, "could not update the heartbeat in the backup location");
                 }
             }
         });
-        Ok(Alive { sign, saying })
+        Ok(Heartbeat { path, task })
     }
 
-    /// Takes it away. One that stays counts for some minutes more.
-    pub(crate) async fn end(self, place: &Place) -> anyhow::Result<()> {
-        self.saying.abort();
-        place.remove(&self.sign).await
+    /// Removes the file. If that fails, the heartbeat counts as recent until it expires.
+    pub(crate) async fn end(self, location: &BackupLocation) -> anyhow::Result<()> {
+        self.task.abort();
+        location.remove(&self.path).await
     }
 }
 
-impl Drop for Alive {
+impl Drop for Heartbeat {
     fn drop(&mut self) {
-        self.saying.abort();
+        self.task.abort();
     }
 }
 
-async fn live(place: &Place, sign: &str) -> anyhow::Result<()> {
-    place.write(sign, format!("{}\n", now_ms()).into_bytes()).await
+async fn beat(location: &BackupLocation, path: &str) -> anyhow::Result<()> {
+    location.write(path, format!("{}\n", now_ms()).into_bytes()).await
 }

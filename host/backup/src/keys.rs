@@ -1,8 +1,9 @@
-//! With what the files of a place are encrypted: nothing, recipients of age, or a passphrase.
+//! Encryption of the files of a location: none, for age recipients, or with a passphrase.
 //!
-//! A passphrase takes a second of work each time, which is too much for each of many files. So a place with a passphrase has a key pair of
-//! its own, whose secret half lies there encrypted with the passphrase. A place is of one kind from its first backup on: otherwise
-//! a blob that is there already could not be read by whoever reads a later backup that names it.
+//! Each use of a passphrase takes a second of work, which is too much to repeat for every file. So
+//! a location with a passphrase has a key pair of its own. The secret key of the pair is stored in
+//! the location, encrypted with the passphrase. The first backup determines the encryption of the
+//! location: later backups share its blobs, and their readers must be able to decrypt these blobs.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -15,46 +16,51 @@ use serde::{Deserialize, Serialize};
 
 use crate::proof::MacKey;
 
-/// The most work that is done for a passphrase: some 20 seconds.
+/// Largest scrypt work factor that is accepted: about 20 seconds of work.
 const MOST_WORK: u8 = 22;
-/// The shortest passphrase, in bytes.
+/// Minimum length of a passphrase, in bytes.
 const SHORTEST: usize = 8;
 
-/// For what a place is opened with a key.
-pub(crate) struct Opened<K> {
-    /// What encrypts or decrypts.
+/// Keys for a location, read from the key files.
+pub(crate) struct OpenedKeys<K> {
+    /// Recipients to encrypt for, or identities to decrypt with.
     pub(crate) keys: K,
-    /// What makes and checks MACs, of a place with a passphrase.
+    /// Key for making and checking MACs, if the location has a passphrase.
     pub(crate) mac: Option<MacKey>,
 }
 
-impl<K> Opened<K> {
-    fn without_mac(keys: K) -> Opened<K> {
-        Opened { keys, mac: None }
+impl<K> OpenedKeys<K> {
+    fn without_mac(keys: K) -> OpenedKeys<K> {
+        OpenedKeys { keys, mac: None }
     }
 }
 
-/// Where keys are read from, as the command line names it.
+/// Files with keys, as given on the command line.
 #[derive(Clone, Debug, Default)]
 pub struct KeyFiles {
-    /// Recipients of age, `age1…`, one a line: for taking backups.
+    /// Age recipients (`age1…`), one a line, for taking backups.
     pub recipients: Option<PathBuf>,
-    /// Identities of age, as `age-keygen` writes them: for reading backups.
+    /// Age identities, as `age-keygen` writes them, for reading backups.
     pub identities: Option<PathBuf>,
-    /// The passphrase in its first line: for both.
+    /// File with a passphrase in its first line, for taking and for reading backups.
     pub passphrase: Option<PathBuf>,
 }
 
-/// How the files of a place are encrypted, as the place says it.
+/// Encryption of the files of a location, as its header states it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "encryption", rename_all = "snake_case")]
 pub(crate) enum Encryption {
-    /// Not at all.
     None,
-    /// For these, who keep their identities elsewhere.
-    Recipients { recipients: Vec<String> },
-    /// For the place's own key, `key` being its secret half, encrypted with the passphrase, in hex.
-    Passphrase { recipient: String, key: String },
+    /// Files are encrypted for these recipients. Their identities are not in the location.
+    Recipients {
+        recipients: Vec<String>,
+    },
+    /// Files are encrypted for the location's own key pair. `key` is the secret key of the pair,
+    /// encrypted with the passphrase, in hex.
+    Passphrase {
+        recipient: String,
+        key: String,
+    },
 }
 
 impl Encryption {
@@ -68,11 +74,11 @@ impl Encryption {
 }
 
 impl KeyFiles {
-    /// For a place that has no backups yet.
+    /// Chooses the encryption of a location that has no backups yet.
     pub(crate) fn begin(&self) -> anyhow::Result<Encryption> {
         match (&self.recipients, self.passphrase()?) {
             (Some(_), Some(_)) => {
-                bail!("a place of backups is encrypted for recipients or with a passphrase, not both")
+                bail!("a backup location is encrypted for recipients or with a passphrase, not both")
             }
             (Some(file), None) => {
                 let recipients = recipients(file)?;
@@ -93,20 +99,20 @@ impl KeyFiles {
         }
     }
 
-    /// Who files are encrypted for at a place that is encrypted so. An error where other keys were given: what is there could not be
-    /// read with them.
-    pub(crate) fn sealing(&self, place: &Encryption) -> anyhow::Result<Opened<Vec<Recipient>>> {
-        match place {
+    /// Returns the keys to write with. It is an error if the keys differ from those of the
+    /// location's first backup: the existing files could not be read with them.
+    pub(crate) fn sealing(&self, location: &Encryption) -> anyhow::Result<OpenedKeys<Vec<Recipient>>> {
+        match location {
             Encryption::None => {
                 ensure!(
                     self.recipients.is_none() && self.passphrase.is_none(),
-                    "the backups of this place are not encrypted: begin another place for those that are"
+                    "the backups of this location are not encrypted: use another location for encrypted backups"
                 );
-                Ok(Opened::without_mac(Vec::new()))
+                Ok(OpenedKeys::without_mac(Vec::new()))
             }
             Encryption::Recipients { recipients: known } => {
                 let file = self.recipients.as_ref().context(
-                    "the backups of this place are encrypted for recipients: name them with --recipients-file",
+                    "the backups of this location are encrypted for recipients: pass the file that lists them with --recipients-file",
                 )?;
                 let mut given: Vec<String> = recipients(file)?.iter().map(ToString::to_string).collect();
                 let mut known = known.clone();
@@ -114,67 +120,68 @@ impl KeyFiles {
                 known.sort();
                 ensure!(
                     given == known,
-                    "the backups of this place are encrypted for other recipients ({}): begin another place for these",
+                    "the backups of this location are encrypted for other recipients ({}): use another location for the given ones",
                     known.join(", ")
                 );
                 let known: anyhow::Result<_> = known.iter().map(|text| parsed(text)).collect();
-                known.map(Opened::without_mac)
+                known.map(OpenedKeys::without_mac)
             }
             Encryption::Passphrase { recipient, .. } => {
-                // Whoever can write to the place could have put a key of his own there: only the passphrase shows whose it is.
-                let identity = self.unwrapped(place)?;
+                // Anyone who can write to the location could have replaced the public key. Only
+                // the key that the passphrase opens is trusted.
+                let identity = self.unwrapped(location)?;
                 ensure!(
                     identity.to_public().to_string() == *recipient,
-                    "the key of this place of backups is not the one that the passphrase opens"
+                    "the public key of this backup location does not belong to the key that the passphrase opens"
                 );
-                Ok(Opened { keys: vec![identity.to_public()], mac: Some(MacKey::of(&identity)) })
+                Ok(OpenedKeys { keys: vec![identity.to_public()], mac: Some(MacKey::of(&identity)) })
             }
         }
     }
 
-    /// What opens the files of a place that is encrypted so. An error where keys of another kind were given: whoever names a key
-    /// expects backups that were made with it, and somebody may have put others in their place.
-    pub(crate) fn opening(&self, place: &Encryption) -> anyhow::Result<Opened<Vec<Identity>>> {
-        let is_of_kind = match place {
+    /// Returns the keys to read with. It is an error if keys of another kind were given: the caller
+    /// expects backups that were made with those keys, and the location may have been replaced.
+    pub(crate) fn opening(&self, location: &Encryption) -> anyhow::Result<OpenedKeys<Vec<Identity>>> {
+        let is_of_kind = match location {
             Encryption::None => self.identities.is_none() && self.passphrase.is_none(),
             Encryption::Recipients { .. } => self.passphrase.is_none(),
             Encryption::Passphrase { .. } => self.identities.is_none(),
         };
         ensure!(
             is_of_kind,
-            "the backups of this place are {}, and a key of another kind was given: is it the right place, or did somebody replace it?",
-            place.described()
+            "the backups of this location are {}, but a key of another kind was given: check that this is the right location and that nobody replaced it",
+            location.described()
         );
-        match place {
-            Encryption::None => Ok(Opened::without_mac(Vec::new())),
+        match location {
+            Encryption::None => Ok(OpenedKeys::without_mac(Vec::new())),
             Encryption::Recipients { .. } => {
                 let file = self.identities.as_ref().context(
-                    "the backups of this place are encrypted for recipients: name an identity with --identity-file",
+                    "the backups of this location are encrypted for recipients: pass an identity with --identity-file",
                 )?;
-                identities(file).map(Opened::without_mac)
+                identities(file).map(OpenedKeys::without_mac)
             }
             Encryption::Passphrase { .. } => {
-                let identity = self.unwrapped(place)?;
+                let identity = self.unwrapped(location)?;
                 let mac = Some(MacKey::of(&identity));
-                Ok(Opened { keys: vec![identity], mac })
+                Ok(OpenedKeys { keys: vec![identity], mac })
             }
         }
     }
 
-    fn unwrapped(&self, place: &Encryption) -> anyhow::Result<Identity> {
-        let Encryption::Passphrase { key, .. } = place else {
-            bail!("the backups of this place have no passphrase")
+    fn unwrapped(&self, location: &Encryption) -> anyhow::Result<Identity> {
+        let Encryption::Passphrase { key, .. } = location else {
+            bail!("the backups of this location are not encrypted with a passphrase")
         };
         let passphrase = self.passphrase()?.context(
-            "the backups of this place are encrypted with a passphrase: name the file that holds it with --passphrase-file",
+            "the backups of this location are encrypted with a passphrase: pass the file that holds it with --passphrase-file",
         )?;
         let mut with = scrypt::Identity::new(passphrase);
         with.set_max_work_factor(MOST_WORK);
-        let wrapped = hex::decode(key).context("the key of this place of backups is damaged")?;
+        let wrapped = hex::decode(key).context("the key of this backup location is damaged")?;
         let opened = age::decrypt(&with, &wrapped);
         let opened = opened.map_err(|_| anyhow::anyhow!("this is not the passphrase of these backups"))?;
-        let text = String::from_utf8(opened).context("the key of this place of backups is damaged")?;
-        Identity::from_str(&text).map_err(|_| anyhow::anyhow!("the key of this place of backups is damaged"))
+        let text = String::from_utf8(opened).context("the key of this backup location is damaged")?;
+        Identity::from_str(&text).map_err(|_| anyhow::anyhow!("the key of this backup location is damaged"))
     }
 
     fn passphrase(&self) -> anyhow::Result<Option<SecretString>> {
@@ -183,7 +190,7 @@ impl KeyFiles {
         let line = text.lines().next().unwrap_or_default();
         ensure!(
             line.len() >= SHORTEST,
-            "the passphrase in {} is shorter than {SHORTEST} characters",
+            "the passphrase in {} must not be shorter than {SHORTEST} characters",
             file.display()
         );
         Ok(Some(SecretString::from(line.to_owned())))
@@ -200,27 +207,28 @@ fn recipients(file: &Path) -> anyhow::Result<Vec<Recipient>> {
 fn identities(file: &Path) -> anyhow::Result<Vec<Identity>> {
     let text = read(file)?;
     let identity = |(number, line): (usize, &str)| {
-        // The error leaves the line out: it may be a secret with a typing error.
+        // The error does not quote the line: it may be a mistyped secret.
         Identity::from_str(line).map_err(|why| {
             anyhow::anyhow!(
-                "line {number} of {} is not an identity of age (AGE-SECRET-KEY-1…): {why}",
+                "line {number} of {} is not an age identity (AGE-SECRET-KEY-1…): {why}",
                 file.display()
             )
         })
     };
     let identities = entries(&text).map(identity).collect::<anyhow::Result<Vec<_>>>()?;
-    ensure!(!identities.is_empty(), "{} holds no identity of age", file.display());
+    ensure!(!identities.is_empty(), "{} holds no identity (AGE-SECRET-KEY-1…)", file.display());
     Ok(identities)
 }
 
-/// The lines that are not comments, each with its number.
+/// Lines that are neither empty nor comments, each with its number.
 fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = (1..).zip(text.lines().map(str::trim));
     lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }
 
 fn parsed(text: &str) -> anyhow::Result<Recipient> {
-    Recipient::from_str(text).map_err(|why| anyhow::anyhow!("{text:?} is no recipient of age (age1…): {why}"))
+    Recipient::from_str(text)
+        .map_err(|why| anyhow::anyhow!("{text:?} is not an age recipient (age1…): {why}"))
 }
 
 fn read(file: &Path) -> anyhow::Result<String> {
@@ -238,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_of_one_kind() {
+    fn a_location_keeps_its_kind_of_encryption() {
         let folder = tempfile::tempdir().unwrap();
         let (one, two) = (Identity::generate(), Identity::generate());
         let recipients = |identity: &Identity| KeyFiles {
@@ -250,18 +258,18 @@ mod tests {
             ..KeyFiles::default()
         };
         let none = KeyFiles::default();
-        let place = recipients(&one).begin().unwrap();
-        let refused = |keys: &KeyFiles, place| keys.sealing(place).err().unwrap().to_string();
-        assert_eq!(recipients(&one).sealing(&place).unwrap().keys.len(), 1);
-        assert!(refused(&recipients(&two), &place).contains("other recipients"));
-        assert!(refused(&none, &place).contains("--recipients-file"));
-        assert!(none.opening(&place).err().unwrap().to_string().contains("--identity-file"));
+        let location = recipients(&one).begin().unwrap();
+        let refused = |keys: &KeyFiles, location| keys.sealing(location).err().unwrap().to_string();
+        assert_eq!(recipients(&one).sealing(&location).unwrap().keys.len(), 1);
+        assert!(refused(&recipients(&two), &location).contains("other recipients"));
+        assert!(refused(&none, &location).contains("--recipients-file"));
+        assert!(none.opening(&location).err().unwrap().to_string().contains("--identity-file"));
         assert_eq!(none.begin().unwrap(), Encryption::None);
         assert!(refused(&recipients(&one), &Encryption::None).contains("not encrypted"));
     }
 
     #[test]
-    fn a_place_is_not_opened_with_keys_of_another_kind() {
+    fn a_location_is_not_opened_with_keys_of_another_kind() {
         let folder = tempfile::tempdir().unwrap();
         let passphrase =
             KeyFiles { passphrase: file(folder.path(), "p", "correct horse\n"), ..KeyFiles::default() };
@@ -271,7 +279,7 @@ mod tests {
         let of_recipients =
             Encryption::Recipients { recipients: vec![Identity::generate().to_public().to_string()] };
         let of_passphrase = passphrase.begin().unwrap();
-        let opens = |keys: &KeyFiles, place: &Encryption| keys.opening(place).is_ok();
+        let opens = |keys: &KeyFiles, location: &Encryption| keys.opening(location).is_ok();
         assert!(opens(&KeyFiles::default(), &Encryption::None));
         assert!(!opens(&passphrase, &Encryption::None) && !opens(&identities, &Encryption::None));
         assert!(opens(&passphrase, &of_passphrase) && !opens(&identities, &of_passphrase));
@@ -281,10 +289,10 @@ mod tests {
     #[test]
     fn a_file_of_identities_has_comments_and_its_errors_hide_secrets() {
         let folder = tempfile::tempdir().unwrap();
-        let place = Encryption::Recipients { recipients: Vec::new() };
+        let location = Encryption::Recipients { recipients: Vec::new() };
         let opening = |text: &str| {
             let keys = KeyFiles { identities: file(folder.path(), "i", text), ..KeyFiles::default() };
-            keys.opening(&place).map(|opened| opened.keys.len())
+            keys.opening(&location).map(|opened| opened.keys.len())
         };
         let (one, two) = (Identity::generate().to_string(), Identity::generate().to_string());
         let both = format!("# created: today\n{}\n\n  {}\r\n", one.expose_secret(), two.expose_secret());
@@ -295,21 +303,21 @@ mod tests {
     }
 
     #[test]
-    fn a_passphrase_opens_the_key_of_its_place() {
+    fn a_passphrase_opens_the_key_of_its_location() {
         let folder = tempfile::tempdir().unwrap();
         let phrase = |name: &str, text: &str| KeyFiles {
             passphrase: file(folder.path(), name, text),
             ..KeyFiles::default()
         };
         let right = phrase("right", "correct horse\n");
-        let place = right.begin().unwrap();
-        assert_eq!(right.sealing(&place).unwrap().keys.len(), 1);
-        assert_eq!(right.opening(&place).unwrap().keys.len(), 1);
-        let wrong = phrase("wrong", "battery staple").opening(&place).err().unwrap().to_string();
+        let location = right.begin().unwrap();
+        assert_eq!(right.sealing(&location).unwrap().keys.len(), 1);
+        assert_eq!(right.opening(&location).unwrap().keys.len(), 1);
+        let wrong = phrase("wrong", "battery staple").opening(&location).err().unwrap().to_string();
         assert_eq!(wrong, "this is not the passphrase of these backups");
         assert!(phrase("short", "abc").begin().unwrap_err().to_string().contains("shorter"));
-        let Encryption::Passphrase { key, .. } = place else { panic!("no passphrase") };
+        let Encryption::Passphrase { key, .. } = location else { panic!("no passphrase") };
         let another = Encryption::Passphrase { recipient: Identity::generate().to_public().to_string(), key };
-        assert!(right.sealing(&another).is_err(), "a key that somebody put there");
+        assert!(right.sealing(&another).is_err(), "the public key was replaced");
     }
 }

@@ -1,32 +1,37 @@
-//! Backups of a store in a folder or a bucket: taken beside a running server, verified, listed, pruned, and restored into either
-//! kind of database and of storage.
+//! Backups of a store in a folder or a bucket. A backup can be taken while a server runs. The crate
+//! also verifies, lists and prunes backups, and restores them into either kind of database and of
+//! storage.
 //!
-//! # Layout of a place of backups
+//! # Layout of a backup location
 //!
 //! ```text
-//! packhouse-backups.json          that it is one, and how its files are encrypted
-//! content/<2 hex>/<sha256>        bytes of blobs, each once for all backups
-//! backups/<id>/<table>.rows       rows of a table: JSON arrays, one a line, compressed with zstd
-//! backups/<id>/blobs.list         `<sha256> <size>` of each blob that the backup names, compressed with zstd
-//! backups/<id>/sealing.key        the key of sealed secrets, unless it was left out
-//! backups/<id>/under-way          while it is being taken
-//! backups/<id>/proof.json         a MAC and a signature of the manifest and of the place's header
-//! backups/<id>/manifest.json      written last: without it there is no backup
+//! packhouse-backups.json      marks a backup location and states its encryption
+//! content/<2 hex>/<sha256>    bytes of blobs, each once for all backups
+//! backups/<id>/<table>.rows   rows of a table: JSON arrays, one a line, compressed with zstd
+//! backups/<id>/blobs.list     `<sha256> <size>` of each blob of the backup, compressed with zstd
+//! backups/<id>/sealing.key    the sealing key, unless it was left out
+//! backups/<id>/under-way      heartbeat while the backup is being taken
+//! backups/<id>/proof.json     MAC and signature of the manifest and of the location's header
+//! backups/<id>/manifest.json  written last: without it there is no backup
 //! ```
 //!
-//! Rows, blobs and the key are encrypted with age where that is asked for; the manifest and the list are not, so that backups are
-//! listed and pruned without a key. Nothing but `under-way` is ever changed.
+//! Rows, blobs and the key are encrypted with age on request. The manifest and the list are not, so
+//! that listing and pruning need no key. No file except `under-way` ever changes.
 //!
 //! # Modules
 //!
-//! `place` (a folder or a bucket), `keys` and `vault` (what is encrypted with what), `proof` (who made it), `lines` (rows as text), `manifest` and
-//! `catalog` (which backups there are), then what is done with them: `take`, `verify`, `prune`, `restore`.
+//! - `location`: a folder or a bucket
+//! - `keys`, `vault`: encryption
+//! - `proof`: origin of a backup
+//! - `lines`: rows as text
+//! - `manifest`, `catalog`: contents of a backup, and the list of backups
+//! - `take`, `verify`, `prune`, `restore`: the operations
 
 mod catalog;
 mod keys;
 mod lines;
+mod location;
 mod manifest;
-mod place;
 mod proof;
 mod prune;
 mod restore;
@@ -34,13 +39,13 @@ mod take;
 mod vault;
 mod verify;
 
-// Compiles the body of an `async fn` here, and not in each crate that awaits it.
+// Boxes the future, so that its body is compiled here and not in each crate that awaits it.
 use async_recursion::async_recursion as boxed;
 
-pub use catalog::{Found, State, list};
+pub use catalog::{BackupEntry, BackupState, list};
 pub use keys::KeyFiles;
+pub use location::BackupLocation;
 pub use manifest::{Manifest, SealingKey, StoredTable};
-pub use place::Place;
 pub use proof::{Demand, SigningKey};
 pub use prune::{Keep, Pruned, prune};
 pub use restore::{Restored, restore};

@@ -1,10 +1,11 @@
-//! Rows as text: a JSON array a line. Bytes stand as `{"text": …}` where they are UTF-8, else as `{"hex": …}`.
+//! Rows as text: a JSON array a line. Bytes are written as `{"text": …}` if they are UTF-8, else as
+//! `{"hex": …}`.
 
 use anyhow::{Context, bail};
 use packhouse_store::Cell;
 use serde_json::{Value, json};
 
-/// Adds a row, with its line feed.
+/// Appends a row and a line feed.
 pub(crate) fn write(row: Vec<Cell>, to: &mut Vec<u8>) -> anyhow::Result<()> {
     let values: Vec<Value> = row.into_iter().map(value).collect();
     serde_json::to_writer(&mut *to, &values).context("failed to write JSON")?;
@@ -12,9 +13,9 @@ pub(crate) fn write(row: Vec<Cell>, to: &mut Vec<u8>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A row of a line.
+/// Parses a row from a line.
 pub(crate) fn read(line: &str) -> anyhow::Result<Vec<Cell>> {
-    let values: Vec<Value> = serde_json::from_str(line).context("a row is no JSON array")?;
+    let values: Vec<Value> = serde_json::from_str(line).context("a row is not a JSON array")?;
     values.into_iter().map(cell).collect()
 }
 
@@ -34,17 +35,17 @@ fn cell(value: Value) -> anyhow::Result<Cell> {
     Ok(match value {
         Value::Null => Cell::Null,
         Value::Number(number) => {
-            Cell::Int(number.as_i64().context("a row has a number that is none of a database")?)
+            Cell::Int(number.as_i64().context("a row has a number that is not a 64-bit integer")?)
         }
         Value::String(text) => Cell::Text(text),
         Value::Object(object) => match (object.get("text"), object.get("hex")) {
             (Some(Value::String(text)), None) => Cell::Bytes(text.clone().into_bytes()),
             (None, Some(Value::String(text))) => {
-                Cell::Bytes(hex::decode(text).context("a row has bytes in no hex")?)
+                Cell::Bytes(hex::decode(text).context("a row has bytes that are not hexadecimal")?)
             }
-            _ => bail!("a row has an object that stands for nothing"),
+            _ => bail!("a row has an object that is neither text nor hex"),
         },
-        Value::Bool(_) | Value::Array(_) => bail!("a row has a value that no database has"),
+        Value::Bool(_) | Value::Array(_) => bail!("a row has a value of an unsupported type"),
     })
 }
 
@@ -71,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_row_has_is_refused() {
+    fn lines_that_are_not_rows_are_refused() {
         for line in [
             "",
             "{}",

@@ -1,93 +1,89 @@
-//! What a backup says of itself, in a file that is written last.
+//! The manifest of a backup: the file that is written last.
 
 use anyhow::{Context, ensure};
 use packhouse_store::Sha256;
 use serde::{Deserialize, Serialize};
 use sha2::Digest as _;
 
-/// A backup that is whole.
+/// Description of a complete backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// What it is known by: the time of its moment in UTC, and some random digits.
+    /// The time of the backup in UTC, and some random digits.
     pub id: String,
-    /// The program's version.
+    /// Version of the program that took the backup.
     pub program: String,
-    /// The moment whose state it has, in ms since 1970 by the database's clock. What was acknowledged before is in it.
+    /// Time of the snapshot, in ms since 1970 by the database's clock. Everything that was
+    /// acknowledged before this time is in the backup.
     pub at_ms: i64,
-    /// How long it took.
     pub took_ms: u64,
-    /// Which step of the schema the rows are of.
+    /// Step of the database schema that the rows have.
     pub step: u64,
-    /// The tables.
     pub tables: Vec<StoredTable>,
-    /// How many blobs it names.
+    /// Number of blobs in the backup.
     pub blobs: u64,
-    /// Their bytes.
+    /// Total size of the blobs.
     pub blob_bytes: u64,
     /// SHA-256 of the list of blobs as it is stored.
     pub blob_list_sha256: String,
-    /// How many of the blobs were not there from earlier backups.
+    /// Number of blobs that earlier backups had not stored yet.
     pub copied_blobs: u64,
-    /// Their bytes.
+    /// Total size of the copied blobs.
     pub copied_bytes: u64,
-    /// What became of the key of sealed secrets.
     pub sealing_key: SealingKey,
-    /// SHA-256 of the file of that key as it is stored; none in backups of earlier versions.
+    /// SHA-256 of the stored file of the sealing key. `None` in backups of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealing_key_sha256: Option<String>,
-    /// Whether rows, blobs and key are encrypted.
+    /// True if rows, blobs and the key are encrypted.
     pub encrypted: bool,
 }
 
 /// The rows of a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredTable {
-    /// The table's name.
     pub name: String,
     /// The columns, in the order of a row's values.
     pub columns: Vec<String>,
-    /// How many rows.
     pub rows: u64,
-    /// SHA-256 of the compressed rows, before they were encrypted.
+    /// SHA-256 of the compressed rows before encryption.
     pub sha256: String,
 }
 
-/// What became of the key with which the database's secrets are sealed.
+/// Treatment of the key with which the secrets in the database are sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SealingKey {
-    /// It is in the backup.
+    /// The backup contains the key.
     Included,
-    /// The setting `sealing_key` has it, so whoever restores must set it too.
+    /// The key comes from the setting `sealing_key`. The restored server needs the same setting.
     Set,
-    /// It was to be left out.
+    /// The operator asked to leave the key out.
     LeftOut,
-    /// There was none: nothing was sealed yet.
+    /// There was no key: no secret was sealed yet.
     None,
 }
 
 impl Manifest {
-    /// The folder of the backup of this id.
+    /// The folder of the backup with this id.
     pub(crate) fn folder(id: &str) -> String {
         format!("backups/{id}/")
     }
 
-    /// The file that makes it whole.
+    /// The file that holds the manifest itself.
     pub(crate) fn file(id: &str) -> String {
         format!("backups/{id}/manifest.json")
     }
 
-    /// The file of a table's rows.
+    /// The file with the rows of a table.
     pub(crate) fn rows(id: &str, table: &str) -> String {
         format!("backups/{id}/{table}.rows")
     }
 
-    /// The file of the names of blobs.
+    /// The file with the list of blobs.
     pub(crate) fn list(id: &str) -> String {
         format!("backups/{id}/blobs.list")
     }
 
-    /// The file of the key of sealed secrets.
+    /// The file with the sealing key.
     pub(crate) fn key(id: &str) -> String {
         format!("backups/{id}/sealing.key")
     }
@@ -97,40 +93,43 @@ impl Manifest {
         format!("backups/{id}/proof.json")
     }
 
-    /// The file that is there while the backup is being taken.
+    /// The heartbeat file that exists while the backup is being taken.
     pub(crate) fn under_way(id: &str) -> String {
         format!("backups/{id}/under-way")
     }
 
-    /// How many rows there are in all tables.
+    /// Number of rows in all tables.
     #[must_use]
     pub fn rows_in_all(&self) -> u64 {
         self.tables.iter().map(|table| table.rows).sum()
     }
 
-    /// As it is stored: JSON in one line, and its SHA-256 in another.
+    /// The stored form: JSON in one line, and its SHA-256 in another.
     pub(crate) fn to_text(&self) -> anyhow::Result<String> {
         let json = serde_json::to_string(self).context("failed to write JSON")?;
         let sha256 = Sha256(sha2::Sha256::digest(&json).into());
         Ok(format!("{json}\n{sha256}\n"))
     }
 
-    /// Of what is stored. An error where it is not what was written.
+    /// Parses the stored form. It is an error if the SHA-256 does not match.
     pub(crate) fn from_text(text: &str) -> anyhow::Result<Manifest> {
         let (json, sha256) = text.trim_end().split_once('\n').context("the manifest is damaged")?;
         let found = Sha256(sha2::Sha256::digest(json).into());
-        ensure!(found.to_string() == sha256, "the manifest is damaged: its SHA-256 is not {sha256}");
-        serde_json::from_str(json).context("the manifest is one of a newer version of this program")
+        ensure!(
+            found.to_string() == sha256,
+            "the manifest is damaged: its SHA-256 should be {sha256} and is {found}"
+        );
+        serde_json::from_str(json).context("the manifest was written by a newer version of this program")
     }
 }
 
-/// Where the bytes of a blob lie, whatever backup names it.
+/// The file with the bytes of a blob, which all backups share.
 pub(crate) fn content(sha256: &Sha256) -> String {
     let name = sha256.to_string();
     format!("{CONTENT}{}/{name}", name.get(..2).unwrap_or_default())
 }
 
-/// What the names of the files begin with that [`content`] names.
+/// Prefix of the paths that [`content`] returns.
 pub(crate) const CONTENT: &str = "content/";
 
 #[cfg(test)]
@@ -138,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manifest_that_was_changed_is_none() {
+    fn a_changed_manifest_is_refused() {
         let manifest = Manifest {
             id: "20260101T000000Z-00000000".to_owned(),
             program: "0.1.0".to_owned(),

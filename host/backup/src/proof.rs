@@ -1,8 +1,11 @@
-//! What shows that a backup is the one that was taken: whoever can write to the place of backups could otherwise put another one there.
+//! Proof of a backup's origin. Without a proof, anyone who can write to the location could replace
+//! a backup by a forged one.
 //!
-//! The statement names the place's header and the manifest, and the manifest has the digests of everything else. With a passphrase the
-//! statement carries a MAC that only the passphrase can make; in any case it is signed by the server, where the server has a key. The proof
-//! is a file of its own beside the manifest, which programs of earlier versions pass over.
+//! A proof authenticates a statement: a text with the digests of the location's header and of the
+//! manifest. The manifest in turn has the digests of all other files. With a passphrase, the proof
+//! has a MAC of the statement that only the passphrase can produce. If the server has a signing
+//! key, the proof also has the server's signature. The proof is a file of its own beside the
+//! manifest; earlier versions of the program ignore it.
 
 use age::secrecy::ExposeSecret as _;
 use age::x25519::Identity;
@@ -15,37 +18,37 @@ use sha2::Digest as _;
 
 use crate::keys::Encryption;
 
-/// Begins the text of a public key.
+/// Prefix of a public key's text.
 const KEY: &str = "packhouse-backup-";
 const MAC: &[u8] = b"packhouse backup mac 1";
-/// Begins every statement.
+/// First line of every statement.
 const STATEMENT: &str = "packhouse backup 1";
-/// How an operator takes the responsibility.
-const ANYWAY: &str = "use --unauthenticated only if you trust everybody who can write to this place";
+/// Hint for operators who accept the risk.
+const ANYWAY: &str = "use --unauthenticated only if you trust everyone who can write to this location";
 
-/// The key with which a server signs its backups.
+/// Ed25519 key with which a server signs its backups.
 pub struct SigningKey(Ed25519KeyPair);
 
 impl SigningKey {
-    /// The key of these secret bytes.
+    /// Derives the key pair from its secret seed.
     pub fn from_seed(seed: &[u8; 32]) -> anyhow::Result<SigningKey> {
         let pair = Ed25519KeyPair::from_seed_unchecked(seed);
-        pair.map(SigningKey).map_err(|_| anyhow::anyhow!("the key for signing backups cannot be made"))
+        pair.map(SigningKey).map_err(|_| anyhow::anyhow!("failed to derive the key that signs backups"))
     }
 
-    /// The public key as a text, for `--signed-by`.
+    /// The public key as text, for `--signed-by`.
     #[must_use]
     pub fn public(&self) -> String {
         format!("{KEY}{}", hex::encode(self.0.public_key()))
     }
 }
 
-/// The key of a place's MACs, which follows from its passphrase.
+/// MAC key of a location, derived from the key that its passphrase opens.
 #[derive(Clone)]
 pub(crate) struct MacKey(hmac::Key);
 
 impl MacKey {
-    /// Derives it from the place's own key, which only the passphrase opens.
+    /// Derives the MAC key from the location's own key, which only the passphrase opens.
     pub(crate) fn of(identity: &Identity) -> MacKey {
         let text = identity.to_string();
         let secret = hmac::Key::new(hmac::HMAC_SHA256, text.expose_secret().as_bytes());
@@ -53,12 +56,12 @@ impl MacKey {
     }
 }
 
-/// What a reader demands.
+/// Proof of origin that the reader requires.
 #[derive(Clone, Debug, Default)]
 pub struct Demand {
     /// The public key of the server that must have signed.
     pub signed_by: Option<String>,
-    /// Nothing at all: the operator vouches for the place.
+    /// True if no proof is required, because the operator vouches for the location.
     pub unauthenticated: bool,
 }
 
@@ -68,15 +71,16 @@ pub(crate) struct Proof {
     /// HMAC-SHA256 of the statement, in hex.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mac: Option<String>,
-    /// The server's public key.
+    /// Public key of the server that signed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signed_by: Option<String>,
-    /// Its Ed25519 signature of the statement, in hex.
+    /// Ed25519 signature of the statement by this server, in hex.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signature: Option<String>,
 }
 
-/// Everything that a proof is about: the header of the place, and the manifest, as both are stored.
+/// The text that a proof authenticates: the digests of the location's header and of the manifest,
+/// as both are stored.
 pub(crate) fn statement(header: &[u8], manifest: &[u8]) -> String {
     let digest = |bytes: &[u8]| Sha256(sha2::Sha256::digest(bytes).into());
     format!("{STATEMENT}\n{}\n{}\n", digest(header), digest(manifest))
@@ -91,7 +95,8 @@ impl Proof {
         }
     }
 
-    /// Passes a statement that this proof shows to be what the reader demands. The error says what is missing.
+    /// Checks that this proof gives the statement the authenticity that the reader requires. The
+    /// error says what is missing.
     pub(crate) fn check(
         &self,
         statement: &str,
@@ -103,13 +108,13 @@ impl Proof {
             return Ok(());
         }
         if let Encryption::Passphrase { .. } = encryption {
-            let mac = mac.context("this place was opened without its passphrase")?;
+            let mac = mac.context("this location was opened without its passphrase")?;
             self.check_mac(statement, mac)?;
         }
         match (&demand.signed_by, encryption) {
             (Some(key), _) => self.check_signature(statement, key),
             (None, Encryption::Recipients { .. }) => bail!(
-                "anyone can encrypt for these recipients, so nothing shows that this server made the backup: name its public key, \
+                "anyone can encrypt for these recipients, so nothing shows that this server made the backup: pass its public key, \
                  which `packhouse backup key` prints, with --signed-by; {ANYWAY}"
             ),
             (None, _) => Ok(()),
@@ -119,8 +124,8 @@ impl Proof {
     fn check_mac(&self, statement: &str, key: &MacKey) -> anyhow::Result<()> {
         let Some(mac) = &self.mac else {
             bail!(
-                "nothing shows that the backup was made with this passphrase: an earlier version of the program made it, or somebody \
-                 forged it; {ANYWAY}"
+                "nothing shows that the backup was made with this passphrase: an earlier version of the program made it, or it is \
+                 forged; {ANYWAY}"
             )
         };
         let mac = hex::decode(mac).unwrap_or_default();
@@ -132,17 +137,17 @@ impl Proof {
 
     fn check_signature(&self, statement: &str, key: &str) -> anyhow::Result<()> {
         let public = key.strip_prefix(KEY).and_then(|key| hex::decode(key).ok()).with_context(|| {
-            format!("{key:?} is not a public key of backups, as `packhouse backup key` prints it")
+            format!("{key:?} is not a public key of backups: pass what `packhouse backup key` prints")
         })?;
         let (Some(signed_by), Some(signature)) = (&self.signed_by, &self.signature) else {
             bail!(
-                "the backup is not signed: an earlier version of the program made it, or somebody forged it; {ANYWAY}"
+                "the backup is not signed: an earlier version of the program made it, or it is forged; {ANYWAY}"
             )
         };
         ensure!(signed_by == key, "the backup is signed by another server: {signed_by}");
         let signature = hex::decode(signature).unwrap_or_default();
         let signed = UnparsedPublicKey::new(&ED25519, public).verify(statement.as_bytes(), &signature);
-        signed.map_err(|_| anyhow::anyhow!("the backup was changed after {key} had signed it"))
+        signed.map_err(|_| anyhow::anyhow!("the backup was changed after {key} signed it"))
     }
 }
 
@@ -155,40 +160,42 @@ mod tests {
     }
 
     #[test]
-    fn a_mac_is_of_one_statement_and_one_passphrase() {
+    fn a_mac_holds_for_one_statement_and_one_passphrase() {
         let (own, other) = (MacKey::of(&Identity::generate()), MacKey::of(&Identity::generate()));
-        let said = statement(b"header", b"manifest");
-        let proof = Proof::make(&said, Some(&own), None);
-        let check =
-            |proof: &Proof, said: &str, key| proof.check(said, &passphrase(), Some(key), &Demand::default());
-        check(&proof, &said, &own).unwrap();
-        assert!(check(&proof, &said, &other).is_err());
+        let signed_text = statement(b"header", b"manifest");
+        let proof = Proof::make(&signed_text, Some(&own), None);
+        let check = |proof: &Proof, signed_text: &str, key| {
+            proof.check(signed_text, &passphrase(), Some(key), &Demand::default())
+        };
+        check(&proof, &signed_text, &own).unwrap();
+        assert!(check(&proof, &signed_text, &other).is_err());
         assert!(check(&proof, &statement(b"header", b"other"), &own).is_err());
         assert!(check(&proof, &statement(b"other", b"manifest"), &own).is_err());
-        assert!(check(&Proof::default(), &said, &own).is_err());
+        assert!(check(&Proof::default(), &signed_text, &own).is_err());
         let anyway = Demand { unauthenticated: true, ..Demand::default() };
-        Proof::default().check(&said, &passphrase(), Some(&own), &anyway).unwrap();
+        Proof::default().check(&signed_text, &passphrase(), Some(&own), &anyway).unwrap();
     }
 
     #[test]
-    fn a_signature_is_of_one_statement_and_one_server() {
+    fn a_signature_holds_for_one_statement_and_one_server() {
         let (own, other) =
             (SigningKey::from_seed(&[1; 32]).unwrap(), SigningKey::from_seed(&[2; 32]).unwrap());
-        let said = statement(b"header", b"manifest");
+        let signed_text = statement(b"header", b"manifest");
         let recipients = Encryption::Recipients { recipients: Vec::new() };
         let by = |key: &SigningKey| Demand { signed_by: Some(key.public()), unauthenticated: false };
-        for place in [Encryption::None, recipients.clone()] {
-            let proof = Proof::make(&said, None, Some(&own));
-            proof.check(&said, &place, None, &by(&own)).unwrap();
-            assert!(proof.check(&said, &place, None, &by(&other)).is_err());
-            assert!(proof.check(&statement(b"header", b"other"), &place, None, &by(&own)).is_err());
-            let forged = Proof { signed_by: Some(own.public()), ..Proof::make(&said, None, Some(&other)) };
-            assert!(forged.check(&said, &place, None, &by(&own)).is_err());
-            assert!(Proof::default().check(&said, &place, None, &by(&own)).is_err());
+        for location in [Encryption::None, recipients.clone()] {
+            let proof = Proof::make(&signed_text, None, Some(&own));
+            proof.check(&signed_text, &location, None, &by(&own)).unwrap();
+            assert!(proof.check(&signed_text, &location, None, &by(&other)).is_err());
+            assert!(proof.check(&statement(b"header", b"other"), &location, None, &by(&own)).is_err());
+            let forged =
+                Proof { signed_by: Some(own.public()), ..Proof::make(&signed_text, None, Some(&other)) };
+            assert!(forged.check(&signed_text, &location, None, &by(&own)).is_err());
+            assert!(Proof::default().check(&signed_text, &location, None, &by(&own)).is_err());
         }
-        let proof = Proof::make(&said, None, Some(&own));
-        assert!(proof.check(&said, &recipients, None, &Demand::default()).is_err());
+        let proof = Proof::make(&signed_text, None, Some(&own));
+        assert!(proof.check(&signed_text, &recipients, None, &Demand::default()).is_err());
         let nonsense = Demand { signed_by: Some("x".to_owned()), unauthenticated: false };
-        assert!(proof.check(&said, &recipients, None, &nonsense).is_err());
+        assert!(proof.check(&signed_text, &recipients, None, &nonsense).is_err());
     }
 }

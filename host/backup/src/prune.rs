@@ -1,7 +1,9 @@
-//! Old backups are removed, and with them the blobs that none of the others names.
+//! Removes old backups, and the blobs that no remaining backup names.
 //!
-//! A manifest goes first: what is half removed is no backup any more. Between a prune and a backup that is being taken neither begins
-//! while the other says that it is there: the backup may rely on blobs that no whole backup names.
+//! The manifest is removed first, so that a partly removed backup does not count as complete. A
+//! prune does not start while a backup is being taken, and a backup does not start during a prune.
+//! The new backup may rely on blobs that no complete backup names, and the prune would remove them.
+//! Each operation has a heartbeat file that shows the other one that it runs.
 
 use std::collections::HashSet;
 
@@ -9,7 +11,7 @@ use anyhow::{Context, bail};
 use futures::{StreamExt, TryStreamExt, stream};
 use packhouse_store::{Sha256, now_ms};
 
-use crate::catalog::{Alive, Found, PRUNING, State, is_alive, list};
+use crate::catalog::{BackupEntry, BackupState, Heartbeat, PRUNING, has_recent_heartbeat, list};
 use crate::manifest::{Manifest, content};
 use crate::take::{AT_ONCE, stored};
 use crate::vault::Vault;
@@ -17,58 +19,61 @@ use crate::verify::listed;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// Which backups stay: those that any of these keeps, and the newest in any case.
+/// Rules for which backups stay. A backup stays if either rule keeps it; the newest always stays.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Keep {
-    /// So many of the newest.
+    /// Number of newest backups to keep.
     pub last: Option<usize>,
-    /// Those that are so many days old at most.
+    /// Maximum age in days of the backups to keep.
     pub days: Option<u32>,
 }
 
-/// What a prune removed, or would remove.
+/// Result of a prune or of its dry run.
 #[derive(Clone, Debug, Default)]
 pub struct Pruned {
-    /// Backups that were whole.
+    /// Complete backups that were removed.
     pub removed: Vec<String>,
-    /// Those that had been broken off.
+    /// Broken-off backups that were removed.
     pub broken_off: Vec<String>,
-    /// Those that stay.
-    pub kept: Vec<String>,
-    /// Blobs that nothing names any more.
+    /// Backups that were not removed.
+    pub remaining: Vec<String>,
+    /// Number of blobs that were removed.
     pub blobs: u64,
-    /// The bytes of their files.
+    /// Total size of the removed blobs' files.
     pub bytes: u64,
 }
 
-/// Removes the backups that are not kept; with `only_tell` nothing. An error where a backup is being taken, and where one is damaged so
-/// that it is not known what it needs.
-pub async fn prune(vault: &Vault, keep: Keep, only_tell: bool) -> anyhow::Result<Pruned> {
-    if only_tell {
-        return prune_alone(vault, keep, only_tell).await;
+/// Removes the backups that no rule keeps; with `dry_run` only reports them. It is an error if a
+/// backup is being taken, or if one is so damaged that its blobs are unknown.
+pub async fn prune(vault: &Vault, keep: Keep, dry_run: bool) -> anyhow::Result<Pruned> {
+    if dry_run {
+        return prune_backups(vault, keep, dry_run).await;
     }
-    if is_alive(&vault.place, PRUNING).await? {
-        bail!("backups of this place are being pruned already");
+    if has_recent_heartbeat(&vault.location, PRUNING).await? {
+        bail!("backups of this location are already being pruned");
     }
-    let alive = Alive::begin(&vault.place, PRUNING.to_owned()).await?;
-    let done = prune_alone(vault, keep, only_tell).await;
-    alive.end(&vault.place).await?;
+    let heartbeat = Heartbeat::begin(&vault.location, PRUNING.to_owned()).await?;
+    let done = prune_backups(vault, keep, dry_run).await;
+    heartbeat.end(&vault.location).await?;
     done
 }
 
-async fn prune_alone(vault: &Vault, keep: Keep, only_tell: bool) -> anyhow::Result<Pruned> {
+async fn prune_backups(vault: &Vault, keep: Keep, dry_run: bool) -> anyhow::Result<Pruned> {
     let found = list(vault).await?;
-    let (kept, gone) = judged(&found, keep)?;
+    let (remaining, gone) = apply_rules(&found, keep)?;
     let mut needed: HashSet<Sha256> = HashSet::new();
-    for manifest in &kept {
+    for manifest in &remaining {
         let names = listed(vault, manifest).await;
-        let names = names.with_context(|| format!("what the backup {} needs is not known", manifest.id))?;
+        let names =
+            names.with_context(|| format!("failed to read which blobs the backup {} needs", manifest.id))?;
         needed.extend(names.into_keys());
     }
-    let mut pruned =
-        Pruned { kept: kept.iter().map(|manifest| manifest.id.clone()).collect(), ..Pruned::default() };
+    let mut pruned = Pruned {
+        remaining: remaining.iter().map(|manifest| manifest.id.clone()).collect(),
+        ..Pruned::default()
+    };
     for backup in gone {
-        if !only_tell {
+        if !dry_run {
             remove(vault, backup).await?;
         }
         let whole = backup.whole().is_some();
@@ -79,51 +84,54 @@ async fn prune_alone(vault: &Vault, keep: Keep, only_tell: bool) -> anyhow::Resu
         stored.into_iter().filter(|(sha256, _)| !needed.contains(sha256)).collect();
     pruned.blobs = unneeded.len() as u64;
     pruned.bytes = unneeded.iter().map(|(_, bytes)| bytes).sum();
-    if !only_tell {
-        let removed = unneeded.iter().map(|(sha256, _)| async { vault.place.remove(&content(sha256)).await });
+    if !dry_run {
+        let removed =
+            unneeded.iter().map(|(sha256, _)| async { vault.location.remove(&content(sha256)).await });
         stream::iter(removed).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
-        vault.place.tidy()?;
+        vault.location.tidy()?;
     }
     Ok(pruned)
 }
 
-/// The backups that stay, and those that go.
-fn judged(found: &[Found], keep: Keep) -> anyhow::Result<(Vec<&Manifest>, Vec<&Found>)> {
-    let (mut kept, mut gone) = (Vec::new(), Vec::new());
+/// Splits the backups into those that stay and those to remove.
+fn apply_rules(found: &[BackupEntry], keep: Keep) -> anyhow::Result<(Vec<&Manifest>, Vec<&BackupEntry>)> {
+    let (mut remaining, mut gone) = (Vec::new(), Vec::new());
     let since = keep.days.map(|days| now_ms().saturating_sub(i64::from(days).saturating_mul(DAY_MS)));
     let mut newer = 0;
     for backup in found.iter().rev() {
         match &backup.state {
-            State::Whole(manifest) => {
+            BackupState::Whole(manifest) => {
                 let stays = newer == 0
                     || keep.last.is_some_and(|last| newer < last)
                     || since.is_some_and(|since| manifest.at_ms >= since);
                 newer += 1;
-                if stays { kept.push(&**manifest) } else { gone.push(backup) }
+                if stays { remaining.push(&**manifest) } else { gone.push(backup) }
             }
-            State::BrokenOff => gone.push(backup),
-            State::UnderWay => bail!("the backup {} is being taken: prune when that is done", backup.id),
-            State::Damaged(why) => {
+            BackupState::BrokenOff => gone.push(backup),
+            BackupState::UnderWay => {
+                bail!("the backup {} is being taken: prune when it is complete", backup.id)
+            }
+            BackupState::Damaged(why) => {
                 bail!(
-                    "the backup {} is damaged ({why}): restore its manifest, or remove its folder, and prune then",
+                    "the backup {} is damaged ({why}): restore its manifest or remove its folder, then prune again",
                     backup.id
                 )
             }
         }
     }
-    kept.reverse();
+    remaining.reverse();
     gone.reverse();
-    Ok((kept, gone))
+    Ok((remaining, gone))
 }
 
-async fn remove(vault: &Vault, backup: &Found) -> anyhow::Result<()> {
+async fn remove(vault: &Vault, backup: &BackupEntry) -> anyhow::Result<()> {
     let manifest = Manifest::file(&backup.id);
-    vault.place.remove(&manifest).await?;
+    vault.location.remove(&manifest).await?;
     for file in backup.files.iter().filter(|file| **file != manifest) {
-        vault.place.remove(file).await?;
+        vault.location.remove(file).await?;
     }
-    // A folder that is left empty is of a folder alone.
-    vault.place.remove_folder(&Manifest::folder(&backup.id)).await
+    // Only a location in a folder has an empty folder left; a bucket has none.
+    vault.location.remove_folder(&Manifest::folder(&backup.id)).await
 }
 
 #[cfg(test)]
@@ -131,7 +139,7 @@ mod tests {
     use super::*;
     use crate::manifest::SealingKey;
 
-    fn whole(id: &str, days_ago: i64) -> Found {
+    fn whole(id: &str, days_ago: i64) -> BackupEntry {
         let manifest = Manifest {
             id: id.to_owned(),
             program: String::new(),
@@ -148,12 +156,12 @@ mod tests {
             sealing_key_sha256: None,
             encrypted: false,
         };
-        Found { id: id.to_owned(), state: State::Whole(Box::new(manifest)), files: Vec::new() }
+        BackupEntry { id: id.to_owned(), state: BackupState::Whole(Box::new(manifest)), files: Vec::new() }
     }
 
     #[test]
     fn count_and_age_each_keep_and_the_newest_always_stays() {
-        let broken = Found { id: "b".to_owned(), state: State::BrokenOff, files: Vec::new() };
+        let broken = BackupEntry { id: "b".to_owned(), state: BackupState::BrokenOff, files: Vec::new() };
         let found = vec![whole("a", 40), broken, whole("c", 20), whole("d", 10), whole("e", 3)];
         for (last, days, expected) in [
             (Some(2), None, "de"),
@@ -164,14 +172,14 @@ mod tests {
             (Some(9), None, "acde"),
             (None, None, "e"),
         ] {
-            let (kept, gone) = judged(&found, Keep { last, days }).unwrap();
-            let kept: String = kept.iter().map(|manifest| manifest.id.as_str()).collect();
-            assert_eq!(kept, expected, "{last:?} {days:?}");
-            assert_eq!(gone.len() + kept.len(), found.len());
+            let (remaining, gone) = apply_rules(&found, Keep { last, days }).unwrap();
+            let remaining: String = remaining.iter().map(|manifest| manifest.id.as_str()).collect();
+            assert_eq!(remaining, expected, "{last:?} {days:?}");
+            assert_eq!(gone.len() + remaining.len(), found.len());
         }
-        for state in [State::UnderWay, State::Damaged(String::new())] {
-            let found = vec![whole("a", 1), Found { id: "b".to_owned(), state, files: Vec::new() }];
-            assert!(judged(&found, Keep::default()).is_err());
+        for state in [BackupState::UnderWay, BackupState::Damaged(String::new())] {
+            let found = vec![whole("a", 1), BackupEntry { id: "b".to_owned(), state, files: Vec::new() }];
+            assert!(apply_rules(&found, Keep::default()).is_err());
         }
     }
 }

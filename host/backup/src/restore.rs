@@ -1,4 +1,5 @@
-//! A backup is put into an empty place. All of it is read and compared first, so that nothing is written of one that is damaged.
+//! Restores a backup into an empty database and storage. The whole backup is verified before
+//! anything is written, so that a damaged backup changes nothing.
 
 use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
@@ -18,25 +19,26 @@ use crate::take::AT_ONCE;
 use crate::vault::Vault;
 use crate::verify::{TableRows, Verified, digest_of, read_all, stored_key};
 
-/// Rows that are written at a time.
+/// Number of rows that are written at a time.
 const ROWS: usize = 500;
-/// Blobs whose rows are written at a time.
+/// Number of blobs whose rows are written at a time.
 const BLOBS: usize = 64;
-/// The table whose rows come with bytes.
+/// The table of blobs, whose rows are written together with the bytes.
 const TABLE: &str = "blobs";
 
-/// What was restored.
+/// Outcome of a successful restore.
 #[derive(Clone, Debug)]
 pub struct Restored {
-    /// Which backup.
+    /// The manifest of the restored backup.
     pub manifest: Manifest,
-    /// Blobs that were there already, from a restore of the same backup that was broken off.
+    /// Number of blobs that an earlier, broken-off restore of the same backup had stored already.
     pub blobs_there: u64,
 }
 
-/// Restores the backup of this id, or the newest, into the empty database and storage of this configuration. `sealing_key` is the file
-/// that the key of sealed secrets goes to, unless the settings have one. An error says what is wrong with the backup or with the place; a
-/// restore that was broken off is gone on with.
+/// Restores the backup with this id, or the newest one, into the empty database and storage of this
+/// configuration. `sealing_key` is the file to write the sealing key to; `None` if the settings
+/// contain a key. A restore that was broken off is continued. The error says what is wrong with the
+/// backup or with the target.
 #[boxed]
 pub async fn restore(
     vault: &Arc<Vault>,
@@ -46,18 +48,15 @@ pub async fn restore(
 ) -> anyhow::Result<Restored> {
     let id = pick(vault, id).await?.id;
     let proven = vault.proven(&id).await;
-    let manifest = proven.with_context(|| format!("the backup {id} is refused, and nothing was written"))?;
+    let manifest = proven.with_context(|| format!("the backup {id} was refused; nothing was written"))?;
     let mut verified = Verified::default();
     read_all(vault, std::slice::from_ref(&manifest), &mut verified).await?;
     if !verified.damaged.is_empty() {
-        bail!(
-            "the backup {} is damaged, and nothing was written:\n{}",
-            manifest.id,
-            verified.damaged.join("\n")
-        );
+        bail!("the backup {} is damaged; nothing was written:\n{}", manifest.id, verified.damaged.join("\n"));
     }
     let key = own_key(vault, &manifest, sealing_key).await?;
-    let restoring = Restoring::begin(config, &manifest.id, manifest.step).await.context("failed to begin")?;
+    let restoring =
+        Restoring::begin(config, &manifest.id, manifest.step).await.context("failed to begin the restore")?;
     let done = fill(vault, &manifest, &restoring, key).await;
     restoring.close().await;
     let blobs_there = done?;
@@ -76,13 +75,13 @@ async fn fill(
     if let Some((file, key)) = key {
         write_key(file, &key)?;
     }
-    let mut rows = restoring.rows().await.context("failed to begin with the rows")?;
+    let mut rows = restoring.rows().await.context("failed to begin writing rows")?;
     let known: HashSet<&str> = restoring.tables().iter().map(|table| table.name.as_str()).collect();
     if let Some(unknown) = manifest.tables.iter().find(|table| !known.contains(table.name.as_str())) {
         bail!("the backup has a table that this program does not know: {}", unknown.name);
     }
-    for wanted in restoring.tables().iter().filter(|wanted| wanted.name != TABLE) {
-        let table = table(manifest, &wanted.name)?;
+    for expected in restoring.tables().iter().filter(|expected| expected.name != TABLE) {
+        let table = table(manifest, &expected.name)?;
         let mut read = TableRows::open(vault, manifest, table).await?;
         loop {
             let mut some = Vec::with_capacity(ROWS);
@@ -99,11 +98,11 @@ async fn fill(
             added.with_context(|| format!("failed to write the table {}", table.name))?;
         }
     }
-    rows.finish().await.context("failed to finish")?;
+    rows.finish().await.context("failed to finish the restore")?;
     Ok(there.len() as u64)
 }
 
-/// The rows of a table.
+/// The manifest's entry for a table.
 fn table<'a>(manifest: &'a Manifest, name: &str) -> anyhow::Result<&'a StoredTable> {
     let found = manifest.tables.iter().find(|table| table.name == name);
     found.with_context(|| format!("the backup has no table {name}"))
@@ -118,7 +117,7 @@ async fn put_blobs(
 ) -> anyhow::Result<()> {
     let column = |name: &str| table.columns.iter().position(|column| column == name);
     let (Some(digest), Some(size)) = (column("sha256"), column("size")) else {
-        bail!("the backup has no blobs")
+        bail!("the backup's table of blobs lacks a column")
     };
     let mut rows = TableRows::open(vault, manifest, table).await?;
     loop {
@@ -139,10 +138,10 @@ async fn put_blobs(
         }
         let fetched = some.into_iter().map(|(row, sha256, bytes)| {
             let fetched = tokio::spawn(fetch(Arc::clone(vault), restoring.store().clone(), sha256, bytes));
-            async move { anyhow::Ok((row, fetched.await.context("a copy ended badly")??)) }
+            async move { anyhow::Ok((row, fetched.await.context("the copy of a blob failed")??)) }
         });
         let fetched = stream::iter(fetched).buffered(AT_ONCE).try_collect().await?;
-        restoring.keep(&table.columns, fetched).await.context("failed to keep blobs")?;
+        restoring.keep(&table.columns, fetched).await.context("failed to store blobs")?;
     }
 }
 
@@ -156,12 +155,13 @@ async fn fetch(vault: Arc<Vault>, store: Store, sha256: Sha256, bytes: u64) -> a
     let found = blob.sha256().await.context("failed to write a blob")?;
     ensure!(
         found == sha256 && blob.size() == bytes,
-        "the blob sha256:{sha256} has changed since it was verified"
+        "the blob sha256:{sha256} was changed after it was verified"
     );
     Ok(blob)
 }
 
-/// The key of sealed secrets, and where it goes. An error where another is there.
+/// The sealing key to write, and its file; `None` if no key has to be written. It is an error if
+/// the file holds another key.
 async fn own_key<'a>(
     vault: &Vault,
     manifest: &Manifest,
@@ -171,13 +171,14 @@ async fn own_key<'a>(
     let key = stored_key(vault, manifest).await?;
     match fs::read_to_string(file) {
         Ok(there) if there.as_bytes() == key => Ok(None),
-        Ok(_) => bail!("{} holds another key: a backup is restored into an empty place only", file.display()),
+        Ok(_) => bail!("{} holds another key: restore into an empty data folder", file.display()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Some((file, key))),
         Err(error) => Err(error).with_context(|| format!("failed to read {}", file.display())),
     }
 }
 
-/// Under its name once it is whole.
+/// Writes the key to a temporary file and renames this file, so that the key's file is complete or
+/// missing.
 fn write_key(file: &Path, key: &[u8]) -> anyhow::Result<()> {
     let failed = || format!("failed to write {}", file.display());
     let beside = file.with_extension("key-restored");

@@ -1,7 +1,8 @@
-//! A backup is taken: first the rows of one moment, then the blobs that they name and that are not there yet, then what makes it whole.
+//! Takes a backup: first the rows of one snapshot, then the blobs that the rows name and the
+//! location lacks, then the manifest, which completes the backup.
 //!
-//! The moment lasts no longer than the rows take to be written to a file of this machine. Blobs are held meanwhile, from before the
-//! moment to the end, so that none is collected that the rows name.
+//! The snapshot lasts only until its rows are written to local files. Garbage collection spares all
+//! blobs from before the snapshot to the end of the backup.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -19,28 +20,33 @@ use packhouse_store::{
 };
 use sha2::Digest as _;
 
-use crate::catalog::{Alive, PRUNING, is_alive};
+use crate::catalog::{Heartbeat, PRUNING, has_recent_heartbeat};
 use crate::lines;
 use crate::manifest::{CONTENT, Manifest, SealingKey, StoredTable, content};
 use crate::proof::SigningKey;
 use crate::vault::Vault;
 
-/// Blobs that are copied at one time.
+/// Number of blobs that are copied concurrently.
 pub(crate) const AT_ONCE: usize = 16;
-/// Blobs that are asked of the database at one time.
+/// Number of blobs that are looked up in the database at a time.
 const PAGE: usize = 128;
 /// Bytes of rows that are compressed at a time.
 const ROWS: usize = 256 * 1024;
 const LEVEL: i32 = 3;
 
-/// What is compressed on its way into a file without a name, which goes with the process.
+/// Compressed rows in a file without a name, which disappears with the process.
 struct Spool {
     file: zstd::Encoder<'static, File>,
     pending: Vec<u8>,
 }
 
-/// Takes a backup of a store; its manifest, once it is whole. `sealing_key` is the file of the key of sealed secrets, or what became of
-/// it; `signing_key` is what the server signs with, if it has a key; `scratch` a folder for the rows until they are copied. After an error there is no backup, and what was copied is of use to the next.
+/// Takes a backup of a store and returns its manifest.
+///
+/// - `sealing_key`: the file of the sealing key, or the reason why it is not copied
+/// - `signing_key`: the key with which the server signs, if it has one
+/// - `scratch`: a folder for the rows until they are copied
+///
+/// After an error there is no backup. The next backup reuses the blobs that were copied.
 pub async fn take(
     store: &Store,
     vault: &Arc<Vault>,
@@ -49,13 +55,16 @@ pub async fn take(
     scratch: &Path,
 ) -> anyhow::Result<Manifest> {
     let id = new_id();
-    let alive = Alive::begin(&vault.place, Manifest::under_way(&id)).await?;
+    let heartbeat = Heartbeat::begin(&vault.location, Manifest::under_way(&id)).await?;
     ensure!(
-        !is_alive(&vault.place, PRUNING).await?,
-        "backups of this place are being pruned; try again when that is done"
+        !has_recent_heartbeat(&vault.location, PRUNING).await?,
+        "backups of this location are being pruned: try again when the prune is done"
     );
-    let hold = store.hold_blobs().await.context("failed to keep blobs from being collected")?;
-    store.backup_begins(&hold, &id, vault.place.shown()).await.context("failed to write to the database")?;
+    let hold = store.hold_blobs().await.context("failed to protect blobs from garbage collection")?;
+    store
+        .backup_begins(&hold, &id, vault.location.display_name())
+        .await
+        .context("failed to write to the database")?;
     let taken = match take_held(store, vault, &hold, &id, sealing_key, scratch).await {
         Ok(manifest) => finish(vault, &manifest, signing_key).await.map(|()| manifest),
         Err(error) => Err(error),
@@ -70,17 +79,17 @@ pub async fn take(
         Err(error) => Err(format!("{error:#}")),
     };
     if let Err(error) = store.backup_ends(&id, outcome).await {
-        tracing::warn!(%error, "the server was not told how the backup ended");
+        tracing::warn!(%error, "could not record the outcome of the backup in the database");
     }
     hold.release().await;
     let manifest = taken?;
-    if let Err(error) = alive.end(&vault.place).await {
-        tracing::warn!(%error, "the backup is whole; its sign of life stays");
+    if let Err(error) = heartbeat.end(&vault.location).await {
+        tracing::warn!(%error, "backup complete, but its heartbeat file could not be removed");
     }
     Ok(manifest)
 }
 
-/// The same while blobs are held.
+/// Takes the backup while garbage collection spares all blobs.
 async fn take_held(
     store: &Store,
     vault: &Arc<Vault>,
@@ -93,7 +102,7 @@ async fn take_held(
     let mut snapshot = store.snapshot().await.context("failed to read the database")?;
     let (at_ms, step) = (snapshot.at_ms(), snapshot.step());
     let spooled = spool_all(&mut snapshot, scratch).await?;
-    let blobs = snapshot.blobs().await.context("failed to read which blobs there are")?;
+    let blobs = snapshot.blobs().await.context("failed to read the list of blobs")?;
     snapshot.end().await;
     let mut tables = Vec::with_capacity(spooled.len());
     for (table, rows, file) in spooled {
@@ -102,7 +111,7 @@ async fn take_held(
     let (copied_blobs, copied_bytes) = copy_missing(store, vault, &blobs).await?;
     ensure!(
         !hold.is_lost(),
-        "the database did not answer for so long that blobs may have been collected: try again"
+        "the database was unreachable for so long that garbage collection may have removed blobs: try again"
     );
     let (sealing_key, sealing_key_sha256) = store_key(vault, id, sealing_key).await?;
     let blob_list_sha256 = store_list(vault, id, &blobs, scratch).await?;
@@ -124,13 +133,13 @@ async fn take_held(
     })
 }
 
-/// Writes what makes the backup whole.
+/// Writes the proof and the manifest, which completes the backup.
 async fn finish(vault: &Vault, manifest: &Manifest, key: Option<&SigningKey>) -> anyhow::Result<()> {
     let text = manifest.to_text()?.into_bytes();
     vault.prove(&manifest.id, &text, key).await?;
-    vault.place.sync()?;
-    vault.place.write(&Manifest::file(&manifest.id), text).await?;
-    vault.place.sync()
+    vault.location.sync()?;
+    vault.location.write(&Manifest::file(&manifest.id), text).await?;
+    vault.location.sync()
 }
 
 async fn spool_all(
@@ -164,10 +173,10 @@ impl Spool {
         Ok(Spool { file, pending: Vec::new() })
     }
 
-    /// What waits, if it is so much.
+    /// Compresses the pending bytes if there are at least `least` of them.
     fn compress(&mut self, least: usize) -> anyhow::Result<()> {
         if self.pending.len() >= least {
-            self.file.write_all(&self.pending).context("failed to write rows to a file of this machine")?;
+            self.file.write_all(&self.pending).context("failed to write rows to a local file")?;
             self.pending.clear();
         }
         Ok(())
@@ -175,7 +184,7 @@ impl Spool {
 
     fn finish(mut self) -> anyhow::Result<File> {
         self.compress(0)?;
-        let mut file = self.file.finish().context("failed to write rows to a file of this machine")?;
+        let mut file = self.file.finish().context("failed to write rows to a local file")?;
         file.rewind()?;
         Ok(file)
     }
@@ -192,7 +201,8 @@ async fn store_rows(
     Ok(StoredTable { name: table.name, columns: table.columns, rows, sha256: sha256.to_string() })
 }
 
-/// The list of blobs is not encrypted: their digests are the names of their files.
+/// Writes the list of blobs and returns its digest. The list is not encrypted, because the names of
+/// the blobs' files show the digests anyway.
 async fn store_list(
     vault: &Vault,
     id: &str,
@@ -207,11 +217,11 @@ async fn store_list(
     let mut text = Vec::new();
     spool.finish()?.read_to_end(&mut text)?;
     let sha256 = Sha256(sha2::Sha256::digest(&text).into());
-    vault.place.write(&Manifest::list(id), text).await?;
+    vault.location.write(&Manifest::list(id), text).await?;
     Ok(sha256.to_string())
 }
 
-/// Stores the key of sealed secrets; what became of it, and the digest of its file.
+/// Stores the sealing key. Returns its treatment and the digest of its stored file.
 async fn store_key(
     vault: &Vault,
     id: &str,
@@ -225,8 +235,9 @@ async fn store_key(
         Ok(key) => {
             let key = stream::iter([anyhow::Ok(Bytes::from(key))]);
             vault.put(&Manifest::key(id), key, None).await?;
-            // Of what is stored: the digest of the key itself would tell of a key that can be guessed.
-            let stored = vault.place.read(&Manifest::key(id)).await?.context("the key was not stored")?;
+            // The digest covers the stored, possibly encrypted file: a digest of the key itself
+            // would let a reader test guesses of a weak key.
+            let stored = vault.location.read(&Manifest::key(id)).await?.context("the key was not stored")?;
             Ok((SealingKey::Included, Some(Sha256::of(&stored).to_string())))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok((SealingKey::None, None)),
@@ -234,7 +245,7 @@ async fn store_key(
     }
 }
 
-/// Copies the blobs that are not there; how many, and their bytes.
+/// Copies the blobs that the location lacks. Returns their number and total size.
 async fn copy_missing(
     store: &Store,
     vault: &Arc<Vault>,
@@ -243,7 +254,8 @@ async fn copy_missing(
     let there = stored(vault).await?;
     let is_missing = |blob: &&SnapshotBlob| match there.get(&blob.sha256) {
         None => true,
-        // One that was cut short is copied again; what is encrypted is longer than it was.
+        // A truncated file is copied again. Encrypted files are longer than their blobs, so their
+        // lengths cannot be compared.
         Some(bytes) => !vault.is_encrypted() && *bytes != blob.size,
     };
     let missing: Vec<SnapshotBlob> = blobs.iter().filter(is_missing).copied().collect();
@@ -251,16 +263,16 @@ async fn copy_missing(
         let bytes = store.blob_bytes(page).await.map_err(of_storage)?;
         let copied = bytes.into_iter().map(|(blob, bytes)| {
             let copied = tokio::spawn(copy(Arc::clone(vault), blob, bytes));
-            async move { copied.await.context("a copy ended badly")? }
+            async move { copied.await.context("the copy of a blob failed")? }
         });
         stream::iter(copied).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
     }
     Ok((missing.len() as u64, missing.iter().map(|blob| blob.size).sum()))
 }
 
-/// The blobs that are at a place, with the length of their files.
+/// The blobs that a location has, with the sizes of their files.
 pub(crate) async fn stored(vault: &Vault) -> anyhow::Result<HashMap<Sha256, u64>> {
-    let listed = vault.place.list(CONTENT).await?;
+    let listed = vault.location.list(CONTENT).await?;
     let digest = |path: &str| path.rsplit('/').next().and_then(|name| name.parse().ok());
     Ok(listed.into_iter().filter_map(|entry| Some((digest(&entry.path)?, entry.bytes))).collect())
 }
@@ -274,7 +286,7 @@ async fn copy(
     let done = vault.put(&path, bytes.map_err(of_storage), Some(blob.sha256)).await;
     done.with_context(|| {
         format!(
-            "failed to copy the blob sha256:{} (`packhouse scrub` says which records name it)",
+            "failed to copy the blob sha256:{} (`packhouse scrub` lists the records that name it)",
             blob.sha256
         )
     })?;
@@ -294,7 +306,7 @@ fn pieces(file: File) -> BoxStream<'static, anyhow::Result<Bytes>> {
     stream::try_unfold(file, next).boxed()
 }
 
-/// `20261231T235959.123Z-1a2b3c4d`: in the order of time.
+/// A new id such as `20261231T235959.123Z-1a2b3c4d`. Ids sort by time.
 fn new_id() -> String {
     let now = now_ms();
     let seconds = now.div_euclid(1000);

@@ -1,4 +1,5 @@
-//! A place of backups with its keys: files that are encrypted, or not, and hashed on their way.
+//! A backup location with its keys. Files are encrypted if the location is, and hashed while they
+//! stream.
 
 use age::x25519::{Identity, Recipient};
 use age::{Decryptor, Encryptor};
@@ -14,20 +15,20 @@ use tokio_util::compat::TokioAsyncWriteCompatExt as _;
 
 use crate::boxed;
 use crate::keys::{Encryption, KeyFiles};
+use crate::location::{BackupLocation, FOREIGN, HEADER};
 use crate::manifest::Manifest;
-use crate::place::{FOREIGN, HEADER, Place};
 use crate::proof::{self, Demand, MacKey, Proof, SigningKey};
 
-/// The layout of places that this program knows.
+/// Version of the layout that this program reads and writes.
 const FORMAT: u32 = 1;
-/// The error where nothing is.
-const NONE: &str = "there are no backups at this place";
-/// Bytes that are read at a time.
+/// Error for a location without a header.
+const NO_BACKUPS: &str = "there are no backups at this location";
+/// Size of the chunks that are read.
 const CHUNK: usize = 256 * 1024;
 
-/// A place that can be written to or read, or both.
+/// A backup location, opened for writing, for reading, or for listing only.
 pub struct Vault {
-    pub(crate) place: Place,
+    pub(crate) location: BackupLocation,
     encryption: Encryption,
     /// The header as it is stored.
     header: Vec<u8>,
@@ -38,46 +39,51 @@ pub struct Vault {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Header {
+struct LocationHeader {
     format: u32,
     #[serde(flatten)]
     encryption: Encryption,
 }
 
 impl Vault {
-    /// To take backups in: what is no place of backups yet becomes one if it is empty. An error where it is neither, or where the keys are
-    /// not its own.
+    /// Opens a location to take backups. An empty location becomes a backup location. It is an
+    /// error if the location holds other files, or if the keys do not match it.
     #[boxed]
-    pub async fn for_taking(place: Place, keys: &KeyFiles) -> anyhow::Result<Vault> {
-        let found = match header(&place).await? {
+    pub async fn for_taking(location: BackupLocation, keys: &KeyFiles) -> anyhow::Result<Vault> {
+        let found = match header(&location).await? {
             Some(found) => found,
-            None => begin(&place, keys).await?,
+            None => begin(&location, keys).await?,
         };
         let sealing = keys.sealing(&found.0)?;
-        Ok(Vault { sealing: sealing.keys, mac: sealing.mac, ..Vault::closed(place, found) })
+        Ok(Vault { sealing: sealing.keys, mac: sealing.mac, ..Vault::closed(location, found) })
     }
 
-    /// To read backups in that are what the reader demands. An error where it is no place of backups, or where the keys do not open it.
+    /// Opens a location to read backups that meet the reader's demand. It is an error if this is
+    /// not a backup location, or if the keys do not open it.
     #[boxed]
-    pub async fn for_reading(place: Place, keys: &KeyFiles, demand: Demand) -> anyhow::Result<Vault> {
-        let found = header(&place).await?.context(NONE)?;
+    pub async fn for_reading(
+        location: BackupLocation,
+        keys: &KeyFiles,
+        demand: Demand,
+    ) -> anyhow::Result<Vault> {
+        let found = header(&location).await?.context(NO_BACKUPS)?;
         let opening = keys.opening(&found.0)?;
-        Ok(Vault { opening: opening.keys, mac: opening.mac, demand, ..Vault::closed(place, found) })
+        Ok(Vault { opening: opening.keys, mac: opening.mac, demand, ..Vault::closed(location, found) })
     }
 
-    /// To list and prune backups, which takes no key.
+    /// Opens a location to list or prune backups, which needs no key.
     #[boxed]
-    pub async fn for_looking(place: Place) -> anyhow::Result<Vault> {
-        let found = header(&place).await?.context(NONE)?;
-        Ok(Vault::closed(place, found))
+    pub async fn for_looking(location: BackupLocation) -> anyhow::Result<Vault> {
+        let found = header(&location).await?.context(NO_BACKUPS)?;
+        Ok(Vault::closed(location, found))
     }
 
-    fn closed(place: Place, (encryption, header): (Encryption, Vec<u8>)) -> Vault {
+    fn closed(location: BackupLocation, (encryption, header): (Encryption, Vec<u8>)) -> Vault {
         let (sealing, opening, mac, demand) = (Vec::new(), Vec::new(), None, Demand::default());
-        Vault { place, encryption, header, sealing, opening, mac, demand }
+        Vault { location, encryption, header, sealing, opening, mac, demand }
     }
 
-    /// Writes the proof of a manifest that will be stored as this text.
+    /// Writes the proof for a manifest that will be stored as this text.
     pub(crate) async fn prove(
         &self,
         id: &str,
@@ -86,37 +92,37 @@ impl Vault {
     ) -> anyhow::Result<()> {
         let proof = Proof::make(&proof::statement(&self.header, manifest), self.mac.as_ref(), key);
         let text = serde_json::to_vec(&proof).context("failed to write JSON")?;
-        self.place.write(&Manifest::proof(id), text).await
+        self.location.write(&Manifest::proof(id), text).await
     }
 
-    /// The manifest of the backup of this id, if its proof shows what the reader demands. The error says what is wrong.
+    /// Returns the manifest of the backup with this id if its proof meets the reader's demand. The
+    /// error says what is wrong.
     pub(crate) async fn proven(&self, id: &str) -> anyhow::Result<Manifest> {
-        let text = self.place.read(&Manifest::file(id)).await?.context("the manifest is missing")?;
-        let proof = match self.place.read(&Manifest::proof(id)).await? {
+        let text = self.location.read(&Manifest::file(id)).await?.context("the manifest is missing")?;
+        let proof = match self.location.read(&Manifest::proof(id)).await? {
             Some(proof) => serde_json::from_slice(&proof).unwrap_or_default(),
             None => Proof::default(),
         };
         let statement = proof::statement(&self.header, &text);
         proof.check(&statement, &self.encryption, self.mac.as_ref(), &self.demand)?;
         let manifest = Manifest::from_text(&String::from_utf8_lossy(&text))?;
-        ensure!(manifest.id == id, "its manifest is that of {}", manifest.id);
+        ensure!(manifest.id == id, "its manifest belongs to the backup {}", manifest.id);
         Ok(manifest)
     }
 
-    /// Whether reading it shows who made it.
+    /// Reports whether reading verifies the origin of a backup.
     #[must_use]
     pub fn is_authenticated(&self) -> bool {
         !self.demand.unauthenticated && (self.mac.is_some() || self.demand.signed_by.is_some())
     }
 
-    /// Whether its files are encrypted.
     #[must_use]
     pub fn is_encrypted(&self) -> bool {
         self.encryption != Encryption::None
     }
 
-    /// Writes a file and answers how many bytes it was given, with their SHA-256. It has its name once it is whole; with `expected` only if
-    /// that is the digest.
+    /// Writes a file and returns the number of bytes and their SHA-256, both before encryption. The
+    /// file gets its name once it is complete and, if `expected` is given, has that digest.
     pub(crate) async fn put(
         &self,
         path: &str,
@@ -124,8 +130,8 @@ impl Vault {
         expected: Option<Sha256>,
     ) -> anyhow::Result<(u64, Sha256)> {
         let failed = || format!("failed to write {path}");
-        ensure!(self.is_encrypted() != self.sealing.is_empty(), "this place was not opened for writing");
-        let mut file = self.place.create(path).await.with_context(failed)?;
+        ensure!(self.is_encrypted() != self.sealing.is_empty(), "this location was not opened for writing");
+        let mut file = self.location.create(path).await.with_context(failed)?;
         let writer = (&mut file.to).compat_write();
         let filled = if self.is_encrypted() {
             let recipients = self.sealing.iter().map(|recipient| recipient as &dyn age::Recipient);
@@ -140,13 +146,14 @@ impl Vault {
         Ok(filled)
     }
 
-    /// The bytes of a file, as they are read. An error where it is not there, or was not encrypted for these keys.
+    /// Streams the decrypted bytes of a file. It is an error if the file is missing or was not
+    /// encrypted for these keys.
     pub(crate) async fn get(&self, path: &str) -> anyhow::Result<BoxStream<'static, anyhow::Result<Bytes>>> {
-        let reader = self.place.open(path).await?.with_context(|| format!("{path} is missing"))?;
+        let reader = self.location.open(path).await?.with_context(|| format!("{path} is missing"))?;
         self.decrypted(path, reader).await
     }
 
-    /// The whole of a small file, of which these bytes were stored.
+    /// Decrypts the stored bytes of a small file.
     pub(crate) async fn opened(&self, path: &str, stored: Vec<u8>) -> anyhow::Result<Vec<u8>> {
         let mut pieces = self.decrypted(path, Cursor::new(stored)).await?;
         let mut whole = Vec::new();
@@ -174,7 +181,7 @@ impl Vault {
         Ok(pieces.map(move |piece| piece.with_context(|| format!("failed to read {name}"))).boxed())
     }
 
-    /// Reads a file to its end; how many bytes it has, and their SHA-256.
+    /// Reads a file to its end. Returns the number of decrypted bytes and their SHA-256.
     pub(crate) async fn measure(&self, path: &str) -> anyhow::Result<(u64, Sha256)> {
         let (mut hasher, mut bytes) = (sha2::Sha256::new(), 0);
         let mut pieces = self.get(path).await?;
@@ -186,27 +193,31 @@ impl Vault {
     }
 }
 
-/// What a place says of itself, and the text of it; none when it is no place of backups.
-async fn header(place: &Place) -> anyhow::Result<Option<(Encryption, Vec<u8>)>> {
-    let Some(text) = place.read(HEADER).await? else { return Ok(None) };
-    let header: Header = serde_json::from_slice(&text).with_context(|| format!("{HEADER} is damaged"))?;
+/// Reads a location's header: its encryption, and its text. `None` if this is not a backup
+/// location.
+async fn header(location: &BackupLocation) -> anyhow::Result<Option<(Encryption, Vec<u8>)>> {
+    let Some(text) = location.read(HEADER).await? else { return Ok(None) };
+    let header: LocationHeader =
+        serde_json::from_slice(&text).with_context(|| format!("{HEADER} is damaged"))?;
     ensure!(
         header.format == FORMAT,
-        "the backups of this place were made by a newer version of this program: use that one"
+        "the backups of this location were made by a newer version of this program: use that version"
     );
     Ok(Some((header.encryption, text)))
 }
 
-async fn begin(place: &Place, keys: &KeyFiles) -> anyhow::Result<(Encryption, Vec<u8>)> {
-    if !place.is_empty().await? {
+async fn begin(location: &BackupLocation, keys: &KeyFiles) -> anyhow::Result<(Encryption, Vec<u8>)> {
+    if !location.is_empty().await? {
         bail!(FOREIGN);
     }
-    let header = Header { format: FORMAT, encryption: keys.begin()? };
+    let header = LocationHeader { format: FORMAT, encryption: keys.begin()? };
     let text = serde_json::to_vec_pretty(&header).context("failed to write JSON")?;
-    if place.write_new(HEADER, text.clone()).await? {
+    if location.write_new(HEADER, text.clone()).await? {
         return Ok((header.encryption, text));
     }
-    self::header(place).await?.context("another backup began at this place and is gone: try again")
+    self::header(location)
+        .await?
+        .context("another process began this location and removed its header again: try again")
 }
 
 async fn fill(
@@ -222,8 +233,8 @@ async fn fill(
     }
     let sha256 = Sha256(hasher.finalize().into());
     if let Some(expected) = expected {
-        // Without `close` the file never gets its name.
-        ensure!(sha256 == expected, "the stored bytes are not what they were: their SHA-256 is {sha256}");
+        // After this error the writer is not closed, so the file never gets its name.
+        ensure!(sha256 == expected, "the bytes in the storage are damaged: their SHA-256 is {sha256}");
     }
     writer.close().await?;
     Ok((length, sha256))

@@ -1,4 +1,4 @@
-//! Everything that backups consist of is read again and compared with what was written.
+//! Verifies backups: reads all their files and compares the digests with those that were recorded.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -11,30 +11,31 @@ use packhouse_store::{Cell, Sha256};
 use sha2::Digest as _;
 
 use crate::boxed;
-use crate::catalog::{State, list, pick};
+use crate::catalog::{BackupState, list, pick};
 use crate::lines;
 use crate::manifest::{Manifest, SealingKey, StoredTable, content};
 use crate::take::AT_ONCE;
 use crate::vault::Vault;
 
-/// The longest line of a list of blobs that there can be, with some room.
-const ROWS: usize = 1024;
+/// Upper bound for the length of a line in a list of blobs.
+const LINE: usize = 1024;
 
-/// What a verification found.
+/// Outcome of a verification, with the damage that it found.
 #[derive(Clone, Debug, Default)]
 pub struct Verified {
-    /// Backups that were read.
+    /// Number of backups that were read.
     pub backups: u64,
-    /// Blobs that were read.
+    /// Number of blobs that were read.
     pub blobs: u64,
-    /// Their bytes.
+    /// Total size of the intact blobs.
     pub bytes: u64,
-    /// A sentence for each thing that is damaged or missing.
+    /// One message for each file that is damaged or missing.
     pub damaged: Vec<String>,
 }
 
-/// Reads the backup of this id, or all of them. A backup whose proof does not show what the vault's reader demands is damaged. An error
-/// where nothing could be told, as when the place does not answer.
+/// Verifies the backup with this id, or all of them. A backup counts as damaged if its proof does
+/// not meet the reader's demand. It is an error if nothing could be verified, as when the location
+/// is unreachable.
 #[boxed]
 pub async fn verify(vault: &Arc<Vault>, id: Option<&str>) -> anyhow::Result<Verified> {
     let mut verified = Verified::default();
@@ -44,24 +45,24 @@ pub async fn verify(vault: &Arc<Vault>, id: Option<&str>) -> anyhow::Result<Veri
     } else {
         for found in list(vault).await? {
             match found.state {
-                State::Whole(_) => match vault.proven(&found.id).await {
+                BackupState::Whole(_) => match vault.proven(&found.id).await {
                     Ok(manifest) => manifests.push(manifest),
                     Err(error) => verified.damaged.push(format!("the backup {}: {error:#}", found.id)),
                 },
-                State::Damaged(why) => verified.damaged.push(format!("the backup {}: {why}", found.id)),
-                State::UnderWay | State::BrokenOff => {}
+                BackupState::Damaged(why) => verified.damaged.push(format!("the backup {}: {why}", found.id)),
+                BackupState::UnderWay | BackupState::BrokenOff => {}
             }
         }
         ensure!(
             !manifests.is_empty() || !verified.damaged.is_empty(),
-            "there is no backup at this place that is whole"
+            "there is no complete backup at this location"
         );
     }
     read_all(vault, &manifests, &mut verified).await?;
     Ok(verified)
 }
 
-/// Reads what these backups consist of.
+/// Reads all files of these backups.
 pub(crate) async fn read_all(
     vault: &Arc<Vault>,
     manifests: &[Manifest],
@@ -83,7 +84,7 @@ pub(crate) async fn read_all(
     read_blobs(vault, named, &ids, verified).await
 }
 
-/// Reads what a backup has for itself; the blobs that it names.
+/// Reads a backup's own files. Returns the blobs that it names, with their sizes.
 pub(crate) async fn own_files(vault: &Vault, manifest: &Manifest) -> anyhow::Result<HashMap<Sha256, u64>> {
     let blobs = listed(vault, manifest).await?;
     for table in &manifest.tables {
@@ -105,12 +106,12 @@ pub(crate) async fn own_files(vault: &Vault, manifest: &Manifest) -> anyhow::Res
     Ok(blobs)
 }
 
-/// The key of sealed secrets that a backup holds. An error where it is not the one that was stored.
+/// The sealing key that a backup holds. It is an error if its digest differs from the manifest's.
 pub(crate) async fn stored_key(vault: &Vault, manifest: &Manifest) -> anyhow::Result<Vec<u8>> {
     let path = Manifest::key(&manifest.id);
-    let stored = vault.place.read(&path).await?.with_context(|| format!("{path} is missing"))?;
+    let stored = vault.location.read(&path).await?.with_context(|| format!("{path} is missing"))?;
     let found = Sha256::of(&stored).to_string();
-    // Earlier versions kept no digest of it, and no proof either.
+    // Earlier versions stored neither a digest of the key nor a proof.
     let is_written = manifest.sealing_key_sha256.as_ref().is_none_or(|written| *written == found);
     ensure!(is_written, "{path} is not what was written: its SHA-256 is {found}");
     vault.opened(&path, stored).await
@@ -126,10 +127,10 @@ pub(crate) fn digest_of(row: &[Cell], at: usize) -> anyhow::Result<Sha256> {
     }
 }
 
-/// The blobs that a backup names, and how many bytes each has.
+/// The blobs that a backup names, with their sizes.
 pub(crate) async fn listed(vault: &Vault, manifest: &Manifest) -> anyhow::Result<HashMap<Sha256, u64>> {
     let path = Manifest::list(&manifest.id);
-    let packed = vault.place.read(&path).await?.with_context(|| format!("{path} is missing"))?;
+    let packed = vault.location.read(&path).await?.with_context(|| format!("{path} is missing"))?;
     let found = Sha256(sha2::Sha256::digest(&packed).into());
     ensure!(
         found.to_string() == manifest.blob_list_sha256,
@@ -137,7 +138,7 @@ pub(crate) async fn listed(vault: &Vault, manifest: &Manifest) -> anyhow::Result
     );
     let mut blobs = HashMap::new();
     let text = zstd::Decoder::new(packed.as_slice()).with_context(|| format!("{path} is damaged"))?;
-    for line in BufReader::with_capacity(ROWS * 64, text).lines() {
+    for line in BufReader::with_capacity(LINE * 64, text).lines() {
         let line = line.with_context(|| format!("{path} is damaged"))?;
         let (sha256, size) = line.split_once(' ').with_context(|| format!("{path} is damaged"))?;
         blobs.insert(sha256.parse()?, size.parse()?);
@@ -151,14 +152,14 @@ pub(crate) async fn listed(vault: &Vault, manifest: &Manifest) -> anyhow::Result
     Ok(blobs)
 }
 
-/// The rows of a table, one after the other.
+/// Reader of the rows of a table.
 pub(crate) struct TableRows {
     lines: std::io::Lines<BufReader<zstd::Decoder<'static, BufReader<File>>>>,
     path: String,
 }
 
 impl TableRows {
-    /// Fetches them into a file without a name and compares its digest.
+    /// Copies the rows into a temporary file and compares their digest.
     pub(crate) async fn open(
         vault: &Vault,
         manifest: &Manifest,
@@ -179,7 +180,7 @@ impl TableRows {
         Ok(TableRows { lines: BufReader::new(text).lines(), path })
     }
 
-    /// The next row; none at the end.
+    /// The next row, or `None` at the end.
     pub(crate) fn next(&mut self) -> anyhow::Result<Option<Vec<Cell>>> {
         let Some(line) = self.lines.next() else { return Ok(None) };
         let read = line.map_err(anyhow::Error::from).and_then(|line| lines::read(&line));
@@ -197,7 +198,7 @@ async fn read_blobs(
         let vault = Arc::clone(vault);
         let read =
             tokio::spawn(async move { (size, backups, sha256, vault.measure(&content(&sha256)).await) });
-        async move { read.await.context("a reading ended badly") }
+        async move { read.await.context("the read of a blob failed") }
     });
     let mut read = stream::iter(read).buffer_unordered(AT_ONCE);
     while let Some((size, backups, sha256, found)) = read.try_next().await? {
@@ -208,7 +209,7 @@ async fn read_blobs(
                 continue;
             }
             Ok((bytes, found)) => {
-                format!("it is {bytes} bytes with the SHA-256 {found} instead of {size} bytes")
+                format!("it has {bytes} bytes with the SHA-256 {found} instead of {size} bytes")
             }
             Err(error) => format!("{error:#}"),
         };

@@ -1,19 +1,19 @@
-//! What is done with advisories that the operator brings in.
+//! Settings for imported advisories.
 
-use super::mistake::Mistake;
-use super::{Reader, values};
+use super::config_error::ConfigError;
+use super::{SettingsReader, values};
 
-/// What is done with advisories.
 #[derive(Clone, Copy, Debug)]
 pub struct AdvisoryRules {
-    /// Whether versions that are malware are neither offered nor taken in.
+    /// Blocks malware: proxies do not offer versions that are malware, and clients cannot publish
+    /// them.
     pub block_malware: bool,
-    /// Whether anybody may ask which there are.
+    /// Lets clients query advisories without a session.
     pub public: bool,
 }
 
-impl Reader<'_> {
-    pub(super) fn advisories(&self) -> Result<AdvisoryRules, Mistake> {
+impl SettingsReader<'_> {
+    pub(super) fn advisories(&self) -> Result<AdvisoryRules, ConfigError> {
         Ok(AdvisoryRules {
             block_malware: self.parse("advisories.block_malware", values::switch)?,
             public: self.parse("advisories.public", values::switch)?,

@@ -1,23 +1,24 @@
-//! What signed statements about packages are judged by, as the settings name it.
+//! Trust settings for signed statements about packages.
 
 use std::path::PathBuf;
 
-use super::mistake::Mistake;
-use super::{Reader, values};
+use super::config_error::ConfigError;
+use super::{SettingsReader, values};
 
-/// By what signed statements about packages are judged.
+/// Keys, roots and identities whose statements about packages the operator trusts.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct AttestationTrust {
-    /// `trusted_root.json` of instances of Sigstore.
+    /// Paths of `trusted_root.json` files of Sigstore instances.
     pub trusted_roots: Vec<PathBuf>,
-    /// Public keys as PEM.
+    /// Paths of PEM files with public keys.
     pub trusted_keys: Vec<PathBuf>,
-    /// Who is expected to sign: issuer and identity, with `*` for any text; none: anybody.
+    /// Expected signers: issuer and identity, with `*` for any text. If the list is empty, every
+    /// signer is accepted.
     pub identities: Vec<[String; 2]>,
 }
 
-impl Reader<'_> {
-    pub(super) fn attestations(&self) -> Result<AttestationTrust, Mistake> {
+impl SettingsReader<'_> {
+    pub(super) fn attestations(&self) -> Result<AttestationTrust, ConfigError> {
         Ok(AttestationTrust {
             trusted_roots: self.paths("attestations.trusted_roots"),
             trusted_keys: self.paths("attestations.trusted_keys"),

@@ -1,18 +1,18 @@
-//! The network that a client's address stands for wherever strangers are counted. Whoever has one IPv6 address has all of its
-//! /64, so that a limit for each address would be none.
+//! Network of a client, for limits on unauthenticated clients. An IPv6 client usually controls a
+//! whole /64, so it could evade a limit on single addresses.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Bits of an IPv6 address that say whose it is.
+/// Length of the prefix that identifies an IPv6 client, in bits.
 const PREFIX: u32 = 64;
 
-/// An IPv4 address, or the /64 of an IPv6 address. Shown as `192.0.2.1`, `2001:db8::/64`.
+/// An IPv4 address, or the /64 of an IPv6 address. Displayed as `192.0.2.1` or `2001:db8::/64`.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct ClientNetwork(IpAddr);
 
 impl ClientNetwork {
-    /// The network of this address; an IPv4 address written as IPv6 is the IPv4 address.
+    /// Returns the network of this address. Treats an IPv4-mapped IPv6 address as its IPv4 address.
     pub fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V6(address) => {
@@ -42,14 +42,14 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv6_client_is_its_64() {
+    fn an_ipv6_client_is_identified_by_its_64_prefix() {
         assert_eq!(of("2001:db8:1:2::1"), of("2001:db8:1:2:ffff:ffff:ffff:ffff"));
         assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
         assert_eq!(of("2001:db8:1:2::1").to_string(), "2001:db8:1:2::/64");
     }
 
     #[test]
-    fn an_ipv4_client_is_its_address() {
+    fn an_ipv4_client_is_identified_by_its_address() {
         assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
         assert_eq!(of("192.0.2.1"), of("::ffff:192.0.2.1"));
         assert_eq!(of("::ffff:192.0.2.1").to_string(), "192.0.2.1");

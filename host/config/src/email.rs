@@ -1,19 +1,22 @@
-//! E-mail addresses as they are kept and compared: two that are kept apart are told apart by people, and two that are written
-//! differently are one only where mail would treat them so.
+//! Normalisation of e-mail addresses for storage and comparison. Any two stored addresses look
+//! different to people. Two spellings are equal only if mail servers would treat them alike.
 //!
-//! Of ASCII, upper and lower case are one. Other letters are taken as they stand for themselves: a character that compatibility or
-//! canonical normalization turns into others (the Kelvin sign U+212A is one for `k`, as are full-width letters and ligatures) is
-//! refused, for folded it would be another's address. So are characters that show nothing, and parts that mix scripts, of which one
-//! letter looks like another's (UTS #39).
+//! ASCII letters are case-insensitive. An address is refused if Unicode normalization (canonical or
+//! compatibility) would change any other letter, because the result could be another person's
+//! address. Examples of such letters are the Kelvin sign U+212A, which becomes `k`, full-width
+//! letters and ligatures.
+//!
+//! An address is also refused if it contains invisible characters or a part that mixes scripts:
+//! letters of different scripts may look alike (UTS #39).
 
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_security::{GeneralSecurityProfile as _, MixedScript as _};
 
-/// The longest address, in bytes (RFC 5321, section 4.5.3.1).
+/// Maximum length of an address, in bytes (RFC 5321, section 4.5.3.1).
 const LONGEST: usize = 254;
 
-/// An e-mail address as it is kept, in lower case and normalized (NFKC); none when it is none. Only the shape is judged: one `@` with
-/// something on both sides, no space or control character, at most 254 bytes.
+/// Normalises an e-mail address: lower case, NFKC. Returns `None` unless the address has text on
+/// both sides of one `@`, at most 254 bytes, and no space, colon or control character.
 pub fn email(text: &str) -> Option<String> {
     let text = text.trim();
     let (local, domain) = text.split_once('@')?;
@@ -25,7 +28,7 @@ pub fn email(text: &str) -> Option<String> {
     fold(text).filter(|folded| folded.len() <= LONGEST)
 }
 
-/// A domain as the addresses in it are kept; none when it is none.
+/// Normalises a domain in the same way as the domain of an address.
 pub fn email_domain(text: &str) -> Option<String> {
     let plain = text.trim() == text;
     let address = plain.then(|| email(&format!("x@{text}")))??;
@@ -37,11 +40,11 @@ fn fold(text: &str) -> Option<String> {
         return Some(text.to_ascii_lowercase());
     }
     let folded: String = text.nfkc().collect::<String>().to_lowercase().nfkc().collect();
-    // Of some letters the lower case is none that identifiers have.
+    // The check covers both texts: the lower case of some letters is not allowed in identifiers.
     (is_plain(text) && is_plain(&folded)).then_some(folded)
 }
 
-/// Whether each letter stands for itself, and no part mixes scripts.
+/// Returns whether normalization leaves every letter unchanged and no part mixes scripts.
 fn is_plain(text: &str) -> bool {
     let for_itself =
         |letter: char| letter.identifier_allowed() && std::iter::once(letter).nfkc().eq([letter]);
@@ -56,8 +59,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn case_is_folded_and_shape_is_judged() {
-        for (text, kept) in [
+    fn case_is_folded_and_the_shape_is_checked() {
+        for (text, normalised) in [
             ("Me@Example.COM", "me@example.com"),
             (" me+tag@example.com ", "me+tag@example.com"),
             ("MÜLLER@Bücher.example", "müller@bücher.example"),
@@ -65,7 +68,7 @@ mod tests {
             ("ΔΈΛΤΑ@example.com", "δέλτα@example.com"),
             ("почта@пример.рф", "почта@пример.рф"),
         ] {
-            assert_eq!(email(text).as_deref(), Some(kept), "{text}");
+            assert_eq!(email(text).as_deref(), Some(normalised), "{text}");
         }
         for text in ["", "@", "a@", "@b", "a@b@c", "a b@c", "a\u{7}@b", "a:b@c", "a", &"a".repeat(250)] {
             assert_eq!(email(text), None, "{text}");
@@ -74,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_taken_for_another() {
+    fn confusable_addresses_are_refused() {
         for text in [
             "\u{212a}elvin@example.com",
             "kelvin@\u{212a}elvin.example",
@@ -97,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_domain_is_kept_as_its_addresses_are() {
+    fn a_domain_is_normalised_like_its_addresses() {
         assert_eq!(email_domain("Example.COM").as_deref(), Some("example.com"));
         for text in ["", " example.com", "a@b", "\u{212a}elvin.example", "a b"] {
             assert_eq!(email_domain(text), None, "{text:?}");
@@ -106,11 +109,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_kept_is_kept_as_it_is(text in "\\PC{1,8}@\\PC{1,8}") {
-            if let Some(kept) = email(&text) {
-                prop_assert_eq!(email(&kept), Some(kept.clone()));
-                // What is ASCII when it is kept was ASCII when it was written.
-                prop_assert!(!kept.is_ascii() || text.trim().is_ascii());
+        fn normalising_twice_changes_nothing(text in "\\PC{1,8}@\\PC{1,8}") {
+            if let Some(normalised) = email(&text) {
+                prop_assert_eq!(email(&normalised), Some(normalised.clone()));
+                // If the normalised form is ASCII, the original was ASCII.
+                prop_assert!(!normalised.is_ascii() || text.trim().is_ascii());
             }
         }
     }

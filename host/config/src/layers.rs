@@ -1,41 +1,42 @@
-//! File, environment and flags laid over each other: which text each setting has, and where it came from.
+//! Merging of the file, the environment and the flags. The result is the text and the source of
+//! each setting.
 
 use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::key::{Key, nearest};
+use super::config_error::ConfigError;
+use super::key::{SettingKey, nearest};
 use super::keys::keys;
-use super::mistake::Mistake;
 use super::plugin_keys::PLUGIN_KEYS;
 use super::setting::{Setting, Settings, Source};
 
-/// What the caller read: flags as (name in the file, flag, text), the environment, and the file's path.
 #[derive(Clone, Default)]
 pub struct Inputs {
-    /// `--config`, or else PACKHOUSE_CONFIG.
+    /// Path from `--config`. `None` means the path from PACKHOUSE_CONFIG, if that variable is set.
     pub file: Option<PathBuf>,
-    /// Every variable of the process.
+    /// All environment variables of the process.
     pub environment: Vec<(String, String)>,
-    /// The flags that were given.
+    /// The given flags: the setting's name in the file, the flag, and the text.
     pub flags: Vec<(&'static str, &'static str, String)>,
 }
 
-/// What came of laying the inputs over each other.
-pub(crate) struct Laid {
-    /// Every setting.
+/// Result of merging the inputs.
+pub(crate) struct MergedSettings {
     pub(crate) settings: Settings,
-    /// Variables that somebody else is known to set: they are worth a warning and no more.
-    pub(crate) of_others: Vec<String>,
-    /// What is no setting, and what cannot be read.
-    pub(crate) mistakes: Vec<Mistake>,
+    /// Unknown variables with the prefix that other software is known to set. They cause only a
+    /// warning.
+    pub(crate) foreign: Vec<String>,
+    /// Errors about unknown settings and about values that cannot be read.
+    pub(crate) errors: Vec<ConfigError>,
 }
 
-/// Lays file, environment and flags over the defaults, later ones winning. A variable that looks like a setting and is none is a
-/// mistake that names the nearest one, as a key of the file is.
-pub(crate) fn lay(inputs: &Inputs) -> Laid {
-    let mut laid = Laid { settings: defaults(), of_others: Vec::new(), mistakes: Vec::new() };
+/// Merges the file, the environment and the flags into the defaults; the later source wins. An
+/// unknown key in the file is an error that names the nearest setting. An unknown variable with the
+/// prefix of settings is the same error.
+pub(crate) fn merge(inputs: &Inputs) -> MergedSettings {
+    let mut merged = MergedSettings { settings: defaults(), foreign: Vec::new(), errors: Vec::new() };
     let (file, named_by) = match &inputs.file {
         Some(file) => (Some(file.clone()), "flag --config"),
         None => {
@@ -45,24 +46,25 @@ pub(crate) fn lay(inputs: &Inputs) -> Laid {
     };
     if let Some(path) = file {
         match std::fs::read_to_string(&path) {
-            Ok(text) => lay_file(&mut laid, &path, &text),
-            Err(error) => laid.mistakes.push(Mistake::general(format!(
-                "the configuration file {} ({named_by}) cannot be read: {error}; name one that is there and that this account may read",
+            Ok(text) => merge_file(&mut merged, &path, &text),
+            Err(error) => merged.errors.push(ConfigError::general(format!(
+                "cannot read the configuration file {} ({named_by}): {error}; name a file that exists and \
+                 that this account may read",
                 path.display()
             ))),
         }
     }
-    lay_environment(&mut laid, &inputs.environment);
+    merge_environment(&mut merged, &inputs.environment);
     for (name, flag, text) in &inputs.flags {
         if let Some(key) = find(name) {
             let source = Source::Flag((*flag).to_owned());
-            laid.settings.insert((*name).to_owned(), Setting { key, text: text.clone(), source });
+            merged.settings.insert((*name).to_owned(), Setting { key, text: text.clone(), source });
         }
     }
-    laid
+    merged
 }
 
-/// Takes away what was written for a setting; false where nothing was.
+/// Resets a setting to its default. Returns false if the setting already had its default.
 pub(crate) fn forget(settings: &mut Settings, name: &str) -> bool {
     match settings.get_mut(name) {
         Some(setting) if setting.source != Source::Default => {
@@ -74,30 +76,32 @@ pub(crate) fn forget(settings: &mut Settings, name: &str) -> bool {
     }
 }
 
-/// The variable that names the file.
+/// Environment variable that contains the path of the file.
 const FILE_VARIABLE: &str = "PACKHOUSE_CONFIG";
 
 fn defaults() -> Settings {
-    let default = |key: &'static Key| Setting { key, text: key.default.to_owned(), source: Source::Default };
+    let default =
+        |key: &'static SettingKey| Setting { key, text: key.default.to_owned(), source: Source::Default };
     keys().map(|key| (key.name.to_owned(), default(key))).collect()
 }
 
-/// The row for a name, `plugins.FORMAT.KEY` among them.
-fn find(name: &str) -> Option<&'static Key> {
+/// Finds the row for a name, which may also have the form `plugins.FORMAT.KEY`.
+fn find(name: &str) -> Option<&'static SettingKey> {
     keys().find(|key| key.name == name).or_else(|| {
         let (_, last) = name.strip_prefix("plugins.")?.split_once('.')?;
         PLUGIN_KEYS.iter().find(|key| key.name == last)
     })
 }
 
-fn lay_file(laid: &mut Laid, path: &Path, text: &str) {
+fn merge_file(merged: &mut MergedSettings, path: &Path, text: &str) {
     let table = match DeTable::parse(text) {
         Ok(table) => table,
         Err(error) => {
             let line = line(text, error.span().map_or(0, |span| span.start));
             let why = error.message();
-            return laid.mistakes.push(Mistake::general(format!(
-                "{}, line {line}, is not TOML: {why}; write as in `log = \"info\"`, texts between quotes",
+            return merged.errors.push(ConfigError::general(format!(
+                "{}, line {line}, is not valid TOML: {why}; write strings in quotes, for example `log = \
+                 \"info\"`",
                 path.display()
             )));
         }
@@ -108,22 +112,23 @@ fn lay_file(laid: &mut Laid, path: &Path, text: &str) {
         let source = Source::File(path.to_owned(), line(text, value.span().start));
         let Some(key) = find(&name) else {
             let near = nearest_name(&name).unwrap_or_default();
-            laid.mistakes.push(Mistake::general(format!(
-                "{name} ({source}) is an unknown key; the nearest known one is `{near}`"
+            merged.errors.push(ConfigError::general(format!(
+                "{name} ({source}) is not a known key; the nearest one is `{near}`"
             )));
             continue;
         };
         let Some(text) = plain(value.get_ref()) else {
-            laid.mistakes.push(Mistake::general(format!(
-                "{name} ({source}) is none of what a setting may be; write a text, a whole number, true or false, or a list of texts"
+            merged.errors.push(ConfigError::general(format!(
+                "{name} ({source}) has an unsupported type; expected a string, an integer, a boolean or a \
+                 list of strings"
             )));
             continue;
         };
-        laid.settings.insert(name, Setting { key, text, source });
+        merged.settings.insert(name, Setting { key, text, source });
     }
 }
 
-/// The line in which this byte stands.
+/// Returns the number of the line that contains the byte at this offset.
 fn line(text: &str, at: usize) -> usize {
     1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
 }
@@ -168,7 +173,7 @@ fn plain(value: &DeValue<'_>) -> Option<String> {
     }
 }
 
-fn lay_environment(laid: &mut Laid, environment: &[(String, String)]) {
+fn merge_environment(merged: &mut MergedSettings, environment: &[(String, String)]) {
     for (variable, text) in environment.iter().filter(|(name, _)| name.starts_with(PREFIX)) {
         let known = keys()
             .find(|key| key.env == variable || by_rule(key.name) == *variable)
@@ -178,14 +183,14 @@ fn lay_environment(laid: &mut Laid, environment: &[(String, String)]) {
             Some((name, key)) => {
                 let source = Source::Environment(variable.clone());
                 let setting = Setting { key, text: text.clone(), source };
-                let before = laid.settings.insert(name, setting);
-                laid.mistakes.extend(two_names(before.as_ref(), variable, text));
+                let before = merged.settings.insert(name, setting);
+                merged.errors.extend(two_names(before.as_ref(), variable, text));
             }
             None if variable == FILE_VARIABLE => {}
-            None if is_of_others(variable, text) => laid.of_others.push(variable.clone()),
+            None if is_foreign(variable, text) => merged.foreign.push(variable.clone()),
             None => {
                 let near = nearest(variable, keys().map(|key| key.env)).unwrap_or_default();
-                laid.mistakes.push(Mistake::general(format!(
+                merged.errors.push(ConfigError::general(format!(
                     "unknown environment variable {variable}; the nearest known one is {near}"
                 )));
             }
@@ -195,36 +200,42 @@ fn lay_environment(laid: &mut Laid, environment: &[(String, String)]) {
 
 const PREFIX: &str = "PACKHOUSE_";
 
-/// The variable that a key has by the rule: its name in capitals. One key has a shorter one besides.
+/// Returns the environment variable that the naming rule gives a setting: the name in capitals. One
+/// setting also has a shorter variable.
 fn by_rule(name: &str) -> String {
     format!("{PREFIX}{}", name.replace('.', "_").to_uppercase())
 }
 
-/// A key may have two variables; which of two that differ is meant, nobody can tell.
-fn two_names(before: Option<&Setting>, variable: &str, text: &str) -> Option<Mistake> {
+/// Returns an error if another variable already set this setting to a different value. A setting
+/// may have two variables, and the server cannot know which one the operator means.
+fn two_names(before: Option<&Setting>, variable: &str, text: &str) -> Option<ConfigError> {
     match before {
         Some(Setting { source: Source::Environment(other), text: first, .. }) if first != text => {
-            Some(Mistake::general(format!(
-                "{other} and {variable} (environment) are one setting, and their values differ; leave one of them out"
+            Some(ConfigError::general(format!(
+                "{other} and {variable} (environment) are the same setting with different values; remove \
+                 one of them"
             )))
         }
         _ => None,
     }
 }
 
-/// What is set beside the server's own: by an orchestrator for a service of this name, by people who follow the documentation of
-/// clients, and for this project's tests.
-fn is_of_others(variable: &str, text: &str) -> bool {
+/// Returns whether other software, and not this server, uses this variable. An orchestrator sets
+/// some variables for a service with this name. Others are for clients, as their documentation
+/// says, or for this project's tests.
+fn is_foreign(variable: &str, text: &str) -> bool {
     let name = variable.strip_prefix(PREFIX).unwrap_or(variable);
     let of_tests = ["TEST_", "LIVE_", "CONFORMANCE"].iter().any(|prefix| name.starts_with(prefix));
     of_tests || OTHERS.contains(&name) || is_of_orchestrator(name, text)
 }
 
-/// The last four are credentials of commands that move packages and publish components, which have no settings.
+/// Variables that other programs read. The last four contain credentials for commands that move
+/// packages or publish components. Those commands do not read the server's settings.
 const OTHERS: [&str; 7] =
     ["TOKEN", "WEED", "WASM_TOOLCHAIN", "LOGIN", "SOURCE_LOGIN", "SOURCE_TOKEN", "REGISTRY_LOGIN"];
 
-/// `PACKHOUSE_SERVICE_HOST`, `PACKHOUSE_PORT=tcp://…`, `PACKHOUSE_API_PORT_8081_TCP_ADDR` and their like.
+/// Returns whether an orchestrator sets this variable for a service, such as
+/// `PACKHOUSE_SERVICE_HOST`, `PACKHOUSE_PORT=tcp://…` or `PACKHOUSE_API_PORT_8081_TCP_ADDR`.
 fn is_of_orchestrator(name: &str, text: &str) -> bool {
     let service = name.ends_with("SERVICE_HOST") || name.contains("SERVICE_PORT");
     let link = name.ends_with("PORT") && text.contains("://");
@@ -236,9 +247,9 @@ fn is_of_orchestrator(name: &str, text: &str) -> bool {
     service || link || part
 }
 
-/// `PACKHOUSE_PLUGINS_MAVEN_MAX_FILE_BYTES`: the format stands between the prefix and the longest known key; `_` in
-/// it is `-` of the format.
-fn plugin_variable(variable: &str) -> Option<(String, &'static Key)> {
+/// Parses a variable such as `PACKHOUSE_PLUGINS_MAVEN_MAX_FILE_BYTES`. The text between the prefix
+/// and the longest known key is the format, in which `_` stands for `-`.
+fn plugin_variable(variable: &str) -> Option<(String, &'static SettingKey)> {
     let rest = variable.strip_prefix("PACKHOUSE_PLUGINS_")?;
     PLUGIN_KEYS
         .iter()

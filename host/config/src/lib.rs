@@ -1,20 +1,22 @@
-//! What the operator sets: from a TOML file, the environment and the command line, later ones winning, each value
-//! with where it came from. Strict: a key that is not known is an error that names the nearest one.
+//! Settings of the server, from a TOML file, the environment and the command line; the later source
+//! wins. Each value keeps its source. An unknown key is an error that names the nearest known key.
 
 pub mod addresses;
 mod advisories;
 mod attestations;
 mod bound_keys;
 pub mod client_network;
+mod config_error;
 mod drain;
 mod email;
 mod key;
 mod keys;
 mod layers;
+mod limits;
 pub mod live;
-mod mistake;
 mod networks;
 mod plugin_keys;
+pub mod reference;
 mod reload;
 pub mod repository_settings;
 mod secret;
@@ -37,9 +39,10 @@ use url::Url;
 
 pub use advisories::AdvisoryRules;
 pub use attestations::AttestationTrust;
+pub use config_error::{ConfigError, ConfigErrors};
 pub use email::{email, email_domain};
 pub use layers::Inputs;
-pub use mistake::{Mistake, Mistakes};
+pub use limits::Limits;
 pub use networks::{Network, UpstreamNetwork, upstream_networks};
 pub use reload::{Changed, Sources};
 pub use secret::{Secret, TOKEN_PREFIX, new_password, says_token};
@@ -47,180 +50,117 @@ pub use setting::{Setting, Settings, Source};
 pub use values::{SHORTEST_SEALING_KEY, bytes};
 pub use webhooks::WebhookBounds;
 
-/// All settings, checked.
+/// All settings, parsed and checked.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The data folder.
     pub data: PathBuf,
     /// `host:port` of the repository host's listener.
     pub packages_listen: String,
     /// `host:port` of the API's listener.
     pub api_listen: String,
-    /// `host:port` of a listener for /metrics alone.
+    /// `host:port` of a listener that serves only /metrics.
     pub metrics_listen: Option<String>,
-    /// Networks of clients that may read /metrics on the API's listener.
+    /// Networks whose clients may read /metrics on the API's listener.
     pub metrics_allow: Vec<Network>,
-    /// Public address of the repository host.
     pub base_url: Option<Url>,
-    /// Public address of the API.
     pub api_url: Option<Url>,
-    /// Where records and blobs are.
+    /// Storage of records and blobs.
     pub store: StoreConfig,
-    /// The plugins and their limits.
     pub runtime: RuntimeConfig,
-    /// PEM files of the keys of which one must have signed a component that is installed; none: digests alone count.
+    /// PEM files of trusted public keys. Each component that an operator installs must be signed
+    /// with one of these keys. If the list is empty, the server checks only digests.
     pub trusted_keys: Vec<PathBuf>,
-    /// By what signed statements about packages are judged.
+    /// Trust in signed statements about packages.
     pub attestations: AttestationTrust,
-    /// File of credentials of registries, as docker writes it.
+    /// File with registry credentials, in Docker's format.
     pub registry_auth: Option<PathBuf>,
-    /// Formats that start switched off.
+    /// Formats that are switched off unless an organization switches them on.
     pub disabled: Vec<String>,
-    /// A level, or levels by target, as in `info,packhouse_store=debug`.
+    /// A log level, or levels by target, for example `info,packhouse_store=debug`.
     pub log: String,
-    /// Where traces of requests go, if anywhere.
+    /// Destination of request traces, if any.
     pub tracing: Option<Tracing>,
-    /// Networks besides the public ones in which upstreams may be.
+    /// Non-public networks in which upstreams are allowed.
     pub upstream_allow_networks: Vec<UpstreamNetwork>,
-    /// Bounds of requests to upstreams.
+    /// Limits of requests to upstreams.
     pub upstream: UpstreamBounds,
-    /// Bounds of what webhooks are told.
     pub webhooks: WebhookBounds,
-    /// Whose forwarding headers count.
+    /// Proxies whose forwarding headers are trusted.
     pub trusted_proxies: Vec<Network>,
     /// The mail server, with user and password.
     pub smtp_url: Option<Secret>,
-    /// Who mails come from.
     pub smtp_from: Option<String>,
-    /// With what secrets that must be read again are sealed.
+    /// Key that encrypts secrets which the server must be able to read again.
     pub sealing_key: Option<Secret>,
-    /// The first owner.
     pub owner: Owner,
-    /// Bounds of connections and bodies.
+    /// Limits of connections and bodies.
     pub limits: Limits,
-    /// What is done with advisories.
     pub advisories: AdvisoryRules,
-    /// Whether documents are sent compressed to clients that accept it.
+    /// Compresses documents for clients that accept it.
     pub compression: bool,
-    /// Bytes of the answers of plugins that are kept in memory.
-    pub kept_response_bytes: u64,
-    /// Time between two collections of garbage; none for no collection.
+    /// Memory for cached plugin responses, in bytes.
+    pub response_cache_bytes: u64,
+    /// Interval between garbage collections; `None` turns them off.
     pub gc_interval: Option<Duration>,
-    /// Days for which the audit log is kept; none: for ever.
+    /// Days for which the audit log is kept; `None` keeps it for ever.
     pub audit_days: Option<u64>,
-    /// Days for which it is remembered which versions each token fetched; 0: not at all.
+    /// Days for which the server records the versions that each token fetched; 0 turns the
+    /// recording off.
     pub fetch_days: i64,
-    /// Time between two looks at what the server stands on.
     pub readiness_interval: Duration,
-    /// TLS on the listeners.
     pub tls: tls::TlsSettings,
-    /// Whether connections from trusted proxies begin with a PROXY protocol header.
+    /// True if trusted proxies begin each connection with a PROXY protocol header.
     pub proxy_protocol: bool,
-    /// Whether whatever changes packages or accounts is refused.
+    /// Refuses changes of packages and accounts.
     pub read_only: bool,
-    /// What everybody is told while nothing is served; empty while the server serves.
+    /// Message to all clients during maintenance; empty if the server is not in maintenance.
     pub maintenance: String,
-    /// What was written where.
+    /// Text and source of every setting.
     pub sources: Sources,
 }
 
-/// Traces of requests, by OpenTelemetry's protocol over HTTP.
+/// Request traces, sent by OTLP over HTTP.
 #[derive(Clone, Debug)]
 pub struct Tracing {
-    /// The address that spans are posted to.
+    /// Address to which the server posts spans.
     pub endpoint: Url,
-    /// Which part of the traces is sent, from 0 to 1.
+    /// Share of the traces that the server sends, from 0 to 1.
     pub sampling_ratio: f64,
-    /// What the server is called.
+    /// Name of this server in traces.
     pub service_name: String,
 }
 
-/// Bounds of upstreams, as the operator sets them.
 #[derive(Clone, Copy, Debug)]
 pub struct UpstreamBounds {
-    /// For a connection to be made.
+    /// Timeout for connecting.
     pub connect: Duration,
-    /// Without a byte of what was asked for.
+    /// Longest time without a byte of the response.
     pub idle: Duration,
-    /// Requests to one upstream at one time.
+    /// Most concurrent requests to one upstream.
     pub concurrency: usize,
 }
 
-/// The owner whom an empty database gets.
+/// Owner that the server creates in an empty database.
 #[derive(Clone, Debug)]
 pub struct Owner {
-    /// The e-mail address.
     pub email: String,
-    /// The password; none for a random one.
+    /// Password of the owner; `None` means that the server chooses a random one.
     pub password: Option<Secret>,
 }
 
-/// Bounds of connections and bodies, on both hosts unless the name says otherwise.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Bytes in the body of an API call.
-    pub api_body_bytes: u64,
-    /// JSON tokens in the body of an API call.
-    pub api_json_tokens: u64,
-    /// Bytes in the bodies of all API calls that are read at one time.
-    pub api_bodies_bytes: u64,
-    /// The same of the calls from one address.
-    pub api_bodies_bytes_per_address: u64,
-    /// Bytes a second that the body of an API call comes in with at least.
-    pub api_body_rate: u64,
-    /// Time without a byte of a declared body.
-    pub body_idle: Duration,
-    /// Time in which a client takes no byte of an answer.
-    pub send_idle: Duration,
-    /// Time for which a connection is kept with nothing under way on it.
-    pub idle: Duration,
-    /// Time for what comes before the first request: a PROXY header and the handshake of TLS.
-    pub handshake: Duration,
-    /// Time for the head of a request.
-    pub header: Duration,
-    /// Connections at one time, on each listener.
-    pub connections: usize,
-    /// Of these, from one address.
-    pub connections_per_address: usize,
-    /// Requests a second with the credentials of one organization; 0 for any number.
-    pub organization_request_rate: u32,
-    /// The same with one credential, and of one address without any.
-    pub credential_request_rate: u32,
-    /// Time between the end of readiness and the end of listening, at a stop.
-    pub drain: Duration,
-    /// Time for a stop, from the end of listening.
-    pub shutdown: Duration,
-}
-
-impl Limits {
-    /// Of the time for a stop, that for what is in flight; the rest is for closing the store.
-    pub fn in_flight(&self) -> Duration {
-        self.shutdown.saturating_sub((self.shutdown / 4).min(MOST_FOR_CLOSING))
-    }
-
-    /// Of the time for a stop, the end: what has not been closed by then is left.
-    pub fn whole_stop(&self) -> Duration {
-        self.shutdown.max(LEAST_FOR_STOPPING)
-    }
-}
-
-/// Time that is set apart for closing the store, where there is so much.
-const MOST_FOR_CLOSING: Duration = Duration::from_secs(2);
-/// Time that a stop has even where the setting says less: the store is closed when it can be.
-const LEAST_FOR_STOPPING: Duration = Duration::from_millis(250);
-
 impl Config {
-    /// Reads and checks the settings. `program` is the running program's file, beside which the plugins are looked
-    /// for. The second value holds warnings for the log. The error is [`Mistakes`]: every one that there is.
+    /// Reads and checks the settings. `program` is the path of the running program; the default
+    /// plugin folder is next to this file. Returns the settings, and warnings for the log. The
+    /// error is [`ConfigErrors`], which contains all errors.
     pub fn load(inputs: &Inputs, program: &Path) -> anyhow::Result<(Config, Vec<String>)> {
-        let layers::Laid { mut settings, of_others, mut mistakes } = layers::lay(inputs);
+        let layers::MergedSettings { mut settings, foreign, mut errors } = layers::merge(inputs);
         let config = loop {
             match Config::from_settings(&settings, program) {
                 Ok(config) => break Some(config),
-                Err(mistake) => {
-                    // The next one shows once this one is out of the way.
-                    let again = mistake.key.as_ref().is_some_and(|key| layers::forget(&mut settings, key));
-                    mistakes.push(mistake);
+                Err(error) => {
+                    // Reset this setting, so that the next pass can find further errors.
+                    let again = error.key.as_ref().is_some_and(|key| layers::forget(&mut settings, key));
+                    errors.push(error);
                     if !again {
                         break None;
                     }
@@ -228,16 +168,16 @@ impl Config {
             }
         };
         match config {
-            Some(config) if mistakes.is_empty() => {
-                let warnings = of_others.iter().map(|name| format!("{name} is no setting of this program"));
+            Some(config) if errors.is_empty() => {
+                let warnings = foreign.iter().map(|name| format!("{name} is not a setting of packhouse"));
                 Ok((config, warnings.collect()))
             }
-            _ => Err(Mistakes(mistakes).into()),
+            _ => Err(ConfigErrors(errors).into()),
         }
     }
 
-    fn from_settings(settings: &Settings, program: &Path) -> Result<Config, Mistake> {
-        let read = Reader { settings };
+    fn from_settings(settings: &Settings, program: &Path) -> Result<Config, ConfigError> {
+        let read = SettingsReader { settings };
         let data = PathBuf::from(read.text("data"));
         let plugins = match read.some("plugins.dir") {
             Some(folder) => PathBuf::from(folder),
@@ -279,7 +219,7 @@ impl Config {
             limits: read.limits()?,
             advisories: read.advisories()?,
             compression: read.parse("responses.compression", values::switch)?,
-            kept_response_bytes: read.parse("responses.cache_bytes", values::bytes)?,
+            response_cache_bytes: read.parse("responses.cache_bytes", values::bytes)?,
             gc_interval: Some(read.millis("gc.interval_ms")?).filter(|interval| !interval.is_zero()),
             audit_days: Some(read.parse("audit_days", values::count)?).filter(|days| *days > 0),
             fetch_days: read.parse("fetch_days", values::fetch_days)?,
@@ -294,12 +234,12 @@ impl Config {
     }
 }
 
-/// Reads single settings, with errors that say which and from where.
-pub(crate) struct Reader<'a> {
+/// Reads single settings. Each error names the setting and its source.
+pub(crate) struct SettingsReader<'a> {
     settings: &'a Settings,
 }
 
-impl Reader<'_> {
+impl SettingsReader<'_> {
     fn text(&self, name: &str) -> &str {
         self.settings.get(name).map_or("", |setting| setting.text.as_str())
     }
@@ -308,49 +248,47 @@ impl Reader<'_> {
         Some(self.text(name)).filter(|text| !text.is_empty())
     }
 
-    /// Files separated by commas.
+    /// Splits a list of file names at its commas.
     fn paths(&self, name: &str) -> Vec<PathBuf> {
         let parts = self.text(name).split(',').map(str::trim).filter(|part| !part.is_empty());
         parts.map(PathBuf::from).collect()
     }
 
-    fn mistake(&self, name: &str, reason: &str) -> Mistake {
-        Mistake::of(name, self.settings.get(name), reason)
+    fn error(&self, name: &str, reason: &str) -> ConfigError {
+        ConfigError::of(name, self.settings.get(name), reason)
     }
 
-    fn parse<T>(&self, name: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<T, Mistake> {
-        read(self.text(name)).map_err(|reason| self.mistake(name, &reason))
+    fn parse<T>(&self, name: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<T, ConfigError> {
+        read(self.text(name)).map_err(|reason| self.error(name, &reason))
     }
 
     fn parse_some<T>(
         &self,
         name: &str,
         read: impl Fn(&str) -> Result<T, String>,
-    ) -> Result<Option<T>, Mistake> {
+    ) -> Result<Option<T>, ConfigError> {
         self.some(name).map(|_| self.parse(name, read)).transpose()
     }
 
-    fn millis(&self, name: &str) -> Result<Duration, Mistake> {
+    fn millis(&self, name: &str) -> Result<Duration, ConfigError> {
         self.parse(name, values::count).map(Duration::from_millis)
     }
 
-    fn number(&self, name: &str) -> Result<usize, Mistake> {
+    fn number(&self, name: &str) -> Result<usize, ConfigError> {
         self.parse(name, values::number)
     }
 
-    fn store(&self, data: &Path) -> Result<StoreConfig, Mistake> {
+    fn store(&self, data: &Path) -> Result<StoreConfig, ConfigError> {
         let defaults = StoreConfig::new(data);
-        let database_url =
-            self.parse("database_url", |text| match text {
-                "" => Ok(defaults.database_url.clone()),
-                url if DATABASES.iter().any(|scheme| url.starts_with(scheme)) => Ok(url.to_owned()),
-                _ => Err("is no address of a database; write sqlite://PATH or postgres://USER@HOST/NAME"
-                    .to_owned()),
-            })?;
+        let database_url = self.parse("database_url", |text| match text {
+            "" => Ok(defaults.database_url.clone()),
+            url if DATABASES.iter().any(|scheme| url.starts_with(scheme)) => Ok(url.to_owned()),
+            _ => Err("is not a database URL; expected sqlite://PATH or postgres://USER@HOST/NAME".to_owned()),
+        })?;
         let blobs = self.parse("blobs", |text| match text {
             "fs" => Ok(defaults.blobs.clone()),
             url if url.starts_with("s3://") => Ok(BlobsConfig::S3(url.to_owned())),
-            _ => Err("is no storage of blobs; write fs or s3://BUCKET?endpoint=…".to_owned()),
+            _ => Err("is not a blob storage; expected fs or s3://BUCKET?endpoint=…".to_owned()),
         })?;
         let redirects = self.redirects(&blobs)?;
         let (gc_grace, gc_lease) = (self.millis("gc.grace_ms")?, self.millis("gc.lease_ms")?);
@@ -379,20 +317,21 @@ impl Reader<'_> {
         })
     }
 
-    fn redirects(&self, blobs: &BlobsConfig) -> Result<Option<RedirectsConfig>, Mistake> {
+    fn redirects(&self, blobs: &BlobsConfig) -> Result<Option<RedirectsConfig>, ConfigError> {
         let min_bytes = self.parse_some("blobs_redirect.min_bytes", values::bytes)?;
         let endpoint = self.parse_some("blobs_redirect.endpoint", values::url)?;
         let lifetime = self.parse("blobs_redirect.lifetime_ms", values::some_millis)?;
         let Some(min_bytes) = min_bytes else { return Ok(None) };
         if !matches!(blobs, BlobsConfig::S3(_)) {
-            let reason = "is for blobs in S3, and `blobs` names none; take it out, or set `blobs`";
-            return Err(self.mistake("blobs_redirect.min_bytes", reason));
+            let reason = "works only with blobs in S3, but `blobs` does not name a bucket; remove this \
+                setting, or set `blobs`";
+            return Err(self.error("blobs_redirect.min_bytes", reason));
         }
         let endpoint = endpoint.map(|url| url.as_str().trim_end_matches('/').to_owned());
         Ok(Some(RedirectsConfig { min_bytes, endpoint, lifetime }))
     }
 
-    fn tracing(&self) -> Result<Option<Tracing>, Mistake> {
+    fn tracing(&self) -> Result<Option<Tracing>, ConfigError> {
         let sampling_ratio = self.parse("tracing.sampling_ratio", values::ratio)?;
         let Some(endpoint) = self.parse_some("tracing.otlp_endpoint", values::collector)? else {
             return Ok(None);
@@ -401,35 +340,14 @@ impl Reader<'_> {
         Ok(Some(Tracing { endpoint, sampling_ratio, service_name }))
     }
 
-    fn owner(&self) -> Result<Owner, Mistake> {
+    fn owner(&self) -> Result<Owner, ConfigError> {
         let email = self.parse("owner.email", |text| {
-            email(text).ok_or_else(|| "is no e-mail address; write as in owner@example.com".to_owned())
+            email(text).ok_or_else(|| "is not an e-mail address such as owner@example.com".to_owned())
         })?;
         Ok(Owner { email, password: self.parse_some("owner.password", new_password)? })
     }
 
-    fn limits(&self) -> Result<Limits, Mistake> {
-        Ok(Limits {
-            api_body_bytes: self.parse("limits.api_body_bytes", values::bytes)?,
-            api_json_tokens: self.parse("limits.api_json_tokens", values::count)?,
-            api_bodies_bytes: self.parse("limits.api_bodies_bytes", values::bytes)?,
-            api_bodies_bytes_per_address: self.parse("limits.api_bodies_bytes_per_address", values::bytes)?,
-            api_body_rate: self.parse("limits.api_body_rate", values::bytes)?,
-            body_idle: self.millis("limits.body_idle_ms")?,
-            send_idle: self.millis("limits.send_idle_ms")?,
-            idle: self.millis("limits.idle_ms")?,
-            handshake: self.parse("limits.handshake_ms", values::some_millis)?,
-            header: self.millis("limits.header_ms")?,
-            connections: self.number("limits.connections")?,
-            connections_per_address: self.number("limits.connections_per_address")?,
-            organization_request_rate: self.parse("limits.organization_request_rate", values::rate)?,
-            credential_request_rate: self.parse("limits.credential_request_rate", values::rate)?,
-            drain: self.drain()?,
-            shutdown: self.millis("limits.shutdown_ms")?,
-        })
-    }
-
-    fn upstream(&self) -> Result<UpstreamBounds, Mistake> {
+    fn upstream(&self) -> Result<UpstreamBounds, ConfigError> {
         Ok(UpstreamBounds {
             connect: self.millis("upstream.connect_ms")?,
             idle: self.millis("upstream.idle_ms")?,
@@ -437,7 +355,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The formats that any setting names.
+    /// Returns the formats for which any setting is set.
     fn formats(&self) -> Vec<String> {
         let mut formats: Vec<String> = self
             .settings
@@ -450,7 +368,7 @@ impl Reader<'_> {
         formats
     }
 
-    fn disabled(&self) -> Result<Vec<String>, Mistake> {
+    fn disabled(&self) -> Result<Vec<String>, ConfigError> {
         let mut disabled = Vec::new();
         for format in self.formats() {
             if self.parse_some(&format!("plugins.{format}.enabled"), values::switch)? == Some(false) {
@@ -460,11 +378,11 @@ impl Reader<'_> {
         Ok(disabled)
     }
 
-    fn plugins(&self) -> Result<BTreeMap<String, PluginConfig>, Mistake> {
+    fn plugins(&self) -> Result<BTreeMap<String, PluginConfig>, ConfigError> {
         self.formats().into_iter().map(|format| Ok((format.clone(), self.plugin(&format)?))).collect()
     }
 
-    fn plugin(&self, format: &str) -> Result<PluginConfig, Mistake> {
+    fn plugin(&self, format: &str) -> Result<PluginConfig, ConfigError> {
         let name = |key: &str| format!("plugins.{format}.{key}");
         let size = |key: &str| self.parse_some(&name(key), values::size);
         let mut limits = packhouse_runtime::Limits::default();
@@ -488,13 +406,13 @@ impl Reader<'_> {
     }
 }
 
-/// Looks that come faster cost more than they tell.
+/// Shortest interval that is accepted. A shorter one would cost more than it is worth.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 const DATABASES: &[&str] = &["sqlite://", "postgres://", "postgresql://"];
 
-/// The settings as `packhouse config show` prints them.
+/// Renders the settings for `packhouse config show`.
 pub fn show(inputs: &Inputs, program: &Path, json: bool) -> anyhow::Result<String> {
-    // What is shown is what would be served with: a value that is wrong is told here as well.
+    // The command shows only valid settings, so it reports an invalid value here.
     Config::load(inputs, program)?;
-    show::render(&layers::lay(inputs).settings, json)
+    show::render(&layers::merge(inputs).settings, json)
 }

@@ -1,8 +1,8 @@
-//! A value that may change while the program runs: whoever uses it asks for it each time, and keeps what it got for one use.
+//! A value that may change while the program runs. Callers read the value again for each use.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// See the module. Clones are one value.
+/// A shared value. All clones see the same value.
 #[derive(Debug, Default)]
 pub struct Live<T>(Arc<RwLock<Arc<T>>>);
 
@@ -13,17 +13,16 @@ impl<T> Clone for Live<T> {
 }
 
 impl<T> Live<T> {
-    /// With its first value.
+    /// Creates the shared value with its first value.
     pub fn new(value: T) -> Self {
         Self(Arc::new(RwLock::new(Arc::new(value))))
     }
 
-    /// The value at present.
     pub fn get(&self) -> Arc<T> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts another in its place, for every clone.
+    /// Replaces the value for every clone.
     pub fn set(&self, value: T) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(value);
     }
@@ -34,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_clone_sees_the_change_and_who_holds_the_old_value_keeps_it() {
+    fn every_clone_sees_the_change_and_an_old_value_stays_valid() {
         let live = Live::new(1);
         let (clone, held) = (live.clone(), live.get());
         clone.set(2);

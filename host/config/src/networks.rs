@@ -1,16 +1,18 @@
-//! IP networks as people write them.
+//! Parsing of IP networks.
 
 use std::net::IpAddr;
 use std::str::FromStr;
 
 use ipnet::IpNet;
 
-/// An IP network: `10.0.0.0/8`, `fd00::/8`; a bare address is a network of one.
+/// An IP network, for example `10.0.0.0/8` or `fd00::/8`. A single address is a network with one
+/// member.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Network(IpNet);
 
 impl Network {
-    /// Whether the address is in it. An IPv4 address written as IPv6 counts as IPv4.
+    /// Returns whether the network contains this address. Treats an IPv4-mapped IPv6 address as its
+    /// IPv4 address.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(&address.to_canonical())
     }
@@ -20,8 +22,9 @@ impl FromStr for Network {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Network, String> {
-        let wrong = || format!("holds {text:?}, which is no network; write as in 10.0.0.0/8");
-        // The address is not read by `IpNet`, which takes `010.0.0.0` for `10.0.0.0`: other programs read it as octal.
+        let wrong = || format!("contains {text:?}, which is not a network; expected for example 10.0.0.0/8");
+        // The standard library parses the address, not `IpNet`: `IpNet` reads `010.0.0.0` as
+        // `10.0.0.0`, but other programs read its first number as octal.
         let Some((address, prefix)) = text.split_once('/') else {
             return Ok(Network(text.parse::<IpAddr>().map_err(|_| wrong())?.into()));
         };
@@ -31,13 +34,17 @@ impl FromStr for Network {
     }
 }
 
-/// Networks separated by commas; none in an empty text.
+/// Parses a list of networks that are separated by commas. An empty text gives an empty list.
 pub(crate) fn networks(text: &str) -> Result<Vec<Network>, String> {
     text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::parse).collect()
 }
 
-/// A network in which upstreams may be: `10.0.0.0/8`; at one port alone, `10.0.0.7:8443`, `[fd00::/8]:443`; or with all ports named,
-/// `127.0.0.0/8:*`, so that upstreams of allowed networks may lead to any of them even on loopback.
+/// A network in which upstreams may be. It has one of these forms:
+///
+/// - `10.0.0.0/8`: any port.
+/// - `10.0.0.7:8443` or `[fd00::/8]:443`: only this port.
+/// - `127.0.0.0/8:*`: all ports, stated explicitly. Upstreams in allowed networks may then also
+///   redirect to any of these ports, even on loopback.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct UpstreamNetwork {
     network: Network,
@@ -46,15 +53,14 @@ pub struct UpstreamNetwork {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Ports {
-    /// Nothing was said.
     Any,
-    /// `*`.
     All,
     One(u16),
 }
 
 impl UpstreamNetwork {
-    /// Whether this address is in it, at this port. Where the port is not known, a network of one port holds nothing.
+    /// Returns whether the network contains this address and port. If the port is unknown, a
+    /// network that allows only one port does not match.
     pub fn holds(&self, address: IpAddr, port: Option<u16>) -> bool {
         let at = match self.ports {
             Ports::Any | Ports::All => true,
@@ -63,12 +69,12 @@ impl UpstreamNetwork {
         at && self.network.contains(address)
     }
 
-    /// Whether it is a network of this one port.
+    /// Returns whether the network allows only this port.
     pub fn is_at(&self, port: u16) -> bool {
         self.ports == Ports::One(port)
     }
 
-    /// Whether the ports were written down.
+    /// Returns whether the text states the ports explicitly: one port, or `*`.
     pub fn names_ports(&self) -> bool {
         self.ports != Ports::Any
     }
@@ -80,7 +86,8 @@ impl FromStr for UpstreamNetwork {
     fn from_str(text: &str) -> Result<UpstreamNetwork, String> {
         let wrong = || {
             format!(
-                "holds {text:?}, which is no network; write as in 10.0.0.0/8, 10.0.0.7:8443 or 127.0.0.0/8:*"
+                "contains {text:?}, which is not a network; expected for example 10.0.0.0/8, 10.0.0.7:8443 \
+                 or 127.0.0.0/8:*"
             )
         };
         let (network, ports) = match text.strip_prefix('[') {
@@ -104,7 +111,8 @@ impl FromStr for UpstreamNetwork {
     }
 }
 
-/// Networks for upstreams, separated by commas; none in an empty text.
+/// Parses a list of upstream networks that are separated by commas. An empty text gives an empty
+/// list.
 pub fn upstream_networks(text: &str) -> Result<Vec<UpstreamNetwork>, String> {
     text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::parse).collect()
 }
@@ -114,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_hold_what_shares_their_prefix() {
+    fn a_network_contains_addresses_with_its_prefix() {
         let held = |network: &str, address: &str| {
             network.parse::<Network>().unwrap().contains(address.parse().unwrap())
         };

@@ -1,47 +1,60 @@
-//! The settings of one plugin.
+//! Settings of one plugin.
 
-use super::key::{Key, Kind, key};
+use super::key::{SettingKey, ValueKind, key};
 
-/// Settings of one plugin, in the table `plugins.FORMAT`; in the environment `PACKHOUSE_PLUGINS_FORMAT_…`.
-pub(crate) static PLUGIN_KEYS: &[Key] = &[
+/// Settings in the table `plugins.FORMAT`. Their environment variables begin with
+/// `PACKHOUSE_PLUGINS_FORMAT_`.
+pub(crate) static PLUGIN_KEYS: &[SettingKey] = &[
     key(
         "enabled",
         "ENABLED",
-        Kind::Switch,
+        ValueKind::Switch,
         "true",
-        "Whether its repositories are served where no organization has switched the format.",
+        "Serves repositories of this format in organizations that have not switched the format themselves.",
     ),
-    key("wasi", "WASI", Kind::Switch, "false", "Links WASI with nothing granted, for guests that import it."),
+    key(
+        "wasi",
+        "WASI",
+        ValueKind::Switch,
+        "false",
+        "Links WASI without any access to the system, for plugins that import it.",
+    ),
     key(
         "max_file_bytes",
         "MAX_FILE_BYTES",
-        Kind::Bytes,
+        ValueKind::Bytes,
         "",
-        "One file of an upload; by default what the plugin declares.",
+        "Maximum size of one uploaded file; by default what the plugin declares.",
     ),
     key(
         "max_manifest_bytes",
         "MAX_MANIFEST_BYTES",
-        Kind::Bytes,
+        ValueKind::Bytes,
         "",
-        "A manifest; at most, and by default, what the plugin declares.",
+        "Maximum size of a manifest; at most, and by default, what the plugin declares.",
     ),
-    key("memory_bytes", "MEMORY_BYTES", Kind::Bytes, "64 MiB", "Memory of one call."),
-    key("call_timeout_ms", "CALL_TIMEOUT_MS", Kind::Millis, "10000", "Time of one call."),
+    key("memory_bytes", "MEMORY_BYTES", ValueKind::Bytes, "64 MiB", "Memory limit of one call."),
+    key("call_timeout_ms", "CALL_TIMEOUT_MS", ValueKind::Millis, "10000", "Time limit of one call."),
     key(
         "hostcall_bytes",
         "HOSTCALL_BYTES",
-        Kind::Bytes,
+        ValueKind::Bytes,
         "8 MiB",
-        "Bytes handed over in one call of the host.",
+        "Maximum number of bytes that one call of a host function may pass.",
     ),
-    key("decoded_bytes", "DECODED_BYTES", Kind::Bytes, "16 GiB", "Bytes that the host decodes in one call."),
-    key("handles", "HANDLES", Kind::Count, "1024", "Handles open at one time in a call."),
+    key(
+        "decoded_bytes",
+        "DECODED_BYTES",
+        ValueKind::Bytes,
+        "16 GiB",
+        "Maximum number of bytes that the host decodes in one call.",
+    ),
+    key("handles", "HANDLES", ValueKind::Count, "1024", "Maximum number of open handles in one call."),
     key(
         "concurrency",
         "CONCURRENCY",
-        Kind::Count,
+        ValueKind::Count,
         "250",
-        "Calls at one time; all formats' together are 1000 at most.",
+        "Maximum number of concurrent calls; those of all formats together are at most 1000.",
     ),
 ];

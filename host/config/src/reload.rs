@@ -1,14 +1,16 @@
-//! What changed between two readings of the settings, and what of it takes effect without a restart.
+//! Comparison of two readings of the settings: which settings changed, and which changes need a
+//! restart.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::key::Kind;
+use super::key::ValueKind;
 use super::setting::Settings;
 
-/// Settings that hold from the moment they are read again; a name that ends in a dot stands for all below it.
+/// Settings whose changes take effect without a restart. A name that ends with a dot stands for all
+/// settings with this prefix.
 const LIVE: [&str; 8] = [
     "log",
     "limits.",
@@ -19,7 +21,8 @@ const LIVE: [&str; 8] = [
     "maintenance",
     "attestations.",
 ];
-/// Of those below, what is made once for the life of the process.
+/// Exceptions to `LIVE`. The server creates the objects that these settings configure only once in
+/// its lifetime.
 const FIXED: [&str; 6] = [
     "limits.connections",
     "limits.api_bodies_bytes",
@@ -29,7 +32,7 @@ const FIXED: [&str; 6] = [
     "tls.acme.",
 ];
 
-/// What was written for each setting, and where. Shows nothing of it.
+/// Text and source of each setting. `Debug` shows neither.
 #[derive(Clone)]
 pub struct Sources(Arc<Settings>);
 
@@ -39,12 +42,12 @@ impl fmt::Debug for Sources {
     }
 }
 
-/// What differs in a new reading, by name.
+/// Names of the settings that differ in a new reading.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Changed {
-    /// What takes effect.
+    /// Settings whose new values take effect at once.
     pub live: Vec<String>,
-    /// What needs a restart.
+    /// Settings whose new values take effect after a restart.
     pub needs_restart: Vec<String>,
 }
 
@@ -53,7 +56,7 @@ impl Sources {
         Sources(Arc::new(settings.clone()))
     }
 
-    /// From these to those.
+    /// Compares these settings with new ones.
     pub fn changed(&self, new: &Sources) -> Changed {
         let mut changed = Changed::default();
         let names = self.0.keys().chain(new.0.keys().filter(|name| !self.0.contains_key(*name)));
@@ -68,35 +71,36 @@ impl Sources {
         changed
     }
 
-    /// Whether somebody set it.
+    /// Returns whether a setting with this name exists.
     pub fn is_set(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// Where this setting came from, as people read it.
+    /// Returns the source of the setting as text.
     pub fn of(&self, name: &str) -> String {
         self.0.get(name).map_or_else(|| "default".to_owned(), |setting| setting.source.to_string())
     }
 
-    /// The setting as people read it, with where it came from: `tls.cert = "a.pem" (file x, line 3)`; of a secret the place alone.
+    /// Returns the setting and its source as text, for example `tls.cert = "a.pem" (file x, line
+    /// 3)`. Leaves out the text of a secret.
     pub fn label(&self, name: &str) -> String {
         match self.0.get(name) {
-            Some(setting) if setting.key.kind == Kind::Secret => format!("{name} ({})", setting.source),
+            Some(setting) if setting.key.kind == ValueKind::Secret => format!("{name} ({})", setting.source),
             Some(setting) => format!("{name} = {:?} ({})", setting.text, setting.source),
             None => name.to_owned(),
         }
     }
 
-    /// What was written for this setting, unless it is a secret.
-    pub fn shown(&self, name: &str) -> Value {
+    /// Returns the text of this setting, or null for a secret.
+    pub fn public_text(&self, name: &str) -> Value {
         match self.0.get(name) {
-            Some(setting) if setting.key.kind != Kind::Secret => json!(setting.text),
+            Some(setting) if setting.key.kind != ValueKind::Secret => json!(setting.text),
             _ => Value::Null,
         }
     }
 }
 
-fn is_live(name: &str) -> bool {
+pub(crate) fn is_live(name: &str) -> bool {
     let among = |list: &[&str]| {
         list.iter().any(|entry| if entry.ends_with('.') { name.starts_with(entry) } else { name == *entry })
     };
@@ -109,7 +113,7 @@ mod tests {
     use crate::keys::keys;
 
     #[test]
-    fn what_is_listed_is_a_setting() {
+    fn every_listed_name_is_a_setting() {
         for entry in LIVE.iter().chain(&FIXED) {
             let known =
                 |name: &str| if entry.ends_with('.') { name.starts_with(entry) } else { name == *entry };

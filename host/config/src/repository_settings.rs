@@ -1,5 +1,8 @@
-//! Settings of a repository: those that the host knows for every format, and those that a format's plugin declares.
-//! What is stored is what was set; what is shown and handed to a plugin has every default filled in.
+//! Settings of a repository. The host defines some for every format, and a format's plugin declares
+//! others.
+//!
+//! The database stores only values that were set explicitly. The API and plugins see all settings,
+//! with defaults for the rest.
 
 use packhouse_names::Folding;
 use packhouse_runtime::{Description, RepositoryView, SettingKind};
@@ -7,45 +10,47 @@ use packhouse_store::RepositoryRow;
 use serde_json::{Map, Value, json};
 use url::Url;
 
-/// Patterns of packages' names.
+/// Settings that contain patterns of package names.
 const CLAIMED_NAMES: &str = "claimed_names";
 const PATTERNS: [&str; 2] = [CLAIMED_NAMES, "min_release_age_except"];
 
-/// What a setting may be.
+/// Type of a setting's value.
 enum Shape<'a> {
     Switch,
     Seconds,
-    /// A whole number of bytes, or null for no bound.
+    /// An integer number of bytes, or null for no limit.
     Bytes,
-    /// A text, or null for none.
     Text,
-    /// The address of a server, or null for none. Settings are shown and stored as they are: it may not hold a credential.
+    /// The address of a server, or null. The value must not contain a credential, because it is
+    /// stored and displayed unchanged.
     Address,
     Choice(Vec<&'a str>),
     List,
 }
 
-/// `public` stands in a column of its own and is put in by [`effective`].
+/// Setting that the database stores in its own column; [`effective`] adds it.
 pub const PUBLIC: &str = "public";
-/// Where a plugin finds a proxy's address; no setting of the API's, where it is a field of its own.
+/// Name under which a plugin finds the address of a proxy's upstream. In the API, the address is a
+/// field of the repository, not a setting.
 pub const UPSTREAM: &str = "upstream";
-/// Where a plugin finds the largest file that it may take, in bytes; the operator's to set, for a format as a whole.
+/// Name under which a plugin finds the maximum size of a file, in bytes. The operator sets this
+/// limit for a whole format.
 pub const MAX_FILE_BYTES: &str = "max_file_bytes";
 
-/// How many bytes of files a repository may show.
+/// Maximum size of all files in a repository together, in bytes.
 const QUOTA_BYTES: &str = "quota_bytes";
-/// For how many days what people delete can be brought back; 0: not at all.
+/// Days for which users can restore deleted items; 0 turns this off.
 const TRASH_DAYS: &str = "trash_days";
 const DEFAULT_TRASH_DAYS: u64 = 7;
 
-/// For how many seconds an upstream may send nothing, or null for as long as the server's
-/// configuration says.
+/// Time limit in seconds for the next byte from an upstream; null uses the server's configuration.
 const UPSTREAM_TIMEOUT: &str = "upstream_timeout_s";
 
-/// By which way a proxy's upstream is reached, and who may vouch for it.
+/// Settings of the connection to a proxy's upstream: the forward proxy, and the trusted certificate
+/// authorities.
 pub const WAYS: [&str; 2] = ["egress_proxy", "ca_pem"];
 
-/// The host's own, with their defaults, as the API's description lists them.
+/// Returns the host's settings as name, type and default, in the order of the API's description.
 fn own() -> Vec<(&'static str, Shape<'static>, Value)> {
     vec![
         (PUBLIC, Shape::Switch, json!(false)),
@@ -82,34 +87,31 @@ fn declared(description: &Description) -> impl Iterator<Item = (&str, Shape<'_>,
     })
 }
 
-/// How a form asks for a setting.
+/// Input element for a setting.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Form {
-    /// Yes or no.
     Switch,
-    /// A whole number, or nothing.
     Number,
-    /// A text, or nothing.
+    /// One line of text, or empty.
     Text,
-    /// A text of several lines, or nothing.
+    /// Several lines of text, or empty.
     Lines,
-    /// One of these.
     Choice(Vec<String>),
-    /// Texts, one to a line.
+    /// Texts, one on each line.
     List,
 }
 
-/// A setting that a form may ask for.
+/// A setting as an input of a form.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Wanted {
-    /// How it is asked for.
+pub struct FormSetting {
     pub shape: Form,
-    /// One line for people; may be empty.
+    /// Summary of one line for people; may be empty.
     pub summary: String,
 }
 
-/// Every setting by its name: the host's own, then those that the format's plugin declares.
-pub fn wanted(description: Option<&Description>) -> Vec<(String, Wanted)> {
+/// Returns every setting by its name: first the host's settings, then those that the format's
+/// plugin declares.
+pub fn form_settings(description: Option<&Description>) -> Vec<(String, FormSetting)> {
     let form = |shape: Shape<'_>| match shape {
         Shape::Switch => Form::Switch,
         Shape::Seconds | Shape::Bytes => Form::Number,
@@ -118,24 +120,25 @@ pub fn wanted(description: Option<&Description>) -> Vec<(String, Wanted)> {
         Shape::Choice(choices) => Form::Choice(choices.into_iter().map(str::to_owned).collect()),
         Shape::List => Form::List,
     };
-    let own = own()
-        .into_iter()
-        .map(|(name, shape, _)| (name.to_owned(), Wanted { shape: form(shape), summary: String::new() }));
+    let own = own().into_iter().map(|(name, shape, _)| {
+        (name.to_owned(), FormSetting { shape: form(shape), summary: String::new() })
+    });
     let declared = description.into_iter().flat_map(|one| {
         declared(one).map(move |(name, shape, _)| {
             let summary = one.settings.get(name).map(|setting| setting.summary.clone()).unwrap_or_default();
             (name.to_owned(), (shape, summary))
         })
     });
-    let declared = declared.map(|(name, (shape, summary))| (name, Wanted { shape: form(shape), summary }));
+    let declared =
+        declared.map(|(name, (shape, summary))| (name, FormSetting { shape: form(shape), summary }));
     own.chain(declared).collect()
 }
 
-/// Checks what a caller wants to set: an object of known names with values of their shapes; null takes a setting back
-/// to its default. The error is a sentence for the caller.
-pub fn check(wanted: &Value, description: Option<&Description>) -> Result<Map<String, Value>, String> {
-    let Value::Object(wanted) = wanted else { return Err("`settings` is an object.".to_owned()) };
-    for (name, value) in wanted {
+/// Checks the settings in a request: an object of known names with values of the right types. Null
+/// resets a setting to its default. The error is a complete sentence for the client.
+pub fn check(requested: &Value, description: Option<&Description>) -> Result<Map<String, Value>, String> {
+    let Value::Object(requested) = requested else { return Err("`settings` must be an object.".to_owned()) };
+    for (name, value) in requested {
         let own = own();
         let known =
             own.iter().find(|known| known.0 == name).map(|known| fits(&known.1, value)).or_else(|| {
@@ -146,19 +149,19 @@ pub fn check(wanted: &Value, description: Option<&Description>) -> Result<Map<St
         match known {
             None => return Err(format!("There is no setting `{name}`.")),
             Some(Err(wants)) if !value.is_null() => {
-                return Err(format!("The setting `{name}` wants {wants}."));
+                return Err(format!("The setting `{name}` must be {wants}."));
             }
             Some(_) => {}
         }
     }
-    Ok(wanted.clone())
+    Ok(requested.clone())
 }
 
 fn fits(shape: &Shape<'_>, value: &Value) -> Result<(), String> {
     let (right, wants) = match shape {
         Shape::Switch => (value.is_boolean(), "true or false".to_owned()),
-        Shape::Seconds | Shape::Bytes => (value.is_u64(), "a whole number, not negative".to_owned()),
-        Shape::Text => (value.is_string(), "a text".to_owned()),
+        Shape::Seconds | Shape::Bytes => (value.is_u64(), "an integer that is not negative".to_owned()),
+        Shape::Text => (value.is_string(), "a string".to_owned()),
         Shape::Address => (
             value.as_str().and_then(|text| Url::parse(text).ok()).is_some_and(|url| is_plain(&url)),
             "the address of a server, without a credential".to_owned(),
@@ -169,7 +172,7 @@ fn fits(shape: &Shape<'_>, value: &Value) -> Result<(), String> {
         ),
         Shape::List => (
             value.as_array().is_some_and(|items| items.iter().all(Value::is_string)),
-            "a list of texts".to_owned(),
+            "a list of strings".to_owned(),
         ),
     };
     if right { Ok(()) } else { Err(wants) }
@@ -179,10 +182,10 @@ fn is_plain(url: &Url) -> bool {
     url.has_host() && url.username().is_empty() && url.password().is_none()
 }
 
-/// Lays `wanted` over what is stored; null takes away.
-pub fn merge(stored: &str, wanted: Map<String, Value>) -> Map<String, Value> {
+/// Merges changes into the stored settings. Null removes a setting.
+pub fn merge(stored: &str, requested: Map<String, Value>) -> Map<String, Value> {
     let mut merged: Map<String, Value> = serde_json::from_str(stored).unwrap_or_default();
-    for (name, value) in wanted {
+    for (name, value) in requested {
         match value {
             Value::Null => merged.remove(&name),
             value => merged.insert(name, value),
@@ -191,7 +194,8 @@ pub fn merge(stored: &str, wanted: Map<String, Value>) -> Map<String, Value> {
     merged
 }
 
-/// Every setting with what is in force: stored, or else its default.
+/// Returns every setting with its effective value: the stored value, or the default if none is
+/// stored.
 pub fn effective(stored: &str, public: bool, description: Option<&Description>) -> Map<String, Value> {
     let stored: Map<String, Value> = serde_json::from_str(stored).unwrap_or_default();
     let own = own().into_iter().map(|(name, _, default)| (name.to_owned(), default));
@@ -203,20 +207,21 @@ pub fn effective(stored: &str, public: bool, description: Option<&Description>) 
     all
 }
 
-/// For how many days what people delete in a repository can be brought back; of what is stored.
+/// Returns the number of days for which users can restore deleted items, from a repository's stored
+/// settings.
 pub fn trash_days(stored: &str) -> u64 {
     let stored: Map<String, Value> = serde_json::from_str(stored).unwrap_or_default();
     stored.get(TRASH_DAYS).and_then(Value::as_u64).unwrap_or(DEFAULT_TRASH_DAYS)
 }
 
-/// The names that a repository claims, as patterns that somebody wrote; of what is stored.
+/// Returns the name patterns that a repository claims, from its stored settings.
 pub fn claimed_names(stored: &str) -> Vec<String> {
     let stored: Map<String, Value> = serde_json::from_str(stored).unwrap_or_default();
     let patterns = stored.get(CLAIMED_NAMES).and_then(Value::as_array).into_iter().flatten();
     patterns.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Spells the patterns of names among settings as a format spells names.
+/// Normalises the patterns of package names in the settings by the format's rules for names.
 pub fn fold_patterns(settings: &mut Map<String, Value>, folding: Folding) {
     for name in PATTERNS {
         let patterns = settings.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten();
@@ -228,8 +233,10 @@ pub fn fold_patterns(settings: &mut Map<String, Value>, folding: Folding) {
     }
 }
 
-/// The repository as its plugin sees it: every setting of the format's has a value, a proxy's `upstream` is its address, and
-/// `max_file_bytes` is what the operator allows, or else the plugin. Patterns of names are spelt as the format spells names.
+/// Returns the repository as its plugin sees it. Every setting of the format has a value, and
+/// `upstream` is the address of a proxy's upstream. `max_file_bytes` is the limit in `description`,
+/// which contains the operator's limit if one is set. Name patterns are normalised by the format's
+/// rules for names.
 pub fn view(row: &RepositoryRow, description: &Description) -> RepositoryView {
     let mut settings = effective(&row.settings, row.public, Some(description));
     settings.extend(row.upstream.clone().map(|address| (UPSTREAM.to_owned(), Value::String(address))));
@@ -250,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_known_settings_of_their_shape_are_taken() {
+    fn only_known_settings_of_their_type_are_accepted() {
         for right in [
             json!({}),
             json!({"public": true, "redeploy": "identical", "metadata_ttl_s": 5, "claimed_names": ["a"]}),
@@ -276,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_force_has_every_default() {
+    fn effective_settings_include_every_default() {
         let all = effective(r#"{"offline": true}"#, true, None);
         assert_eq!(all["offline"], true);
         assert_eq!(all["public"], true);
@@ -285,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_are_spelt_as_names_are() {
+    fn patterns_are_normalised_like_names() {
         let stored = r#"{"claimed_names": ["Our.*", "x"], "min_release_age_except": ["Demo_App"]}"#;
         assert_eq!(claimed_names(stored), ["Our.*", "x"]);
         assert!(claimed_names("{}").is_empty());
@@ -296,10 +303,10 @@ mod tests {
     }
 
     #[test]
-    fn null_takes_a_setting_back() {
-        let wanted = json!({"offline": null, "redeploy": "identical"});
+    fn null_resets_a_setting() {
+        let requested = json!({"offline": null, "redeploy": "identical"});
         let merged =
-            merge(r#"{"offline": true, "keep_untagged": false}"#, wanted.as_object().unwrap().clone());
+            merge(r#"{"offline": true, "keep_untagged": false}"#, requested.as_object().unwrap().clone());
         assert_eq!(Value::Object(merged), json!({"keep_untagged": false, "redeploy": "identical"}));
     }
 }

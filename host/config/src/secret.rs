@@ -1,25 +1,24 @@
-//! Secrets among the settings: a text that never shows itself, and what a password must be.
+//! Secrets among the settings, and the rules for passwords.
 
 use std::fmt;
 
-/// What every token of this server begins with.
+/// Prefix of every token of this server.
 pub const TOKEN_PREFIX: &str = "pkh_";
-/// The shortest password that is taken, in characters.
+/// Minimum length of a new password, in characters.
 const SHORTEST: usize = 8;
-/// The longest, in bytes.
+/// Maximum length of a new password, in bytes.
 const LONGEST: usize = 1024;
 
-/// A text that never shows itself.
+/// A text that `Debug` does not show.
 #[derive(Clone, Eq, PartialEq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Wraps a text.
     pub fn new(text: impl Into<String>) -> Secret {
         Secret(text.into())
     }
 
-    /// The text, for the one place that needs it.
+    /// Returns the secret text. Callers should use it only where they need the text.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -31,18 +30,20 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Whether a text says that it is a token, whole or not: then nobody meant it as a password.
+/// Returns whether a text begins like a token of this server, so that its owner did not mean it as
+/// a password.
 pub fn says_token(presented: &str) -> bool {
     presented.starts_with(TOKEN_PREFIX)
 }
 
-/// A new password, of whomever and however it came; else what is wrong with it, to be read after its name, without its text.
+/// Checks a new password, wherever it comes from. The error continues a sentence that begins with
+/// the name of the value. It does not contain the password.
 pub fn new_password(text: &str) -> Result<Secret, String> {
     if text.trim().is_empty() {
         return Err("must not be blank".to_owned());
     }
     if text.chars().count() < SHORTEST || text.len() > LONGEST {
-        return Err(format!("has at least {SHORTEST} characters and at most {LONGEST} bytes"));
+        return Err(format!("must have at least {SHORTEST} characters and at most {LONGEST} bytes"));
     }
     if says_token(text) {
         return Err("must not begin like a token".to_owned());
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_short_blank_or_like_a_token_is_no_password() {
+    fn a_short_blank_or_token_like_password_is_refused() {
         for text in ["", "a", "seven c", "        ", "pkh_0123456789abcdef", &"x".repeat(LONGEST + 1)] {
             assert!(new_password(text).is_err(), "{text:?}");
         }

@@ -1,21 +1,18 @@
-//! A setting as it was written: its text, and where that stands.
+//! A setting's text and its source.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use super::key::Key;
+use super::key::SettingKey;
 
-/// Where a setting's text came from.
+/// Source of a setting's text.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Source {
-    /// Nothing set it.
     Default,
-    /// This line of the file.
+    /// The file, and the number of the line.
     File(PathBuf, usize),
-    /// This environment variable.
     Environment(String),
-    /// This flag of the command line.
     Flag(String),
 }
 
@@ -30,16 +27,13 @@ impl fmt::Display for Source {
     }
 }
 
-/// One setting's text and source.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// The row of the table.
-    pub key: &'static Key,
-    /// What was written.
+    /// Row in the table of settings.
+    pub key: &'static SettingKey,
     pub text: String,
-    /// Where.
     pub source: Source,
 }
 
-/// Every setting by its name in the file.
+/// All settings, by their names in the file.
 pub type Settings = BTreeMap<String, Setting>;

@@ -1,11 +1,12 @@
-//! `packhouse config show`: each value and where it came from, secrets left out.
+//! Output of `packhouse config show`: each value and its source, without secrets.
 
 use serde_json::json;
 
-use super::key::Kind;
+use super::key::ValueKind;
 use super::setting::{Setting, Settings};
 
-/// As a table for people, or as JSON: an object of `{value, source, about}` by the setting's name.
+/// Renders a table for people, or JSON: an object of `{value, source, about}` by the setting's
+/// name.
 pub(super) fn render(settings: &Settings, as_json: bool) -> anyhow::Result<String> {
     if as_json {
         let object: serde_json::Map<String, serde_json::Value> = settings
@@ -31,11 +32,12 @@ pub(super) fn render(settings: &Settings, as_json: bool) -> anyhow::Result<Strin
     Ok(lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// A secret that is set is shown as `***`; one that has no password in it (`fs`) as it is.
+/// Returns the text of a setting, or `***` for a secret. The default of a secret setting (such as
+/// `fs`) contains no password, so it is returned unchanged.
 fn value(setting: &Setting) -> String {
     let plain = setting.text == setting.key.default;
     match setting.key.kind {
-        Kind::Secret if !plain => "***".to_owned(),
+        ValueKind::Secret if !plain => "***".to_owned(),
         _ => setting.text.clone(),
     }
 }

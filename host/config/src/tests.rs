@@ -1,4 +1,4 @@
-//! Precedence, strictness, the example file.
+//! Tests of precedence, strictness and the example file.
 
 use std::path::{Path, PathBuf};
 
@@ -52,7 +52,7 @@ fn a_flag_beats_the_environment_and_the_environment_the_file() {
         ]),
         flags: vec![("api_url", "--api-url", "http://flag".to_owned())],
     };
-    let settings = layers::lay(&inputs).settings;
+    let settings = layers::merge(&inputs).settings;
     let from = |name: &str| (settings[name].text.as_str(), settings[name].source.clone());
     assert_eq!(from("data"), ("file", Source::File(path, 1)));
     assert_eq!(from("base_url"), ("http://env", Source::Environment("PACKHOUSE_BASE_URL".to_owned())));
@@ -141,7 +141,7 @@ fn the_plugin_folder_has_two_variables_that_must_agree() {
 }
 
 #[test]
-fn an_owners_password_and_a_log_level_are_looked_at() {
+fn an_owners_password_and_a_log_level_are_checked() {
     for (name, text) in [("PACKHOUSE_OWNER_PASSWORD", "a"), ("PACKHOUSE_LOG", "verbose")] {
         let inputs = Inputs { environment: environment(&[(name, text)]), ..Inputs::default() };
         let error = Config::load(&inputs, program()).unwrap_err().to_string();
@@ -178,7 +178,7 @@ fn a_plugin_is_limited_by_the_file_and_by_the_environment() {
 }
 
 #[test]
-fn what_is_shown_hides_secrets_and_says_where_values_came_from() {
+fn the_output_hides_secrets_and_names_the_sources() {
     let inputs = Inputs {
         environment: environment(&[
             ("PACKHOUSE_OWNER_PASSWORD", "canary-password"),
@@ -187,9 +187,9 @@ fn what_is_shown_hides_secrets_and_says_where_values_came_from() {
         ..Inputs::default()
     };
     for json in [false, true] {
-        let shown = show(&inputs, program(), json).unwrap();
-        assert!(!shown.contains("canary"), "{shown}");
-        assert!(shown.contains("PACKHOUSE_OWNER_PASSWORD"), "{shown}");
+        let output = show(&inputs, program(), json).unwrap();
+        assert!(!output.contains("canary"), "{output}");
+        assert!(output.contains("PACKHOUSE_OWNER_PASSWORD"), "{output}");
     }
     let json: serde_json::Value = serde_json::from_str(&show(&inputs, program(), true).unwrap()).unwrap();
     assert_eq!(json["owner.password"]["value"], "***");
@@ -198,7 +198,8 @@ fn what_is_shown_hides_secrets_and_says_where_values_came_from() {
     assert!(!format!("{config:?}").contains("canary"));
 }
 
-/// The example holds every key as `#key = default`, with its table above it; uncommented, it is valid.
+/// The example contains every setting as `#key = default`, below the header of its table. It stays
+/// valid if an operator uncomments these lines.
 #[test]
 fn the_example_file_lists_every_key_with_its_default() {
     let example = include_str!("../../../packhouse.example.toml");
@@ -208,9 +209,9 @@ fn the_example_file_lists_every_key_with_its_default() {
         .map(|line| line.strip_prefix('#').filter(|rest| !rest.starts_with(' ')).unwrap_or(line))
         .fold(String::new(), |text, line| text + line + "\n");
     let (_folder, path) = file(&uncommented);
-    let laid = layers::lay(&Inputs { file: Some(path), ..Inputs::default() });
-    assert!(laid.mistakes.is_empty(), "{:?}", laid.mistakes);
-    let settings = laid.settings;
+    let merged = layers::merge(&Inputs { file: Some(path), ..Inputs::default() });
+    assert!(merged.errors.is_empty(), "{:?}", merged.errors);
+    let settings = merged.settings;
     let plugin = PLUGIN_KEYS.iter().map(|key| (format!("plugins.maven.{}", key.name), key));
     for (name, key) in keys().map(|key| (key.name.to_owned(), key)).chain(plugin) {
         let setting = settings.get(&name).unwrap_or_else(|| panic!("the example lacks {name}"));
@@ -231,15 +232,16 @@ fn identities_are_pairs() {
     );
     for wrong in ["'alone'", "'a b c'"] {
         assert!(
-            of(wrong).unwrap_err().to_string().contains("write both with a space between them"),
+            of(wrong).unwrap_err().to_string().contains("expected both with a space between them"),
             "{wrong}"
         );
     }
 }
 
-/// Every mistake is told at once, each with the key, what was written, the line of the file, and what to write.
+/// The server reports all errors at once. Each error contains the setting's name, its value, the
+/// line of the file, and the expected form.
 #[test]
-fn all_mistakes_are_told_with_their_place() {
+fn all_errors_are_reported_with_their_source() {
     let (_folder, path) =
         file("log = 'loud'\n[limits]\nheader_ms = 'soon'\nunknown = 1\n\n[tls]\ncert = 'a.pem'\n");
     let inputs = Inputs {
@@ -248,18 +250,21 @@ fn all_mistakes_are_told_with_their_place() {
         flags: vec![("base_url", "--base-url", "ftp://x".to_owned())],
     };
     let error = Config::load(&inputs, program()).unwrap_err();
-    let Mistakes(mistakes) = error.downcast_ref().expect("mistakes");
-    let told: Vec<&str> = mistakes.iter().map(|mistake| mistake.sentence.as_str()).collect();
+    let ConfigErrors(errors) = error.downcast_ref().expect("mistakes");
+    let sentences: Vec<&str> = errors.iter().map(|error| error.sentence.as_str()).collect();
     for words in [
         &["limits.unknown", "line 4", "nearest"][..],
-        &["log = \"loud\"", "line 1", "write one of"],
-        &["limits.header_ms = \"soon\"", "line 3", "write digits"],
-        &["base_url = \"ftp://x\"", "flag --base-url", "write as in"],
+        &["log = \"loud\"", "line 1", "expected one of"],
+        &["limits.header_ms = \"soon\"", "line 3", "use digits only"],
+        &["base_url = \"ftp://x\"", "flag --base-url", "expected for example"],
         &["sealing_key (environment PACKHOUSE_SEALING_KEY)", "at least 16"],
         &["tls.cert = \"a.pem\"", "line 7", "set tls.key"],
     ] {
-        assert!(told.iter().any(|line| words.iter().all(|word| line.contains(word))), "{words:?}: {told:#?}");
+        assert!(
+            sentences.iter().any(|line| words.iter().all(|word| line.contains(word))),
+            "{words:?}: {sentences:#?}"
+        );
     }
-    assert_eq!(mistakes.len(), 6, "{told:#?}");
+    assert_eq!(errors.len(), 6, "{sentences:#?}");
     assert!(!error.to_string().contains("canary"));
 }

@@ -1,78 +1,74 @@
-//! What the operator sets of TLS: files for each listener, ACME, the redirect.
+//! TLS settings: certificate files for each listener, ACME, and the redirect to https.
 
 use std::path::PathBuf;
 
 use url::Url;
 
-use crate::{Mistake, Reader, Secret, values};
+use crate::{ConfigError, Secret, SettingsReader, values};
 
-/// The settings under `tls`.
 #[derive(Clone, Debug, Default)]
 pub struct TlsSettings {
-    /// For the repository host; empty: none from files.
+    /// Certificate files of the repository host; empty if there are none.
     pub packages: Vec<CertificateFiles>,
-    /// For the API; empty: none from files.
+    /// Certificate files of the API; empty if there are none.
     pub api: Vec<CertificateFiles>,
-    /// `host:port` of a plain listener that leads to https.
+    /// `host:port` of a plain HTTP listener that redirects to https.
     pub redirect_listen: Option<String>,
-    /// Seconds for which browsers keep to https; none for no such field.
+    /// Seconds for which browsers use only https (`Strict-Transport-Security`); `None` omits the
+    /// header.
     pub hsts_s: Option<u64>,
-    /// Certificates that are ordered.
     pub acme: Option<AcmeSettings>,
 }
 
 impl TlsSettings {
-    /// Whether the repository host speaks TLS.
+    /// Returns whether the repository host uses TLS.
     pub fn serves_packages(&self) -> bool {
         !self.packages.is_empty() || self.acme.is_some()
     }
 
-    /// Whether the API speaks TLS.
+    /// Returns whether the API uses TLS.
     pub fn serves_api(&self) -> bool {
         !self.api.is_empty() || self.acme.is_some()
     }
 }
 
-/// One certificate with its key, as files.
+/// The files of one certificate and its key.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CertificateFiles {
-    /// The certificate, and those that signed it.
+    /// The certificate with its chain.
     pub cert: PathBuf,
-    /// Its key.
     pub key: PathBuf,
 }
 
-/// How a name is proven to an authority.
+/// Method that proves control of a domain name to a certificate authority.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AcmeChallenge {
-    /// RFC 8737: in a handshake of TLS.
+    /// A certificate in a TLS handshake (RFC 8737).
     TlsAlpn,
-    /// RFC 8555, section 8.3: by a file over plain HTTP.
+    /// A file over plain HTTP (RFC 8555, section 8.3).
     Http,
 }
 
-/// The settings under `tls.acme`.
 #[derive(Clone, Debug)]
 pub struct AcmeSettings {
-    /// The directory.
     pub directory: Url,
-    /// Names of the certificate: at least one, in lower case, each once, in order.
+    /// Names of the certificate: at least one, in lower case, without duplicates, sorted.
     pub domains: Vec<String>,
-    /// Whom the authority writes to.
+    /// Contact address for the authority.
     pub email: Option<String>,
-    /// How names are proven.
     pub challenge: AcmeChallenge,
-    /// Authorities for the directory's own certificate.
+    /// Additional certificate authorities that the server trusts when it connects to the ACME
+    /// directory.
     pub ca: Option<PathBuf>,
     /// Key identifier and key of an external account.
     pub external_account: Option<(String, Secret)>,
 }
 
-impl Reader<'_> {
-    /// What is set of TLS, and whether it fits together.
-    pub(crate) fn tls(&self) -> Result<TlsSettings, Mistake> {
+impl SettingsReader<'_> {
+    /// Reads the TLS settings and checks that they are consistent.
+    pub(crate) fn tls(&self) -> Result<TlsSettings, ConfigError> {
         let both = self.files("tls.cert", "tls.key")?;
-        let own = |cert: &str, key: &str| -> Result<Vec<CertificateFiles>, Mistake> {
+        let own = |cert: &str, key: &str| -> Result<Vec<CertificateFiles>, ConfigError> {
             let own = self.files(cert, key)?;
             Ok(if own.is_empty() { both.clone() } else { own })
         };
@@ -84,44 +80,47 @@ impl Reader<'_> {
             acme: self.acme()?,
         };
         if settings.redirect_listen.is_some() && !settings.serves_packages() && !settings.serves_api() {
-            return Err(self.mistake(
+            return Err(self.error(
                 "tls.redirect_listen",
-                "leads to https, which no listener speaks; set tls.cert and tls.key, or tls.acme.enabled, too",
+                "redirects to https, but no listener serves https; also set tls.cert and tls.key, or \
+                 tls.acme.enabled",
             ));
         }
         Ok(settings)
     }
 
-    fn files(&self, cert: &str, key: &str) -> Result<Vec<CertificateFiles>, Mistake> {
+    fn files(&self, cert: &str, key: &str) -> Result<Vec<CertificateFiles>, ConfigError> {
         let (certs, keys) = (self.paths(cert), self.paths(key));
         if keys.is_empty() && !certs.is_empty() {
-            return Err(self
-                .mistake(cert, &format!("has no key beside it; set {key} to the file of its private key")));
+            return Err(self.error(cert, &format!("needs a private key; set {key} to its file")));
         }
         if certs.is_empty() && !keys.is_empty() {
-            return Err(self.mistake(key, &format!("has no certificate beside it; set {cert} to its file")));
+            return Err(self.error(key, &format!("needs a certificate; set {cert} to its file")));
         }
         if certs.len() != keys.len() {
             let (certs, keys) = (certs.len(), keys.len());
-            return Err(self.mistake(
+            return Err(self.error(
                 key,
-                &format!("names {keys} keys where {cert} names {certs} certificates; name one for each, in the same order"),
+                &format!(
+                    "lists {keys} keys, but {cert} lists {certs} certificates; list one key for each \
+                     certificate, in the same order"
+                ),
             ));
         }
         Ok(certs.into_iter().zip(keys).map(|(cert, key)| CertificateFiles { cert, key }).collect())
     }
 
-    fn acme(&self) -> Result<Option<AcmeSettings>, Mistake> {
+    fn acme(&self) -> Result<Option<AcmeSettings>, ConfigError> {
         let enabled = self.parse("tls.acme.enabled", values::switch)?;
         let directory = self.parse("tls.acme.directory", values::directory)?;
         let mut domains = self.parse("tls.acme.domains", values::domains)?;
         let email = self.parse_some("tls.acme.email", |text| {
-            crate::email(text).ok_or_else(|| "is no e-mail address; write as in ops@example.com".to_owned())
+            crate::email(text).ok_or_else(|| "is not an e-mail address such as ops@example.com".to_owned())
         })?;
         let challenge = self.parse("tls.acme.challenge", |text| match text {
             "tls-alpn-01" => Ok(AcmeChallenge::TlsAlpn),
             "http-01" => Ok(AcmeChallenge::Http),
-            _ => Err("is no way to prove a name; write tls-alpn-01 or http-01".to_owned()),
+            _ => Err("is not an ACME challenge; expected tls-alpn-01 or http-01".to_owned()),
         })?;
         if !enabled {
             return Ok(None);
@@ -130,8 +129,9 @@ impl Reader<'_> {
             for name in ["base_url", "api_url"] {
                 let url = self.parse_some(name, values::public_url)?;
                 let host = url.as_ref().and_then(|url| url.host_str()).unwrap_or_default();
-                // An address that is no name needs a certificate from elsewhere.
-                let names = values::domains(host).map_err(|reason| self.mistake(name, &reason))?;
+                // Authorities do not issue certificates for IP addresses, so `domains` refuses
+                // them.
+                let names = values::domains(host).map_err(|reason| self.error(name, &reason))?;
                 for name in names {
                     if !domains.contains(&name) {
                         domains.push(name);
@@ -140,41 +140,49 @@ impl Reader<'_> {
             }
         }
         if domains.is_empty() {
-            return Err(self.mistake(
+            return Err(self.error(
                 "tls.acme.enabled",
-                "orders a certificate and nothing says for which names; set base_url and api_url, or tls.acme.domains",
+                "orders a certificate, but no host name is known for it; set base_url and api_url, or \
+                 tls.acme.domains",
             ));
         }
         domains.sort();
         if challenge == AcmeChallenge::Http && self.some("tls.redirect_listen").is_none() {
-            return Err(self.mistake(
+            return Err(self.error(
                 "tls.acme.challenge",
-                "needs a plain listener on which the authority finds the answer; set tls.redirect_listen, as to 0.0.0.0:80",
+                "needs a plain HTTP listener that the authority can reach; set tls.redirect_listen, for \
+                 example to 0.0.0.0:80",
             ));
         }
         let external_account = match (self.some("tls.acme.eab_kid"), self.some("tls.acme.eab_key")) {
             (None, None) => None,
             (Some(id), Some(key)) => Some((id.to_owned(), Secret::new(key))),
             (Some(_), None) => {
-                return Err(self.mistake("tls.acme.eab_kid", "has no key beside it; set tls.acme.eab_key"));
+                return Err(self.error(
+                    "tls.acme.eab_kid",
+                    "needs the key of the external account; set tls.acme.eab_key",
+                ));
             }
             (None, Some(_)) => {
-                return Err(
-                    self.mistake("tls.acme.eab_key", "has no identifier beside it; set tls.acme.eab_kid")
-                );
+                return Err(self.error(
+                    "tls.acme.eab_key",
+                    "needs the identifier of the external account; set tls.acme.eab_kid",
+                ));
             }
         };
         let ca = self.some("tls.acme.ca").map(PathBuf::from);
         Ok(Some(AcmeSettings { directory, domains, email, challenge, ca, external_account }))
     }
 
-    /// Whether connections begin with a PROXY header: only from networks that somebody named.
-    pub(crate) fn proxy_protocol(&self) -> Result<bool, Mistake> {
+    /// Returns whether connections begin with a PROXY header. This setting needs `trusted_proxies`,
+    /// because the server accepts the header only from those networks.
+    pub(crate) fn proxy_protocol(&self) -> Result<bool, ConfigError> {
         let on = self.parse("proxy_protocol", values::switch)?;
         if on && self.some("trusted_proxies").is_none() {
-            return Err(self.mistake(
+            return Err(self.error(
                 "proxy_protocol",
-                "trusts whoever connects to name the client, and nobody is to be trusted; set trusted_proxies to the proxy's network",
+                "needs trusted networks, because the PROXY header is accepted only from them; set \
+                 trusted_proxies to the proxy's network",
             ));
         }
         Ok(on)

@@ -1,4 +1,4 @@
-//! Sizes, times and addresses as people write them.
+//! Parsers for the values of settings: sizes, times, addresses and others.
 
 use std::time::Duration;
 
@@ -6,12 +6,13 @@ use packhouse_store::FETCH_DAYS;
 
 use crate::Secret;
 
-/// The shortest key for sealing that an operator may choose, in bytes.
+/// Minimum length of a sealing key that an operator chooses, in bytes.
 pub const SHORTEST_SEALING_KEY: usize = 16;
 
-const NO_SIZE: &str = "is no size; write bytes, or as in 50 GB or 64 MiB";
+const NO_SIZE: &str = "is not a size; expected a number of bytes, or for example 50 GB or 64 MiB";
 
-/// A number of bytes: `52428800`, `50 MB`, `64 MiB`. KB, MB and GB are powers of 1000, KiB, MiB and GiB of 1024.
+/// Parses a number of bytes: `52428800`, `50 MB`, `64 MiB`. KB, MB and GB are powers of 1000; KiB,
+/// MiB and GiB are powers of 1024.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
@@ -27,21 +28,23 @@ pub fn bytes(text: &str) -> Result<u64, String> {
         _ => return Err(NO_SIZE.to_owned()),
     };
     let number: u64 = number.parse().map_err(|_| NO_SIZE.to_owned())?;
-    number.checked_mul(factor).ok_or_else(|| "is too large; write less than 16 EiB".to_owned())
+    number.checked_mul(factor).ok_or_else(|| "is too large; the size must be less than 16 EiB".to_owned())
 }
 
-/// A key for sealing: text that is long enough not to be guessed. The error does not repeat it.
+/// Parses a sealing key, which must be long enough that nobody can guess it. The error does not
+/// contain the key.
 pub(crate) fn sealing_key(text: &str) -> Result<Secret, String> {
     match text.trim() {
         key if key.len() >= SHORTEST_SEALING_KEY => Ok(Secret::new(key)),
         _ => Err(format!(
-            "is too short; write at least {SHORTEST_SEALING_KEY} characters, best 32 random bytes in base64"
+            "is too short; expected at least {SHORTEST_SEALING_KEY} characters, preferably 32 random bytes \
+             in base64"
         )),
     }
 }
 
-/// A level of the log, or levels by target: `info`, `info,packhouse_store=debug`. A word that is no level would be taken for a target,
-/// and nothing else be logged any more.
+/// Parses a log level, or levels by target: `info`, `info,packhouse_store=debug`. Refuses an
+/// unknown level: the log library would read it as a target, and then log nothing else.
 pub(crate) fn log_levels(text: &str) -> Result<String, String> {
     let text = text.trim();
     if text.is_empty() {
@@ -53,7 +56,8 @@ pub(crate) fn log_levels(text: &str) -> Result<String, String> {
         let known = LEVELS.iter().any(|known| level.eq_ignore_ascii_case(known));
         if !known || target.is_some_and(|target| target.trim().is_empty() || target.contains(['=', '['])) {
             return Err(format!(
-                "holds {part:?}, which is no log level; write one of {}, or levels by target as in info,packhouse_store=debug",
+                "contains {part:?}, which is not a log level; expected one of {}, or levels by target, for \
+                 example info,packhouse_store=debug",
                 LEVELS.join(", ")
             ));
         }
@@ -63,58 +67,58 @@ pub(crate) fn log_levels(text: &str) -> Result<String, String> {
 
 const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 
-/// A whole number.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
-    text.trim().parse().map_err(|_| "is no whole number; write digits alone, as in 10000".to_owned())
+    text.trim().parse().map_err(|_| "is not an integer; use digits only, for example 10000".to_owned())
 }
 
-/// Days of which it can be remembered what was fetched.
+/// Parses the number of days for which the server records fetches.
 pub(crate) fn fetch_days(text: &str) -> Result<i64, String> {
     let days = i64::try_from(count(text)?).ok().filter(|days| *days <= FETCH_DAYS);
-    days.ok_or_else(|| format!("is more than {FETCH_DAYS}, which are as many days as can be remembered"))
+    days.ok_or_else(|| format!("is too large; the fetches of at most {FETCH_DAYS} days can be recorded"))
 }
 
-/// A whole number of events a second.
+/// Parses an integer number of events a second.
 pub(crate) fn rate(text: &str) -> Result<u32, String> {
-    u32::try_from(count(text)?).map_err(|_| "is too large; write a smaller number".to_owned())
+    u32::try_from(count(text)?).map_err(|_| "is too large; use a smaller number".to_owned())
 }
 
-/// A whole number that counts things in memory.
+/// Parses a number of objects that fit into memory.
 pub(crate) fn number(text: &str) -> Result<usize, String> {
-    usize::try_from(count(text)?).map_err(|_| "is too large; write a smaller number".to_owned())
+    usize::try_from(count(text)?).map_err(|_| "is too large; use a smaller number".to_owned())
 }
 
-/// A number of bytes in memory.
+/// Parses a number of bytes that fit into memory.
 pub(crate) fn size(text: &str) -> Result<usize, String> {
-    usize::try_from(bytes(text)?).map_err(|_| "is too large; write a smaller size".to_owned())
+    usize::try_from(bytes(text)?).map_err(|_| "is too large; use a smaller size".to_owned())
 }
 
-/// A number of milliseconds, from a tenth of a second to an hour: a time that must end, and not at once.
+/// Parses a number of milliseconds, from a tenth of a second to an hour. These bounds exclude a
+/// time limit of zero and an unlimited one.
 pub(crate) fn some_millis(text: &str) -> Result<Duration, String> {
     match count(text)? {
         millis @ 100..=3_600_000 => Ok(Duration::from_millis(millis)),
-        _ => Err("is out of bounds; write 100 to 3600000 milliseconds".to_owned()),
+        _ => Err("is out of range; expected 100 to 3600000 milliseconds".to_owned()),
     }
 }
 
-/// `true` or `false`.
 pub(crate) fn switch(text: &str) -> Result<bool, String> {
     match text.trim() {
         "true" | "1" => Ok(true),
         "false" | "0" => Ok(false),
-        _ => Err("is neither true nor false; write one of these".to_owned()),
+        _ => Err("is not a boolean; expected true or false".to_owned()),
     }
 }
 
-/// `host:port`, a bare `:port` or `port` being refused.
+/// Parses `host:port`. Refuses `:port` and `port` without a host.
 pub(crate) fn address(text: &str) -> Result<String, String> {
-    let wrong = || "is no address to listen on; write HOST:PORT, as in 127.0.0.1:8080".to_owned();
+    let wrong =
+        || "is not an address to listen on; expected HOST:PORT, for example 127.0.0.1:8080".to_owned();
     let (host, port) = text.trim().rsplit_once(':').ok_or_else(wrong)?;
     let _: u16 = port.parse().map_err(|_| wrong())?;
     if host.is_empty() { Err(wrong()) } else { Ok(text.trim().to_owned()) }
 }
 
-/// An http or https address without a path, a query or a fragment.
+/// Parses an http or https address without a path, a query or a fragment.
 pub(crate) fn url(text: &str) -> Result<url::Url, String> {
     match public_url(text)? {
         url if url.path() == "/" => Ok(url),
@@ -123,10 +127,11 @@ pub(crate) fn url(text: &str) -> Result<url::Url, String> {
 }
 
 fn wrong_url(why: &str) -> String {
-    format!("is no public address: {why}; write as in https://packages.example")
+    format!("is not a public address: {why}; expected for example https://packages.example")
 }
 
-/// An http or https address without a query or a fragment; its path, where it has one, needs no encoding.
+/// Parses an http or https address without a query or a fragment. Its path, if any, must not
+/// contain characters that need percent-encoding.
 pub(crate) fn public_url(text: &str) -> Result<url::Url, String> {
     let wrong = wrong_url;
     let url = url::Url::parse(text.trim()).map_err(|error| wrong(&error.to_string()))?;
@@ -134,17 +139,17 @@ pub(crate) fn public_url(text: &str) -> Result<url::Url, String> {
     match url.scheme() {
         "http" | "https" if url.host().is_none() => Err(wrong("it has no host")),
         "http" | "https" if !url.path().bytes().all(plain) || url.path().contains("//") => {
-            Err(wrong("its path is not made of letters, digits, `-`, `.`, `_`, `~` and single slashes"))
+            Err(wrong("its path may contain only letters, digits, `-`, `.`, `_`, `~` and single slashes"))
         }
         "http" | "https" if is_unspecified(&url) => {
-            Err(wrong("it is the unspecified address, which no client can go to"))
+            Err(wrong("it is the unspecified address, to which no client can connect"))
         }
         "http" | "https" if url.query().is_some() || url.fragment().is_some() => Err(wrong("it has a query")),
         "http" | "https" if !url.username().is_empty() || url.password().is_some() => {
             Err(wrong("it has a password"))
         }
         "http" | "https" => Ok(url),
-        _ => Err(wrong("it is neither http nor https")),
+        _ => Err(wrong("it does not begin with http:// or https://")),
     }
 }
 
@@ -156,21 +161,22 @@ fn is_unspecified(url: &url::Url) -> bool {
     }
 }
 
-/// A part of a whole: a number from 0 to 1.
+/// Parses a number from 0 to 1.
 pub(crate) fn ratio(text: &str) -> Result<f64, String> {
     let ratio = text.trim().parse().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
-    ratio.ok_or_else(|| format!("{text:?} is no number from 0 to 1"))
+    ratio.ok_or_else(|| "is not a number from 0 to 1".to_owned())
 }
 
-/// An http or https address that spans are posted to: that of a collector, below which `/v1/traces` is meant, or one with a path.
+/// Parses the http or https address to which the server posts spans. If the address has no path,
+/// the path becomes `/v1/traces`.
 pub(crate) fn collector(text: &str) -> Result<url::Url, String> {
-    let wrong = |why: &str| format!("{text:?} is no address of a collector: {why}");
+    let wrong = |why: &str| format!("is not the address of a collector: {why}");
     let mut url = url::Url::parse(text.trim()).map_err(|error| wrong(&error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(wrong("it is neither http nor https"));
+        return Err(wrong("it does not begin with http:// or https://"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(wrong("a password does not go here but into OTEL_EXPORTER_OTLP_HEADERS"));
+        return Err(wrong("it has a password, which belongs into OTEL_EXPORTER_OTLP_HEADERS"));
     }
     if url.path() == "/" {
         url.set_path("/v1/traces");
@@ -178,19 +184,23 @@ pub(crate) fn collector(text: &str) -> Result<url::Url, String> {
     Ok(url)
 }
 
-/// The address of an ACME directory: https, and what follows.
+/// Parses the https address of an ACME directory.
 pub(crate) fn directory(text: &str) -> Result<url::Url, String> {
     let wrong = |why: &str| {
-        format!("is no directory: {why}; write as in https://acme-v02.api.letsencrypt.org/directory")
+        format!(
+            "is not an ACME directory: {why}; expected for example \
+             https://acme-v02.api.letsencrypt.org/directory"
+        )
     };
     let url = url::Url::parse(text.trim()).map_err(|error| wrong(&error.to_string()))?;
     match url.scheme() {
         "https" if url.host().is_some() => Ok(url),
-        _ => Err(wrong("it is not https")),
+        _ => Err(wrong("it does not begin with https://")),
     }
 }
 
-/// Names of hosts, separated by commas or spaces, in lower case, each once, in order.
+/// Parses host names that are separated by commas or spaces. Returns the names in lower case,
+/// without duplicates, in the order of the text.
 pub(crate) fn domains(text: &str) -> Result<Vec<String>, String> {
     let mut domains: Vec<String> = Vec::new();
     for name in text.split([',', ' ']).map(str::trim).filter(|name| !name.is_empty()) {
@@ -208,7 +218,8 @@ pub(crate) fn domains(text: &str) -> Result<Vec<String>, String> {
             name.rsplit('.').next().is_some_and(|last| last.bytes().all(|byte| byte.is_ascii_digit()));
         if number || name.len() > 253 || !name.split('.').all(label) {
             return Err(format!(
-                "holds {name:?}, which is no host's name that a certificate can be ordered for; write as in packages.example"
+                "contains {name:?}, which is not a host name that a certificate can be ordered for; \
+                 expected for example packages.example"
             ));
         }
         if !domains.contains(&name) {
@@ -218,15 +229,16 @@ pub(crate) fn domains(text: &str) -> Result<Vec<String>, String> {
     Ok(domains)
 }
 
-/// Issuers and identities, as in `https://issuer https://github.com/acme/*`, separated by commas.
+/// Parses pairs of an issuer and an identity that are separated by commas, for example
+/// `https://issuer https://github.com/acme/*`.
 pub(crate) fn identities(text: &str) -> Result<Vec<[String; 2]>, String> {
     let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
     let pair = |part: &str| {
         let words: Vec<String> = part.split_whitespace().map(str::to_owned).collect();
         let wrong = |_| {
             format!(
-                "holds {part:?}, which is no issuer and identity; write both with a space between them, as in \
-                 https://issuer.example me@example.com"
+                "contains {part:?}, which is not an issuer and an identity; expected both with a space \
+                 between them, for example https://issuer.example me@example.com"
             )
         };
         <[String; 2]>::try_from(words).map_err(wrong)
@@ -251,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_is_no_level_is_no_log_level() {
+    fn an_unknown_log_level_is_refused() {
         for text in ["info", "WARN", "off", "info,packhouse_store=debug", "trace, hyper=off", ""] {
             assert!(log_levels(text).is_ok(), "{text}");
         }
@@ -269,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_collector_has_a_path_of_its_own_or_the_usual_one() {
+    fn a_collector_has_its_own_path_or_the_default_one() {
         let at = |text| collector(text).map(|url| url.to_string());
         assert_eq!(at("http://127.0.0.1:4318").unwrap(), "http://127.0.0.1:4318/v1/traces");
         assert_eq!(at("https://c.example/otlp/v1/traces").unwrap(), "https://c.example/otlp/v1/traces");
@@ -296,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn certificates_are_ordered_for_names_alone() {
+    fn certificates_are_ordered_only_for_host_names() {
         assert_eq!(
             domains("a.example, B.example a.example"),
             Ok(vec!["a.example".into(), "b.example".into()])

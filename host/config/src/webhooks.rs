@@ -1,25 +1,26 @@
-//! Bounds of events and of what hooks are sent.
+//! Limits of webhook queues and deliveries.
 
 use std::time::Duration;
 
-use super::mistake::Mistake;
-use super::{Reader, values};
+use super::config_error::ConfigError;
+use super::{SettingsReader, values};
 
-/// Bounds of what webhooks are told.
+/// Bounds for the queue of each webhook and for its deliveries.
 #[derive(Clone, Copy, Debug)]
 pub struct WebhookBounds {
-    /// Time for one send, with its answer.
+    /// Time limit of one delivery, including its response.
     pub timeout: Duration,
-    /// How long something is sent again that is not taken.
+    /// Time for which a failed delivery is retried.
     pub retry_for: Duration,
-    /// How long it is kept what was sent, and what waits for a hook that is paused.
+    /// Time for which the server keeps finished deliveries, and deliveries that wait for a paused
+    /// webhook.
     pub keep: Duration,
-    /// Events that wait for one hook.
+    /// Maximum number of events that wait for one webhook.
     pub max_waiting: u64,
 }
 
-impl Reader<'_> {
-    pub(super) fn webhooks(&self) -> Result<WebhookBounds, Mistake> {
+impl SettingsReader<'_> {
+    pub(super) fn webhooks(&self) -> Result<WebhookBounds, ConfigError> {
         Ok(WebhookBounds {
             timeout: self.parse("webhooks.timeout_ms", values::some_millis)?,
             retry_for: self.millis("webhooks.retry_for_ms")?,

@@ -1,9 +1,12 @@
-//! Bearers: what a token service gives out for a credential. A bearer lives for some minutes, names its credential, whose
-//! state is looked up again with each request, and carries what of its rights was asked for.
+//! Bearers: short-lived tokens that a token service issues for a credential. A bearer is valid for
+//! some minutes and carries the rights that the client requested. It names its credential, and the
+//! server looks up the state of this credential with each request.
 //!
-//! `pkb_`, the claims as JSON in base64url, a dot, and HMAC-SHA-256 over what stands before it. There is one algorithm and no
-//! header that could name another. The key is derived from the sealing key, which every server of a database has in common, and a
-//! salt that the database keeps: so each accepts what another gave out, and whoever reads the database can sign nothing.
+//! A bearer is `pkb_`, the claims as JSON in base64url, a dot, and an HMAC-SHA-256 of everything
+//! before the dot. There is only this algorithm: a bearer has no header that could name another.
+//! The key is derived from the sealing key, which all servers of a database share, and from a salt
+//! in the database. So each server accepts the bearers of the other servers, and reading the
+//! database is not enough to sign.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -17,18 +20,18 @@ use crate::access::AccessAction;
 use crate::boxed;
 use crate::{SealError, Sealer, Secret};
 
-/// How long one lives, in seconds.
+/// Lifetime of a bearer, in seconds.
 pub const LIFETIME_S: u32 = 300;
-/// What every bearer begins with.
+/// Prefix that marks a text as a bearer.
 pub(crate) const PREFIX: &str = "pkb_";
-/// Keeps this use of the key apart from any other.
+/// Separates this use of the key from any other.
 const DOMAIN: &[u8] = b"packhouse bearer 1\0";
-/// For what the sealing key is used here.
+/// Purpose for which the key is derived from the sealing key.
 const PURPOSE: &str = "bearers";
-/// Under which name the database keeps the salt, which is no secret.
+/// Name of the salt in the database. The salt is not secret.
 const SALT: &str = "bearer_salt";
 
-/// Why a bearer could be neither signed nor checked.
+/// Error of signing or checking a bearer.
 #[derive(Debug, thiserror::Error)]
 pub enum BearerError {
     /// The salt could not be read.
@@ -39,69 +42,66 @@ pub enum BearerError {
     Key(#[from] SealError),
 }
 
-/// Whose credential a bearer stands for.
+/// The credential that a bearer stands for.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub enum Holder {
-    /// Nobody's: it opens what anyone may read.
+pub enum BearerHolder {
+    /// No credential: the bearer gives access to public repositories.
     #[serde(rename = "n")]
     Nobody,
-    /// That of this SHA-256, in hexadecimal.
+    /// A token, by its SHA-256 in hexadecimal.
     #[serde(rename = "t")]
     Token(String),
-    /// A member who signed in with a password: which, and a mark of the password.
+    /// A member who signed in with a password: the member's id, and a fingerprint of the password.
     #[serde(rename = "m")]
     Member(i64, String),
 }
 
-impl Holder {
-    /// A token's, by what it is looked up by.
+impl BearerHolder {
+    /// The holder for a token with this fingerprint.
     pub fn token(fingerprint: &[u8; 32]) -> Self {
         Self::Token(hex::encode(fingerprint))
     }
 
-    /// A member's, as long as the password is the same.
+    /// The holder for a member. The holder changes when the member's password changes.
     pub fn member(member: &MemberRow) -> Self {
-        Self::Member(member.id.0, mark(member))
+        Self::Member(member.id.0, password_fingerprint(member))
     }
 
-    /// Whether a member still is who this was given to.
+    /// Reports whether the bearer was issued to this member, with the member's current password.
     pub fn is(&self, member: &MemberRow) -> bool {
         *self == Self::member(member)
     }
 }
 
-fn mark(member: &MemberRow) -> String {
+fn password_fingerprint(member: &MemberRow) -> String {
     let hash = Sha256::new_with_prefix(DOMAIN).chain_update(&member.password_hash).finalize();
     hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What a bearer lets its holder do in one repository, as far as the credential itself may.
+/// Rights of a bearer in one repository. The rights of the credential itself limit them further.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ScopeGrant {
-    /// By its name.
+    /// Name of the repository that the rights are for.
     #[serde(rename = "r")]
     pub repository: String,
-    /// What in it; none for all.
+    /// Subject in the repository. `None` covers all.
     #[serde(rename = "s")]
     pub subject: Option<String>,
-    /// Fetch.
     #[serde(rename = "f")]
     pub read: bool,
-    /// Add.
     #[serde(rename = "p")]
     pub publish: bool,
-    /// Take away.
     #[serde(rename = "d")]
     pub delete: bool,
 }
 
 impl ScopeGrant {
-    /// Whether a request of this repository and subject is within it.
-    pub fn covers(&self, repository: &str, subject: Option<&str>, wanted: AccessAction) -> bool {
+    /// Reports whether the grant covers this action on this repository and subject.
+    pub fn covers(&self, repository: &str, subject: Option<&str>, action: AccessAction) -> bool {
         let about = self.repository == repository
             && self.subject.as_deref().is_none_or(|granted| subject == Some(granted));
         about
-            && match wanted {
+            && match action {
                 AccessAction::Open => true,
                 AccessAction::Read { for_publish } => self.read || (for_publish && self.publish),
                 AccessAction::Publish => self.publish,
@@ -109,46 +109,44 @@ impl ScopeGrant {
             }
     }
 
-    /// Whether it grants anything.
+    /// Reports whether the grant contains no right.
     pub fn is_empty(&self) -> bool {
         !(self.read || self.publish || self.delete)
     }
 }
 
-/// A bearer's claims.
+/// The claims of a bearer.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Bearer {
-    /// Where it is good.
+    /// Id of the organization in which the bearer is valid.
     #[serde(rename = "o")]
     pub organization: i64,
-    /// On which format's claims.
+    /// Format on whose claimed paths the bearer is valid.
     #[serde(rename = "a")]
     pub format: String,
-    /// Whose credential it stands for.
     #[serde(rename = "h")]
-    pub holder: Holder,
-    /// What it grants.
+    pub holder: BearerHolder,
     #[serde(rename = "g")]
     pub grants: Vec<ScopeGrant>,
-    /// In ms since 1970.
+    /// Expiry in ms since 1970.
     #[serde(rename = "e")]
     pub expires_at: i64,
 }
 
-/// Whether a text says that it is a bearer.
+/// Reports whether a text has the prefix of a bearer.
 pub fn says_bearer(presented: &str) -> bool {
     presented.starts_with(PREFIX)
 }
 
-/// Signs and checks bearers. The key is made once, of the sealing key and of the salt in the database, which is given one when
-/// it has none.
+/// Signs and checks bearers. The key is derived once, from the sealing key and from the salt in the
+/// database. The first server to need a salt creates it.
 #[derive(Default)]
 pub struct Bearers {
     key: OnceCell<[u8; 32]>,
 }
 
 impl Bearers {
-    /// The bearer of these claims.
+    /// Signs a bearer with these claims.
     #[boxed]
     pub async fn sign(&self, store: &Store, sealer: &Sealer, bearer: &Bearer) -> Result<Secret, BearerError> {
         let claims = serde_json::to_vec(bearer)
@@ -158,7 +156,8 @@ impl Bearers {
         Ok(Secret::new(format!("{body}.{}", URL_SAFE_NO_PAD.encode(mac))))
     }
 
-    /// The claims of a bearer that was signed with this key for this database and that has not expired at `now`; else none.
+    /// Returns the claims of a bearer that was signed with this key for this database and has not
+    /// expired at `now`. Any other text gives `None`.
     #[boxed]
     pub async fn verify(
         &self,
@@ -203,14 +202,14 @@ mod tests {
         Bearer {
             organization: 1,
             format: "f".to_owned(),
-            holder: Holder::token(&[7; 32]),
+            holder: BearerHolder::token(&[7; 32]),
             grants: vec![grant],
             expires_at: 1_000,
         }
     }
 
     #[tokio::test]
-    async fn only_what_this_key_signed_for_this_database_is_taken() {
+    async fn only_bearers_signed_with_this_key_for_this_database_are_accepted() {
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let here = Store::open(StoreConfig::new(folders[0].path())).await.unwrap();
         let elsewhere = Store::open(StoreConfig::new(folders[1].path())).await.unwrap();
@@ -223,7 +222,7 @@ mod tests {
         assert_eq!(bearers.verify(&here, &own, text, 999).await.unwrap(), Some(bearer()));
         assert_eq!(bearers.verify(&here, &own, text, 1_000).await.unwrap(), None);
         assert_eq!(Bearers::default().verify(&elsewhere, &own, text, 0).await.unwrap(), None);
-        // A copy of the database without the key is none that signs.
+        // A copy of the database does not help to sign without the sealing key.
         assert_eq!(Bearers::default().verify(&here, &other, text, 0).await.unwrap(), None);
 
         let (body, mac) = text.split_once('.').unwrap();

@@ -1,4 +1,4 @@
-//! What a token reaches that trusted publishers stand behind: in each repository some packages, to read, to write, or both.
+//! Grants of tokens from trusted publishers: packages in a repository, to read, to write, or both.
 
 use std::sync::Arc;
 
@@ -6,50 +6,53 @@ use packhouse_store::{OrganizationId, RepositoryId, StoreError};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// Bytes of the longest ID token that is looked at: what services make has 1 to 3 KiB.
+/// Maximum size of an ID token. Real ones have 1 to 3 KiB.
 pub const MAX_ID_TOKEN_BYTES: usize = 16 * 1024;
 
-/// Keeps the hashes of ID tokens apart from those of tokens.
+/// Separates the hashes of ID tokens from those of other tokens.
 const DOMAIN: &[u8] = b"packhouse id token 1\0";
 
-/// What one publisher lets a token do.
+/// The rights that one trusted publisher gives a token.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Grant {
-    /// The publisher's identifier.
+    /// Id of the trusted publisher.
     pub publisher: i64,
-    /// The repository's identifier.
+    /// Id of the repository in the store.
     pub repository: i64,
-    /// Fetch.
     pub read: bool,
-    /// Add and take away.
+    /// Right to publish and to delete.
     pub write: bool,
-    /// Patterns of packages, with `*` for any text.
+    /// Patterns of package names, with `*` for any text.
     pub packages: Vec<String>,
-    /// What the ID token is remembered by that is the credential itself, in hex; none for a token that was given out.
+    /// Fingerprint of the ID token in hex, if the ID token itself is the credential. `None` for a
+    /// token that was issued in exchange.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id_token: Option<String>,
 }
 
-/// Grants as a token has them. By default none.
+/// All grants of a token. Empty by default.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Grants(Arc<[Grant]>);
 
 impl Grants {
-    /// From a token's row. `Corrupt` for what is no list of grants.
+    /// Parses the grants in a token's row. Fails with `Corrupt` if the text is not a list of
+    /// grants.
     pub fn read(text: &str) -> Result<Grants, StoreError> {
         let read: Result<Vec<Grant>, _> = serde_json::from_str(text);
         read.map(|grants| Grants(grants.into()))
             .map_err(|error| StoreError::Corrupt(format!("the grants of a token: {error}")))
     }
 
-    /// Whether it reads and whether it writes in this repository, of some package.
+    /// Returns whether the token may read, and whether it may write, any package in this
+    /// repository.
     #[must_use]
     pub fn scope(&self, repository: RepositoryId) -> (bool, bool) {
         let here = || self.of(repository);
         (here().any(|grant| grant.read), here().any(|grant| grant.write))
     }
 
-    /// The patterns of packages that it may write, or else read, in this repository.
+    /// The patterns of packages that the token may write in this repository, or read if `write` is
+    /// false.
     #[must_use]
     pub fn patterns(&self, repository: RepositoryId, write: bool) -> Vec<String> {
         let may =
@@ -62,7 +65,8 @@ impl Grants {
     }
 }
 
-/// Whether a text looks like an ID token: three words of base64url joined by dots, of which the first begins a JSON object.
+/// Reports whether a text looks like an ID token: three base64url words joined by dots, the first
+/// of which begins a JSON object.
 #[must_use]
 pub fn says_id_token(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
@@ -72,7 +76,7 @@ pub fn says_id_token(text: &str) -> bool {
         && text.bytes().all(plain)
 }
 
-/// What an ID token is looked up by that is used as a credential itself in this organization.
+/// Look-up key of an ID token that is itself used as a credential in this organization.
 #[must_use]
 pub fn id_token_fingerprint(organization: OrganizationId, id_token: &str) -> [u8; 32] {
     let hash = Sha256::new_with_prefix(DOMAIN).chain_update(organization.0.to_be_bytes());
@@ -84,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn grants_hold_where_they_were_given() {
+    fn grants_apply_to_their_own_repository() {
         let text = r#"[{"publisher": 1, "repository": 7, "read": false, "write": true, "packages": ["a"]},
             {"publisher": 2, "repository": 7, "read": true, "write": false, "packages": ["b-*"]}]"#;
         let grants = Grants::read(text).unwrap();
@@ -96,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_token_is_told_from_other_secrets() {
+    fn an_id_token_is_distinguished_from_other_secrets() {
         let body = "a".repeat(40);
         assert!(says_id_token(&format!("eyJhbGciOiJub25lIn0.{body}.")));
         for other in [

@@ -1,5 +1,5 @@
-//! Secrets and who presents them: how tokens look and are kept, how passwords are checked, how e-mail addresses are compared. Who may do what
-//! is decided in `access` alone.
+//! Credentials: the form and storage of tokens, the check of passwords, the comparison of e-mail
+//! addresses. Only `access` decides who may do what.
 
 pub mod access;
 mod bearer;
@@ -12,16 +12,16 @@ mod sign_ins;
 mod throttle;
 mod webhook_secret;
 
-// Compiles the body of an `async fn` here, and not in each crate that awaits it.
+// Boxes the future, so that its body is compiled here and not in each crate that awaits it.
 use async_recursion::async_recursion as boxed;
 
-pub use bearer::{Bearer, BearerError, Bearers, Holder, LIFETIME_S, ScopeGrant, says_bearer};
+pub use bearer::{Bearer, BearerError, BearerHolder, Bearers, LIFETIME_S, ScopeGrant, says_bearer};
 pub use packhouse_config::{Secret, TOKEN_PREFIX, email, email_domain, new_password, says_token};
 pub use password::Passwords;
 pub use seal::{SealError, Sealer};
 pub use secret::{
     Minted, SECRET_PREFIXES, fingerprint, holds_secret, holds_token, mint, mint_poll, random_password,
 };
-pub use sign_ins::{Attempt, Outcome, SignIns};
-pub use throttle::Who;
+pub use sign_ins::{Attempt, SignInOutcome, SignIns};
+pub use throttle::SignInSource;
 pub use webhook_secret::{mint_webhook_secret, sign_webhook};

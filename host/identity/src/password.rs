@@ -1,5 +1,5 @@
-//! Passwords: Argon2id, on threads of its own and a few at a time, because one check costs tens of milliseconds and
-//! megabytes by design.
+//! Password hashing with Argon2id. Hashes run on blocking threads, a few at a time: by design, each
+//! costs tens of milliseconds and some megabytes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,31 +14,32 @@ use packhouse_config::Secret;
 
 use crate::boxed;
 
-/// Checks that may wait for each that runs: a second and a half of work, which whoever comes later would wait for in vain.
+/// Number of checks that may wait for each one that runs: about 1.5 seconds of work. A longer queue
+/// would only make clients wait until they give up.
 const WAITING: usize = 64;
 
-/// Checks passwords, at most as many at once as there are processors.
+/// Hashes and checks passwords, at most as many at once as there are processors.
 #[derive(Clone)]
 pub struct Passwords {
-    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     at_once: usize,
     waiting: Arc<AtomicUsize>,
 }
 
-/// Hashes of passwords that are being made, and those that wait for their turn.
+/// Current load of the password hashing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hashing {
-    /// Those that are being made.
+    /// Number of hashes that are being computed.
     pub running: usize,
-    /// The most that are at one time.
+    /// Maximum number of concurrent hashes.
     pub at_once: usize,
-    /// Those that wait.
+    /// Number of hashes that wait for a slot.
     pub waiting: usize,
-    /// The most checks that wait; what comes then is refused.
+    /// Maximum of `waiting`. Further checks are refused.
     pub most_waiting: usize,
 }
 
-/// A password was not looked at: too many others wait.
+/// Error for a password that was not checked because too many other checks wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Busy;
 
@@ -50,10 +51,10 @@ impl fmt::Display for Busy {
 
 impl std::error::Error for Busy {}
 
-/// A hash that waits for its turn.
-struct Waiting(Arc<AtomicUsize>);
+/// Guard that counts a hash as waiting for a slot until the guard is dropped.
+struct WaitingHash(Arc<AtomicUsize>);
 
-impl Drop for Waiting {
+impl Drop for WaitingHash {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -66,42 +67,42 @@ impl Default for Passwords {
 }
 
 impl Passwords {
-    /// A checker for this process.
     pub fn new() -> Passwords {
         Passwords::at_once(std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
     }
 
     fn at_once(at_once: usize) -> Passwords {
-        Passwords { places: Arc::new(Semaphore::new(at_once)), at_once, waiting: Arc::default() }
+        Passwords { slots: Arc::new(Semaphore::new(at_once)), at_once, waiting: Arc::default() }
     }
 
-    /// What runs and what waits at the moment.
     pub fn now(&self) -> Hashing {
-        let running = self.at_once.saturating_sub(self.places.available_permits());
+        let running = self.at_once.saturating_sub(self.slots.available_permits());
         let waiting = self.waiting.load(Ordering::Relaxed);
         Hashing { running, at_once: self.at_once, waiting, most_waiting: self.at_once * WAITING }
     }
 
-    /// Waits for a turn, which ends when the permit is dropped.
-    async fn turn(&self) -> anyhow::Result<SemaphorePermit<'_>> {
-        if let Ok(place) = self.places.try_acquire() {
-            return Ok(place);
+    /// Waits for a slot. Dropping the permit frees it.
+    async fn slot(&self) -> anyhow::Result<SemaphorePermit<'_>> {
+        if let Ok(slot) = self.slots.try_acquire() {
+            return Ok(slot);
         }
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        let _waiting = Waiting(Arc::clone(&self.waiting));
-        Ok(self.places.acquire().await?)
+        let _waiting = WaitingHash(Arc::clone(&self.waiting));
+        Ok(self.slots.acquire().await?)
     }
 
-    /// The hash to be kept, in PHC form.
+    /// Returns the hash to store, in PHC string format.
     #[boxed]
     pub async fn hash(&self, password: Secret) -> anyhow::Result<String> {
-        let _place = self.turn().await?;
+        let _slot = self.slot().await?;
         metrics::counter!("packhouse_password_hashes_total").increment(1);
         tokio::task::spawn_blocking(move || hash(&password)).await?
     }
 
-    /// Whether the password is that of the hash. With no hash, as for a member who is not known, one that no password has
-    /// is checked instead, so that the answer takes as long. An error when too many wait already: anybody can make one wait.
+    /// Reports whether the password matches the hash. Without a hash, as for an unknown member, the
+    /// function checks a hash that matches no password, so that the response takes equally long.
+    /// Fails with `Busy` if too many checks already wait: each check costs work, and anyone can
+    /// cause one.
     #[boxed]
     pub async fn check(&self, password: Secret, known: Option<String>) -> anyhow::Result<bool> {
         let Hashing { waiting, most_waiting, .. } = self.now();
@@ -109,7 +110,7 @@ impl Passwords {
             metrics::counter!("packhouse_password_checks_refused_total").increment(1);
             return Err(Busy.into());
         }
-        let _place = self.turn().await?;
+        let _slot = self.slot().await?;
         metrics::counter!("packhouse_password_hashes_total").increment(1);
         let known = known.filter(|hash| !hash.is_empty());
         let right =
@@ -119,7 +120,8 @@ impl Passwords {
     }
 }
 
-/// The hash of no password: a digest of zeros, made with the same effort as any other.
+/// A hash that matches no password: its digest is all zeros. Its cost parameters are the usual
+/// ones.
 const NOBODY: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5bm9ib2R5bm9ibw$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
@@ -142,16 +144,16 @@ mod tests {
     #[tokio::test]
     async fn a_password_is_checked_against_its_hash_alone() {
         let passwords = Passwords::new();
-        let kept = passwords.hash(Secret::new("correct horse")).await.unwrap();
-        assert!(kept.starts_with("$argon2id$"), "{kept}");
-        assert!(passwords.check(Secret::new("correct horse"), Some(kept.clone())).await.unwrap());
-        assert!(!passwords.check(Secret::new("correct hors"), Some(kept)).await.unwrap());
+        let stored = passwords.hash(Secret::new("correct horse")).await.unwrap();
+        assert!(stored.starts_with("$argon2id$"), "{stored}");
+        assert!(passwords.check(Secret::new("correct horse"), Some(stored.clone())).await.unwrap());
+        assert!(!passwords.check(Secret::new("correct hors"), Some(stored)).await.unwrap());
     }
 
     #[tokio::test]
-    async fn no_more_wait_than_there_is_room_for() {
+    async fn checks_beyond_the_limit_are_refused() {
         let passwords = Passwords::at_once(1);
-        let place = passwords.turn().await.unwrap();
+        let slot = passwords.slot().await.unwrap();
         let check = || passwords.check(Secret::new("x"), None);
         let mut waiting: Vec<_> = (0..WAITING).map(|_| Box::pin(check())).collect();
         for one in &mut waiting {
@@ -162,12 +164,12 @@ mod tests {
         assert!(check().await.unwrap_err().is::<Busy>());
         drop(waiting);
         assert_eq!(passwords.now().waiting, 0);
-        drop(place);
+        drop(slot);
         assert!(!check().await.unwrap());
     }
 
     #[tokio::test]
-    async fn nobody_signs_in_without_a_hash() {
+    async fn no_password_matches_a_missing_hash() {
         let passwords = Passwords::new();
         for password in ["", "password"] {
             assert!(!passwords.check(Secret::new(password), None).await.unwrap());
@@ -176,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_of_nobody_costs_as_much_as_any_other() {
+    fn the_hash_for_unknown_members_costs_as_much_as_any_other() {
         let made = hash(&Secret::new("x")).unwrap();
         let (made, nobody) = (PasswordHash::new(&made).unwrap(), PasswordHash::new(NOBODY).unwrap());
         assert_eq!(made.algorithm, nobody.algorithm);

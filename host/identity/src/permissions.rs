@@ -1,4 +1,5 @@
-//! What a member may do: permissions in the organization, and actions in repositories, one by one or in all (`*`).
+//! Permissions of a member: in the organization, and actions in single repositories or in all
+//! (`*`).
 
 use packhouse_store::RepositoryId;
 use serde::{Deserialize, Serialize};
@@ -10,20 +11,20 @@ use crate::access::Rights;
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Permission {
-    /// Audit, SSO, formats, other members' tokens, keys of the organization.
+    /// Manage audit, SSO, formats, other members' tokens, and keys of the organization.
     ManageOwnerAccount,
-    /// Members and invitations.
+    /// Manage members and invitations.
     ManageMembers,
-    /// Repositories.
+    /// Manage repositories.
     ManageRepositories,
-    /// Subscribers and their access keys.
+    /// Manage subscribers and their access keys.
     ManageSubscribers,
-    /// The server itself: its settings and plugins. It exists in the first organization alone, whose owners have it.
+    /// Manage the server itself: its settings and plugins. This permission exists only in the first
+    /// organization, whose owners have it.
     ManageServer,
 }
 
 impl Permission {
-    /// All there are.
     pub const ALL: [Permission; 5] = [
         Permission::ManageOwnerAccount,
         Permission::ManageMembers,
@@ -32,7 +33,7 @@ impl Permission {
         Permission::ManageServer,
     ];
 
-    /// As it stands on the wire.
+    /// The permission's name in the API.
     pub fn name(self) -> &'static str {
         match self {
             Permission::ManageOwnerAccount => "manage-owner-account",
@@ -48,39 +49,39 @@ impl Permission {
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RepositoryAction {
-    /// Fetch.
+    /// Fetch packages.
     Read,
-    /// Add.
+    /// Publish packages.
     Publish,
-    /// Take away.
+    /// Delete packages.
     Delete,
 }
 
-/// Actions in one repository, or in all.
+/// Actions that are permitted in one repository, or in all.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RepositoryPermission {
-    /// A repository's id, or `*` for all.
+    /// The repository's id, or `*` for all repositories.
     pub repository: String,
-    /// What may be done there.
+    /// The actions that are permitted there.
     pub actions: Vec<RepositoryAction>,
 }
 
-/// All that a member may do.
+/// All permissions of a member.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Permissions {
-    /// In the organization.
+    /// Permissions in the organization.
     #[serde(default)]
     pub organization: Vec<Permission>,
-    /// In repositories.
+    /// Permissions in repositories.
     #[serde(default)]
     pub repositories: Vec<RepositoryPermission>,
 }
 
 impl Permissions {
-    /// Everything in an organization: what an owner gets. An owner of the first one manages the server besides, which need not be
-    /// said: see [`of_organization`](Self::of_organization).
+    /// All permissions in an organization, for its owner. `ManageServer` is not listed:
+    /// [`of_organization`](Self::of_organization) adds it for owners of the first organization.
     pub fn everything() -> Permissions {
         use Permission::{ManageMembers, ManageOwnerAccount, ManageRepositories, ManageSubscribers};
         use RepositoryAction::{Delete, Publish, Read};
@@ -89,8 +90,8 @@ impl Permissions {
         Permissions { organization, repositories: vec![all] }
     }
 
-    /// What is held by these in an organization, which is or is not the server's first: there an owner manages the server too, and
-    /// elsewhere nobody does.
+    /// The effective permissions in an organization. In the server's first organization, an owner
+    /// also manages the server; in any other, no member does.
     pub fn of_organization(mut self, first: bool) -> Permissions {
         let manages =
             first && (self.holds(Permission::ManageServer) || self.holds(Permission::ManageOwnerAccount));
@@ -99,18 +100,19 @@ impl Permissions {
         self
     }
 
-    /// As the store keeps them. What cannot be read gives nothing.
+    /// Parses the stored form. A text that cannot be parsed gives no permission.
     pub fn read(json: &str) -> Permissions {
         serde_json::from_str(json).unwrap_or_default()
     }
 
-    /// Whether those permissions, as the store keeps them, hold manage-owner-account: of such members one must remain.
+    /// Reports whether stored permissions contain manage-owner-account and so make a member an
+    /// owner. At least one owner must remain.
     pub fn of_an_owner(json: &str) -> bool {
         Permissions::read(json).holds(Permission::ManageOwnerAccount)
     }
 
-    /// The same with nothing said twice, in the order in which it was first said.
-    pub fn once_each(self) -> Permissions {
+    /// Removes duplicates. The order of first occurrence stays.
+    pub fn deduplicated(self) -> Permissions {
         let mut once = Permissions::default();
         for permission in self.organization {
             add(&mut once.organization, permission);
@@ -127,52 +129,55 @@ impl Permissions {
         once
     }
 
-    /// Whether all of `other` is held here too: what a member may grant, and whom it may manage.
+    /// Reports whether `self` contains all of `other`. A member may grant only permissions that the
+    /// member holds, and manage only members whose permissions the member holds.
     pub fn covers(&self, other: &Permissions) -> bool {
-        // An owner of the first organization manages the server without its being said; of another there is no such permission.
+        // An owner of the first organization manages the server without an explicit permission. In
+        // other organizations the permission does not exist.
         let held = |permission: &Permission| {
             self.holds(*permission)
                 || (*permission == Permission::ManageServer && self.holds(Permission::ManageOwnerAccount))
         };
         let organization = other.organization.iter().all(held);
         organization
-            && other.repositories.iter().all(|wanted| {
+            && other.repositories.iter().all(|needed| {
                 let held =
-                    |action: &RepositoryAction| self.actions(&wanted.repository).any(|held| held == *action);
-                wanted.actions.iter().all(held)
+                    |action: &RepositoryAction| self.actions(&needed.repository).any(|held| held == *action);
+                needed.actions.iter().all(held)
             })
     }
 
-    /// Whether this is a read-only member: neither publish nor delete anywhere, nor manage-owner-account.
+    /// Reports whether the member is read-only: neither publish nor delete anywhere, and not an
+    /// owner.
     pub fn read_only(&self) -> bool {
         let reads =
             |one: &RepositoryPermission| one.actions.iter().all(|action| *action == RepositoryAction::Read);
         !self.holds(Permission::ManageOwnerAccount) && self.repositories.iter().all(reads)
     }
 
-    /// The repositories that are named one by one.
+    /// The ids of the repositories that are listed individually.
     pub fn named(&self) -> impl Iterator<Item = &str> {
         self.repositories.iter().map(|one| one.repository.as_str()).filter(|name| *name != ALL)
     }
 
-    /// The actions held in a repository, or in `*`, in all.
+    /// The actions permitted in a repository, including those for all repositories.
     fn actions<'a>(&'a self, repository: &'a str) -> impl Iterator<Item = RepositoryAction> + 'a {
         let named =
             self.repositories.iter().filter(move |one| one.repository == ALL || one.repository == repository);
         named.flat_map(|one| &one.actions).copied()
     }
 
-    /// Whether the member holds this permission.
+    /// Reports whether the member has this permission.
     pub fn holds(&self, permission: Permission) -> bool {
         self.organization.contains(&permission)
     }
 
-    /// What the member may do in a repository.
+    /// The member's rights in a repository.
     pub fn rights(&self, repository: RepositoryId) -> Rights {
         self.rights_in(&repository.to_string())
     }
 
-    /// What the member may do in a repository that has only just been made, and so is named by nobody's permissions.
+    /// The member's rights in a new repository, which no permission lists individually yet.
     pub fn rights_in_a_new_one(&self) -> Rights {
         self.rights_in(ALL)
     }
@@ -196,7 +201,7 @@ fn add<T: PartialEq>(list: &mut Vec<T>, item: T) {
     }
 }
 
-/// Stands for every repository.
+/// Wildcard for every repository.
 const ALL: &str = "*";
 
 #[cfg(test)]
@@ -204,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rights_are_the_union_of_what_names_the_repository() {
+    fn rights_are_the_union_of_all_entries_for_the_repository() {
         let permissions = Permissions::read(
             r#"{"organization": ["manage-repositories"], "repositories": [
                 {"repository": "*", "actions": ["read"]}, {"repository": "7", "actions": ["publish"]}]}"#,
@@ -221,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_covered_that_is_not_held() {
+    fn only_held_permissions_are_covered() {
         let one = r#"{"repositories": [{"repository": "1", "actions": ["read", "publish"]}]}"#;
         let all = r#"{"repositories": [{"repository": "*", "actions": ["read"]}]}"#;
         let split = r#"{"repositories": [{"repository": "*", "actions": ["read"]}, {"repository": "1", "actions": ["publish"]}]}"#;
@@ -244,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_only_member_changes_no_package_and_owns_nothing() {
+    fn a_read_only_member_neither_writes_nor_owns() {
         for (json, read_only) in [
             ("{}", true),
             (r#"{"organization": ["manage-members", "manage-repositories", "manage-subscribers"]}"#, true),
@@ -258,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_twice_is_kept_once() {
+    fn duplicates_are_removed() {
         let twice = held(
             r#"{"organization": ["manage-members", "manage-members"], "repositories": [
                 {"repository": "1", "actions": ["read", "read"]}, {"repository": "*", "actions": ["read"]},
@@ -268,11 +273,11 @@ mod tests {
             r#"{"organization": ["manage-members"], "repositories": [
                 {"repository": "1", "actions": ["read", "publish"]}, {"repository": "*", "actions": ["read"]}]}"#,
         );
-        assert_eq!(twice.once_each(), once);
+        assert_eq!(twice.deduplicated(), once);
     }
 
     #[test]
-    fn what_cannot_be_read_gives_nothing() {
+    fn text_that_cannot_be_parsed_gives_no_permission() {
         for json in ["", "{", r#"{"organization": ["root"]}"#, r#"{"is_admin": true}"#] {
             assert_eq!(Permissions::read(json), Permissions::default(), "{json}");
         }
@@ -295,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn names_on_the_wire_are_one() {
+    fn serialized_names_match_the_api_names() {
         for permission in Permission::ALL {
             assert_eq!(serde_json::to_value(permission).unwrap(), permission.name());
         }

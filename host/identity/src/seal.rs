@@ -1,11 +1,14 @@
-//! Sealing: secrets that the server must be able to read again, which a hash cannot be: a client secret at a sign-in provider,
-//! credentials at an upstream. XChaCha20-Poly1305 (RFC 8439 with the longer nonce) with a key of the operator's.
+//! Sealing: encryption of secrets that the server must read again, for which storing a hash is not
+//! enough. Examples are client secrets for sign-in providers and credentials for upstreams. The
+//! cipher is XChaCha20-Poly1305 (RFC 8439 with the longer nonce).
 //!
-//! The setting `sealing_key` is any text of at least 16 characters; the key is its SHA-256 under a name of its own. Without it a
-//! random key is kept in the file `sealing.key` of the data folder, readable by its owner alone and made when something is
-//! needed for the first time. Servers that share a database must share the key: each sealed text says by which key it was sealed.
+//! The setting `sealing_key` is any text of at least 16 characters. The key is its SHA-256 with a
+//! domain prefix. Without the setting, a random key is created at first use and stored in the file
+//! `sealing.key` of the data folder, readable only by the file's owner. Servers that share a
+//! database must share the key. Each sealed text contains the id of its key, so that another key is
+//! recognized.
 //!
-//! Keys of other uses are derived from it, so that they need be kept nowhere.
+//! Keys for other uses are derived from the sealing key, so that only this key has to be stored.
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -22,57 +25,53 @@ use sha2::{Digest as _, Sha256};
 
 use packhouse_config::Secret;
 
-/// Where the key is kept that nobody chose.
+/// File in the data folder with the generated key.
 const FILE: &str = "sealing.key";
-/// What every sealed text begins with: the way of sealing.
+/// Prefix of every sealed text: the version of the sealing format.
 const VERSION: &str = "v1";
-/// Bytes of a nonce.
+/// Size of a nonce in bytes.
 const NONCE: usize = 24;
 
-/// Why something could not be sealed or opened. Holds no secret.
+/// Error of sealing or opening. It contains no secret.
 #[derive(Debug, thiserror::Error)]
 pub enum SealError {
-    /// The key's file could not be read or made.
+    /// The key's file could not be read or created.
     #[error("the sealing key in {file} cannot be used: {source}")]
-    Key {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Key { file: PathBuf, source: std::io::Error },
     /// The text was sealed with another key.
     #[error(
         "this was sealed with another key: set sealing_key to the one that all servers of this database share"
     )]
     OtherKey,
-    /// The text is not as it was sealed, or was sealed for another purpose.
-    #[error("this is not what was sealed for {0}")]
+    /// The text was changed after it was sealed, or was sealed for another purpose.
+    #[error("the sealed text is damaged, or was not sealed for {0}")]
     Damaged(String),
 }
 
-/// Seals and opens.
+/// Seals secrets, opens them again, and derives other keys.
 pub struct Sealer {
     chosen: Option<Secret>,
     file: PathBuf,
-    key: OnceLock<Ready>,
+    key: OnceLock<LoadedKey>,
 }
 
-/// A key in use.
-struct Ready {
+/// The sealing key, read and ready to use.
+struct LoadedKey {
     key: [u8; 32],
     cipher: XChaCha20Poly1305,
-    /// Names the key without telling it.
+    /// Identifies the key without disclosing it.
     id: String,
 }
 
 impl Sealer {
-    /// With the operator's key, or with the one kept in the data folder, which is not looked at before it is needed.
+    /// Uses the operator's key, or the one in the data folder. The file is read at first use.
     pub fn new(chosen: Option<Secret>, data: &Path) -> Sealer {
         Sealer { chosen, file: data.join(FILE), key: OnceLock::new() }
     }
 
-    /// Seals a secret for one purpose, such as `sso 7`: it opens for this purpose alone, so that a row cannot be put in the
-    /// place of another. The text is `v1.KEY.DATA` and may be kept in the database. Fails with `Key`.
+    /// Seals a secret for one purpose, such as `sso 7`. The sealed text opens only for this
+    /// purpose, so that one database row cannot replace another. It has the form `v1.KEY.DATA`,
+    /// where KEY is the id of the key, and may be stored in the database. Fails with `Key`.
     pub fn seal(&self, purpose: &str, secret: &Secret) -> Result<String, SealError> {
         let ready = self.ready()?;
         let nonce: [u8; NONCE] = rand::random();
@@ -83,7 +82,8 @@ impl Sealer {
         Ok(format!("{VERSION}.{}.{data}", ready.id))
     }
 
-    /// Opens what [`seal`](Sealer::seal) made for this purpose. Fails with `OtherKey`, `Damaged` or `Key`.
+    /// Opens a text that [`seal`](Sealer::seal) returned for this purpose. Fails with `OtherKey`,
+    /// `Damaged` or `Key`.
     pub fn open(&self, purpose: &str, sealed: &str) -> Result<Secret, SealError> {
         let ready = self.ready()?;
         let damaged = || SealError::Damaged(purpose.to_owned());
@@ -101,8 +101,9 @@ impl Sealer {
         String::from_utf8(opened).map(Secret::new).map_err(|_| damaged())
     }
 
-    /// A key for another use than sealing, the same for every server that has the sealing key, and telling nothing of it. `salt`
-    /// may be known to anyone. Fails with `Key`.
+    /// Derives a key for another use than sealing. The derived key is the same on every server with
+    /// this sealing key, and does not disclose the sealing key. `salt` may be public. Fails with
+    /// `Key`.
     pub fn derive(&self, purpose: &str, salt: &str) -> Result<[u8; 32], SealError> {
         let ready = self.ready()?;
         let mac = <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(&ready.key);
@@ -111,38 +112,40 @@ impl Sealer {
         Ok(parts.iter().fold(mac, |mac, part| mac.chain_update(part)).finalize().into_bytes().into())
     }
 
-    /// Names the key without telling it. Fails with `Key`.
+    /// An identifier of the key that does not disclose it. Fails with `Key`.
     pub fn id(&self) -> Result<&str, SealError> {
         Ok(&self.ready()?.id)
     }
 
-    fn ready(&self) -> Result<&Ready, SealError> {
+    fn ready(&self) -> Result<&LoadedKey, SealError> {
         if let Some(ready) = self.key.get() {
             return Ok(ready);
         }
         let text = match &self.chosen {
             Some(chosen) => chosen.clone(),
-            None => kept(&self.file).map_err(|source| SealError::Key { file: self.file.clone(), source })?,
+            None => read_or_create(&self.file)
+                .map_err(|source| SealError::Key { file: self.file.clone(), source })?,
         };
-        Ok(self.key.get_or_init(|| Ready::from(&text)))
+        Ok(self.key.get_or_init(|| LoadedKey::from(&text)))
     }
 }
 
-impl From<&Secret> for Ready {
-    fn from(text: &Secret) -> Ready {
+impl From<&Secret> for LoadedKey {
+    fn from(text: &Secret) -> LoadedKey {
         let key: [u8; 32] = Sha256::new_with_prefix("packhouse sealing key 1\0")
             .chain_update(text.reveal())
             .finalize()
             .into();
         let id = Sha256::new_with_prefix("packhouse sealing key id 1\0").chain_update(key).finalize();
         let id = id.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-        Ready { key, cipher: XChaCha20Poly1305::new(&Key::from(key)), id }
+        LoadedKey { key, cipher: XChaCha20Poly1305::new(&Key::from(key)), id }
     }
 }
 
-/// The key of the file, which is made where there is none. Of two processes that make it at once, one's is taken by both: it
-/// is written beside and linked, so that it is whole as soon as it has its name.
-fn kept(file: &Path) -> std::io::Result<Secret> {
+/// Reads the key from the file, which is created if it is missing. If two processes create it at
+/// the same time, both use the key of one of them. The key is written to a temporary file and then
+/// linked, so that the file is complete as soon as it has its name.
+fn read_or_create(file: &Path) -> std::io::Result<Secret> {
     match fs::read_to_string(file) {
         Err(error) if error.kind() == ErrorKind::NotFound => make(file)?,
         read => return whole(&read?),
@@ -153,7 +156,7 @@ fn kept(file: &Path) -> std::io::Result<Secret> {
 fn whole(text: &str) -> std::io::Result<Secret> {
     match text.trim() {
         key if key.len() >= packhouse_config::SHORTEST_SEALING_KEY => Ok(Secret::new(key)),
-        _ => Err(std::io::Error::new(ErrorKind::InvalidData, "it holds no key")),
+        _ => Err(std::io::Error::new(ErrorKind::InvalidData, "the file does not contain a key")),
     }
 }
 
@@ -169,7 +172,7 @@ fn make(file: &Path) -> std::io::Result<()> {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    // The name is as durable as what will be sealed with the key.
+    // Makes the name durable before anything is sealed with the key.
     file.parent().map_or(Ok(()), |folder| fs::File::open(folder)?.sync_all())
 }
 
@@ -184,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sealed_opens_for_its_purpose_and_with_its_key_alone() {
+    fn a_sealed_text_opens_only_for_its_purpose_and_with_its_key() {
         let sealer = chosen("an operator's own key");
         let sealed = sealer.seal("sso 7", &Secret::new("client secret")).unwrap();
         assert!(!sealed.contains("client"));
@@ -195,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_derived_key_is_that_of_its_use_and_salt_alone() {
+    fn a_derived_key_depends_on_its_purpose_and_salt() {
         let sealer = chosen("an operator's own key");
         let key = sealer.derive("bearers", "1").unwrap();
         assert_eq!(chosen("an operator's own key").derive("bearers", "1").unwrap(), key);
@@ -230,15 +233,15 @@ mod tests {
     }
 
     #[test]
-    fn the_key_that_nobody_chose_is_kept_and_is_its_owners_alone() {
+    fn a_generated_key_is_stored_and_readable_only_by_its_owner() {
         let folder = tempfile::tempdir().unwrap();
         let first = Sealer::new(None, folder.path());
-        assert!(!folder.path().join(FILE).exists(), "it is made when it is needed");
+        assert!(!folder.path().join(FILE).exists(), "the key file is created at first use");
         let sealed = first.seal("x", &Secret::new("secret")).unwrap();
         let mode = fs::metadata(folder.path().join(FILE)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(Sealer::new(None, folder.path()).open("x", &sealed).unwrap().reveal(), "secret");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file remains");
         fs::write(folder.path().join(FILE), "").unwrap();
         assert!(matches!(
             Sealer::new(None, folder.path()).seal("x", &Secret::new("s")),
@@ -247,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_who_make_the_key_at_once_all_take_one() {
+    fn concurrent_creators_all_use_one_key() {
         let folder = tempfile::tempdir().unwrap();
         let sealed: Vec<String> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8)

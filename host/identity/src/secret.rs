@@ -1,30 +1,29 @@
-//! Tokens: `pkh_`, 43 letters of base64url for 256 random bits, and 8 hexadecimal digits of CRC-32 over what stands
-//! before them, so that people and scanners can tell one, and a damaged one costs no look-up. Only the SHA-256 of a
-//! token is kept.
+//! Tokens: `pkh_`, 43 base64url letters for 256 random bits, and 8 hexadecimal digits of a CRC-32
+//! over the text before them. People and scanners recognize a token by its form, and a damaged
+//! token costs no look-up. Only the SHA-256 of a token is stored.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use packhouse_config::{Secret, TOKEN_PREFIX, says_token};
 use sha2::{Digest, Sha256};
 
-/// A new token and what is kept of it.
+/// A new token and its stored form.
 #[derive(Debug)]
 pub struct Minted {
-    /// Shown once.
+    /// The token, which is shown only once.
     pub secret: Secret,
-    /// Kept: SHA-256 of the whole token.
+    /// SHA-256 of the whole token, which is stored.
     pub sha256: [u8; 32],
 }
 
-/// What every secret begins with that a client asks for its sign-in's token with.
+/// Prefix of poll secrets. A client polls with one for the token of a sign-in in the browser.
 const POLL_PREFIX: &str = "pkl_";
-/// What every secret that this server makes begins with: tokens, what token services give out, and what a client asks for its sign-in's
-/// token with.
+/// Prefixes of all secrets that this server issues: tokens, bearers and poll secrets.
 pub const SECRET_PREFIXES: [&str; 3] = [TOKEN_PREFIX, crate::bearer::PREFIX, POLL_PREFIX];
-/// The length of a whole token.
+/// Length of a token in bytes.
 const LENGTH: usize = TOKEN_PREFIX.len() + 43 + 8;
 
-/// Makes a token from the operating system's randomness.
+/// Creates a token from the operating system's random numbers.
 pub fn mint() -> Minted {
     let bytes: [u8; 32] = rand::random();
     let body = format!("{TOKEN_PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
@@ -33,32 +32,33 @@ pub fn mint() -> Minted {
     Minted { secret: Secret::new(token), sha256 }
 }
 
-/// A password that nobody chose: 24 random bytes in base64url. It never looks like a token, which is never taken for a
-/// password.
+/// Generates a password: 24 random bytes in base64url. It never has the form of a token, because a
+/// text in this form is not accepted as a password.
 pub fn random_password() -> Secret {
     let bytes: [u8; 24] = rand::random();
     Secret::new(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// Makes what a client asks for its sign-in's token with. It stands in an address, and so looks like what no log may hold.
+/// Creates a poll secret. The secret is part of a URL. Logs recognize and hide it by its prefix.
 pub fn mint_poll() -> String {
     format!("{POLL_PREFIX}{}", URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>()))
 }
 
-/// What a presented token is looked up by: its SHA-256. None when it says that it is a token of this server and its
-/// checksum is wrong, so that a mistyped one costs nothing; a text of another shape may be one that was imported.
+/// Look-up key of a presented token: its SHA-256. `None` if the text has this server's prefix and a
+/// wrong checksum, so that a mistyped token costs no look-up. A text of another form may be an
+/// imported token.
 pub fn fingerprint(presented: &str) -> Option<[u8; 32]> {
     let damaged = says_token(presented) && !whole(presented);
     let possible = !presented.is_empty() && presented.len() <= 1024;
     (possible && !damaged).then(|| sha256(presented))
 }
 
-/// Whether a token may stand anywhere in a text.
+/// Reports whether a text may contain a token.
 pub fn holds_token(text: &str) -> bool {
     text.contains(TOKEN_PREFIX)
 }
 
-/// Whether a text may hold a secret that this server made, of any kind.
+/// Reports whether a text may contain any secret that this server issues.
 pub fn holds_secret(text: &str) -> bool {
     SECRET_PREFIXES.iter().any(|prefix| text.contains(prefix))
 }
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn no_debug_shows_a_secret() {
+    fn debug_output_shows_no_secret() {
         let minted = mint();
         assert!(!format!("{minted:?}").contains(minted.secret.reveal()));
     }

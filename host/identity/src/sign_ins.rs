@@ -1,6 +1,8 @@
-//! Attempts to sign in with a password, on both hosts. Equal attempts at one time are one check and one attempt; who guesses is
-//! held up by the [`throttle`](super::throttle); what was right is recognized for a while without the slow hash, under a keyed
-//! hash of the password and of what it was checked against: a changed password is asked for anew.
+//! Attempts to sign in with a password, on both hosts. Concurrent equal attempts count as one and
+//! are checked once. The [`throttle`](super::throttle) delays guesses. A correct password is
+//! remembered for a while, so that it is accepted again without the slow hash. The remembered value
+//! is a keyed hash of the password together with its stored hash. After a change of the password,
+//! the stored hash is another, so the old password no longer matches.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,86 +13,84 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 
 use super::password::Busy;
-use super::throttle::{Throttle, Turn, Who};
+use super::throttle::{Admission, SignInSource, Throttle};
 use super::{Passwords, Secret};
 use packhouse_config::client_network::ClientNetwork;
 
-/// How long a right password is remembered after it was last used.
+/// Time for which a correct password is remembered after its last use.
 const REMEMBERED: Duration = Duration::from_secs(300);
-/// How many are.
-const MOST: usize = 10_000;
-/// How long an attempt waits for those that are under way.
+/// Maximum number of remembered passwords.
+const MAX_REMEMBERED: usize = 10_000;
+/// Longest time that an attempt waits for other attempts that are under way.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// For how many seconds whoever comes while too many wait is held up.
+/// Delay in seconds for attempts that arrive while too many checks wait.
 const BUSY: u64 = 2;
 
-/// One attempt.
+/// An attempt to sign in with a password.
 pub struct Attempt {
-    /// The account's e-mail address, whether there is one or not.
+    /// The e-mail address that was entered. There may be no such account.
     pub account: String,
-    /// Where it comes from.
     pub network: ClientNetwork,
-    /// What was typed.
     pub password: Secret,
-    /// The hashes of those whose password it may be; none where nobody has the address.
+    /// Password hashes of the members with this address. Empty if no member has it.
     pub hashes: Vec<String>,
 }
 
 impl Attempt {
-    fn who(&self) -> Who<'_> {
-        Who { account: &self.account, network: self.network }
+    fn who(&self) -> SignInSource<'_> {
+        SignInSource { account: &self.account, network: self.network }
     }
 }
 
-/// What became of it.
+/// Result of an attempt to sign in.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Outcome {
-    /// For each hash, whether the password is its; one of them at least.
+pub enum SignInOutcome {
+    /// The password matches at least one hash. The flags say for each hash whether it matches.
     Right(Vec<bool>),
-    /// It is nobody's.
+    /// The password matches no hash.
     Wrong,
-    /// It was not looked at, and will not be for so many seconds.
+    /// The password was not checked. The client has to wait for this number of seconds.
     HeldUp(u64),
-    /// It could not be checked; the log says why.
+    /// The check failed. The log has the error.
     Failed,
 }
 
 type Key = [u8; 32];
 
-/// See the module.
+/// Checks passwords with throttling, deduplication and a memory of correct passwords.
 pub struct SignIns {
     passwords: Passwords,
     throttle: Throttle,
-    under_way: Mutex<HashMap<Key, watch::Receiver<Option<Outcome>>>>,
+    under_way: Mutex<HashMap<Key, watch::Receiver<Option<SignInOutcome>>>>,
     right: Cache<Key, Instant>,
     key: [u8; 32],
 }
 
 impl SignIns {
-    /// Nobody has tried yet.
     pub fn new(passwords: Passwords) -> Arc<Self> {
         Arc::new(Self {
             passwords,
             throttle: Throttle::new(),
             under_way: Mutex::default(),
-            right: Cache::new(MOST),
+            right: Cache::new(MAX_REMEMBERED),
             key: rand::random(),
         })
     }
 
-    /// Whether this password was found to be that of the hash a short while ago, and may be taken without looking again.
-    pub fn recognizes(&self, who: Who<'_>, password: &Secret, hash: &str) -> bool {
+    /// Reports whether this password was recently found to match the hash and may be accepted
+    /// without another check.
+    pub fn recognizes(&self, who: SignInSource<'_>, password: &Secret, hash: &str) -> bool {
         let key = self.keyed(&[hash, password.reveal()]);
         let known = self.right.get(&key).is_some_and(|at| at.elapsed() < REMEMBERED);
-        if !known || !self.throttle.goes_on(who, Instant::now()) {
+        if !known || !self.throttle.accepts_remembered(who, Instant::now()) {
             return false;
         }
         self.right.insert(key, Instant::now());
         true
     }
 
-    /// Checks a password. It is decided even when whoever asked has gone.
-    pub async fn attempt(self: &Arc<Self>, attempt: Attempt) -> Outcome {
+    /// Checks a password. The check completes even if the caller stops waiting.
+    pub async fn attempt(self: &Arc<Self>, attempt: Attempt) -> SignInOutcome {
         let mut parts = vec![attempt.account.as_str(), attempt.password.reveal()];
         let network = attempt.network.to_string();
         parts.push(&network);
@@ -98,13 +98,14 @@ impl SignIns {
         let key = self.keyed(&parts);
         let mut outcome = self.join(key, attempt);
         match outcome.wait_for(Option::is_some).await {
-            Ok(outcome) => outcome.clone().unwrap_or(Outcome::Failed),
-            Err(_) => Outcome::Failed,
+            Ok(outcome) => outcome.clone().unwrap_or(SignInOutcome::Failed),
+            Err(_) => SignInOutcome::Failed,
         }
     }
 
-    /// The equal attempt that is under way, or a new one.
-    fn join(self: &Arc<Self>, key: Key, attempt: Attempt) -> watch::Receiver<Option<Outcome>> {
+    /// Joins an equal attempt that is under way, or starts a new one. Returns the receiver of its
+    /// outcome.
+    fn join(self: &Arc<Self>, key: Key, attempt: Attempt) -> watch::Receiver<Option<SignInOutcome>> {
         let mut under_way = self.lock();
         if let Some(known) = under_way.get(&key) {
             return known.clone();
@@ -115,55 +116,56 @@ impl SignIns {
         let (leaving, own) = (Leaving { sign_ins: Arc::clone(self), key }, Arc::clone(self));
         tokio::spawn(async move {
             let outcome = own.decide(attempt).await;
-            // Whoever comes from here on makes an attempt of its own.
+            // Equal attempts from now on start a check of their own.
             drop(leaving);
-            // Nobody may be left to hear it.
+            // It is fine if every caller has stopped waiting.
             let _ = decided.send(Some(outcome));
         });
         outcome
     }
 
-    async fn decide(&self, attempt: Attempt) -> Outcome {
+    async fn decide(&self, attempt: Attempt) -> SignInOutcome {
         let who = attempt.who();
         let guess = self.guess(&attempt.password);
         let deadline = tokio::time::Instant::now() + PATIENCE;
         let held_up = |seconds| {
             self.throttle.held_up(who, guess, Instant::now());
-            Outcome::HeldUp(seconds)
+            SignInOutcome::HeldUp(seconds)
         };
         let ticket = loop {
             let decided = self.throttle.decided();
             match self.throttle.begin(who, Instant::now()) {
-                Turn::Now(ticket) => break ticket,
-                Turn::Wait(seconds) => return held_up(seconds),
-                Turn::Later if tokio::time::timeout_at(deadline, decided).await.is_err() => {
+                Admission::Now(ticket) => break ticket,
+                Admission::Wait(seconds) => return held_up(seconds),
+                Admission::Later if tokio::time::timeout_at(deadline, decided).await.is_err() => {
                     return held_up(1);
                 }
-                Turn::Later => (),
+                Admission::Later => (),
             }
         };
         match self.check(&attempt).await {
             Ok(right) if right.contains(&true) => {
                 self.throttle.right(ticket);
-                Outcome::Right(right)
+                SignInOutcome::Right(right)
             }
             Ok(_) => {
                 self.throttle.wrong(ticket, guess, Instant::now());
-                Outcome::Wrong
+                SignInOutcome::Wrong
             }
             Err(error) if error.is::<Busy>() => {
                 self.throttle.undecided(&ticket);
-                Outcome::HeldUp(BUSY)
+                SignInOutcome::HeldUp(BUSY)
             }
             Err(error) => {
                 self.throttle.undecided(&ticket);
-                tracing::error!(%error, "a password could not be checked");
-                Outcome::Failed
+                tracing::error!(%error, "password check failed");
+                SignInOutcome::Failed
             }
         }
     }
 
-    /// One check for each hash, and one where there is none, so that the answer tells nobody who is known.
+    /// Checks the password against each hash. Without a hash it makes one check as well, so that
+    /// the response time does not show whether the account exists.
     async fn check(&self, attempt: &Attempt) -> anyhow::Result<Vec<bool>> {
         if attempt.hashes.is_empty() {
             self.passwords.check(attempt.password.clone(), None).await?;
@@ -193,12 +195,12 @@ impl SignIns {
         hash.finalize().into()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, watch::Receiver<Option<Outcome>>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, watch::Receiver<Option<SignInOutcome>>>> {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Takes an attempt out of those under way, whatever becomes of it.
+/// Guard that removes an attempt from the attempts under way when the guard is dropped.
 struct Leaving {
     sign_ins: Arc<SignIns>,
     key: Key,
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn equal_attempts_are_one_and_none_of_them_is_held_up() {
+    async fn equal_attempts_count_as_one_and_are_not_held_up() {
         let passwords = Passwords::new();
         let hash = passwords.hash(Secret::new("right")).await.unwrap();
         let sign_ins = SignIns::new(passwords);
@@ -232,10 +234,11 @@ mod tests {
         for password in ["right", "wrong"] {
             let all = (0..50).map(|_| sign_ins.attempt(attempt("a@x", password, &hashes)));
             let all = futures::future::join_all(all).await;
-            let expected = if password == "right" { Outcome::Right(vec![true]) } else { Outcome::Wrong };
+            let expected =
+                if password == "right" { SignInOutcome::Right(vec![true]) } else { SignInOutcome::Wrong };
             assert!(all.iter().all(|outcome| *outcome == expected), "{all:?}");
         }
-        let who = |account| Who { account, network: ClientNetwork::of([192, 0, 2, 1].into()) };
+        let who = |account| SignInSource { account, network: ClientNetwork::of([192, 0, 2, 1].into()) };
         assert!(sign_ins.recognizes(who("a@x"), &Secret::new("right"), &hashes[0]));
         assert!(!sign_ins.recognizes(who("a@x"), &Secret::new("wrong"), &hashes[0]));
         assert!(sign_ins.lock().is_empty());
@@ -248,8 +251,8 @@ mod tests {
             let guesses: Vec<Attempt> = (0..30).map(|n| attempt(account, &n.to_string(), &[])).collect();
             let all = guesses.into_iter().map(|guess| sign_ins.attempt(guess));
             let all = futures::future::join_all(all).await;
-            let looked_at = all.iter().filter(|outcome| **outcome == Outcome::Wrong).count();
-            assert_eq!(looked_at, 6, "five that are free, and the one that begins the wait: {all:?}");
+            let checked = all.iter().filter(|outcome| **outcome == SignInOutcome::Wrong).count();
+            assert_eq!(checked, 6, "five free attempts, and the one that starts the delay: {all:?}");
         }
     }
 }

@@ -1,12 +1,15 @@
-//! Wrong passwords make the next attempt wait, longer each time and at most a minute. Tokens are never held up. Kept in memory,
-//! bounded, and what is tried often stays longest; a node counts for itself.
+//! Throttle for wrong passwords. Each wrong password delays the next attempt, longer each time and
+//! at most for a minute. Tokens are never delayed. The counters are in memory and bounded, with the
+//! most frequent attempts kept longest. Each server has its own counters.
 //!
-//! An attempt counts against its account. Its network counts only once many accounts are tried from there, so that one script
-//! behind an office's address holds up nobody else. From a network in which an account has signed in, that account's wrong
-//! attempts in that network count and nothing else does: guesses from elsewhere, and at others, lock nobody out.
+//! A wrong attempt delays later attempts at the same account. Once attempts from one network have
+//! failed at many accounts, they also delay other attempts from this network. A single script
+//! behind an office's address therefore delays no other member there. If an account has signed in
+//! from a network before, its attempts from this network have a counter of their own. So guesses
+//! from other networks, and at other accounts, lock no member out.
 //!
-//! Attempts under way are no failures. Where they would be too many if all of them turned out wrong, the next one waits until one
-//! of them is decided.
+//! Attempts under way are not failures yet. But the throttle adds them to the failures, as if all
+//! of them were wrong. If the sum is too high, the next attempt waits until one of them is decided.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -19,71 +22,73 @@ use tokio::sync::futures::Notified;
 
 use packhouse_config::client_network::ClientNetwork;
 
-/// Wrong attempts at an account that cost nothing.
+/// Number of wrong attempts at an account without a delay.
 const FREE: u32 = 5;
-/// Accounts that may be wrong in one network before the network counts.
+/// Number of accounts with wrong attempts from one network before the network itself is delayed.
 const MANY: usize = 10;
-/// The longest wait.
+/// Longest delay of an attempt.
 const LONGEST: Duration = Duration::from_secs(60);
-/// After so long without a wrong attempt all is forgotten.
+/// Time without a wrong attempt after which the failures are forgotten.
 const FORGOTTEN: Duration = Duration::from_secs(15 * 60);
-/// Accounts, networks, and accounts in networks that are remembered at one time, of each.
+/// Maximum number of remembered accounts, of networks, and of accounts in a network.
 const REMEMBERED: usize = 20_000;
-/// Different wrong passwords of an account in a network after which a password that was right is looked at like any other.
+/// Number of different wrong passwords for an account from a network after which a remembered
+/// password is no longer accepted without a check.
 const GUESSES: u32 = 20;
-/// Wrong passwords that are told apart there: a script repeats the same few, somebody who guesses does not.
+/// Number of recent wrong passwords that are told apart: a script repeats the same few, a guesser
+/// does not.
 const REPEATED: usize = 4;
 
-/// Who tries from where.
+/// Account and network of an attempt.
 #[derive(Clone, Copy, Debug)]
-pub struct Who<'a> {
-    /// The account's e-mail address, whether there is one or not.
+pub struct SignInSource<'a> {
+    /// The e-mail address that was entered. There may be no such account.
     pub account: &'a str,
-    /// Where the attempt comes from.
     pub network: ClientNetwork,
 }
 
-/// Whether an attempt may be looked at.
+/// Answer of the throttle to an attempt.
 #[derive(Debug)]
-pub(crate) enum Turn {
-    /// It may; [`Throttle::end`] is told what became of it.
-    Now(Ticket),
-    /// Not before one of those under way is decided.
+pub(crate) enum Admission {
+    /// The password may be checked. The caller then reports the result with [`Throttle::right`],
+    /// [`Throttle::wrong`] or [`Throttle::undecided`].
+    Now(AttemptTicket),
+    /// The attempt has to wait until an attempt under way is decided.
     Later,
-    /// Not for so many seconds, rounded up.
+    /// The attempt is refused for this number of seconds, rounded up.
     Wait(u64),
 }
 
-/// An attempt under way.
+/// An admitted attempt whose password is being checked. The numbers are keyed hashes.
 #[derive(Debug)]
-pub(crate) struct Ticket {
+pub(crate) struct AttemptTicket {
     account: u64,
     network: u64,
-    /// The account in the network.
-    place: u64,
-    /// Whether the account had signed in there before.
+    /// The account together with the network.
+    pair: u64,
+    /// True if the account has signed in from the network before.
     known: bool,
 }
 
-impl Ticket {
-    /// Under which name it counts as under way for the account.
+impl AttemptTicket {
+    /// Returns the key of the counter that includes this attempt while it is under way.
     fn counted(&self) -> u64 {
-        if self.known { self.place } else { self.account }
+        if self.known { self.pair } else { self.account }
     }
 }
 
-/// Who failed how often.
+/// Throttle with counters of wrong attempts.
 pub(crate) struct Throttle {
-    state: Mutex<State>,
+    state: Mutex<ThrottleState>,
     names: RandomState,
     decided: Notify,
 }
 
-struct State {
+struct ThrottleState {
     accounts: Cache<u64, Failures>,
     networks: Cache<u64, Network>,
-    /// Accounts in networks in which they have signed in.
-    places: Cache<u64, Place>,
+    /// Accounts in networks from which they have signed in.
+    known_accounts: Cache<u64, KnownAccount>,
     under_way: HashMap<u64, u32>,
 }
 
@@ -94,7 +99,7 @@ struct Failures {
 }
 
 impl Failures {
-    /// How many still count.
+    /// Number of failures that are not forgotten yet.
     fn standing(self, now: Instant) -> u32 {
         let fresh = self.last.is_some_and(|last| now.saturating_duration_since(last) <= FORGOTTEN);
         if fresh { self.count } else { 0 }
@@ -116,12 +121,12 @@ impl Failures {
     }
 }
 
-/// What is tried from a network by those who have not signed in there.
+/// Wrong attempts from a network at accounts that have not signed in from this network before.
 #[derive(Clone, Default)]
 struct Network {
-    /// Accounts that were wrong and not right since, and when.
+    /// Accounts with a wrong attempt and no correct one since, with the time of the last attempt.
     wrong: Vec<(u64, Instant)>,
-    /// Attempts at further accounts.
+    /// Attempts at accounts beyond the first [`MANY`].
     beyond: Failures,
 }
 
@@ -142,17 +147,17 @@ impl Network {
     }
 }
 
-/// An account in a network in which it has signed in.
+/// An account in a network from which it has signed in.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct KnownAccount {
     failures: Failures,
-    /// Different wrong passwords.
+    /// Wrong passwords, without recent repetitions.
     guesses: Failures,
-    /// The last of them.
+    /// The most recent different wrong passwords.
     recent: [u64; REPEATED],
 }
 
-impl Place {
+impl KnownAccount {
     fn guessed(&mut self, password: u64, now: Instant) {
         if !self.recent.contains(&password) {
             self.guesses.add(now);
@@ -164,22 +169,23 @@ impl Place {
     }
 }
 
-impl State {
-    fn ticket(&self, [account, network, place]: [u64; 3]) -> Ticket {
-        Ticket { account, network, place, known: self.places.contains_key(&place) }
+impl ThrottleState {
+    fn ticket(&self, [account, network, pair]: [u64; 3]) -> AttemptTicket {
+        AttemptTicket { account, network, pair, known: self.known_accounts.contains_key(&pair) }
     }
 
-    /// The account's, as far as they count for this attempt.
-    fn failures(&self, ticket: &Ticket) -> Failures {
+    /// The failures that delay this attempt: those of the account in this network if it has signed
+    /// in there before, otherwise those of the account.
+    fn failures(&self, ticket: &AttemptTicket) -> Failures {
         let failures = if ticket.known {
-            self.places.get(&ticket.place).map(|place| place.failures)
+            self.known_accounts.get(&ticket.pair).map(|known| known.failures)
         } else {
             self.accounts.get(&ticket.account).copied()
         };
         failures.unwrap_or_default()
     }
 
-    fn wait(&self, ticket: &Ticket, now: Instant) -> Option<u64> {
+    fn wait(&self, ticket: &AttemptTicket, now: Instant) -> Option<u64> {
         let own = self.failures(ticket).wait(FREE, now);
         let shared = self.networks.get(&ticket.network).filter(|_| !ticket.known);
         let shared = shared.map_or(Duration::ZERO, |network| network.beyond.wait(0, now));
@@ -187,8 +193,8 @@ impl State {
         (!wait.is_zero()).then(|| wait.as_secs_f64().ceil() as u64)
     }
 
-    /// Whether those under way would be too many if all of them turned out wrong.
-    fn is_busy(&self, ticket: &Ticket, now: Instant) -> bool {
+    /// Reports whether there would be too many failures if all attempts under way turned out wrong.
+    fn is_busy(&self, ticket: &AttemptTicket, now: Instant) -> bool {
         let under_way = |name: u64| self.under_way.get(&name).copied().unwrap_or_default();
         let (own, shared) = (under_way(ticket.counted()), under_way(ticket.network));
         let wrong = self.networks.get(&ticket.network).map_or(0, |network| network.standing(now));
@@ -197,8 +203,8 @@ impl State {
         own_busy || shared_busy
     }
 
-    /// An attempt begins, or has ended.
-    fn count(&mut self, ticket: &Ticket, begins: bool) {
+    /// Counts the start or the end of an attempt.
+    fn count(&mut self, ticket: &AttemptTicket, begins: bool) {
         let names = [Some(ticket.counted()), Some(ticket.network).filter(|_| !ticket.known)];
         for name in names.into_iter().flatten() {
             let count = self.under_way.entry(name).or_default();
@@ -211,45 +217,45 @@ impl State {
 }
 
 impl Throttle {
-    /// Knows nobody yet.
     pub(crate) fn new() -> Throttle {
-        let state = State {
+        let state = ThrottleState {
             accounts: Cache::new(REMEMBERED),
             networks: Cache::new(REMEMBERED),
-            places: Cache::new(REMEMBERED),
+            known_accounts: Cache::new(REMEMBERED),
             under_way: HashMap::new(),
         };
         Throttle { state: Mutex::new(state), names: RandomState::new(), decided: Notify::new() }
     }
 
-    /// Resolves when an attempt that is under way now, or later, has been decided.
+    /// Resolves when the next attempt is decided.
     pub(crate) fn decided(&self) -> Notified<'_> {
         self.decided.notified()
     }
 
-    /// Whether an attempt may be looked at.
-    pub(crate) fn begin(&self, who: Who<'_>, now: Instant) -> Turn {
+    /// Admits an attempt, or says how long it has to wait.
+    pub(crate) fn begin(&self, who: SignInSource<'_>, now: Instant) -> Admission {
         let mut state = self.lock();
-        let ticket = state.ticket(self.names_of(who));
+        let ticket = state.ticket(self.keys_of(who));
         if let Some(seconds) = state.wait(&ticket, now) {
-            return Turn::Wait(seconds);
+            return Admission::Wait(seconds);
         }
         if state.is_busy(&ticket, now) {
-            return Turn::Later;
+            return Admission::Later;
         }
         state.count(&ticket, true);
-        Turn::Now(ticket)
+        Admission::Now(ticket)
     }
 
-    /// The password was right: the account starts anew, and its own attempts are all that counts for it in this network from now
-    /// on. Of the network no more is taken back than this account's part, so that nobody clears it with an account of their own.
-    pub(crate) fn right(&self, ticket: Ticket) {
+    /// Records a correct password. The account's failures are forgotten. From now on, the account
+    /// has its own counter in this network. The network's failures at other accounts remain, so
+    /// that an attacker cannot clear them with an account of their own.
+    pub(crate) fn right(&self, ticket: AttemptTicket) {
         let mut state = self.lock();
         state.count(&ticket, false);
         if !ticket.known {
             state.accounts.remove(&ticket.account);
         }
-        state.places.insert(ticket.place, Place::default());
+        state.known_accounts.insert(ticket.pair, KnownAccount::default());
         if let Some(mut network) = state.networks.get_mut(&ticket.network) {
             network.wrong.retain(|(account, _)| *account != ticket.account);
         }
@@ -257,15 +263,15 @@ impl Throttle {
         self.decided.notify_waiters();
     }
 
-    /// The password, of which this is a keyed hash, was wrong.
-    pub(crate) fn wrong(&self, ticket: Ticket, password: u64, now: Instant) {
+    /// Records a wrong password. `password` is a keyed hash of the password.
+    pub(crate) fn wrong(&self, ticket: AttemptTicket, password: u64, now: Instant) {
         let mut state = self.lock();
         state.count(&ticket, false);
         if ticket.known {
-            let mut place = state.places.get(&ticket.place).copied().unwrap_or_default();
-            place.failures.add(now);
-            place.guessed(password, now);
-            state.places.insert(ticket.place, place);
+            let mut known = state.known_accounts.get(&ticket.pair).copied().unwrap_or_default();
+            known.failures.add(now);
+            known.guessed(password, now);
+            state.known_accounts.insert(ticket.pair, known);
         } else {
             let mut failures = state.accounts.get(&ticket.account).copied().unwrap_or_default();
             failures.add(now);
@@ -278,44 +284,45 @@ impl Throttle {
         self.decided.notify_waiters();
     }
 
-    /// Nobody found out whether the password was right.
-    pub(crate) fn undecided(&self, ticket: &Ticket) {
+    /// Records that the password could not be checked.
+    pub(crate) fn undecided(&self, ticket: &AttemptTicket) {
         let mut state = self.lock();
         state.count(ticket, false);
         drop(state);
         self.decided.notify_waiters();
     }
 
-    /// An attempt was not looked at. It was a guess all the same: whoever compares it with a password that was right asks
-    /// [`goes_on`](Throttle::goes_on).
-    pub(crate) fn held_up(&self, who: Who<'_>, password: u64, now: Instant) {
-        let [_, _, place] = self.names_of(who);
-        if let Some(mut place) = self.lock().places.get_mut(&place) {
-            place.guessed(password, now);
+    /// Records an attempt that was refused without a check. The attempt still counts as a guess,
+    /// which [`accepts_remembered`](Throttle::accepts_remembered) takes into account.
+    pub(crate) fn held_up(&self, who: SignInSource<'_>, password: u64, now: Instant) {
+        let [_, _, pair] = self.keys_of(who);
+        if let Some(mut known) = self.lock().known_accounts.get_mut(&pair) {
+            known.guessed(password, now);
         }
     }
 
-    /// Whether a password that was right a short while ago is let in without being looked at again. Where attempts are held up,
-    /// only in a network in which the account has signed in, and while nobody guesses there: else who guesses would learn at
-    /// once which one is right.
-    pub(crate) fn goes_on(&self, who: Who<'_>, now: Instant) -> bool {
+    /// Reports whether a recently correct password may be accepted without another check. While
+    /// attempts are delayed, there are two conditions. The account has signed in from this network
+    /// before, and few different passwords were tried from it. Otherwise an attacker would learn at
+    /// once which guess is right.
+    pub(crate) fn accepts_remembered(&self, who: SignInSource<'_>, now: Instant) -> bool {
         let state = self.lock();
-        let ticket = state.ticket(self.names_of(who));
+        let ticket = state.ticket(self.keys_of(who));
         if state.wait(&ticket, now).is_none() {
             return true;
         }
-        let place = state.places.get(&ticket.place).copied();
-        place.is_some_and(|place| place.guesses.standing(now) < GUESSES)
+        let known = state.known_accounts.get(&ticket.pair).copied();
+        known.is_some_and(|known| known.guesses.standing(now) < GUESSES)
     }
 
-    fn names_of(&self, Who { account, network }: Who<'_>) -> [u64; 3] {
+    fn keys_of(&self, SignInSource { account, network }: SignInSource<'_>) -> [u64; 3] {
         let name = |kind: u8, account: &str, network: Option<ClientNetwork>| {
             self.names.hash_one((kind, account, network))
         };
         [name(0, account, None), name(1, "", Some(network)), name(2, account, Some(network))]
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ThrottleState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

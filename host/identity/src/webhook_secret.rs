@@ -1,5 +1,5 @@
-//! Secrets of webhooks and the signatures made with them, as Standard Webhooks 1.0 says: the secret is `whsec_` and base64, and what is
-//! signed is the message's id, the time in seconds and the body, with a dot between them.
+//! Secrets of webhooks and their signatures, by Standard Webhooks 1.0. A secret is `whsec_` and
+//! base64. The signed text is the message's id, the time in seconds and the body, joined by dots.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,18 +8,18 @@ use sha2::Sha256;
 
 use packhouse_config::Secret;
 
-/// What every secret begins with.
+/// Prefix of every webhook secret.
 const PREFIX: &str = "whsec_";
-/// Bytes of a secret.
+/// Number of random bytes in a secret.
 const BYTES: usize = 32;
 
-/// A new secret: 256 random bits.
+/// Creates a secret from 256 random bits.
 pub fn mint_webhook_secret() -> Secret {
     let bytes: [u8; BYTES] = rand::random();
     Secret::new(format!("{PREFIX}{}", STANDARD.encode(bytes)))
 }
 
-/// The signature of a message that is sent at `at`, in seconds since 1970; none where the secret is none.
+/// Signs a message that is sent at `at`, in seconds since 1970. `None` if the secret is malformed.
 pub fn sign_webhook(secret: &Secret, id: &str, at: i64, body: &[u8]) -> Option<String> {
     let key = STANDARD.decode(secret.reveal().strip_prefix(PREFIX)?).ok()?;
     let mut mac = Hmac::<Sha256>::new_from_slice(&key).ok()?;
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_example_of_the_specification_is_signed_as_it_says() {
+    fn the_signature_matches_the_example_of_the_specification() {
         let secret = Secret::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned());
         let signed =
             sign_webhook(&secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, br#"{"test": 2432232314}"#);
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_secret_signs_nothing() {
+    fn a_malformed_secret_signs_nothing() {
         for text in ["", "whsec", "whsec_!", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"] {
             assert_eq!(sign_webhook(&Secret::new(text.to_owned()), "a", 1, b""), None, "{text}");
         }

@@ -1,4 +1,4 @@
-//! The one question of access, put for a request with the facts that were read together.
+//! Access decisions for a request, based on facts that the server read together.
 
 use std::borrow::Cow;
 
@@ -8,11 +8,12 @@ use packhouse_store::{Reached, RepositoryRow};
 use crate::error_response::HttpError;
 use crate::identify::Principal;
 use packhouse_identity::access::{
-    self, AccessAction, AccessDecision, AccessRequest, Kind, RepositoryFacts, ResolvedCredential, Rules,
+    self, AccessAction, AccessDecision, AccessRequest, FormatRules, RepositoryFacts, RepositoryKind,
+    ResolvedCredential,
 };
 
-/// What an intent wants.
-pub(crate) fn wanted(intent: &Intent) -> AccessAction {
+/// Returns the access that an intent requires.
+pub(crate) fn required_action(intent: &Intent) -> AccessAction {
     match intent.action {
         Action::Open => AccessAction::Open,
         Action::Read => AccessAction::Read { for_publish: intent.for_publish },
@@ -21,8 +22,9 @@ pub(crate) fn wanted(intent: &Intent) -> AccessAction {
     }
 }
 
-/// What a request wants as far as its method says, where no plugin can be asked.
-pub(crate) fn wanted_by_method(method: &str) -> AccessAction {
+/// Returns the access that the method of a request requires. The host uses this where no plugin can
+/// judge the request.
+pub(crate) fn action_by_method(method: &str) -> AccessAction {
     match method {
         "GET" | "HEAD" | "OPTIONS" => AccessAction::Read { for_publish: true },
         "DELETE" => AccessAction::Delete,
@@ -30,11 +32,12 @@ pub(crate) fn wanted_by_method(method: &str) -> AccessAction {
     }
 }
 
-/// What a format declares about refusals. Without a description it is what holds for most formats.
-pub(crate) fn rules(description: Option<&Description>) -> Rules<'_> {
+/// Returns a format's rules for refusals. Without a description, returns the rules that most
+/// formats have.
+pub(crate) fn rules(description: Option<&Description>) -> FormatRules<'_> {
     match description {
-        Some(description) => Rules::from(description),
-        None => Rules {
+        Some(description) => FormatRules::from(description),
+        None => FormatRules {
             checks_username: false,
             token_usernames: Cow::default(),
             refused_read_status: 401,
@@ -45,50 +48,52 @@ pub(crate) fn rules(description: Option<&Description>) -> Rules<'_> {
     }
 }
 
-/// Whether the caller may do what is wanted in this repository; else the refusal as it is answered.
+/// Checks that the caller has this access to the repository. The error is the response to the
+/// client.
 pub(crate) fn authorize(
     presented: &ResolvedCredential,
-    rules: &Rules<'_>,
-    wanted: AccessAction,
+    rules: &FormatRules<'_>,
+    required: AccessAction,
     repository: Option<RepositoryFacts>,
     now: i64,
 ) -> Result<(), HttpError> {
-    let question = AccessRequest { repository, rules, presented, wanted, now };
-    verdict(&question, access::decide(&question))
+    let request = AccessRequest { repository, rules, presented, action: required, now };
+    verdict(&request, access::decide(&request))
 }
 
-/// The same where there is no repository to speak of: the credential is judged, and nothing else.
+/// Checks only the credential, for requests without a repository.
 pub(crate) fn authorize_credential(
     presented: &ResolvedCredential,
-    rules: &Rules<'_>,
-    wanted: AccessAction,
+    rules: &FormatRules<'_>,
+    required: AccessAction,
     now: i64,
 ) -> Result<(), HttpError> {
-    let question = AccessRequest { repository: None, rules, presented, wanted, now };
-    verdict(&question, access::decide_credential(&question))
+    let request = AccessRequest { repository: None, rules, presented, action: required, now };
+    verdict(&request, access::decide_credential(&request))
 }
 
-fn verdict(question: &AccessRequest<'_>, verdict: AccessDecision) -> Result<(), HttpError> {
+fn verdict(request: &AccessRequest<'_>, verdict: AccessDecision) -> Result<(), HttpError> {
     match verdict {
         AccessDecision::Allowed => Ok(()),
         AccessDecision::Refused(refusal) => {
-            // A repository that is not there is nobody's fault, and neither is what it does not take.
-            let there = question.repository.is_some();
+            // Two refusals say nothing about the credential: that of a missing repository, and that
+            // of a write that the repository's kind does not accept.
+            let there = request.repository.is_some();
             let judged = matches!(refusal.status, 401 | 403) || (refusal.status == 404 && there);
             let refused = HttpError::from(refusal);
-            let shown = *question.presented != ResolvedCredential::Nothing;
-            Err(if judged && shown { refused.of_credential() } else { refused })
+            let was_presented = *request.presented != ResolvedCredential::Nothing;
+            Err(if judged && was_presented { refused.of_credential() } else { refused })
         }
     }
 }
 
-/// What access needs to know of a repository.
+/// Returns the facts about a repository on which access decisions depend.
 pub(crate) fn facts(row: &RepositoryRow, enabled: bool) -> RepositoryFacts {
-    RepositoryFacts { kind: Kind::of(&row.kind), public: row.public, enabled }
+    RepositoryFacts { kind: RepositoryKind::of(&row.kind), public: row.public, enabled }
 }
 
-/// Of these repositories, those of the format that the same caller may read, in their order. None is a group: no group shows
-/// another.
+/// Returns the repositories of this format that the caller may read, in the given order. Leaves out
+/// groups: a group never contains another group.
 pub(crate) fn readable<'a>(
     principal: &Principal,
     description: &Description,
@@ -96,13 +101,13 @@ pub(crate) fn readable<'a>(
     now: i64,
 ) -> Vec<&'a RepositoryRow> {
     let rules = rules(Some(description));
-    let wanted = AccessAction::Read { for_publish: false };
+    let required = AccessAction::Read { for_publish: false };
     let mut presented = principal.presented_elsewhere();
     let may = |other: &&Reached| {
         let facts = facts(&other.row, true);
         other.row.format == description.format
-            && facts.kind != Kind::Group
-            && authorize(presented.to(other), &rules, wanted, Some(facts), now).is_ok()
+            && facts.kind != RepositoryKind::Group
+            && authorize(presented.to(other), &rules, required, Some(facts), now).is_ok()
     };
     others.into_iter().filter(may).map(|other| &other.row).collect()
 }

@@ -1,9 +1,10 @@
-//! The step authorize: whether the caller may do what the request would do, and who may be told of a plugin's refusal. Access is
-//! decided anew for each request, also for one that is answered from the cache.
+//! The step authorize: checks that the caller may do what the request asks for, and decides who
+//! sees a plugin's refusal. This step runs for each request, even if the response comes from the
+//! cache.
 
 use std::sync::Arc;
 
-use packhouse_identity::access::{AccessAction, Kind};
+use packhouse_identity::access::{AccessAction, RepositoryKind};
 use packhouse_runtime::Intent;
 use packhouse_store::RepositoryRow;
 use packhouse_wire::catalogue;
@@ -11,39 +12,45 @@ use packhouse_wire::catalogue;
 use crate::access_request as access;
 use crate::bearer_scope::BearerScope;
 use crate::credential::PresentedCredential;
-use crate::error_response::{HttpError, MissingScope};
-use crate::package_reach;
+use crate::error_response::{ChallengeError, HttpError};
+use crate::package_grants;
 use crate::repository_request::{NamedRepository, RepositoryRequest};
-use crate::route::Told;
+use crate::route::RouteIntent;
 
-/// The intent, if the caller may do what it says; else the refusal as it is answered. The credential is judged before the names:
-/// who shows none learns nothing of what is wrong with a name.
-pub(crate) fn authorize(request: &RepositoryRequest<'_>, told: Told) -> Result<Arc<Intent>, HttpError> {
+/// Returns the intent if the caller may carry it out, otherwise the response that refuses it. The
+/// credential is judged before the names: without a credential, the response must not depend on
+/// whether a name is valid.
+pub(crate) fn authorize(
+    request: &RepositoryRequest<'_>,
+    route_intent: RouteIntent,
+) -> Result<Arc<Intent>, HttpError> {
     match &request.repository {
-        None => without_repository(request, told),
-        Some(NamedRepository::Found(row)) => in_repository(request, row, told),
-        Some(NamedRepository::Missing(name)) => Err(missing(request, name, told)),
-        // It was opened to anybody.
-        Some(NamedRepository::Undisclosed { .. }) => told,
+        None => without_repository(request, route_intent),
+        Some(NamedRepository::Found(row)) => in_repository(request, row, route_intent),
+        Some(NamedRepository::Missing(name)) => Err(missing(request, name, route_intent)),
+        // The repository is not disclosed to this caller, but the format lets everyone make this
+        // request.
+        Some(NamedRepository::Undisclosed { .. }) => route_intent,
     }
 }
 
-/// The plugin's own refusal of a path is told to those who may read here, and a write to what has no storage is refused as such
-/// whatever its path.
+/// Authorizes a request in a repository. Only callers who may read here see the plugin's own
+/// refusal of a path. A write to a proxy or a group gets the refusal for that kind of repository,
+/// whatever its path is.
 fn in_repository(
     request: &RepositoryRequest<'_>,
     row: &RepositoryRow,
-    told: Told,
+    route_intent: RouteIntent,
 ) -> Result<Arc<Intent>, HttpError> {
-    match told {
+    match route_intent {
         Ok(intent) => {
             admit(request, row, &intent)?;
             Ok(intent)
         }
         Err(refused) => {
             judge(request, row, AccessAction::Read { for_publish: true })?;
-            let by_method = access::wanted_by_method(&request.head.method);
-            if Kind::of(&row.kind) != Kind::Hosted && by_method.writes() {
+            let by_method = access::action_by_method(&request.head.method);
+            if RepositoryKind::of(&row.kind) != RepositoryKind::Hosted && by_method.writes() {
                 judge(request, row, by_method)?;
             }
             Err(refused)
@@ -51,24 +58,25 @@ fn in_repository(
     }
 }
 
-/// Lets a request in, and notes that its token or key was used. A bearer that was not given for it is told which scope it lacks.
+/// Admits a request and records the use of its token or key. If a bearer token lacks the required
+/// scope, the challenge names the scope.
 fn admit(request: &RepositoryRequest<'_>, row: &RepositoryRow, intent: &Intent) -> Result<(), HttpError> {
-    let wanted = access::wanted(intent);
+    let required = access::required_action(intent);
     let (name, subject) = (row.name.as_str(), intent.subject.as_deref());
-    let scope = || request.scopes().and_then(|scopes| scopes.text(name, subject, wanted));
+    let scope = || request.scopes().and_then(|scopes| scopes.text(name, subject, required));
     let lacks = match &request.principal.bearer_scope {
-        BearerScope::Granted(grants) => !grants.iter().any(|grant| grant.covers(name, subject, wanted)),
+        BearerScope::Granted(grants) => !grants.iter().any(|grant| grant.covers(name, subject, required)),
         BearerScope::Direct | BearerScope::Refused => false,
     };
-    let missing_scope = || lacking(request, lacks);
-    judge(request, row, wanted).map_err(|refused| refused.missing_scope(scope(), missing_scope()))?;
-    if lacks && wanted != AccessAction::Open {
-        return Err(HttpError::of(&catalogue::UNAUTHORIZED).missing_scope(scope(), missing_scope()));
+    let challenge_error = || bearer_error(request, lacks);
+    judge(request, row, required).map_err(|refused| refused.with_challenge(scope(), challenge_error()))?;
+    if lacks && required != AccessAction::Open {
+        return Err(HttpError::of(&catalogue::UNAUTHORIZED).with_challenge(scope(), challenge_error()));
     }
     if let Some(grants) = &request.principal.grants {
-        package_reach::judge(request, row, intent, grants)?;
+        package_grants::judge(request, row, intent, grants)?;
     }
-    if wanted.writes() && *request.app.live.read_only.get() {
+    if required.writes() && *request.app.live.read_only.get() {
         return Err(HttpError::of(&catalogue::READ_ONLY));
     }
     if let Some(token) = &request.principal.facts.token {
@@ -80,73 +88,78 @@ fn admit(request: &RepositoryRequest<'_>, row: &RepositoryRow, intent: &Intent) 
     Ok(())
 }
 
-/// What a bearer challenge says of the credential that came.
-fn lacking(request: &RepositoryRequest<'_>, scope: bool) -> MissingScope {
+/// Returns the error about the presented credential for a bearer challenge.
+fn bearer_error(request: &RepositoryRequest<'_>, scope: bool) -> ChallengeError {
     let sent = PresentedCredential::read(&request.parts.headers);
     let as_bearer = matches!(sent, PresentedCredential::Bearer(_));
-    MissingScope::of(&request.principal.bearer_scope, as_bearer, scope)
+    ChallengeError::of(&request.principal.bearer_scope, as_bearer, scope)
 }
 
 fn judge(
     request: &RepositoryRequest<'_>,
     row: &RepositoryRow,
-    wanted: AccessAction,
+    required: AccessAction,
 ) -> Result<(), HttpError> {
     let rules = access::rules(Some(request.description()));
     let facts = access::facts(row, true);
-    // The challenge is the one of a repository that does not exist, so that it discloses nothing.
-    access::authorize(&request.principal.presented, &rules, wanted, Some(facts), request.now)
-        .map_err(|refused| refused.missing_scope(None, lacking(request, false)))
+    // The challenge equals that for a repository that does not exist, so it does not disclose that
+    // this repository exists.
+    access::authorize(&request.principal.presented, &rules, required, Some(facts), request.now)
+        .map_err(|refused| refused.with_challenge(None, bearer_error(request, false)))
 }
 
-/// Under a claim that names no repository `read` asks for a credential and no more, `open` not even for that.
-fn without_repository(request: &RepositoryRequest<'_>, told: Told) -> Result<Arc<Intent>, HttpError> {
-    let wanted = match &told {
-        Ok(intent) => access::wanted(intent),
+/// Authorizes a request below a claim that names no repository. `read` requires only a valid
+/// credential, and `open` requires nothing.
+fn without_repository(
+    request: &RepositoryRequest<'_>,
+    route_intent: RouteIntent,
+) -> Result<Arc<Intent>, HttpError> {
+    let required = match &route_intent {
+        Ok(intent) => access::required_action(intent),
         Err(_) => AccessAction::Read { for_publish: true },
     };
-    judge_credential(request, wanted, None)?;
-    told
+    judge_credential(request, required, None)?;
+    route_intent
 }
 
-/// The refusal where there is no repository of this name. Without a credential it looks like that of one that is there and
-/// private, its scope included.
-fn missing(request: &RepositoryRequest<'_>, name: &str, told: Told) -> HttpError {
-    let wanted = match &told {
-        // What is open is open in a repository that is there.
-        Ok(intent) if access::wanted(intent) == AccessAction::Open => {
+/// Refuses a request for a repository that does not exist. Without a credential, the refusal and
+/// its scope equal those for a private repository.
+fn missing(request: &RepositoryRequest<'_>, name: &str, route_intent: RouteIntent) -> HttpError {
+    let required = match &route_intent {
+        // Even an open request needs an existing repository, so it is judged as a read.
+        Ok(intent) if access::required_action(intent) == AccessAction::Open => {
             AccessAction::Read { for_publish: false }
         }
-        Ok(intent) => access::wanted(intent),
-        Err(_) => access::wanted_by_method(&request.head.method),
+        Ok(intent) => access::required_action(intent),
+        Err(_) => access::action_by_method(&request.head.method),
     };
     let scope = || {
-        let subject = told.as_ref().ok()?.subject.as_deref();
-        request.scopes()?.text(name, subject, wanted)
+        let subject = route_intent.as_ref().ok()?.subject.as_deref();
+        request.scopes()?.text(name, subject, required)
     };
-    if let Err(refused) = judge_credential(request, wanted, Some(&scope)) {
+    if let Err(refused) = judge_credential(request, required, Some(&scope)) {
         return refused;
     }
     if !packhouse_wire::path::is_repository_name(name) {
         return HttpError::of(&catalogue::NO_REPOSITORY_NAME);
     }
-    match told {
+    match route_intent {
         Err(refused) if refused.is_malformed() => refused,
         _ => HttpError::of(&catalogue::NOT_FOUND),
     }
 }
 
-/// Judges the credential alone. `scope` makes the scope that a challenge names.
+/// Judges only the credential. `scope` returns the scope that the challenge names.
 fn judge_credential(
     request: &RepositoryRequest<'_>,
-    wanted: AccessAction,
+    required: AccessAction,
     scope: Option<&dyn Fn() -> Option<String>>,
 ) -> Result<(), HttpError> {
     let rules = access::rules(Some(request.description()));
-    access::authorize_credential(&request.principal.presented, &rules, wanted, request.now).map_err(
+    access::authorize_credential(&request.principal.presented, &rules, required, request.now).map_err(
         |refused| {
-            let missing_scope = lacking(request, false);
-            refused.missing_scope(scope.and_then(|scope| scope()), missing_scope)
+            let challenge_error = bearer_error(request, false);
+            refused.with_challenge(scope.and_then(|scope| scope()), challenge_error)
         },
     )
 }

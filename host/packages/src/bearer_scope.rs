@@ -1,14 +1,13 @@
-//! What a bearer leaves of the rights of the credential that it was given out for.
+//! Rights that a bearer token passes on from the credential that it was issued for.
 
 use packhouse_identity::ScopeGrant;
 
-/// Whether a credential came by itself, or in a bearer that a token service gave out.
+/// Way in which a credential arrived: directly, or in a bearer token from a token service.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum BearerScope {
-    /// By itself.
     Direct,
-    /// In a bearer that is not taken.
+    /// Bearer token that the server does not accept.
     Refused,
-    /// In a bearer that grants this and no more.
+    /// Bearer token that grants only these scopes.
     Granted(Vec<ScopeGrant>),
 }

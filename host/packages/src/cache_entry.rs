@@ -1,23 +1,19 @@
-//! What is kept for a request: a response, what access is decided on, and how long both hold.
+//! An entry of the response cache.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
 
 use packhouse_runtime::Intent;
 
 use crate::prepared_response::PreparedResponse;
 use crate::validity::Validity;
 
-/// A response and what it was made of.
+/// A cached response, its intent, and their validity.
 pub(crate) struct CacheEntry {
-    /// How long it is valid.
     pub validity: Validity,
-    /// The number of changes of advisories at which it was made: another made it anew.
+    /// Number of the last change of advisories when the entry was made. The next change makes the
+    /// entry stale.
     pub advisories: i64,
-    /// What access is decided on.
+    /// The intent on which the access decision is based.
     pub intent: Arc<Intent>,
-    /// What is sent.
     pub response: Arc<PreparedResponse>,
-    /// The shadow that it was compared with; 0 for none.
-    pub compared: AtomicI64,
 }

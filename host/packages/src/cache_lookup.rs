@@ -1,7 +1,7 @@
-//! The step that looks into the response cache, and its counterpart that keeps a response there.
+//! The step that looks a request up in the response cache, and the later step that stores the
+//! response.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
 
 use packhouse_runtime::{Action, Content, Intent};
 use packhouse_store::{Store, StoreError};
@@ -12,31 +12,27 @@ use crate::packed_response::UnpackedEntry;
 use crate::prepared_response::PreparedResponse;
 use crate::repository_request::RepositoryRequest;
 use crate::response_cache::{CacheKey, Cached, ResponseCache, in_memory};
-use crate::trials::OnTrial;
 use crate::validity::{CurrentRows, Lifespan, Validity};
 
-/// What the cache has for one request, and where a response to it would be kept.
+/// Result of a look-up, and the slot in which a response to this request would be stored.
 pub(crate) struct CacheLookup<'a> {
-    /// None for a request whose response is never kept.
-    slot: Option<Slot<'a>>,
-    found: Found,
+    /// Slot for the response; `None` if a response to this request is never cached.
+    slot: Option<CacheSlot<'a>>,
+    found: LookupResult,
     is_valid: bool,
-    /// The shadow that the request's answer is compared with; 0 for none.
-    shadow: i64,
-    /// When the entry is judged.
+    /// Time of the look-up, at which the validity of the entry is judged.
     now: i64,
-    /// The number of changes of advisories then.
+    /// Number of the last change of advisories at the time of the look-up.
     advisories: i64,
 }
 
-/// What the cache has.
-enum Found {
+enum LookupResult {
     Nothing,
     Whole(Arc<CacheEntry>),
     Packed(Box<UnpackedEntry>),
 }
 
-impl Found {
+impl LookupResult {
     fn of(cached: Option<Cached>) -> Self {
         match cached {
             None => Self::Nothing,
@@ -47,8 +43,8 @@ impl Found {
         }
     }
 
-    /// Whether a read found the file that it holds missing or damaged: by now there may be another
-    /// in its place.
+    /// Reports whether a read found that the file in this entry is missing or damaged. A later
+    /// upload may have replaced the file since then.
     fn is_damaged(&self) -> bool {
         match self {
             Self::Whole(entry) => match &entry.response.content {
@@ -59,7 +55,8 @@ impl Found {
         }
     }
 
-    /// How long it is valid, and with which number of changes of advisories it was made.
+    /// Returns the entry's validity, and the number of the last change of advisories when the entry
+    /// was made.
     fn made(&self) -> Option<(&Validity, i64)> {
         match self {
             Self::Nothing => None,
@@ -69,23 +66,24 @@ impl Found {
     }
 }
 
-struct Slot<'a> {
+struct CacheSlot<'a> {
     key: CacheKey,
     rows: CurrentRows<'a>,
 }
 
 impl<'a> CacheLookup<'a> {
-    /// Looks a request up. Nothing is kept of a request that is about no repository. Where links follow a site that the server does
-    /// not know, answers are kept for a few such sites at a time.
+    /// Looks a request up. Requests without a repository are not cached. If links in the response
+    /// contain a site that the server does not know, the cache admits only a few such sites at a
+    /// time.
     pub(crate) fn of(
         cache: &ResponseCache,
         request: &RepositoryRequest<'a>,
         follows_unknown_site: bool,
     ) -> Self {
-        let keeps = || !follows_unknown_site || cache.unknown_sites.keep(&request.head.address);
-        let slot = request.found().filter(|_| keeps()).and_then(|row| {
+        let may_cache = || !follows_unknown_site || cache.unknown_sites.admit(&request.head.address);
+        let slot = request.found().filter(|_| may_cache()).and_then(|row| {
             let key = CacheKey::of(request.plugin.number(), row.id, &request.members, &request.head)?;
-            Some(Slot {
+            Some(CacheSlot {
                 key,
                 rows: CurrentRows {
                     row,
@@ -94,11 +92,13 @@ impl<'a> CacheLookup<'a> {
                 },
             })
         });
-        let found = Found::of(slot.as_ref().and_then(|slot| cache.get(&slot.key)));
+        let found = LookupResult::of(slot.as_ref().and_then(|slot| cache.get(&slot.key)));
         let store = &request.app.store;
-        // What a plugin made of the time, it made of this process's.
+        // Plugins see the clock of this process, so the same clock judges the validity of their
+        // responses.
         let now = packhouse_store::now_ms();
-        // Asked before the plugin is: what it makes while advisories are brought in is not kept for afterwards.
+        // Read the number before the plugin is called. Otherwise, a response that is made during an
+        // import of advisories could stay valid after the import.
         let advisories = request.app.advisories.number();
         let is_valid = match (&slot, found.made()) {
             (Some(slot), Some((validity, made_at))) => {
@@ -108,27 +108,26 @@ impl<'a> CacheLookup<'a> {
         };
         match (&slot, &found) {
             (None, _) => {}
-            (Some(_), Found::Nothing) => cache.lookups.miss.increment(1),
+            (Some(_), LookupResult::Nothing) => cache.lookups.miss.increment(1),
             (Some(_), _) if is_valid => cache.lookups.hit.increment(1),
             (Some(_), _) => cache.lookups.stale.increment(1),
         }
-        let shadow = request.on_trial.as_ref().and_then(OnTrial::shadow).unwrap_or_default();
-        Self { slot, found, is_valid, shadow, now, advisories }
+        Self { slot, found, is_valid, now, advisories }
     }
 
-    /// The valid entry, if there is one. What was packed is kept as it is sent when it is asked for again; an error is one of the store,
-    /// when its bytes cannot be read.
+    /// Returns the entry if it is valid. If a packed entry is requested again, its unpacked form is
+    /// cached too. Fails if the store cannot read the bytes.
     pub(crate) async fn entry(
         &mut self,
         cache: &ResponseCache,
         store: &Store,
     ) -> Result<Option<Arc<CacheEntry>>, StoreError> {
-        match std::mem::replace(&mut self.found, Found::Nothing) {
+        match std::mem::replace(&mut self.found, LookupResult::Nothing) {
             _ if !self.is_valid => Ok(None),
-            Found::Nothing => Ok(None),
-            Found::Whole(entry) => Ok(Some(entry)),
-            // Its state is large, and what is asked for most does not come here.
-            Found::Packed(entry) => Box::pin(self.read(*entry, cache, store)).await,
+            LookupResult::Nothing => Ok(None),
+            LookupResult::Whole(entry) => Ok(Some(entry)),
+            // Boxed, because the state is large and most requests find an entry that is not packed.
+            LookupResult::Packed(entry) => Box::pin(self.read(*entry, cache, store)).await,
         }
     }
 
@@ -139,57 +138,58 @@ impl<'a> CacheLookup<'a> {
         store: &Store,
     ) -> Result<Option<Arc<CacheEntry>>, StoreError> {
         let found = match store.small_blob(entry.small).await {
-            // The plugin's answer says what becomes of damaged bytes.
+            // The bytes are damaged, so call the plugin: it decides how to respond.
             Err(StoreError::Corrupt(_)) => None,
             found => found?,
         };
-        // None where it was removed since: then the plugin is asked.
+        // The blob was deleted in the meantime, so call the plugin.
         let Some(bytes) = found else { return Ok(None) };
-        let asked_again = entry.asked_again;
+        let requested_again = entry.requested_again;
         let entry = Arc::new(entry.with(bytes));
-        if let Some(slot) = self.slot.as_ref().filter(|_| asked_again) {
+        if let Some(slot) = self.slot.as_ref().filter(|_| requested_again) {
             cache.insert_unpacked(&slot.key, &entry);
         }
         Ok(Some(entry))
     }
 
-    /// What the request would do, if it was asked before: that is told from the request alone, whatever was changed since.
+    /// Returns the intent if the cache contains an entry for the request. The intent depends only
+    /// on the request, so it is correct even if the entry is stale.
     pub(crate) fn intent(&self) -> Option<&Arc<Intent>> {
         match &self.found {
-            Found::Nothing => None,
-            Found::Whole(entry) => Some(&entry.intent),
-            Found::Packed(entry) => Some(&entry.intent),
+            LookupResult::Nothing => None,
+            LookupResult::Whole(entry) => Some(&entry.intent),
+            LookupResult::Packed(entry) => Some(&entry.intent),
         }
     }
 
-    /// Keeps a response if it may be kept, a small file with its bytes. Returns the response as it is sent. An error is one of the
-    /// store, when the file cannot be read.
-    pub(crate) async fn keep(
+    /// Caches a response if allowed; the bytes of a small file are cached with it. Returns the
+    /// response to send. Fails if the store cannot read the file.
+    pub(crate) async fn store(
         self,
         cache: &ResponseCache,
         intent: Arc<Intent>,
         mut response: PreparedResponse,
     ) -> Result<Arc<PreparedResponse>, HttpError> {
-        let slot = self.slot.filter(|_| may_be_kept(&intent, &response));
+        let slot = self.slot.filter(|_| may_be_cached(&intent, &response));
         let reads = std::mem::take(&mut response.reads);
         let lifespan = Lifespan { from: self.now, until: response.until };
         let Some((key, validity)) =
-            slot.and_then(|Slot { key, rows }| Some((key, Validity::of(rows, reads, lifespan)?)))
+            slot.and_then(|CacheSlot { key, rows }| Some((key, Validity::of(rows, reads, lifespan)?)))
         else {
             return Ok(Arc::new(response));
         };
         let response = Box::pin(in_memory(response)).await?;
-        let response = Arc::new(PreparedResponse { kept: true, ..response });
-        let compared = AtomicI64::new(self.shadow);
-        let (advisories, kept) = (self.advisories, Arc::clone(&response));
-        cache.insert(&key, CacheEntry { validity, advisories, intent, response: kept, compared });
+        let response = Arc::new(PreparedResponse { cached: true, ..response });
+        let (advisories, cached) = (self.advisories, Arc::clone(&response));
+        cache.insert(&key, CacheEntry { validity, advisories, intent, response: cached });
         Ok(response)
     }
 }
 
-/// A response to a read may be kept, except in two cases: the look-up says nothing of further repositories that an intent names, and
-/// a response that was made for one caller is not another's.
-fn may_be_kept(intent: &Intent, response: &PreparedResponse) -> bool {
+/// Reports whether a response may be cached. Only responses to reads may, with two exceptions. The
+/// look-up does not check further repositories that an intent names. A response for one caller must
+/// not reach another caller.
+fn may_be_cached(intent: &Intent, response: &PreparedResponse) -> bool {
     let same_for_all = intent.also_read.is_empty() && !intent.for_caller;
     response.cacheable && intent.action == Action::Read && same_for_all
 }
@@ -200,18 +200,18 @@ mod tests {
     use crate::response_cache::tests::{intent, response};
 
     #[tokio::test]
-    async fn a_read_that_is_the_same_for_all_callers_may_be_kept() {
+    async fn reads_that_are_equal_for_all_callers_may_be_cached() {
         let prepared = response(200, 10).await;
-        assert!(may_be_kept(&intent(), &prepared));
+        assert!(may_be_cached(&intent(), &prepared));
         for intent in [
             Intent { action: Action::Publish, ..intent() },
             Intent { action: Action::Open, ..intent() },
             Intent { also_read: vec!["other".to_owned()], ..intent() },
             Intent { for_caller: true, ..intent() },
         ] {
-            assert!(!may_be_kept(&intent, &prepared), "{intent:?}");
+            assert!(!may_be_cached(&intent, &prepared), "{intent:?}");
         }
         let uncacheable = PreparedResponse { cacheable: false, ..(*prepared).clone() };
-        assert!(!may_be_kept(&intent(), &uncacheable));
+        assert!(!may_be_cached(&intent(), &uncacheable));
     }
 }

@@ -1,23 +1,21 @@
-//! Look-ups of a cache, counted by what came of them. The counters are looked up once.
+//! Counters for the look-ups of a cache, by result.
 
 use metrics::Counter;
 
 const LOOKUPS: &str = "packhouse_cache_lookups_total";
 
-/// The counters of one cache.
 pub(crate) struct CacheMeters {
-    /// It was there and good.
+    /// Number of look-ups that found a valid entry.
     pub(crate) hit: Counter,
-    /// It was there, and something that it was made of has changed since.
+    /// Number of look-ups that found an entry whose sources have changed.
     pub(crate) stale: Counter,
-    /// It was not there.
+    /// Number of look-ups that found no entry.
     pub(crate) miss: Counter,
 }
 
 impl CacheMeters {
-    /// Of the cache of this name.
+    /// Creates the counters of the cache with this name.
     pub(crate) fn new(cache: &'static str) -> Self {
-        metrics::describe_counter!(LOOKUPS, "Look-ups of caches by what came of them");
         let counter = |result: &'static str| metrics::counter!(LOOKUPS, "cache" => cache, "result" => result);
         Self { hit: counter("hit"), stale: counter("stale"), miss: counter("miss") }
     }

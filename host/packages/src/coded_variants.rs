@@ -1,11 +1,13 @@
-//! The coded variants of a response: whether it may have any, and what each is recognized by.
+//! Compressed variants of a response: which responses may have them, and the validators of the
+//! variants.
 
 use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use packhouse_wire::conditional::Validators;
 use packhouse_wire::content_coding::Coding;
 
-/// What the variants of a response are recognized by: one strong tag for each coding, because their bytes differ.
+/// Validators of a response's variants: one strong tag for each coding, because the codings produce
+/// different bytes.
 #[derive(Clone)]
 pub(crate) struct CodedVariants {
     gzip: Validators,
@@ -13,7 +15,8 @@ pub(crate) struct CodedVariants {
 }
 
 impl CodedVariants {
-    /// Those of a response with these headers, which is known by `identity` as it is; none where it has to stay as it is.
+    /// Returns the variants of a response with these headers. `identity` is the validator of the
+    /// unencoded content. Returns `None` if the response must not be encoded.
     pub(crate) fn of(headers: &HeaderMap, identity: &Validators) -> Option<Self> {
         let variant = |coding| {
             let etag = tag(&identity.etag, coding)?;
@@ -25,7 +28,7 @@ impl CodedVariants {
         Some(Self { gzip: variant(Coding::Gzip)?, zstd: variant(Coding::Zstd)? })
     }
 
-    /// The validators of one variant; none of the content as it is.
+    /// Returns the validators of one variant, or `None` for the unencoded content.
     pub(crate) fn validators(&self, coding: Coding) -> Option<&Validators> {
         match coding {
             Coding::Identity => None,
@@ -35,13 +38,13 @@ impl CodedVariants {
     }
 }
 
-/// The tag of a variant: that of the content as it is with the coding's name at its end.
+/// Returns the tag of a variant: the tag of the unencoded content with the coding's name appended.
 fn tag(identity: &HeaderValue, coding: Coding) -> Option<HeaderValue> {
     let text = identity.to_str().ok()?.strip_suffix('"')?;
     HeaderValue::from_str(&format!("{text}-{}\"", coding.name())).ok()
 }
 
-/// Says that a response differs by what its request accepts.
+/// Adds `Accept-Encoding` to `Vary`, unless `Vary` already contains it or `*`.
 pub(crate) fn vary_by_coding(headers: &mut HeaderMap) {
     let named = match headers.get(VARY).and_then(|value| value.to_str().ok()) {
         None | Some("") => "Accept-Encoding".to_owned(),
@@ -57,7 +60,8 @@ fn is_coding_or_all(name: &str) -> bool {
     name == "*" || name.eq_ignore_ascii_case("accept-encoding")
 }
 
-/// Whether it is a document, and nothing says that its bytes are to stay as they are.
+/// Reports whether the response is a text document and no header requires its bytes to stay
+/// unchanged.
 pub(crate) fn is_document(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|kind| is_text(kind.as_bytes()))
         && !headers.contains_key(CONTENT_ENCODING)
@@ -65,7 +69,8 @@ pub(crate) fn is_document(headers: &HeaderMap) -> bool {
         && !headers.keys().any(is_digest)
 }
 
-/// Whether a type is one of text, as RFC 9110 §8.3.1 writes it: `text/*`, JSON, XML, and what is built on those or on HTML.
+/// Reports whether this is a text type (RFC 9110, section 8.3.1): `text/*`, JSON, XML, or a type
+/// that is built on JSON, XML or HTML.
 fn is_text(content_type: &[u8]) -> bool {
     let essence = content_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
     let essence = essence.to_ascii_lowercase();
@@ -81,7 +86,8 @@ fn says_no_transform(value: &[u8]) -> bool {
     value.split(|byte| *byte == b',').any(|word| word.trim_ascii().eq_ignore_ascii_case(b"no-transform"))
 }
 
-/// Whether a field states a digest of the bytes on the wire. Clients compare it, and the length, before anything is decoded.
+/// Reports whether the header contains a digest of the bytes on the wire. Clients compare the
+/// digest and the length before they decode the content.
 fn is_digest(name: &HeaderName) -> bool {
     name.as_str() == "content-md5" || name.as_str().rsplit('-').next() == Some("digest")
 }
@@ -137,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_stay_as_it_is_has_none() {
+    fn contents_that_must_not_be_transformed_have_no_variants() {
         for more in [
             ("content-encoding", "br"),
             ("cache-control", "max-age=60, No-Transform"),
@@ -152,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_coding_is_added_to_what_a_response_varies_by() {
+    fn accept_encoding_is_added_to_vary() {
         for (before, after) in [
             (None, "Accept-Encoding"),
             (Some("Accept, Authorization"), "Accept, Authorization, Accept-Encoding"),

@@ -1,4 +1,4 @@
-//! The credential that came with a request, as it was presented.
+//! The credential that a request presents.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
@@ -8,28 +8,26 @@ use packhouse_identity::grants::says_id_token;
 use packhouse_identity::{self as identity, Secret};
 use packhouse_runtime::{AuthorizationForm, Description};
 
-/// A credential as it was presented.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum PresentedCredential {
-    /// None at all.
+    /// The request has no credential.
     Nothing,
-    /// Something that no scheme here reads; nobody knows it.
+    /// A value that the server cannot read. It matches no credential.
     Unreadable,
-    /// `Bearer`.
     Bearer(Secret),
-    /// A word without a scheme before it.
+    /// A token without the name of a scheme before it.
     Bare(Secret),
-    /// `Basic`.
     Basic {
-        /// What stands before the colon.
+        /// The part before the colon.
         username: String,
-        /// What stands behind it.
+        /// The part after the colon.
         password: Secret,
     },
 }
 
 impl PresentedCredential {
-    /// Reads the field. An empty user name with an empty password counts as none: some clients send it to say so.
+    /// Reads the header `Authorization`. `Basic` with an empty user name and an empty password
+    /// means no credential, because some clients send it to express that.
     pub(crate) fn read(headers: &HeaderMap) -> Self {
         let mut fields = headers.get_all(AUTHORIZATION).iter();
         match (fields.next(), fields.next()) {
@@ -57,18 +55,19 @@ impl PresentedCredential {
         Some(Self::Basic { username: username.to_owned(), password: Secret::new(password) })
     }
 
-    /// A scheme without what belongs to it is no token.
+    /// Reads a token without a scheme. The name of a scheme without a value is not a token.
     fn bare(word: &str) -> Option<Self> {
         let is_scheme = word.eq_ignore_ascii_case("bearer") || word.eq_ignore_ascii_case("basic");
         (!is_scheme && !word.is_empty()).then(|| Self::Bare(Secret::new(word)))
     }
 
-    /// Whether a token service gave it out.
+    /// Reports whether this is a bearer token that a token service issued.
     pub(crate) fn is_of_token_service(&self) -> bool {
         matches!(self, Self::Bearer(secret) if identity::says_bearer(secret.reveal()))
     }
 
-    /// The form in which it came; none where there is none, or none that any format takes.
+    /// Returns the form in which the credential came. Returns `None` without a credential, and for
+    /// a form that no format accepts.
     pub(crate) fn form(&self) -> Option<AuthorizationForm> {
         match self {
             Self::Nothing | Self::Unreadable => None,
@@ -78,7 +77,8 @@ impl PresentedCredential {
         }
     }
 
-    /// The same, or something that nobody knows where the format does not take its form.
+    /// Returns `Unreadable` if the format does not accept this form, otherwise the unchanged
+    /// credential.
     pub(crate) fn taken_by(self, description: &Description) -> Self {
         match self.form() {
             Some(form) if !counts(form, Some(description)) => Self::Unreadable,
@@ -86,7 +86,8 @@ impl PresentedCredential {
         }
     }
 
-    /// The same where no format is known: a bare word is then nothing that anybody knows.
+    /// Returns `Unreadable` if only some formats accept this form, otherwise the unchanged
+    /// credential. For requests whose format is not known.
     pub(crate) fn of_any_format(self) -> Self {
         match self.form() {
             Some(form) if !counts(form, None) => Self::Unreadable,
@@ -94,7 +95,7 @@ impl PresentedCredential {
         }
     }
 
-    /// The token or the password in it.
+    /// Returns the token or the password in the credential.
     pub(crate) fn secret(&self) -> Option<&Secret> {
         match self {
             Self::Nothing | Self::Unreadable => None,
@@ -102,18 +103,19 @@ impl PresentedCredential {
         }
     }
 
-    /// What looks like an ID token.
+    /// Returns the secret if it looks like an ID token.
     pub(crate) fn id_token(&self) -> Option<&Secret> {
         self.secret().filter(|secret| says_id_token(secret.reveal()))
     }
 
-    /// The hash of what may be a token.
+    /// Returns the hash of the secret if it may be a token.
     pub(crate) fn fingerprint(&self) -> Option<[u8; 32]> {
         self.secret().and_then(|secret| identity::fingerprint(secret.reveal()))
     }
 }
 
-/// Whether this form of `Authorization` counts in a format. Where no format is known, `Basic` and `Bearer` do.
+/// Reports whether a format accepts this form of `Authorization`. If the format is not known,
+/// `Basic` and `Bearer` are accepted.
 pub(crate) fn counts(form: AuthorizationForm, description: Option<&Description>) -> bool {
     description.map_or(form != AuthorizationForm::Bare, |description| description.takes(form))
 }

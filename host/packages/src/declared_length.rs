@@ -1,4 +1,5 @@
-//! The step that refuses a body by its declared length, before a byte of it; and the refusals of bodies that are too large.
+//! The step that refuses a body by its declared length before the host reads it. Also the errors
+//! for bodies that are too large.
 
 use http::HeaderMap;
 use packhouse_runtime::{BodyPlan, Intent, excess_of};
@@ -8,7 +9,7 @@ use packhouse_wire::incoming_body::declared;
 
 use crate::error_response::HttpError;
 
-/// 413 for a body that is too large by its own declaration.
+/// Refuses a body whose declared length exceeds the limit, with 413.
 pub(crate) fn refuse_by_declared_length(intent: &Intent, headers: &HeaderMap) -> Result<(), HttpError> {
     let limit = match intent.body {
         BodyPlan::None => return Ok(()),
@@ -20,20 +21,21 @@ pub(crate) fn refuse_by_declared_length(intent: &Intent, headers: &HeaderMap) ->
     }
 }
 
-/// A refusal of what is over the intent's limit. If the limit has a name, the description may have words of its own for it.
+/// Adds the name of the intent's limit to the refusal of a body that exceeds it. The format's
+/// description may contain a message for a named limit.
 pub(crate) fn of_limit(intent: &Intent, refused: HttpError) -> HttpError {
     match &intent.limit {
-        Some(name) if refused.is_of(&catalogue::FILE_TOO_LARGE) => refused.because(excess_of(name)),
+        Some(name) if refused.is_of(&catalogue::FILE_TOO_LARGE) => refused.with_reason(excess_of(name)),
         _ => refused,
     }
 }
 
-/// 413 with the limit in its sentence.
+/// Returns the error 413 with the limit in its message.
 pub(crate) fn too_large(limit: u64) -> HttpError {
     HttpError::with(&catalogue::FILE_TOO_LARGE, &limit.to_string())
 }
 
-/// A write's failure, where too many bytes are the client's fault.
+/// Converts the error of a write. If there are too many bytes, the error blames the client: 413.
 pub(crate) fn refused_bytes(error: StoreError) -> HttpError {
     match error {
         StoreError::TooLarge { limit, .. } => too_large(limit),

@@ -1,5 +1,6 @@
-//! Counting downloads, and remembering what tokens fetched: what was sent is noted in memory when its response begins, from the cache
-//! or not, and written later.
+//! Counts downloads and records which files tokens fetched. The count changes in memory when the
+//! response begins, whether or not the response comes from the cache. The store writes it to the
+//! database later.
 
 use http::header::{CONTENT_RANGE, RANGE};
 use http::{Method, Response, StatusCode};
@@ -10,13 +11,14 @@ use packhouse_wire::body::Body;
 use crate::prepared_response::PreparedResponse;
 use crate::repository_request::RepositoryRequest;
 
-/// Counts the response if it is a file from its beginning: no HEAD, no part that begins further behind, nothing that was refused or
-/// that the client has already.
+/// Counts the response if it sends a file from its first byte. Does not count responses to HEAD,
+/// ranges that begin later, errors and 304.
 pub(crate) fn count(request: &RepositoryRequest<'_>, prepared: &PreparedResponse, response: &Response<Body>) {
     let Some(file) = prepared.file.filter(|_| request.parts.method == Method::GET) else { return };
     let begins = match response.status() {
         StatusCode::OK => true,
-        // Which part is asked for elsewhere is what is asked for here.
+        // The response has no range yet: the client will request the same range from the other
+        // address.
         StatusCode::TEMPORARY_REDIRECT => {
             let range = request.parts.headers.get(RANGE).map(http::HeaderValue::as_bytes);
             range.is_none_or(|range| range.starts_with(b"bytes=0-"))
@@ -33,23 +35,28 @@ pub(crate) fn count(request: &RepositoryRequest<'_>, prepared: &PreparedResponse
         let of_version = request.description().counts_for_version(&path);
         let token = request.principal.facts.token.as_ref().map(|token| token.id);
         let token = token.filter(|_| of_version && request.app.config.fetch_days > 0);
-        let what = Downloaded { repository, path, sha256: file.sha256, token };
+        let download = Downloaded { repository, path, sha256: file.sha256, token };
         match &prepared.content {
-            Content::Arriving(arriving) => count_arriving(request, arriving.clone(), what, of_version),
-            _ => request.app.store.downloaded(what, of_version, request.now),
+            Content::Arriving(arriving) => count_arriving(request, arriving.clone(), download, of_version),
+            _ => request.app.store.downloaded(download, of_version, request.now),
         }
     }
 }
 
-/// Counts a file that still arrives from an upstream once all of it is here: only then it is a file
-/// of a version.
-fn count_arriving(request: &RepositoryRequest<'_>, arriving: Arriving, what: Downloaded, of_version: bool) {
+/// Counts a file that is still arriving from an upstream. Waits until the file is complete, because
+/// an incomplete file does not belong to a version.
+fn count_arriving(
+    request: &RepositoryRequest<'_>,
+    arriving: Arriving,
+    download: Downloaded,
+    of_version: bool,
+) {
     let (store, now) = (request.app.store.clone(), request.now);
     tokio::spawn(async move {
         if let Ok(blob) = arriving.wait().await {
-            let repository = blob.origin().unwrap_or(what.repository);
+            let repository = blob.origin().unwrap_or(download.repository);
             let sha256 = blob.known(Algorithm::Sha256).and_then(|digest| digest.sha256());
-            store.downloaded(Downloaded { repository, sha256, ..what }, of_version, now);
+            store.downloaded(Downloaded { repository, sha256, ..download }, of_version, now);
         }
     });
 }

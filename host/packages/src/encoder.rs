@@ -1,4 +1,4 @@
-//! Compresses a content, as a whole or in pieces, into no more memory than it is worth.
+//! Compresses content, whole or in pieces, and limits the size of the result.
 
 use std::io::{self, Write};
 
@@ -7,12 +7,12 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use packhouse_wire::content_coding::Coding;
 
-/// How much time is spent on a smaller result.
+/// Time that the encoder spends to make the result smaller.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Effort {
-    /// About 100 MB a second, for what is made while a request waits on the same thread.
+    /// About 100 MB/s, for content that is compressed on the thread of the waiting request.
     Low,
-    /// About 40 MB a second, for what is made once and kept.
+    /// About 40 MB/s, for content that is compressed once and cached.
     High,
 }
 
@@ -24,7 +24,8 @@ impl Effort {
         }
     }
 
-    /// Levels whose window is at most 8 MiB, which RFC 9659 asks of the content coding.
+    /// Returns the level. Both levels have a window of at most 8 MiB, as RFC 9659 requires for this
+    /// content coding.
     fn zstd(self) -> i32 {
         match self {
             Self::Low => 3,
@@ -33,57 +34,58 @@ impl Effort {
     }
 }
 
-/// An encoder that takes a content in pieces.
-pub(crate) struct Encoder(Inner);
+/// An encoder that receives content in pieces.
+pub(crate) struct Encoder(AnyEncoder);
 
-enum Inner {
+enum AnyEncoder {
     Gzip(GzEncoder<Bounded>),
     Zstd(zstd::stream::write::Encoder<'static, Bounded>),
 }
 
 impl Encoder {
-    /// For a result of at most `most` bytes.
+    /// Creates an encoder for a result of at most `most` bytes.
     ///
     /// # Errors
     ///
-    /// There is no memory for it, or the coding is `identity`, which nothing has to be done for.
+    /// Fails if memory is short, and for the coding `identity`, which needs no encoder.
     pub(crate) fn new(coding: Coding, effort: Effort, most: usize) -> io::Result<Self> {
         let bounded = Bounded { bytes: Vec::new(), most };
         Ok(Self(match coding {
             Coding::Identity => return Err(io::ErrorKind::Unsupported.into()),
-            Coding::Gzip => Inner::Gzip(GzEncoder::new(bounded, effort.gzip())),
-            Coding::Zstd => Inner::Zstd(zstd::stream::write::Encoder::new(bounded, effort.zstd())?),
+            Coding::Gzip => AnyEncoder::Gzip(GzEncoder::new(bounded, effort.gzip())),
+            Coding::Zstd => AnyEncoder::Zstd(zstd::stream::write::Encoder::new(bounded, effort.zstd())?),
         }))
     }
 
-    /// Takes the next piece.
+    /// Encodes the next piece of the content.
     ///
     /// # Errors
     ///
-    /// The result is larger than it may be.
+    /// Fails if the result exceeds its bound.
     pub(crate) fn write(&mut self, piece: &[u8]) -> io::Result<()> {
         match &mut self.0 {
-            Inner::Gzip(encoder) => encoder.write_all(piece),
-            Inner::Zstd(encoder) => encoder.write_all(piece),
+            AnyEncoder::Gzip(encoder) => encoder.write_all(piece),
+            AnyEncoder::Zstd(encoder) => encoder.write_all(piece),
         }
     }
 
-    /// The result.
+    /// Finishes the stream and returns the result.
     ///
     /// # Errors
     ///
-    /// It is larger than it may be.
+    /// Fails if the result exceeds its bound.
     pub(crate) fn finish(self) -> io::Result<Bytes> {
         let bounded = match self.0 {
-            Inner::Gzip(encoder) => encoder.finish()?,
-            Inner::Zstd(encoder) => encoder.finish()?,
+            AnyEncoder::Gzip(encoder) => encoder.finish()?,
+            AnyEncoder::Zstd(encoder) => encoder.finish()?,
         };
-        // It is kept: what was reserved and not used would be kept with it.
+        // The result is cached, so free the unused capacity.
         Ok(Bytes::from(bounded.bytes.into_boxed_slice()))
     }
 }
 
-/// A content in memory, in its parts, compressed; none where that saves less than an eighth.
+/// Compresses content that consists of parts in memory. Returns `None` if that saves less than an
+/// eighth.
 pub(crate) fn encode<'a>(
     parts: impl IntoIterator<Item = &'a [u8], IntoIter: Clone>,
     coding: Coding,
@@ -98,7 +100,6 @@ pub(crate) fn encode<'a>(
     encoder.finish().ok()
 }
 
-/// Bytes in memory up to a bound.
 struct Bounded {
     bytes: Vec<u8>,
     most: usize,
@@ -126,7 +127,7 @@ pub(crate) mod tests {
 
     const CODINGS: [Coding; 2] = [Coding::Gzip, Coding::Zstd];
 
-    /// The content that these bytes stand for.
+    /// Returns the decoded content.
     pub(crate) fn decoded(bytes: &[u8], coding: Coding) -> Vec<u8> {
         let mut content = Vec::new();
         match coding {
@@ -140,7 +141,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_does_not_shrink_is_not_worth_it() {
+    fn incompressible_content_is_not_encoded() {
         let noise: Vec<u8> = (0..8192).map(|_| rand::random()).collect();
         for coding in CODINGS {
             assert_eq!(encode([&*noise], coding, Effort::High), None, "{coding:?}");
@@ -162,7 +163,7 @@ pub(crate) mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
-        fn what_is_decoded_is_the_content(
+        fn decoding_restores_the_content(
             words in prop::collection::vec("[a-f]{1,8}", 200..2000),
             cut in 1_usize..4096,
         ) {

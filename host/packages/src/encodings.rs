@@ -1,6 +1,7 @@
-//! Contents in their codings, each made once. They are found by the tag of the content as it is, which says its bytes, so that all
-//! responses with the same bytes share them: that of a GET and of a HEAD, of a group to callers who may read different members, of a
-//! call that came to the same result after a publish.
+//! Cache of compressed contents, so that the server compresses each content once. The key contains
+//! the tag of the unencoded content, which identifies its bytes. All responses with the same bytes
+//! share an entry. Examples are responses to GET and HEAD, and equal responses before and after a
+//! publish. Responses of a group to callers who may read different members are another example.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,28 +24,33 @@ use crate::gzip_parts::GzipParts;
 use crate::prepared_response::{PreparedResponse, size};
 use crate::weighted_cache::weighted_cache;
 
-/// Bytes of all contents that are kept compressed.
+/// Maximum size of all cached compressed contents together, in bytes.
 const TOTAL_BYTES: u64 = 16 * 1024 * 1024;
-/// Bytes of one.
+/// Maximum size of one compressed content, in bytes.
 const ENCODED_BYTES: usize = 3 * 1024 * 1024;
-/// What one costs besides its bytes.
+/// Memory of an entry in addition to its content, in bytes.
 const ENTRY_BYTES: u64 = 256;
-/// Less than this fits into a packet or two anyway.
-const LEAST_BYTES: u64 = 1024;
-/// More than this is a file and no document. It takes about a second to compress.
-const MOST_BYTES: u64 = 32 * 1024 * 1024;
-/// Up to this a content is compressed on the request's own thread, in less than a millisecond.
+/// Minimum size of a content that is compressed, in bytes. Smaller contents fit into one or two
+/// packets anyway.
+const MIN_BYTES: u64 = 1024;
+/// Maximum size of a content that is compressed, in bytes. Larger contents are files, not
+/// documents. Compressing this much takes about a second.
+const MAX_BYTES: u64 = 32 * 1024 * 1024;
+/// Maximum size of a content that is compressed on the request's own thread, in bytes. This takes
+/// less than a millisecond.
 const IN_PLACE_BYTES: u64 = 64 * 1024;
-/// Larger contents that are compressed at one time. Requests for others are answered with the content as it is.
-const AT_ONE_TIME: usize = 2;
+/// Maximum number of larger contents that are compressed at the same time. Requests for further
+/// contents get the unencoded form.
+const MAX_CONCURRENT: usize = 2;
 
-/// See the module.
+/// Cache of compressed contents, shared by all responses.
 pub(crate) struct Encodings {
     enabled: bool,
     lookups: CacheMeters,
-    /// None for a content that compressing does not make smaller.
+    /// Compressed contents. The value is `None` for a content that compression does not make
+    /// smaller.
     made: Cache<EncodingKey, Option<Bytes>, EncodedWeight>,
-    /// Stored contents that are being compressed. Nobody waits for them.
+    /// Contents in storage that a task is compressing. No request waits for these tasks.
     under_way: Mutex<HashSet<EncodingKey>>,
     workers: Semaphore,
     gzip_parts: Arc<GzipParts>,
@@ -52,16 +58,16 @@ pub(crate) struct Encodings {
 
 #[derive(Clone, Eq, Hash, PartialEq)]
 struct EncodingKey {
-    /// Of the content as it is: it is made from a SHA-256 of the bytes.
+    /// Tag of the unencoded content, which contains a SHA-256 of the bytes.
     tag: HeaderValue,
     coding: Coding,
 }
 
-/// A content that was not compressed this time.
+/// The error for a content that could not be compressed this time.
 struct NotMade;
 
 impl Encodings {
-    /// None are made yet. Unless `enabled`, none ever are.
+    /// Creates an empty cache. Unless `enabled`, the cache never compresses anything.
     pub(crate) fn new(enabled: bool) -> Arc<Self> {
         Self::within(TOTAL_BYTES, enabled)
     }
@@ -75,12 +81,12 @@ impl Encodings {
             lookups,
             made,
             under_way: Mutex::default(),
-            workers: Semaphore::new(AT_ONE_TIME),
+            workers: Semaphore::new(MAX_CONCURRENT),
             gzip_parts: Arc::default(),
         })
     }
 
-    /// The response with its coded variants, if it is one that may have any.
+    /// Adds compressed variants to a response that may have them.
     pub(crate) fn offer(&self, mut response: PreparedResponse) -> PreparedResponse {
         if !self.enabled {
             return response;
@@ -97,10 +103,13 @@ impl Encodings {
         response
     }
 
-    /// The content of a response in a coding; none where it is to be sent as it is, for now or for good.
+    /// Returns the content of a response in a coding. Returns `None` if the host must send this
+    /// response unencoded.
     ///
-    /// A small content is compressed here and now. A larger one is compressed on another thread if the response is kept: the request
-    /// waits where the content is in memory, which takes some ten milliseconds, and not where it is read from storage.
+    /// The request's own thread compresses a small content at once. Another thread compresses a
+    /// larger content if the response is cached. The request waits for this thread if the content
+    /// is in memory, which takes some ten milliseconds. It does not wait if the content must be
+    /// read from storage.
     pub(crate) async fn of(self: &Arc<Self>, response: &PreparedResponse, coding: Coding) -> Option<Bytes> {
         let tag = response.validators.as_ref()?.etag.clone();
         let key = EncodingKey { tag, coding };
@@ -109,7 +118,7 @@ impl Encodings {
                 self.lookups.hit.increment(1);
                 made
             }
-            // Few requests come here: the others shall not carry its state along.
+            // Boxed, because few requests come here and the others need not carry this state.
             None => {
                 self.lookups.miss.increment(1);
                 Box::pin(self.make(key, response)).await
@@ -124,16 +133,17 @@ impl Encodings {
                 let now = async { Ok::<_, NotMade>(encode([&**bytes], coding, Effort::Low)) };
                 self.made.get_or_insert_async(&key, now).await.ok().flatten()
             }
-            Content::Inline(bytes) if response.kept => {
-                let making = Arc::clone(self).make_elsewhere(key, Source::Memory(bytes.clone()));
-                // A task of its own: if this request is given up, what others wait for is made all the same.
+            Content::Inline(bytes) if response.cached => {
+                let making = Arc::clone(self).make_elsewhere(key, ContentSource::Memory(bytes.clone()));
+                // A separate task continues for other waiting requests even if this request is
+                // cancelled.
                 tokio::spawn(making).await.ok().flatten()
             }
-            Content::Joined(joined) if response.kept => {
+            Content::Joined(joined) if response.cached => {
                 let making = Arc::clone(self).make_elsewhere(key, self.parts(joined));
                 tokio::spawn(making).await.ok().flatten()
             }
-            Content::Blob(blob) if response.kept => {
+            Content::Blob(blob) if response.cached => {
                 self.begin(key, blob.clone());
                 None
             }
@@ -141,23 +151,23 @@ impl Encodings {
         }
     }
 
-    fn parts(&self, joined: &Joined) -> Source {
-        Source::Parts(joined.clone(), Arc::clone(&self.gzip_parts))
+    fn parts(&self, joined: &Joined) -> ContentSource {
+        ContentSource::Parts(joined.clone(), Arc::clone(&self.gzip_parts))
     }
 
-    /// Begins to compress a stored content, unless that was begun before.
+    /// Starts to compress a content in storage, unless a task is already compressing it.
     fn begin(self: &Arc<Self>, key: EncodingKey, blob: Blob) {
         if self.under_way().insert(key.clone()) {
             let encodings = Arc::clone(self);
             tokio::spawn(async move {
-                let making = Arc::clone(&encodings).make_elsewhere(key.clone(), Source::Stored(blob));
+                let making = Arc::clone(&encodings).make_elsewhere(key.clone(), ContentSource::Stored(blob));
                 making.await;
                 encodings.under_way().remove(&key);
             });
         }
     }
 
-    async fn make_elsewhere(self: Arc<Self>, key: EncodingKey, source: Source) -> Option<Bytes> {
+    async fn make_elsewhere(self: Arc<Self>, key: EncodingKey, source: ContentSource) -> Option<Bytes> {
         let coding = key.coding;
         let making = async {
             let _permit = self.workers.try_acquire().map_err(|_| NotMade)?;
@@ -171,25 +181,26 @@ impl Encodings {
     }
 }
 
-/// Whether it is a success with a content of a size that is worth compressing. What holds secrets is never compressed: its length
-/// would tell of them to who can choose another part of it.
+/// Reports whether the response is successful and its size is worth compressing. Content with
+/// secrets is never compressed. A client that controls another part of such content could infer the
+/// secret from the compressed length.
 fn is_worth_it(response: &PreparedResponse) -> bool {
     response.is_ok()
         && !response.confidential
         && matches!(response.content, Content::Inline(_) | Content::Joined(_) | Content::Blob(_))
-        && (LEAST_BYTES..=MOST_BYTES).contains(&size(&response.content))
+        && (MIN_BYTES..=MAX_BYTES).contains(&size(&response.content))
 }
 
-/// Where the bytes of a large content are.
-enum Source {
+enum ContentSource {
     Memory(Bytes),
     Parts(Joined, Arc<GzipParts>),
     Stored(Blob),
 }
 
-impl Source {
-    /// Compresses it, on a thread that may be blocked. None where that saves too little, or the result is too large to be kept.
-    /// `NotMade` if the content cannot be read at the moment.
+impl ContentSource {
+    /// Compresses the content on a thread that may block. Returns `None` if compression saves too
+    /// little or the result is too large for the cache. Fails with `NotMade` if the content cannot
+    /// be read now.
     fn encode(self, coding: Coding) -> Result<Option<Bytes>, NotMade> {
         let blob = match self {
             Self::Memory(bytes) => return Ok(encode([&*bytes], coding, Effort::High)),

@@ -1,60 +1,61 @@
-//! The body of an error: a refusal written by its format's template.
+//! The body of an error: a refusal that the format's template turns into text.
 
 use http::StatusCode;
 use packhouse_runtime::{CodeKind, ErrorTemplate, Problem, RefusalWords, fill, fill_members, fill_text};
 use packhouse_wire::catalogue::{Code, Place};
 use serde_json::{Map, Value};
 
-/// What is said, before it has its shape.
+/// The facts about a refusal that a template can use.
 #[derive(Debug)]
-pub(crate) struct Said<'a> {
-    /// The status that the host or the plugin gave it.
+pub(crate) struct RefusalFacts<'a> {
+    /// Status that the host or the plugin chose.
     pub status: StatusCode,
-    /// What is wrong; of the host's own refusals there is one problem.
+    /// The problems. A refusal of the host contains exactly one.
     pub problems: &'a [Problem],
-    /// The catalogue's row; none where the code is the plugin's own.
+    /// Row of the error catalogue; `None` for a plugin's own code.
     pub row: Option<&'static Code>,
-    /// The refusal's name where it is more exact than the row's.
+    /// Name of the refusal if it has one that is more specific than the row's name.
     pub reason: Option<&'a str>,
-    /// The first problem in a sentence.
+    /// Message of the first problem.
     pub sentence: &'a str,
-    /// The request's id.
     pub request_id: &'a str,
 }
 
-/// What goes out.
 #[derive(Debug)]
-pub(crate) struct Written {
-    /// The status, which the format's words may have changed.
+pub(crate) struct WrittenError {
+    /// Status of the response. The format's template may replace the refusal's status.
     pub status: StatusCode,
-    /// The body.
     pub text: String,
 }
 
-/// Writes it.
-pub(crate) fn write(template: &ErrorTemplate, said: &Said<'_>) -> Written {
-    let words = said.row.and_then(|row| words(template, row, said));
+/// Fills the template with the facts of a refusal.
+pub(crate) fn write(template: &ErrorTemplate, refusal: &RefusalFacts<'_>) -> WrittenError {
+    let words = refusal.row.and_then(|row| words(template, row, refusal));
     let status = words.and_then(|words| words.status).and_then(|status| StatusCode::from_u16(status).ok());
-    let body = Body { template, said, words, status: status.unwrap_or(said.status) };
-    Written { status: body.status, text: body.text() }
+    let body = BodyWriter { template, refusal, words, status: status.unwrap_or(refusal.status) };
+    WrittenError { status: body.status, text: body.text() }
 }
 
-/// The format's words for a refusal of the host's.
-fn words<'a>(template: &'a ErrorTemplate, row: &Code, said: &Said<'_>) -> Option<&'a RefusalWords> {
-    let name = row.name.to_ascii_lowercase();
-    let names: Vec<&str> = said.reason.into_iter().chain([name.as_str(), row.code]).collect();
-    template.words(&names, said.status.as_u16())
-}
-
-/// A body on its way.
-struct Body<'a> {
+/// Returns the words that the format defines for one of the host's refusals.
+fn words<'a>(
     template: &'a ErrorTemplate,
-    said: &'a Said<'a>,
+    row: &Code,
+    refusal: &RefusalFacts<'_>,
+) -> Option<&'a RefusalWords> {
+    let name = row.name.to_ascii_lowercase();
+    let names: Vec<&str> = refusal.reason.into_iter().chain([name.as_str(), row.code]).collect();
+    template.words(&names, refusal.status.as_u16())
+}
+
+/// The body of an error while it is being written.
+struct BodyWriter<'a> {
+    template: &'a ErrorTemplate,
+    refusal: &'a RefusalFacts<'a>,
     words: Option<&'a RefusalWords>,
     status: StatusCode,
 }
 
-impl Body<'_> {
+impl BodyWriter<'_> {
     fn text(&self) -> String {
         let (code, message) = (self.code(), self.message());
         let found = |name: &str| self.found(name, &code, &message);
@@ -70,9 +71,8 @@ impl Body<'_> {
         Value::Object(object).to_string()
     }
 
-    /// The members for this kind of code.
     fn placed(&self) -> &Map<String, Value> {
-        let kind = match self.said.row.map(|row| row.place) {
+        let kind = match self.refusal.row.map(|row| row.place) {
             None => self.own_kind(),
             Some(Place::Error) => CodeKind::Error,
             Some(Place::Code) => CodeKind::Code,
@@ -81,31 +81,31 @@ impl Body<'_> {
         self.template.members.of(kind)
     }
 
-    /// What the description says of the plugin's own code.
+    /// Returns the kind of a plugin's own code, from the plugin's description.
     fn own_kind(&self) -> CodeKind {
-        let code = self.said.problems.first().map(|problem| problem.code.as_str());
+        let code = self.refusal.problems.first().map(|problem| problem.code.as_str());
         code.and_then(|code| self.template.own_codes.get(code)).copied().unwrap_or(CodeKind::Own)
     }
 
-    /// Further facts of a single problem.
     fn single_detail(&self) -> Map<String, Value> {
-        match self.said.problems {
+        match self.refusal.problems {
             [Problem { detail: Some(Value::Object(object)), .. }] => object.clone(),
             _ => Map::new(),
         }
     }
 
-    /// What stands for a placeholder of the body.
+    /// Returns the value of a placeholder in the body.
     fn found(&self, name: &str, code: &str, message: &str) -> Option<Value> {
         match name {
             "problems" => Some(self.problems(code, message)),
-            "detail" => self.said.problems.first().and_then(|problem| problem.detail.clone()),
-            "request_id" => Some(self.said.request_id.into()),
+            "detail" => self.refusal.problems.first().and_then(|problem| problem.detail.clone()),
+            "request_id" => Some(self.refusal.request_id.into()),
             _ => self.of_problem(name, code, message).or_else(|| self.host_words(name)),
         }
     }
 
-    /// Each problem by its template. Where the format has words for it, there is one.
+    /// Formats each problem with the problem template. If the format defines words for the refusal,
+    /// the result contains exactly one problem.
     fn problems(&self, code: &str, message: &str) -> Value {
         let one = |code: &str, message: &str, detail: Option<&Value>| {
             let found = |name: &str| match name {
@@ -114,7 +114,7 @@ impl Body<'_> {
             };
             fill(&self.template.problem, &found)
         };
-        let problems = self.said.problems.iter();
+        let problems = self.refusal.problems.iter();
         match self.words {
             Some(_) => one(code, message, None).into_iter().collect(),
             None => problems
@@ -135,20 +135,20 @@ impl Body<'_> {
         }
     }
 
-    /// What the host itself calls it.
+    /// Returns the value of a placeholder for the host's own code or message.
     fn host_words(&self, name: &str) -> Option<Value> {
-        let code = self.said.row.map(|row| row.code);
+        let code = self.refusal.row.map(|row| row.code);
         match name {
             "host_code" => code.map(Value::from),
             "host_code_lower" => code.map(|code| code.to_lowercase().into()),
             "host_code_upper" => code.map(|code| code.to_uppercase().into()),
-            "sentence" => Some(self.said.sentence.into()),
+            "sentence" => Some(self.refusal.sentence.into()),
             _ => None,
         }
     }
 
     fn code(&self) -> String {
-        let own = || self.said.problems.first().map(|problem| problem.code.clone()).unwrap_or_default();
+        let own = || self.refusal.problems.first().map(|problem| problem.code.clone()).unwrap_or_default();
         match self.words.and_then(|words| words.code.as_deref()) {
             Some(words) => fill_text(words, &|name| self.host_words(name)),
             None => own(),
@@ -158,7 +158,7 @@ impl Body<'_> {
     fn message(&self) -> String {
         match self.words.and_then(|words| words.message.as_deref()) {
             Some(words) => fill_text(words, &|name| self.host_words(name)),
-            None => self.said.sentence.to_owned(),
+            None => self.refusal.sentence.to_owned(),
         }
     }
 }

@@ -1,5 +1,6 @@
-//! What an error looks like on the wire. Its body is written by the format's template (`error_body`), its challenge is the
-//! format's. The reason phrase of HTTP/1.1 is the one of RFC 9110, but for clients that show nothing else (`error_sentence`).
+//! Error responses. The format's template defines the body (`error_body`), and the format's
+//! description the challenge. The reason phrase of HTTP/1.1 is that of RFC 9110, except for clients
+//! that show users nothing but the reason phrase (`error_sentence`).
 
 use std::borrow::Cow;
 
@@ -7,11 +8,11 @@ use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use packhouse_runtime::{CallError, ChallengeScheme, ErrorTemplate, Failure, Problem, fill};
-use packhouse_store::{Part, StoreError};
+use packhouse_store::{DatabasePart, StoreError};
 use serde_json::Value;
 
 use crate::bearer_scope::BearerScope;
-use crate::error_body::{self, Said, Written};
+use crate::error_body::{self, RefusalFacts, WrittenError};
 use crate::error_sentence::ErrorReader;
 use packhouse_app::publishers::IdTokenRefusal;
 use packhouse_identity::BearerError;
@@ -20,70 +21,74 @@ use packhouse_wire::body::Body;
 use packhouse_wire::catalogue::{self, Code};
 use packhouse_wire::incoming_body::BodyError;
 
-/// Why a request gets an error: what every step of the data path may return instead of its result.
+/// The error of a request, which every step of the request path may return.
 #[derive(Debug)]
 pub(crate) struct HttpError {
     status: StatusCode,
     headers: Vec<(HeaderName, HeaderValue)>,
     problems: Vec<Problem>,
-    /// The catalogue's row; none where a format's own code has none.
+    /// Row of the error catalogue; `None` for a plugin's own code.
     row: Option<&'static Code>,
-    /// Which refusal it is more exactly than its row says: a name by which a format may have words for it.
+    /// Name of the refusal if it has one that is more specific than the row's name. A format may
+    /// define words for it.
     reason: Option<Cow<'static, str>>,
-    /// Whether it is a credential that is refused.
+    /// True if the refusal says that the credential is not accepted or not sufficient.
     of_credential: bool,
-    /// What a bearer challenge adds: the scope that is needed, and what is wrong with the credential that came.
+    /// Scope and error for a bearer challenge: the scope that the request requires, and the error
+    /// of the presented credential.
     scope: Option<String>,
-    missing_scope: MissingScope,
-    /// As in [`Failure::torn`].
+    challenge_error: ChallengeError,
+    /// True if a concurrent change may have caused the error, as in [`Failure::torn`].
     torn: bool,
 }
 
-/// What is wrong with a credential, in the words of a bearer challenge (RFC 6750, section 3.1).
+/// The error of a credential in a bearer challenge (RFC 6750, section 3.1).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) enum MissingScope {
-    /// Nothing that a bearer challenge has a word for.
+pub(crate) enum ChallengeError {
+    /// The presented credential has no error that a bearer challenge can name.
     #[default]
     Nothing,
-    /// A bearer came that is not taken.
-    Token,
-    /// A bearer came that was not given for this.
-    Scope,
+    /// The bearer token is not accepted.
+    InvalidToken,
+    /// The bearer token does not cover this request.
+    InsufficientScope,
 }
 
-impl MissingScope {
-    /// For a credential that came like this, and that does or does not lack the scope. `as_bearer` says that a credential was sent as a
-    /// bearer itself.
+impl ChallengeError {
+    /// Returns the error for a credential of this scope. `as_bearer` is true if the client sent the
+    /// credential itself as a bearer token. `scope` is true if the credential lacks the required
+    /// scope.
     pub(crate) fn of(bearer_scope: &BearerScope, as_bearer: bool, scope: bool) -> Self {
         match (bearer_scope, scope) {
             (BearerScope::Direct, _) if !as_bearer => Self::Nothing,
-            (BearerScope::Direct, _) => Self::Token,
-            (_, true) => Self::Scope,
-            (_, false) => Self::Token,
+            (BearerScope::Direct, _) => Self::InvalidToken,
+            (_, true) => Self::InsufficientScope,
+            (_, false) => Self::InvalidToken,
         }
     }
 
     fn word(self) -> Option<&'static str> {
         match self {
             Self::Nothing => None,
-            Self::Token => Some("invalid_token"),
-            Self::Scope => Some("insufficient_scope"),
+            Self::InvalidToken => Some("invalid_token"),
+            Self::InsufficientScope => Some("insufficient_scope"),
         }
     }
 }
 
 impl HttpError {
-    /// As a row of the catalogue says.
+    /// Creates the refusal for a row of the error catalogue.
     pub(crate) fn of(row: &'static Code) -> Self {
-        Self::saying(row, row.sentence.to_owned())
+        Self::with_sentence(row, row.sentence.to_owned())
     }
 
-    /// As a row of the catalogue says, with what was found.
+    /// Creates the refusal for a row of the error catalogue, with `found` inserted into the
+    /// message.
     pub(crate) fn with(row: &'static Code, found: &str) -> Self {
-        Self::saying(row, row.with(found))
+        Self::with_sentence(row, row.with(found))
     }
 
-    fn saying(row: &'static Code, message: String) -> Self {
+    fn with_sentence(row: &'static Code, message: String) -> Self {
         let problem = Problem { code: row.code.to_owned(), message, detail: None };
         let retry = row.retry_after().map(|seconds| (RETRY_AFTER, HeaderValue::from(seconds)));
         Self {
@@ -94,72 +99,74 @@ impl HttpError {
             reason: None,
             of_credential: false,
             scope: None,
-            missing_scope: MissingScope::Nothing,
+            challenge_error: ChallengeError::Nothing,
             torn: false,
         }
     }
 
-    /// Whether the request may be answered otherwise when it is asked again at once.
+    /// Reports whether an immediate retry may succeed, because a concurrent change may have caused
+    /// the error.
     pub(crate) fn is_torn(&self) -> bool {
         self.torn
     }
 
-    /// The codes as they are before the format's words take their place, for whoever writes a plugin. Not their sentences, in which
-    /// anything of the request may stand.
-    pub(crate) fn tell(&self, request_id: &str) {
+    /// Logs the codes for plugin authors, before the format's words replace the codes. Does not log
+    /// the messages, because they may contain parts of the request.
+    pub(crate) fn log_codes(&self, request_id: &str) {
         for problem in &self.problems {
             tracing::debug!(target: "packhouse::refusal", request_id, code = problem.code, "refused");
         }
     }
 
-    /// Whether it is as this row of the catalogue says.
+    /// Reports whether this is the refusal for the given row of the error catalogue.
     pub(crate) fn is_of(&self, row: &'static Code) -> bool {
         self.row.is_some_and(|own| std::ptr::eq(own, row))
     }
 
-    /// The same in other words than its row's.
-    pub(crate) fn in_words(mut self, sentence: &str) -> Self {
+    /// Replaces the message that comes from the error catalogue.
+    pub(crate) fn with_message(mut self, sentence: &str) -> Self {
         if let Some(problem) = self.problems.first_mut() {
             sentence.clone_into(&mut problem.message);
         }
         self
     }
 
-    /// The same by a name that is more exact than its row's, for which a format may have words.
-    pub(crate) fn because(mut self, reason: String) -> Self {
+    /// Sets a name that is more specific than the row's name. A format may define words for it.
+    pub(crate) fn with_reason(mut self, reason: String) -> Self {
         self.reason = Some(Cow::Owned(reason));
         self
     }
 
-    /// The same with what a bearer challenge says besides, should there be one.
-    pub(crate) fn missing_scope(mut self, scope: Option<String>, missing_scope: MissingScope) -> Self {
-        (self.scope, self.missing_scope) = (scope, missing_scope);
+    /// Sets the scope and the error for a bearer challenge, in case the response contains a bearer
+    /// challenge.
+    pub(crate) fn with_challenge(mut self, scope: Option<String>, challenge_error: ChallengeError) -> Self {
+        (self.scope, self.challenge_error) = (scope, challenge_error);
         self
     }
 
-    /// Whether it says that the request makes no sense, rather than what became of it.
+    /// Reports whether the request is malformed (400), as opposed to valid but not successful.
     pub(crate) fn is_malformed(&self) -> bool {
         self.status == StatusCode::BAD_REQUEST
     }
 
-    /// The same with one more field, which replaces one of its name.
+    /// Sets a header, and replaces any header of the same name.
     pub(crate) fn and_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.retain(|(known, _)| *known != name);
         self.headers.push((name, value));
         self
     }
 
-    /// The same, as the refusal of a credential: it is counted in the audit log.
+    /// Marks this as the refusal of a credential. The audit log counts such refusals.
     pub(crate) fn of_credential(self) -> Self {
         Self { of_credential: true, ..self }
     }
 
-    /// The code by which a credential is refused; none where something else is the reason.
+    /// Returns the code of a credential's refusal, or `None` for other refusals.
     pub(crate) fn credential_code(&self) -> Option<&'static str> {
         self.row.filter(|_| self.of_credential).map(|row| row.code)
     }
 
-    /// 405 with the methods that there are.
+    /// Creates a 405 with the allowed methods.
     pub(crate) fn method_not_allowed(allowed: &'static str) -> Self {
         Self::of(&catalogue::METHOD_NOT_ALLOWED).and_header(ALLOW, HeaderValue::from_static(allowed))
     }
@@ -167,7 +174,7 @@ impl HttpError {
 
 impl From<Refusal> for HttpError {
     fn from(refusal: Refusal) -> Self {
-        let mut refused = Self::saying(refusal.code, refusal.sentence);
+        let mut refused = Self::with_sentence(refusal.code, refusal.sentence);
         refused.status = status(refusal.status);
         refused.reason = refusal.reason.map(Cow::Borrowed);
         refused
@@ -179,7 +186,7 @@ impl From<Failure> for HttpError {
         let code = failure.problems.first().map(|problem| problem.code.as_str());
         let row = catalogue::ALL.iter().copied().find(|row| Some(row.code) == code);
         let Failure { status: number, headers, problems, torn } = failure;
-        let (scope, missing_scope) = (None, MissingScope::Nothing);
+        let (scope, challenge_error) = (None, ChallengeError::Nothing);
         let (reason, of_credential) = (None, false);
         Self {
             status: status(number),
@@ -189,7 +196,7 @@ impl From<Failure> for HttpError {
             reason,
             of_credential,
             scope,
-            missing_scope,
+            challenge_error,
             torn,
         }
     }
@@ -200,7 +207,7 @@ impl From<BodyError> for HttpError {
         match error {
             BodyError::BrokenOff => Self::of(&catalogue::REQUEST_TIMEOUT),
             BodyError::Malformed => {
-                Self::with(&catalogue::INVALID_REQUEST, "The body is not framed as HTTP has it.")
+                Self::with(&catalogue::INVALID_REQUEST, "The request body is not framed as HTTP requires.")
             }
         }
     }
@@ -210,18 +217,18 @@ impl From<StoreError> for HttpError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Unreadable(part) => {
-                tracing::error!(%error, "a part of the store cannot be read");
+                tracing::error!(%error, "cannot read a part of the store");
                 Self::of(match part {
-                    Part::Members => &catalogue::REPOSITORY_TOKEN_IDENTITY_UNAVAILABLE,
-                    Part::SignInSettings => &catalogue::SSO_CONFIG_UNAVAILABLE,
+                    DatabasePart::Members => &catalogue::REPOSITORY_TOKEN_IDENTITY_UNAVAILABLE,
+                    DatabasePart::SignInSettings => &catalogue::SSO_CONFIG_UNAVAILABLE,
                 })
             }
             StoreError::Unavailable { .. } if error.is_out_of_descriptors() => {
-                tracing::error!(%error, "no more files can be opened");
+                tracing::error!(%error, "too many open files");
                 Self::of(&catalogue::SERVER_BUSY)
             }
             StoreError::Unavailable { .. } => {
-                tracing::error!(%error, "the store cannot be reached");
+                tracing::error!(%error, "store unavailable");
                 Self::of(&catalogue::DDB_UNAVAILABLE)
             }
             StoreError::Corrupt(_) => {
@@ -230,17 +237,17 @@ impl From<StoreError> for HttpError {
             }
             StoreError::TooLarge { limit, .. } => Self::with(&catalogue::FILE_TOO_LARGE, &limit.to_string()),
             StoreError::NoRoom { .. } => {
-                tracing::warn!(%error, "bytes are refused");
+                tracing::warn!(%error, "upload refused: staging is full");
                 Self::of(&catalogue::STAGING_FULL)
             }
             StoreError::QuotaExceeded { quota } => Self::with(&catalogue::QUOTA_EXCEEDED, &quota.sentence()),
             StoreError::BrokenOff(ref why) => {
-                tracing::warn!(%error, "an upstream did not send what it began");
+                tracing::warn!(%error, "upstream response interrupted");
                 Self::of(&catalogue::UPSTREAM_UNAVAILABLE)
-                    .in_words(&format!("The upstream repository gives no usable answer: {why}"))
+                    .with_message(&format!("The upstream repository did not send a usable response: {why}"))
             }
             _ => {
-                tracing::error!(%error, "the store failed");
+                tracing::error!(%error, "store request failed");
                 Self::of(&catalogue::INTERNAL)
             }
         }
@@ -252,7 +259,7 @@ impl From<BearerError> for HttpError {
         match error {
             BearerError::Store(error) => Self::from(error),
             BearerError::Key(error) => {
-                tracing::error!(%error, "bearers can be neither given out nor checked");
+                tracing::error!(%error, "cannot issue or check bearer tokens");
                 Self::of(&catalogue::INTERNAL)
             }
         }
@@ -274,12 +281,13 @@ impl From<CallError> for HttpError {
     }
 }
 
-/// 403 for a credential that does not reach these packages, or where none is named.
+/// Creates a 403 for a credential that has no access to these packages. If no package is given, the
+/// message names all other packages.
 pub(crate) fn other_package(packages: &[String]) -> HttpError {
     let named: Vec<&str> = packages.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
     let about = match named.as_slice() {
-        [] => "what is of no package that it reaches".to_owned(),
-        named => format!("the package {}, which it does not reach", named.join(" or ")),
+        [] => "anything outside the packages to which it has access".to_owned(),
+        named => format!("the package {}, to which it has no access", named.join(" or ")),
     };
     HttpError::with(&catalogue::PACKAGE_NOT_REACHED, &about).of_credential()
 }
@@ -297,40 +305,37 @@ fn status(number: u16) -> StatusCode {
     StatusCode::from_u16(number).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-/// What the answer depends on besides the error.
+/// Facts on which the error response depends, in addition to the error.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ErrorContext<'a> {
-    /// By what the body is written: the format's template, where one is known by now.
+    /// Template of the request's format, or the default template if the format is not known yet.
     pub template: &'a ErrorTemplate,
-    /// What a 401 asks for.
+    /// Scheme of the challenge in a 401.
     pub challenge: &'a ChallengeScheme,
-    /// What its parameters may name.
+    /// Addresses that parameters of the challenge may contain.
     pub addresses: Addresses<'a>,
-    /// The request's id.
     pub request_id: &'a str,
-    /// What the client shows, and what it takes.
+    /// The client: where it shows the message, and which media types it accepts.
     pub reader: ErrorReader<'a>,
-    /// Whether the request is a HEAD.
+    /// True for a HEAD request.
     pub head: bool,
 }
 
-/// What a challenge may name of the server.
+/// Addresses of the server that a challenge may contain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Addresses<'a> {
-    /// The repository host's name.
+    /// Host name of the repository host.
     pub host: &'a str,
-    /// The repository host's address.
     pub base_url: &'a str,
-    /// The API's and the portal's.
+    /// URL of the API and the portal.
     pub api_url: &'a str,
-    /// The token service's, where the format has one.
+    /// URL of the token service, if the format has one.
     pub token_service: Option<&'a str>,
 }
 
-/// Makes the answer.
 pub(crate) fn answer(refused: HttpError, error_context: ErrorContext<'_>) -> Response<Body> {
     let sentence = sentence(&refused);
-    let said = Said {
+    let facts = RefusalFacts {
         status: refused.status,
         problems: &refused.problems,
         row: refused.row,
@@ -338,7 +343,7 @@ pub(crate) fn answer(refused: HttpError, error_context: ErrorContext<'_>) -> Res
         sentence: &sentence,
         request_id: error_context.request_id,
     };
-    let Written { status, text } = error_body::write(error_context.template, &said);
+    let WrittenError { status, text } = error_body::write(error_context.template, &facts);
     let mut headers = own_headers(&refused, status, error_context);
     let is_plain_404 = refused.is_of(&catalogue::NOT_FOUND) && !refused.of_credential;
     let reader = error_context.reader;
@@ -368,7 +373,8 @@ fn own_headers(refused: &HttpError, status: StatusCode, error_context: ErrorCont
     for (name, value) in &refused.headers {
         headers.append(name, value.clone());
     }
-    // One challenge, and the host's own: a client takes the first that it understands.
+    // The only challenge comes from the host, because clients use the first challenge that they
+    // understand.
     headers.remove(WWW_AUTHENTICATE);
     if status == StatusCode::UNAUTHORIZED {
         let challenge = HeaderValue::from_str(&challenge(refused, error_context));
@@ -380,7 +386,7 @@ fn own_headers(refused: &HttpError, status: StatusCode, error_context: ErrorCont
     headers
 }
 
-/// The scheme with those of its parameters that have a value.
+/// Returns the challenge: the scheme, and each parameter that has a value.
 fn challenge(refused: &HttpError, error_context: ErrorContext<'_>) -> String {
     let Addresses { host, base_url, api_url, token_service } = error_context.addresses;
     let found = |name: &str| match name {
@@ -389,7 +395,7 @@ fn challenge(refused: &HttpError, error_context: ErrorContext<'_>) -> String {
         "api_url" => Some(api_url.into()),
         "token_service" => token_service.map(Value::from),
         "scope" => refused.scope.as_deref().map(Value::from),
-        "error" => refused.missing_scope.word().map(Value::from),
+        "error" => refused.challenge_error.word().map(Value::from),
         _ => None,
     };
     let parameters = error_context.challenge.parameters.iter().filter_map(|parameter| {
@@ -401,7 +407,7 @@ fn challenge(refused: &HttpError, error_context: ErrorContext<'_>) -> String {
     format!("{}{gap}{}", error_context.challenge.scheme, parameters.join(","))
 }
 
-/// The first problem's words, or its row's where it has none.
+/// Returns the message of the first problem, or the message of the row if the problem has none.
 fn sentence(refused: &HttpError) -> String {
     let own =
         refused.problems.first().map(|problem| problem.message.as_str()).filter(|text| !text.is_empty());

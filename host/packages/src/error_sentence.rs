@@ -1,16 +1,16 @@
-//! Where a client finds the sentence of a refusal besides the usual body, and which media type it takes for that.
+//! Decides where a client will see the message of a refusal, because some clients do not show the
+//! response body. Also finds the media types that the client accepts for errors.
 
 use http::header::{ACCEPT, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use hyper::ext::ReasonPhrase;
-use packhouse_runtime::{ErrorTemplate, SentencePlace, ShownSentence};
+use packhouse_runtime::{ClientSentence, ErrorTemplate, SentencePlace};
 
-/// A reason phrase is a line for people; longer ones are cut.
+/// Maximum length of a reason phrase, in bytes. Longer ones are truncated.
 const REASON_BYTES: usize = 200;
-/// The media type of RFC 9457.
 const PROBLEM: &str = "application/problem+json";
 
-/// What is known of the client that reads a refusal.
+/// Facts about the client that receives a refusal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ErrorReader<'a> {
     place: Option<&'a SentencePlace>,
@@ -19,11 +19,12 @@ pub(crate) struct ErrorReader<'a> {
 }
 
 impl<'a> ErrorReader<'a> {
-    /// The client that sent these headers. `clients` are those that show the sentence in one place alone, and `as_reason` says that
-    /// the reason phrase is the sentence whoever asks.
+    /// Describes the client that sent these headers. `clients` lists the known clients that show
+    /// the message in only one place. With `as_reason`, the reason phrase is the message for every
+    /// client.
     pub(crate) fn of(
         headers: &HeaderMap,
-        mut clients: impl Iterator<Item = &'a ShownSentence>,
+        mut clients: impl Iterator<Item = &'a ClientSentence>,
         as_reason: bool,
     ) -> Self {
         let user_agent = headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -31,44 +32,46 @@ impl<'a> ErrorReader<'a> {
         Self { place, as_reason, takes_problems: takes_problems(headers) }
     }
 
-    /// Whether the client shows the body as it is.
     pub(crate) fn shows_body(self) -> bool {
         self.place == Some(&SentencePlace::Body)
     }
 
-    /// The same client where nothing is wrong but that nothing is there: often that is no failure, and clients look for the usual phrase.
+    /// Returns the treatment of a plain 404. Such a response is often not a failure, and clients
+    /// look for the standard reason phrase.
     pub(crate) fn of_plain_404(self) -> Self {
         let place = self.place.filter(|place| **place == SentencePlace::Body);
         Self { place, as_reason: false, ..self }
     }
 
-    /// The media type of what this template writes.
+    /// Returns the media type of a body that this template produces.
     pub(crate) fn content_type(self, template: &ErrorTemplate) -> &str {
         let problem = self.takes_problems && template.is_problem_details();
         if problem { PROBLEM } else { template.content_type() }
     }
 
-    /// The header that the client shows.
+    /// Returns the header in which this client expects the message, with the message as its value.
     pub(crate) fn header(self, sentence: &str) -> Option<(HeaderName, HeaderValue)> {
         let Some(SentencePlace::Header(name)) = self.place else { return None };
         let name = HeaderName::from_lowercase(name.as_bytes()).ok()?;
         Some((name, HeaderValue::from_str(&line(sentence)).ok()?))
     }
 
-    /// The reason phrase, where it is not the one of RFC 9110.
+    /// Returns the reason phrase if it differs from that of RFC 9110.
     pub(crate) fn reason(self, sentence: &str, status: StatusCode) -> Option<ReasonPhrase> {
-        let shown = self.as_reason || self.place == Some(&SentencePlace::Reason);
-        (shown || status.canonical_reason().is_none()).then(|| ReasonPhrase::try_from(line(sentence)).ok())?
+        let as_phrase = self.as_reason || self.place == Some(&SentencePlace::Reason);
+        (as_phrase || status.canonical_reason().is_none())
+            .then(|| ReasonPhrase::try_from(line(sentence)).ok())?
     }
 }
 
-/// The sentence on one line of printable ASCII.
+/// Converts the message to one line of printable ASCII.
 fn line(sentence: &str) -> String {
     let printable = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
     sentence.chars().map(printable).take(REASON_BYTES).collect()
 }
 
-/// Whether `Accept` names the media type of RFC 9457 itself. `*/*` comes from clients that expect what they always got.
+/// Reports whether `Accept` names `application/problem+json` (RFC 9457) itself. `*/*` is not
+/// enough, because clients that send it expect the format's usual type.
 fn takes_problems(headers: &HeaderMap) -> bool {
     let fields = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     fields.flat_map(|field| field.split(',')).any(|range| {
@@ -104,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_sentence_stands_where_the_client_shows_it() {
-        let client = |user_agent: &str, place| ShownSentence { user_agent: user_agent.to_owned(), place };
+        let client = |user_agent: &str, place| ClientSentence { user_agent: user_agent.to_owned(), place };
         let clients = [
             client("reads-reason/", SentencePlace::Reason),
             client("reads-body/", SentencePlace::Body),

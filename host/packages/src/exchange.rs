@@ -1,5 +1,6 @@
-//! Trusted publishing's requests of a format's clients: for whom an ID token is to be made, and a token for one. Where they are and
-//! what they look like is what the format's description says.
+//! Requests of trusted publishing. One kind asks which audience an ID token must have; another
+//! exchanges an ID token for a token of this server. The format's description defines their paths
+//! and shapes.
 
 use bytes::BytesMut;
 use http::request::Parts;
@@ -9,7 +10,7 @@ use packhouse_app::publishers::{
     GivenBack, IdTokenRefusal, IdTokenRequest, PublisherReach, TOKEN_LIFETIME_S, audience_of,
 };
 use packhouse_identity::Secret;
-use packhouse_runtime::{Exchange, Gives, Plugin, fill};
+use packhouse_runtime::{Exchange, ExchangeResult, Plugin, fill};
 use packhouse_store::OrganizationId;
 use packhouse_wire::body::Body;
 use packhouse_wire::catalogue;
@@ -20,25 +21,23 @@ use crate::credential::PresentedCredential;
 use crate::declared_length::too_large;
 use crate::error_response::HttpError;
 use crate::request_context::RequestContext;
-use crate::unkept_json::unkept_json;
+use crate::uncached_json::uncached_json;
 
-/// Bytes of a body: an ID token and some words around it.
+/// Maximum size of a body, in bytes. It fits an ID token with a few members around it.
 const MAX_BODY_BYTES: usize = 24 * 1024;
 
-/// A request for an exchange.
 pub(crate) struct IdTokenExchange<'a> {
-    /// The program.
     pub app: &'a App,
-    /// Whose clients ask.
+    /// Plugin of the client's format.
     pub plugin: &'a Plugin,
-    /// The request's path.
     pub path: &'a [String],
-    /// Whose publishers count.
+    /// Organization whose trusted publishers may match the ID token.
     pub organization: OrganizationId,
 }
 
 impl IdTokenExchange<'_> {
-    /// The answer. An ID token that is refused is answered as the description says.
+    /// Answers the request. If the server refuses the ID token, the description defines the
+    /// response.
     pub(crate) async fn answer(
         &self,
         parts: &Parts,
@@ -50,19 +49,19 @@ impl IdTokenExchange<'_> {
         let found =
             self.plugin.description().exchanges_at(self.path).find(|exchange| exchange.method() == method);
         let exchange = found.ok_or_else(|| HttpError::of(&catalogue::METHOD_NOT_ALLOWED))?;
-        if exchange.gives == Gives::Audience {
+        if exchange.gives == ExchangeResult::Audience {
             let audience = audience_of(&context.own_address).to_owned();
-            return Ok(self.told(StatusCode::OK, &exchange.answer, head, &|name| {
+            return Ok(self.json_response(StatusCode::OK, &exchange.answer, head, &|name| {
                 (name == "audience").then(|| audience.as_str().into())
             }));
         }
         if *self.app.live.read_only.get() {
             return Err(HttpError::of(&catalogue::READ_ONLY));
         }
-        let shown = shown(exchange, parts, body).await?;
+        let token = presented_token(exchange, parts, body).await?;
         let answered = match exchange.gives {
-            Gives::Revocation => self.revoke(exchange, shown, context).await,
-            _ => self.exchange(exchange, shown, context).await,
+            ExchangeResult::Revocation => self.revoke(exchange, token, context).await,
+            _ => self.exchange(exchange, token, context).await,
         };
         match answered {
             Ok(response) => Ok(response),
@@ -77,7 +76,7 @@ impl IdTokenExchange<'_> {
         id_token: Option<Secret>,
         context: &mut RequestContext,
     ) -> Result<Response<Body>, IdTokenRefusal> {
-        let id_token = id_token.ok_or(IdTokenRefusal::Malformed("there is none where it should be"))?;
+        let id_token = id_token.ok_or(IdTokenRefusal::Malformed("the request does not contain one"))?;
         let description = self.plugin.description();
         let package = exchange.package(self.path);
         let request = IdTokenRequest {
@@ -108,14 +107,15 @@ impl IdTokenExchange<'_> {
         self.app.id_token_audiences(&context.own_address, Some(&self.plugin.description().format))
     }
 
-    /// The same answer whether or not it is such a token: nobody learns by it what a secret is good for.
+    /// Revokes a token. The response is the same if the secret is not a token of a trusted
+    /// publisher, so that the response reveals nothing about the secret.
     async fn revoke(
         &self,
         exchange: &Exchange,
         token: Option<Secret>,
         context: &mut RequestContext,
     ) -> Result<Response<Body>, IdTokenRefusal> {
-        let token = token.ok_or(IdTokenRefusal::Malformed("there is no token where it should be"))?;
+        let token = token.ok_or(IdTokenRefusal::Malformed("the request does not contain one"))?;
         let request = GivenBack {
             organization: self.organization,
             token: &token,
@@ -127,26 +127,26 @@ impl IdTokenExchange<'_> {
         Ok(self.answered(exchange, &|_| None))
     }
 
-    /// The answer of an exchange that came to its end.
+    /// Returns the response to a successful exchange.
     fn answered(&self, exchange: &Exchange, found: &dyn Fn(&str) -> Option<Value>) -> Response<Body> {
         let status = exchange.status.and_then(|status| StatusCode::from_u16(status).ok());
-        self.told(status.unwrap_or(StatusCode::OK), &exchange.answer, false, found)
+        self.json_response(status.unwrap_or(StatusCode::OK), &exchange.answer, false, found)
     }
 
     fn refused(&self, exchange: &Exchange, refused: IdTokenRefusal) -> Result<Response<Body>, HttpError> {
         let code = refused.code();
-        tracing::info!(code, format = self.plugin.description().format, "an ID token was not exchanged");
+        tracing::info!(code, format = self.plugin.description().format, "id token exchange refused");
         let Some(shape) = &exchange.refusal else { return Err(refused.into()) };
         let status = StatusCode::from_u16(shape.status).unwrap_or(StatusCode::UNPROCESSABLE_ENTITY);
         let message = catalogue::INVALID_ID_TOKEN.with(&refused.to_string());
-        Ok(self.told(status, &shape.body, false, &|name| match name {
+        Ok(self.json_response(status, &shape.body, false, &|name| match name {
             "code" => Some(code.into()),
             "message" => Some(message.as_str().into()),
             _ => None,
         }))
     }
 
-    fn told(
+    fn json_response(
         &self,
         status: StatusCode,
         template: &Value,
@@ -158,12 +158,13 @@ impl IdTokenExchange<'_> {
             *response.status_mut() = status;
             return response;
         }
-        unkept_json(status, &fill(template, found).unwrap_or_default(), head)
+        uncached_json(status, &fill(template, found).unwrap_or_default(), head)
     }
 }
 
-/// The ID token, or the token that is given back, where the exchange has it. 413 for a body that is too long.
-async fn shown(
+/// Reads the ID token, or the token to revoke, if the request contains one. Fails with 413 if the
+/// body is too long.
+async fn presented_token(
     exchange: &Exchange,
     parts: &Parts,
     body: &mut IncomingBody,

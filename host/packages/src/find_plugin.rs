@@ -1,8 +1,9 @@
-//! The step that finds who answers: the plugin of the claim or of the repository's format, as long as that format is switched on.
+//! The step that finds the responsible plugin. The claim or the repository's format determines the
+//! plugin, and the format must be enabled.
 
 use std::sync::Arc;
 
-use packhouse_runtime::{Description, Plugin, Serving, Trial};
+use packhouse_runtime::{Description, Plugin};
 
 use crate::access_request as access;
 use crate::error_response::HttpError;
@@ -11,30 +12,28 @@ use crate::identified_request::IdentifiedRequest;
 use crate::identify;
 use crate::repository_request::{NamedRepository, RepositoryRequest};
 use crate::request_context::RequestContext;
-use crate::trials::{OnTrial, Shadows};
 use packhouse_wire::catalogue;
 
-/// What is told of a repository whose format no loaded plugin has: nobody switched it off.
+/// Message for a repository whose format has no loaded plugin although no operator disabled the
+/// format.
 const NOT_LOADED: &str =
-    "No plugin for this format is loaded; the server's operator finds why in its log and on /readyz.";
+    "No plugin for this format is loaded. The operator finds the reason in the server's log and in /readyz.";
 
-/// Finds the plugin. 400 for an encoded slash that the format does not take. If the format is switched off or not loaded, the
-/// refusal of the credential comes first, then 503; at a name that is no repository's there is no format either. 503 at once where
-/// it may be that of a component that is still being compiled.
+/// Finds the plugin. Fails with 400 for an encoded slash that the format does not accept. If the
+/// format is disabled or not loaded, fails with the refusal of the credential, or else with 503. A
+/// name without a repository is treated as a format that is not loaded. Fails with 503 at once if a
+/// component that is still being compiled may be responsible.
 pub(crate) async fn find_plugin<'a>(
     identified: &'a IdentifiedRequest<'_>,
-    shadows: &Arc<Shadows>,
     context: &mut RequestContext,
 ) -> Result<RepositoryRequest<'a>, HttpError> {
     let IdentifiedRequest { app, parts, organization, address, query, principal, peer, now, .. } = identified;
-    let (plugin, trial) = match identified.serving() {
-        Some(Serving { plugin, trial }) => (Some(plugin), trial),
-        None => (None, None),
-    };
+    let plugin = identified.serving();
     let description = plugin.as_ref().map(|plugin| plugin.description());
     context.set_format(description);
     context.repository = identified.repository().map(|row| row.id);
-    // The same at a name that is no repository's: what a format says of a refusal is not known yet.
+    // This applies even to a name without a repository: the format's rules for refusals are not
+    // known yet.
     if plugin.is_none() && !app.runtime.is_whole() {
         context.set_format(awaited(identified).as_deref());
         return Err(HttpError::of(&catalogue::SERVER_STARTING));
@@ -59,8 +58,6 @@ pub(crate) async fn find_plugin<'a>(
         repository: identified.repository().map(|row| row.id),
     };
     let head = head::head(source, plugin.description());
-    let as_seen = |trial: &Trial| head::whole(source, trial.candidate.description());
-    let on_trial = trial.map(|trial| OnTrial::begin(trial, shadows, &parts.method, as_seen));
     let repository = match (identified.repository(), address.name.as_deref()) {
         (Some(row), _) => Some(NamedRepository::Found(row)),
         (None, Some(name)) => Some(NamedRepository::Missing(name)),
@@ -80,7 +77,6 @@ pub(crate) async fn find_plugin<'a>(
         repository,
         members,
         plugin: Arc::clone(plugin),
-        on_trial,
         scope_template,
         principal,
         peer: *peer,
@@ -89,31 +85,33 @@ pub(crate) async fn find_plugin<'a>(
     })
 }
 
-/// The refusal of an encoded slash where it may not stand.
+/// Returns the refusal of an encoded slash in a path that must not contain one.
 pub(crate) fn encoded_slash() -> HttpError {
-    HttpError::with(&catalogue::MALFORMED_ADDRESS, "a path segment may not hold an encoded slash here")
+    HttpError::with(&catalogue::MALFORMED_ADDRESS, "a path segment must not contain an encoded slash")
 }
 
-/// What the awaited component of the repository most likely says of itself, where that is known and the caller may know of the
-/// repository.
+/// Returns the likely description of the repository's component while that component is being
+/// compiled. Returns `None` if the description is not known, or if the caller must not learn that
+/// the repository exists.
 fn awaited(identified: &IdentifiedRequest<'_>) -> Option<Arc<Description>> {
     let row = identified.repository()?;
     let current = identified.app.runtime.current();
     let description = current.awaited_description(&row.format)?;
-    let (wanted, facts) =
-        (access::wanted_by_method(identified.parts.method.as_str()), access::facts(row, true));
+    let (required, facts) =
+        (access::action_by_method(identified.parts.method.as_str()), access::facts(row, true));
     let (presented, rules) = (&identified.principal.presented, access::rules(Some(&**description)));
-    let judged = access::authorize(presented, &rules, wanted, Some(facts), identified.now);
+    let judged = access::authorize(presented, &rules, required, Some(facts), identified.now);
     judged.is_ok().then(|| Arc::clone(description))
 }
 
-/// The refusal where no plugin answers. The plugin cannot be asked what the request does, so that is judged by its method.
+/// Returns the refusal if no plugin is available. Without a plugin, the method of the request
+/// determines the required access.
 fn switched_off(identified: &IdentifiedRequest<'_>, description: Option<&Description>) -> HttpError {
-    let wanted = access::wanted_by_method(identified.parts.method.as_str());
+    let required = access::action_by_method(identified.parts.method.as_str());
     let facts = identified.repository().map(|row| access::facts(row, false));
     let rules = access::rules(description);
-    let judged = access::authorize(&identified.principal.presented, &rules, wanted, facts, identified.now);
+    let judged = access::authorize(&identified.principal.presented, &rules, required, facts, identified.now);
     let refused = judged.err().unwrap_or_else(|| HttpError::of(&catalogue::FORMAT_DISABLED));
     let not_loaded = description.is_none() && refused.is_of(&catalogue::FORMAT_DISABLED);
-    if not_loaded { refused.in_words(NOT_LOADED) } else { refused }
+    if not_loaded { refused.with_message(NOT_LOADED) } else { refused }
 }

@@ -1,6 +1,7 @@
-//! A gzip stream of parts that are compressed each by itself, so that of a document which is made of remembered pieces only those are
-//! compressed that are new (RFC 1951 §3.2: blocks that refer to nothing before them can stand one behind the other; RFC 1952 §2.3 for
-//! what surrounds them).
+//! Compresses a document to one gzip stream of separately compressed parts. If a document contains
+//! cached pieces, only the new parts need to be compressed. The blocks of a part do not refer to
+//! earlier data, so the blocks of all parts can be concatenated (RFC 1951, section 3.2). RFC 1952,
+//! section 2.3 defines the header and the trailer.
 
 use std::io::{self, Write as _};
 use std::sync::Arc;
@@ -13,28 +14,30 @@ use packhouse_store::Algorithm;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-/// Bytes of all parts that are remembered.
+/// Maximum size of all cached compressed parts together, in bytes.
 const TOTAL_BYTES: u64 = 8 * 1024 * 1024;
-/// What one costs besides its bytes.
+/// Memory of an entry in addition to its content, in bytes.
 const ENTRY_BYTES: u64 = 192;
-/// Bytes of a part from which on it is compressed by itself: of a smaller one too little is known to compress it well.
-const LEAST_BYTES: usize = 8 * 1024;
-/// As [`Effort::High`](crate::encoder::Effort::High).
+/// Minimum size of a part that is compressed separately, in bytes. Smaller parts compress badly on
+/// their own.
+const MIN_BYTES: usize = 8 * 1024;
+/// Compression level: the level of [`Effort::High`](crate::encoder::Effort::High).
 const LEVEL: u32 = 6;
-/// The header: deflate, no name, no time, no system.
+/// The gzip header: deflate, no name, no time, no system.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
-/// An empty block that is the last.
+/// An empty block that is marked as the last one.
 const END: [u8; 2] = [3, 0];
 
-/// The parts that were compressed.
 pub(crate) struct GzipParts {
     made: Cache<PartKey, Arc<GzipPart>, PartWeight>,
 }
 
-/// What a part was cut out of, by its SHA-256, where it begins in that, and its length.
+/// SHA-256 of the blob from which a part was cut, the part's offset in this blob, and the part's
+/// length.
 type PartKey = (Vec<u8>, u64, u64);
 
-/// A part, as blocks that end with a whole byte, and the check value of what it is.
+/// Compressed blocks of a part, which end at a byte boundary, and the checksum of the part's
+/// content.
 struct GzipPart {
     blocks: Vec<u8>,
     crc: Crc,
@@ -48,7 +51,8 @@ impl Default for GzipParts {
 }
 
 impl GzipParts {
-    /// The document, compressed; none where that saves less than an eighth, or it is more than `most` bytes.
+    /// Compresses the document. Returns `None` if that saves less than an eighth or the result
+    /// exceeds `most` bytes.
     pub(crate) fn encode(&self, joined: &Joined, most: usize) -> Option<Bytes> {
         let size = usize::try_from(joined.size()).ok()?;
         let most = most.min(size - size / 8);
@@ -74,9 +78,10 @@ impl GzipParts {
     }
 }
 
-/// What a part is found by; none of one that is small, or was written for this document alone.
+/// Returns the cache key of a part. Returns `None` for small parts and for parts that exist only in
+/// this document.
 fn key(JoinedPart { bytes, cut }: &JoinedPart) -> Option<PartKey> {
-    let Cut { of, start } = cut.as_ref().filter(|_| bytes.len() >= LEAST_BYTES)?;
+    let Cut { of, start } = cut.as_ref().filter(|_| bytes.len() >= MIN_BYTES)?;
     Some((of.known(Algorithm::Sha256)?.bytes, *start, bytes.len() as u64))
 }
 
@@ -84,7 +89,7 @@ impl GzipPart {
     fn of(bytes: &[u8]) -> io::Result<Self> {
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(LEVEL));
         encoder.write_all(bytes)?;
-        // Ends with a whole byte, and not the stream.
+        // Flushing ends the blocks at a byte boundary without ending the stream.
         encoder.flush()?;
         let mut crc = Crc::new();
         crc.update(bytes);
@@ -94,11 +99,11 @@ impl GzipPart {
     }
 }
 
-/// A stream on its way.
+/// A gzip stream in progress.
 struct Stream {
     bytes: Vec<u8>,
     crc: Crc,
-    /// What is compressed together before the next part.
+    /// Small parts, which are compressed together before the next large part.
     small: Vec<u8>,
 }
 
@@ -160,7 +165,7 @@ mod tests {
         Joined::of(parts.iter().map(part).collect())
     }
 
-    /// Digests are known once the tag was made.
+    /// Returns a document whose parts have known digests, like a document whose tag was computed.
     async fn tagged(parts: &[(String, bool)]) -> Joined {
         let document = document(parts);
         for part in document.parts() {
@@ -182,11 +187,11 @@ mod tests {
             assert_eq!(decoded(&encoded, Coding::Gzip), document.concat());
             assert_eq!(parts.made.len(), made);
         }
-        assert!(parts.encode(&one, 20).is_none(), "it is too large");
+        assert!(parts.encode(&one, 20).is_none(), "the result is too large");
     }
 
     #[tokio::test]
-    async fn what_does_not_shrink_is_not_worth_it() {
+    async fn incompressible_content_is_not_encoded() {
         let noise: Vec<u8> = (0..64 << 10).map(|_| rand::random()).collect();
         let document = Joined::of(vec![JoinedPart { bytes: noise.into(), cut: None }]);
         assert!(GzipParts::default().encode(&document, MOST).is_none());
@@ -195,7 +200,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
-        fn what_is_decoded_is_the_content(
+        fn decoding_restores_the_content(
             parts in prop::collection::vec(("[a-f]{1,8}", 1_usize..8000, any::<bool>()), 1..12),
         ) {
             let parts: Vec<(String, bool)> =

@@ -1,37 +1,38 @@
-//! The step handle: the plugin answers, in the instance of the step route or in one of its own, which is gone afterwards.
+//! The step handle: the plugin answers the request. It runs in the instance that ran `route`, or in
+//! a fresh instance. The instance is dropped afterwards.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use packhouse_runtime::{Action, Answer, Call, CallError, Failure, Intent, Plugin, RoutedInstance, Services};
 use packhouse_store::AuditEvent;
 use packhouse_upstream::CallOutcome;
 
 use crate::error_response::HttpError;
-use crate::package_reach;
+use crate::package_grants;
 use crate::plugin_failure::failed;
-use crate::receive::Received;
+use crate::provenance_flag;
+use crate::receive::ReceivedBody;
 use crate::repository_request::RepositoryRequest;
 use crate::select_repositories::SelectedRepositories;
 use crate::services::CallServices;
-use crate::told_provenance;
-use crate::trials::OnTrial;
-use crate::upstream_words;
+use crate::upstream_errors;
 
-/// How often a call is begun at most.
+/// Maximum number of calls of the plugin for one request.
 const TRIES: u32 = 3;
-/// How much of a path the audit log keeps.
+/// Maximum size of a path in the audit log, in bytes.
 const MAX_SUBJECT_BYTES: usize = 512;
 
-/// Calls the plugin, in `instance` if there is one. Secrets that it asked for stand in the answer instead of their placeholders.
+/// Calls the plugin, in `instance` if there is one. Replaces the placeholders in the plugin's
+/// answer with the secrets for which they stand.
 pub(crate) async fn handle(
     request: &RepositoryRequest<'_>,
     intent: &Intent,
     instance: Option<RoutedInstance<'_>>,
     repositories: SelectedRepositories,
-    received: Received,
+    received: ReceivedBody,
 ) -> Result<Answer, HttpError> {
-    // Its state is large, and responses from the cache do not come here: the request path shall not carry it along.
+    // Boxed, because the state is large. Cached responses do not come here, so the request path
+    // need not carry this state.
     Box::pin(call(request, intent, instance, repositories, received)).await
 }
 
@@ -40,19 +41,16 @@ async fn call(
     intent: &Intent,
     instance: Option<RoutedInstance<'_>>,
     repositories: SelectedRepositories,
-    received: Received,
+    received: ReceivedBody,
 ) -> Result<Answer, HttpError> {
-    let repositories = match told_provenance::rules(request, &repositories) {
-        Some(number) => Box::pin(told_provenance::tell(request, repositories, number)).await?,
+    let repositories = match provenance_flag::rules(request, &repositories) {
+        Some(number) => Box::pin(provenance_flag::add_flags(request, repositories, number)).await?,
         None => repositories,
     };
     let SelectedRepositories { target, others, reads } = repositories;
-    let Received { body, parts, appended, moved } = received;
-    let on_trial = request.on_trial.as_ref();
-    let handed = on_trial.and_then(|on_trial| on_trial.handed(target.as_ref(), &others));
-    let heard = on_trial.and_then(OnTrial::heard);
+    let ReceivedBody { body, parts, appended, moved } = received;
     let packages = intent.packages.clone();
-    let services = CallServices::new(request.app, &request.plugin, request.caller(), packages, heard);
+    let services = CallServices::new(request.app, &request.plugin, request.caller(), packages);
     let call = Call {
         target,
         others,
@@ -63,29 +61,24 @@ async fn call(
         audit: audit_event(request, intent.action),
         services: Services::of(&services),
         for_publish: intent.for_publish,
-        packages: package_reach::bounds(request, intent),
-        now: on_trial.and_then(OnTrial::now),
+        packages: package_grants::bounds(request, intent),
         ..Call::new(Arc::clone(&request.head), intent.action)
     };
-    let since = Instant::now();
     let handled = handle_again(&request.plugin, instance, call, &services).await;
-    if let Some(on_trial) = on_trial {
-        on_trial.handled(&request.tried(), intent, handed, &handled, &services, since.elapsed());
-    }
     let handled = handled.map_err(|error| failed(&request.plugin, "handle", &request.head, error))?;
-    if let (true, Some(sentence)) = (is_nothing(&handled), services.refusal()) {
+    if let (true, Some(sentence)) = (is_not_found(&handled), services.refusal()) {
         return Err(HttpError::from(CallError::PolicyDenied(sentence)));
     }
-    let handled = handled.map_err(|failure| upstream_words::explain(failure, &services.upstream_reports()));
+    let handled = handled.map_err(|failure| upstream_errors::explain(failure, &services.upstream_reports()));
     let mut answer = services.fill(handled?);
-    if let (true, Some(row)) = (found_done(intent, &answer), request.found()) {
+    if let (true, Some(row)) = (found_nothing_to_change(intent, &answer), request.found()) {
         request.app.store.settle_repository(row.id, answer.newest_found).await?;
     }
     answer.reads.extend(reads);
     Ok(answer)
 }
 
-/// What the audit log says of a change in a repository; none of what only reads.
+/// Returns the audit event for a change in a repository, or `None` for reads.
 fn audit_event(request: &RepositoryRequest<'_>, action: Action) -> Option<AuditEvent> {
     let repository = request.found()?;
     let name = match action {
@@ -107,9 +100,9 @@ fn audit_event(request: &RepositoryRequest<'_>, action: Action) -> Option<AuditE
     })
 }
 
-/// Calls the plugin, and calls it again for a read that failed for one of two reasons: there was no room beside the calls that wait
-/// for upstreams, so it waits for room; or an upstream sent what cannot be read, so it goes on with what is cached. Each further call
-/// has a fresh instance.
+/// Calls the plugin. If a read fails, a fresh instance repeats it for one of two reasons. If calls
+/// that wait for upstreams took all the room, the repeated call waits for room. If an upstream sent
+/// unreadable data, the repeated call uses cached data.
 async fn handle_again(
     plugin: &Plugin,
     mut instance: Option<RoutedInstance<'_>>,
@@ -131,20 +124,21 @@ async fn handle_again(
     handled
 }
 
-/// Why the call failed, in the plugin's words.
+/// Returns the plugin's message for a failed call.
 fn reason(handled: &Result<Result<Answer, Failure>, CallError>) -> Option<&str> {
     let Ok(Err(failure)) = handled else { return None };
     failure.problems.first().map(|problem| problem.message.as_str())
 }
 
-/// Whether the plugin found that what was to be changed is as it should be. Then another has changed it, and may have gone before other
-/// servers heard of it.
-fn found_done(intent: &Intent, answer: &Answer) -> bool {
+/// Reports whether the plugin found that the repository already contains the requested change. Then
+/// another request made the change, and its server may have stopped before it notified the other
+/// servers.
+fn found_nothing_to_change(intent: &Intent, answer: &Answer) -> bool {
     intent.action.writes() && !answer.committed && matches!(answer.status, 200 | 201 | 204)
 }
 
-/// Whether the plugin answers that what is asked for is not there.
-fn is_nothing(handled: &Result<Answer, Failure>) -> bool {
+/// Reports whether the plugin answered 404.
+fn is_not_found(handled: &Result<Answer, Failure>) -> bool {
     let status = match handled {
         Ok(answer) => answer.status,
         Err(failure) => failure.status,
@@ -152,13 +146,14 @@ fn is_nothing(handled: &Result<Answer, Failure>) -> bool {
     status == 404
 }
 
-/// What the end of a call says of what it read.
+/// Returns the result of a call for the upstream cache: whether the call could use the data from
+/// upstreams.
 fn outcome(handled: &Result<Result<Answer, Failure>, CallError>) -> CallOutcome {
     match handled {
         Ok(Ok(_)) => CallOutcome::Succeeded,
         Ok(Err(failure)) if failure.status < 500 => CallOutcome::Succeeded,
         Ok(Err(_)) => CallOutcome::Suspect,
-        // The plugin understood what it used: a policy refuses what comes of it.
+        // The plugin understood the data, but a policy refused the result.
         Err(CallError::PolicyDenied(_)) => CallOutcome::Succeeded,
         Err(
             CallError::Store(_)

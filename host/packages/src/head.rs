@@ -1,4 +1,5 @@
-//! A request as plugins see it: without its body, without credentials, and with no header that the description does not ask for.
+//! The request as plugins see it: without its body and its credential, and only with the headers
+//! that the format's description requests.
 
 use std::sync::Arc;
 
@@ -11,48 +12,39 @@ use packhouse_store::RepositoryId;
 use crate::resolve::RepositoryAddress;
 use packhouse_identity as identity;
 
-/// What stands in for a token of this host's in a path or a query.
+/// Text that replaces a token of this server in a path or a query.
 const HIDDEN: &str = "***";
-/// Never handed on, whatever a description asks for.
+/// Headers that plugins never see, even if the description requests them.
 const SECRETS: [&HeaderName; 3] = [&AUTHORIZATION, &COOKIE, &PROXY_AUTHORIZATION];
 
-/// What a head is made of.
+/// The values from which a request head is made.
 #[derive(Clone, Copy)]
 pub(crate) struct HeadSource<'a> {
-    /// The request without its body.
     pub parts: &'a Parts,
-    /// Where its path leads.
     pub address: &'a RepositoryAddress,
-    /// Its query.
     pub query: &'a [(String, String)],
-    /// What links start with.
+    /// URL with which all links that plugins generate begin.
     pub base_url: &'a str,
-    /// Who asks, as it may be shown.
+    /// Name of the caller that plugins may see.
     pub caller: Option<&'a Arc<str>>,
-    /// The request's id.
     pub request_id: &'a Arc<str>,
-    /// The tokens of this host's that stand in the path or the query, each with its id, which takes its place.
+    /// Tokens of this server in the path or the query. Each token comes with the id that replaces
+    /// it.
     pub tokens: &'a [(String, String)],
-    /// The repository that it is about.
     pub repository: Option<RepositoryId>,
 }
 
-/// Makes the head, with the headers that this description asks for.
+/// Creates the request head, with the headers that this description requests.
 pub(crate) fn head(source: HeadSource<'_>, description: &Description) -> Arc<RequestHead> {
-    Arc::new(whole(source, description))
-}
-
-/// The same, not shared.
-pub(crate) fn whole(source: HeadSource<'_>, description: &Description) -> RequestHead {
     let HeadSource { parts, address, query, base_url, caller, request_id, tokens, repository } = source;
     let named = |text: &String| match tokens.iter().find(|(token, _)| token == text) {
         Some((_, id)) => id.clone(),
         None => without_token(text),
     };
-    // Where no token stands in it, which is nearly always, the path is not copied.
+    // Without a token, the path is not copied. Paths rarely contain a token.
     let is_plain = tokens.is_empty() && !address.path.iter().any(|text| identity::holds_token(text));
     let path = if is_plain { Arc::clone(&address.path) } else { address.path.iter().map(named).collect() };
-    RequestHead {
+    Arc::new(RequestHead {
         method: parts.method.as_str().to_owned(),
         claim: address.claim.as_ref().map(|claim| claim.name.clone()),
         path,
@@ -62,26 +54,26 @@ pub(crate) fn whole(source: HeadSource<'_>, description: &Description) -> Reques
         caller: caller.cloned(),
         request_id: Arc::clone(request_id),
         repository,
-        aside: None,
-    }
+    })
 }
 
-/// A text with a token of this host's taken out.
+/// Returns the text, or a placeholder if the text contains a token of this server.
 fn without_token(text: &str) -> String {
     if identity::holds_token(text) { HIDDEN } else { text }.to_owned()
 }
 
-/// `accept`, `content-*` and what was asked for, each name once with its lines joined, in the order of the names.
-fn headers(all: &HeaderMap, asked: &[String]) -> Vec<(String, String)> {
-    let wanted = |name: &HeaderName| {
+/// Returns `accept`, `content-*` and the requested headers, sorted by name. If a header has several
+/// lines, they are joined.
+fn headers(all: &HeaderMap, requested: &[String]) -> Vec<(String, String)> {
+    let is_passed = |name: &HeaderName| {
         !SECRETS.contains(&name)
             && (name == ACCEPT
                 || name.as_str().starts_with("content-")
-                || asked.iter().any(|asked| name.as_str() == asked))
+                || requested.iter().any(|requested| name.as_str() == requested))
     };
     let mut headers: Vec<(String, String)> = all
         .keys()
-        .filter(|name| wanted(name))
+        .filter(|name| is_passed(name))
         .map(|name| (name.as_str().to_owned(), joined(all, name)))
         .collect();
     headers.sort_unstable();
@@ -100,7 +92,7 @@ mod tests {
     use http::HeaderValue;
 
     #[test]
-    fn only_what_is_asked_for_is_handed_on() {
+    fn only_requested_headers_reach_the_plugin() {
         let mut all = HeaderMap::new();
         for (name, value) in [
             ("accept", "a"),
@@ -108,14 +100,14 @@ mod tests {
             ("content-type", "c"),
             ("authorization", "Bearer x"),
             ("cookie", "x"),
-            ("x-asked", "d"),
+            ("x-requested", "d"),
             ("x-other", "e"),
         ] {
             all.append(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
-        let asked = ["x-asked".to_owned(), "authorization".to_owned(), "cookie".to_owned()];
-        let expected = [("accept", "a, b"), ("content-type", "c"), ("x-asked", "d")];
-        assert_eq!(headers(&all, &asked), expected.map(|(n, v)| (n.to_owned(), v.to_owned())));
+        let requested = ["x-requested".to_owned(), "authorization".to_owned(), "cookie".to_owned()];
+        let expected = [("accept", "a, b"), ("content-type", "c"), ("x-requested", "d")];
+        assert_eq!(headers(&all, &requested), expected.map(|(n, v)| (n.to_owned(), v.to_owned())));
     }
 
     #[test]
@@ -145,7 +137,7 @@ mod tests {
                 tokens,
                 repository,
             };
-            let head = whole(source, &description);
+            let head = head(source, &description);
             assert_eq!(head.address, "http://localhost/repositories/r");
             (Arc::ptr_eq(&head.path, &path), head.path.join("/"))
         };

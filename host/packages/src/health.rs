@@ -1,5 +1,5 @@
-//! Health: `/livez` and `/readyz` of the repository host, for what stands before it and spreads its requests. Like the bare host they
-//! check no credential, so they say in a word how it is and nothing of why: that stands on the API's listener.
+//! Health endpoints of the repository host for load balancers: `/livez` and `/readyz`. They require
+//! no credential, so they return only a state. The API's listener serves the details.
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
@@ -13,32 +13,32 @@ use packhouse_app::readiness::Status;
 use packhouse_wire::body::Body;
 use packhouse_wire::catalogue;
 
-/// A question about the server's health.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Health {
-    /// Whether the process answers.
+pub(crate) enum HealthEndpoint {
+    /// `/livez`: reports that the process responds.
     Live,
-    /// Whether it can serve.
+    /// `/readyz`: reports whether the server can serve requests.
     Ready,
 }
 
-/// The question that a path at the root stands for; none for another path.
-pub(crate) fn find(segments: &[String]) -> Option<Health> {
+/// Returns the health endpoint at this path, or `None` if the path is not one.
+pub(crate) fn find(segments: &[String]) -> Option<HealthEndpoint> {
     match segments {
-        [one] if one == "livez" => Some(Health::Live),
-        [one] if one == "readyz" => Some(Health::Ready),
+        [one] if one == "livez" => Some(HealthEndpoint::Live),
+        [one] if one == "readyz" => Some(HealthEndpoint::Ready),
         _ => None,
     }
 }
 
-/// The answer: 200 with `{"status": "ready"}` or `{"status": "degraded"}`, 503 with `{"status": "unavailable"}`.
-pub(crate) fn answer(app: &App, health: Health, parts: &Parts) -> Result<Response<Body>, HttpError> {
+/// Answers a health request. The status in `/readyz` is `ready` or `degraded` (both 200), or
+/// `unavailable` (503).
+pub(crate) fn answer(app: &App, health: HealthEndpoint, parts: &Parts) -> Result<Response<Body>, HttpError> {
     if parts.method != Method::GET && parts.method != Method::HEAD {
         return Err(HttpError::method_not_allowed("GET, HEAD"));
     }
     let status = match health {
-        Health::Live => None,
-        Health::Ready => Some(app.report().status),
+        HealthEndpoint::Live => None,
+        HealthEndpoint::Ready => Some(app.report().status),
     };
     let (kind, text) = match status {
         None => ("text/plain; charset=utf-8", "ok\n".to_owned()),

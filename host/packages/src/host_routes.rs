@@ -1,4 +1,5 @@
-//! The routes that the host answers itself, without a plugin: its root, health, the token service and the list of repositories.
+//! Routes that the host answers without a plugin: the root, health, trusted publishing, the token
+//! service and the list of repositories.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::organizations::Organizations;
 use crate::repository_list::RepositoryList;
 use crate::request_context::RequestContext;
 use crate::resolve::HostRoute;
-use crate::token_service::Service;
+use crate::token_service::BearerIssuer;
 use packhouse_app::App;
 use packhouse_wire::body::Body;
 use packhouse_wire::catalogue;
@@ -23,27 +24,23 @@ use packhouse_wire::incoming_body::IncomingBody;
 
 /// A request for one of the host's own routes.
 pub(crate) struct HostRequest<'a> {
-    /// The program.
     pub app: &'a Arc<App>,
-    /// The organizations that there are.
     pub organizations: &'a Organizations,
-    /// The request without its body.
     pub parts: &'a Parts,
-    /// Where its path leads.
     pub route: HostRoute,
-    /// Its host as the client wrote it, in lower case.
+    /// Host name that the client sent, in lower case.
     pub host: Option<String>,
-    /// Its query.
     pub query: Vec<(String, String)>,
 }
 
-/// Answers it. Only the token service and the list need an organization: the others answer while the store cannot be reached.
+/// Answers the request. Only trusted publishing, the token service and the list of repositories
+/// need an organization. The other routes work even if the store does not.
 pub(crate) async fn answer(
     request: HostRequest<'_>,
     body: &mut IncomingBody,
     context: &mut RequestContext,
 ) -> Result<Response<Body>, HttpError> {
-    // Few requests come here: the request path shall not carry its state along.
+    // Boxed, because few requests come here and the request path need not carry this state.
     Box::pin(answer_route(request, body, context)).await
 }
 
@@ -70,7 +67,7 @@ async fn answer_route(
     }
 }
 
-/// The root says what the server is, to anybody.
+/// Answers a request for the root: names the server, without authentication.
 fn root(parts: &Parts) -> Result<Response<Body>, HttpError> {
     let body = match parts.method {
         Method::GET => Body::full(Bytes::from_static(b"Packhouse: a package repository server\n")),
@@ -110,11 +107,12 @@ async fn token_service(
 ) -> Result<Response<Body>, HttpError> {
     let HostRequest { app, organizations, parts, host, query, .. } = request;
     let organization = organizations.find(app, host.as_deref(), context).await?;
-    // A client that is refused here is to show a password, not to ask for a bearer: the challenge stays `Basic`.
+    // Keep the challenge `Basic`: a client that is refused here should present a password, not a
+    // bearer token.
     context.error_format = Arc::clone(&plugin.description().error_format);
     context.format = Some(plugin.description().format.clone());
     let (peer, own_address, request_id) = (context.peer, &*context.own_address, &*context.request_id);
-    let service = Service { app, plugin, peer, own_address, request_id };
+    let service = BearerIssuer { app, plugin, peer, own_address, request_id };
     let (response, credential) = service.answer(parts, query, body, organization).await?;
     context.credential = credential;
     Ok(response)

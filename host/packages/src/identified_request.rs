@@ -1,11 +1,11 @@
-//! The step identify: a request for a package with the caller that sent it, and with what the store has at its address. Whether
-//! the caller may know of that is judged later.
+//! The step identify: finds the caller, and the repository at the request's address. Later steps
+//! decide whether the caller may learn that the repository exists.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::request::Parts;
-use packhouse_runtime::{AuthorizationForm, Serving};
+use packhouse_runtime::{AuthorizationForm, Plugin};
 use packhouse_store::{OrganizationId, RepositoryRow};
 
 use crate::access_request as access;
@@ -15,47 +15,36 @@ use crate::identify::{self, IdentityQuery, Principal};
 use crate::request_context::RequestContext;
 use crate::resolve::RepositoryAddress;
 use packhouse_app::App;
-use packhouse_identity::access::{AccessAction, is_stranger};
+use packhouse_identity::access::{AccessAction, is_unauthenticated};
 use packhouse_wire::catalogue;
 
-/// A request for a package whose organization is known.
+/// A package request whose organization is known.
 pub(crate) struct ResolvedRequest<'a> {
-    /// The program.
     pub app: &'a Arc<App>,
-    /// The request without its body.
     pub parts: &'a Parts,
-    /// The organization that it is for.
     pub organization: OrganizationId,
-    /// Where its path leads.
     pub address: RepositoryAddress,
-    /// Its query.
     pub query: Vec<(String, String)>,
 }
 
-/// The same, once the credential and the repository were looked up.
+/// A package request whose credential and repository the server has looked up.
 pub(crate) struct IdentifiedRequest<'a> {
-    /// The program.
     pub app: &'a Arc<App>,
-    /// The request without its body.
     pub parts: &'a Parts,
-    /// The organization that it is for.
     pub organization: OrganizationId,
-    /// Where its path leads.
     pub address: RepositoryAddress,
-    /// Its query.
     pub query: Vec<(String, String)>,
-    /// Who asks, and what the store has at the address.
+    /// The caller. It also contains the repository at the address.
     pub principal: Arc<Principal>,
-    /// Whether the credential came as a bearer.
+    /// True if the client sent the credential as `Bearer`.
     pub as_bearer: bool,
-    /// The client's address.
     pub peer: IpAddr,
-    /// The time at which the request is judged, in ms since 1970.
+    /// Time for which the request is judged, in ms since 1970.
     pub now: i64,
 }
 
-/// Identifies the caller. 429 for a password that was guessed at too often, 503 if the store cannot be read; a credential that
-/// nobody knows is refused by a later step.
+/// Identifies the caller. Fails with 429 after too many wrong passwords, and with 503 if the store
+/// cannot be read. This step accepts unknown credentials; a later step refuses them.
 pub(crate) async fn identify_caller<'a>(
     resolved: ResolvedRequest<'a>,
     context: &mut RequestContext,
@@ -70,9 +59,10 @@ pub(crate) async fn identify_caller<'a>(
     Ok(IdentifiedRequest { app, parts, organization, address, query, principal, as_bearer, peer, now })
 }
 
-/// Looks up the credential and the repository. A credential in a form that the format does not take is one that nobody knows. Below a
-/// claim the format is known before; at a repository's own address it is known once the repository was found, and only then a bearer of
-/// the format's token service can be read.
+/// Looks up the credential and the repository. If the format does not accept the credential's form,
+/// the credential is treated as unknown. Below a claim, the format is known before the look-up. At
+/// a repository's own address, the format is known only after the look-up. Only then can this
+/// function read a bearer token of the format's token service.
 async fn look_up(
     resolved: &ResolvedRequest<'_>,
     presented: PresentedCredential,
@@ -102,18 +92,20 @@ async fn look_up(
     let facts = Arc::clone(&principal.facts);
     let (Some(bearer), Some(row)) = (bearer, &facts.repository) else { return Ok(principal) };
     let by_bearer = identify::identify(app, query(bearer, Some(row.format.as_str()))).await?;
-    // At a name without a repository no bearer is read. A stranger, and who is told that nothing is here, must not see the difference.
+    // Bearer tokens are not read for missing repositories. A caller without access must get the
+    // same status, 401 or 404, for a private repository as for a missing one.
     let (now, current) = (app.store.now_ms(), app.runtime.current());
     let rules = access::rules(current.serving(row.id, &row.format).map(|plugin| plugin.description()));
     let read = AccessAction::Read { for_publish: true };
     let judged = access::authorize(&by_bearer.presented, &rules, read, Some(access::facts(row, true)), now);
     let is_absent = judged.is_err_and(|refused| refused.is_of(&catalogue::NOT_FOUND));
-    let is_hidden = !row.public && (is_absent || is_stranger(&by_bearer.presented, now));
+    let is_hidden = !row.public && (is_absent || is_unauthenticated(&by_bearer.presented, now));
     Ok(if is_hidden { principal } else { by_bearer })
 }
 
-/// Whether credentials of this form count in the repository that was looked up. Until its component is compiled, any does: what it takes
-/// is not known, and nothing is served there.
+/// Reports whether the repository that was looked up accepts credentials of this form. While its
+/// component is being compiled, the accepted forms are not known. Every form is accepted then,
+/// because the server does not serve the repository yet.
 fn takes(app: &App, principal: &Principal, form: AuthorizationForm) -> bool {
     let current = app.runtime.current();
     let row = principal.facts.repository.as_ref();
@@ -123,7 +115,7 @@ fn takes(app: &App, principal: &Principal, form: AuthorizationForm) -> bool {
 }
 
 impl IdentifiedRequest<'_> {
-    /// The repository at the address. A claim leads to repositories of its own format alone.
+    /// Returns the repository at the address. A claim leads only to repositories of its own format.
     pub(crate) fn repository(&self) -> Option<&RepositoryRow> {
         let of_claim = |row: &&RepositoryRow| {
             let claim = self.address.claim.as_ref();
@@ -132,17 +124,12 @@ impl IdentifiedRequest<'_> {
         self.principal.facts.repository.as_ref().filter(of_claim)
     }
 
-    /// The plugin that serves the caller at the repository, or else that of the claim; none if the format is not loaded.
-    pub(crate) fn serving(&self) -> Option<Serving> {
+    /// Returns the plugin that serves the repository to the caller, or else the plugin of the
+    /// claim. Returns `None` if the format is not loaded.
+    pub(crate) fn serving(&self) -> Option<Arc<Plugin>> {
         let current = self.app.runtime.current();
-        // Who shows no credential is told from others by the address.
-        let client = || match &self.principal.credential {
-            Some(credential) => credential.as_ref().to_owned(),
-            None => self.peer.to_string(),
-        };
-        let of_repository = |row: &RepositoryRow| current.serving_client(row.id, &row.format, client);
-        let claim = self.address.claim.as_ref();
-        let of_claim = || claim.map(|claim| Serving { plugin: Arc::clone(&claim.plugin), trial: None });
+        let of_repository = |row: &RepositoryRow| current.serving(row.id, &row.format).cloned();
+        let of_claim = || self.address.claim.as_ref().map(|claim| Arc::clone(&claim.plugin));
         self.repository().and_then(of_repository).or_else(of_claim)
     }
 }

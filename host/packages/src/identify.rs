@@ -1,5 +1,5 @@
-//! What the store knows of a credential and of a repository, read in one statement. The secret itself ends here: what goes on is
-//! a hash and a row.
+//! Looks up a credential and a repository in one statement. Later steps see only the hash of the
+//! secret and its row, never the secret.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,48 +13,45 @@ use crate::password_sign_in::{self, SignIn};
 use packhouse_app::App;
 use packhouse_app::publishers::{IdTokenRefusal, IdTokenRequest, PublisherReach};
 use packhouse_app::sso;
-use packhouse_identity::access::{KeyFacts, ResolvedCredential, Rights, State, TokenFacts};
+use packhouse_identity::access::{CredentialState, KeyFacts, ResolvedCredential, Rights, TokenFacts};
 use packhouse_identity::grants::{Grants, id_token_fingerprint};
 use packhouse_identity::permissions::Permissions;
-use packhouse_identity::{self as identity, Holder, Secret};
+use packhouse_identity::{self as identity, BearerHolder, Secret};
 
-/// What is known of a request's credential and repository.
+/// The caller of a request, and the rows of its credential and repository.
 pub(crate) struct Principal {
-    /// As the store has them.
     pub facts: Arc<LookUp>,
-    /// The credential, as access is decided on it.
+    /// The credential, in the form that access decisions use.
     pub presented: ResolvedCredential,
-    /// Who asks, as it may be shown to a plugin.
+    /// Name of the caller that plugins may see.
     pub caller: Option<Arc<str>>,
-    /// Names the credential in the log; never a part of it.
+    /// Name of the credential in the log. It never contains a part of the secret.
     pub credential: Option<Arc<str>>,
-    /// The member whose account it is, or whose token.
+    /// Member who signed in or owns the token.
     pub member: Option<Arc<MemberRow>>,
-    /// What a bearer leaves of the credential's rights.
+    /// Scopes of the bearer token in which the credential arrived.
     pub bearer_scope: BearerScope,
-    /// What publishers let the credential do, where it is theirs: some packages of some repositories.
+    /// Packages that trusted publishers grant, if one of them issued the token.
     pub grants: Option<Grants>,
 }
 
-/// What is to be identified.
+/// The credential and repository to look up.
 pub(crate) struct IdentityQuery<'a> {
-    /// The organization that the request is for.
     pub organization: OrganizationId,
-    /// The name of the repository that is looked up in the same statement; empty for none.
+    /// Name of the repository to look up in the same statement; empty for none.
     pub repository: &'a str,
-    /// The credential that came.
     pub credential: PresentedCredential,
-    /// The client's address.
     pub peer: IpAddr,
-    /// The format whose token service's bearers count here, if any do.
+    /// Format whose token service issues the bearer tokens that are accepted here. `None` if no
+    /// bearer token is accepted.
     pub bearer_format: Option<&'a str>,
-    /// What links start with: ID tokens are made for this host.
+    /// URL with which generated links begin. Its host is the audience of ID tokens.
     pub own_address: &'a str,
-    /// Names the request in the audit log.
     pub request_id: &'a str,
 }
 
-/// Looks up a repository and a credential. 429 for a password that was guessed at too often, 503 if the store cannot be read.
+/// Looks up a repository and a credential. Fails with 429 after too many wrong passwords, and with
+/// 503 if the store cannot be read.
 pub(crate) async fn identify(app: &App, query: IdentityQuery<'_>) -> Result<Principal, HttpError> {
     let id_token = query.credential.id_token().cloned();
     if let Some(id_token) = id_token {
@@ -76,21 +73,23 @@ pub(crate) async fn identify(app: &App, query: IdentityQuery<'_>) -> Result<Prin
             PresentedCredential::Nothing => ResolvedCredential::Nothing,
             _ => ResolvedCredential::Unknown,
         };
-        return Ok(nobody(facts, presented));
+        return Ok(unidentified(facts, presented));
     };
-    // A build with an old token asks again and again. That is no guessing, and must not hold up its owner's sign-in.
+    // A build with an expired token repeats its request often. This is not password guessing and
+    // must not block the sign-in of the token's owner.
     if identity::says_token(password.reveal()) {
-        return Ok(nobody(facts, ResolvedCredential::Unknown));
+        return Ok(unidentified(facts, ResolvedCredential::Unknown));
     }
     let attempt = SignIn { organization, username: &username, password, peer };
     match Box::pin(password_sign_in::sign_in(app, attempt)).await? {
         Some(member) if sso::allows_password(facts.sign_in.as_deref(), &member) => Ok(account(facts, member)),
-        _ => Ok(nobody(facts, ResolvedCredential::Unknown)),
+        _ => Ok(unidentified(facts, ResolvedCredential::Unknown)),
     }
 }
 
-/// An ID token as a credential: known by its hash once it was judged, until it expires. A text that looks like one may be a token that
-/// was brought in from elsewhere, and one whose issuer nobody named is something that nobody knows.
+/// Identifies the caller by an ID token. After the first check, the server finds the token by its
+/// hash until it expires. A text that looks like an ID token can also be a token imported from
+/// another server. An ID token of an unknown issuer is treated as an unknown credential.
 async fn by_id_token(app: &App, query: IdentityQuery<'_>, id_token: &Secret) -> Result<Principal, HttpError> {
     let IdentityQuery { organization, repository, credential, peer, own_address, request_id, .. } = query;
     let hash = id_token_fingerprint(organization, id_token.reveal());
@@ -98,8 +97,8 @@ async fn by_id_token(app: &App, query: IdentityQuery<'_>, id_token: &Secret) -> 
     if facts.token.is_none()
         && let Some(fingerprint) = credential.fingerprint()
     {
-        let brought_in = app.store.look_up(organization, repository, Some(&fingerprint)).await?;
-        if let Some(principal) = recognized(&brought_in, &credential) {
+        let imported = app.store.look_up(organization, repository, Some(&fingerprint)).await?;
+        if let Some(principal) = recognized(&imported, &credential) {
             return Ok(principal);
         }
     }
@@ -121,17 +120,20 @@ async fn by_id_token(app: &App, query: IdentityQuery<'_>, id_token: &Secret) -> 
             Err(refused) => return Err(refused.into()),
         }
     }
-    Ok(recognized(&facts, &credential).unwrap_or_else(|| nobody(facts, ResolvedCredential::Unknown)))
+    Ok(recognized(&facts, &credential).unwrap_or_else(|| unidentified(facts, ResolvedCredential::Unknown)))
 }
 
-/// Whether an ID token was judged before, and nothing more is to be found out about it here: where it does not reach the repository, or
-/// was given up, another publisher may trust its workflow by now.
+/// Reports whether the ID token was checked before and a new check is pointless. If the token does
+/// not reach the repository or was revoked, a new check is useful: another publisher may trust its
+/// workflow by now.
 fn is_known_here(facts: &LookUp, now: i64) -> bool {
-    let works = |token: &TokenRow| State::at(now, token.revoked_at, token.expires_at, token.ends_at).works();
+    let works = |token: &TokenRow| {
+        CredentialState::at(now, token.revoked_at, token.expires_at, token.ends_at).works()
+    };
     facts.token.as_ref().is_some_and(works) && (facts.reaches || facts.repository.is_none())
 }
 
-/// A bearer's credential, looked up anew.
+/// Identifies the caller by a bearer token. Looks up the credential for which the token was issued.
 async fn by_bearer(
     app: &App,
     organization: OrganizationId,
@@ -144,17 +146,19 @@ async fn by_bearer(
     let bearer = bearer.filter(|bearer| bearer.organization == organization.0 && bearer.format == format);
     let holder = bearer.as_ref().map(|bearer| &bearer.holder);
     let fingerprint = match holder {
-        Some(Holder::Token(hash)) => hex::decode(hash).ok().and_then(|hash| <[u8; 32]>::try_from(hash).ok()),
+        Some(BearerHolder::Token(hash)) => {
+            hex::decode(hash).ok().and_then(|hash| <[u8; 32]>::try_from(hash).ok())
+        }
         _ => None,
     };
     let facts = app.store.look_up(organization, repository, fingerprint.as_ref()).await?;
     let principal = match holder {
         None => None,
-        Some(Holder::Nobody) => Some(nobody(facts.clone(), ResolvedCredential::Nothing)),
-        Some(Holder::Token(_)) => {
+        Some(BearerHolder::Nobody) => Some(unidentified(facts.clone(), ResolvedCredential::Nothing)),
+        Some(BearerHolder::Token(_)) => {
             token(&facts, &PresentedCredential::Bearer(secret.clone())).or_else(|| key(&facts))
         }
-        Some(holder @ Holder::Member(id, _)) => {
+        Some(holder @ BearerHolder::Member(id, _)) => {
             let member = app.store.find_member(organization, MemberId(*id)).await?;
             let still = |member: &MemberRow| {
                 holder.is(member) && sso::allows_password(facts.sign_in.as_deref(), member)
@@ -166,14 +170,18 @@ async fn by_bearer(
         (Some(principal), Some(bearer)) => {
             Principal { bearer_scope: BearerScope::Granted(bearer.grants), ..principal }
         }
-        _ => Principal { bearer_scope: BearerScope::Refused, ..nobody(facts, ResolvedCredential::Unknown) },
+        _ => Principal {
+            bearer_scope: BearerScope::Refused,
+            ..unidentified(facts, ResolvedCredential::Unknown)
+        },
     })
 }
 
-/// Most tokens of a request whose ids are looked up.
+/// Maximum number of tokens in a request whose ids the server looks up.
 const MAX_TOKENS: usize = 4;
 
-/// The tokens of this host's among the texts of a path or a query, each with its id: a plugin is to see that and no more.
+/// Returns the tokens of this server among the texts of a path or a query, each with its id.
+/// Plugins see only the id.
 pub(crate) async fn tokens_in(
     app: &App,
     principal: &Principal,
@@ -197,7 +205,7 @@ pub(crate) async fn tokens_in(
     Ok(found)
 }
 
-fn nobody(facts: Arc<LookUp>, presented: ResolvedCredential) -> Principal {
+fn unidentified(facts: Arc<LookUp>, presented: ResolvedCredential) -> Principal {
     Principal {
         facts,
         presented,
@@ -209,7 +217,7 @@ fn nobody(facts: Arc<LookUp>, presented: ResolvedCredential) -> Principal {
     }
 }
 
-/// A member's own account.
+/// Returns the principal of a member's own account.
 fn account(facts: Arc<LookUp>, member: MemberRow) -> Principal {
     let permissions = Permissions::read(&member.permissions);
     let rights = facts.repository.as_ref().map(|row| permissions.rights(row.id)).unwrap_or_default();
@@ -217,20 +225,20 @@ fn account(facts: Arc<LookUp>, member: MemberRow) -> Principal {
         caller: Some(member.email.as_str().into()),
         credential: Some(format!("member:{}", member.id).into()),
         member: Some(Arc::new(member)),
-        ..nobody(facts, ResolvedCredential::Member(rights))
+        ..unidentified(facts, ResolvedCredential::Member(rights))
     }
 }
 
-/// The token or access key that was found.
+/// Returns the principal of the token or access key in these facts.
 pub(super) fn recognized(facts: &Arc<LookUp>, credential: &PresentedCredential) -> Option<Principal> {
     token(facts, credential).or_else(|| key(facts))
 }
 
-/// The token that was found, as access is decided on it.
+/// Returns the principal of the token in these facts.
 fn token(facts: &Arc<LookUp>, credential: &PresentedCredential) -> Option<Principal> {
     facts.token.as_ref()?;
-    let known = Known::of(facts);
-    let KnownToken { presented, caller, credential: name, grants } = known.token.as_ref()?;
+    let known = DerivedFacts::of(facts);
+    let DerivedToken { presented, caller, credential: name, grants } = known.token.as_ref()?;
     let username = match credential {
         PresentedCredential::Basic { username, .. } => Some(username.clone()),
         _ => None,
@@ -246,35 +254,36 @@ fn token(facts: &Arc<LookUp>, credential: &PresentedCredential) -> Option<Princi
     })
 }
 
-/// What a look-up's answer says of a token: the same for all requests that get this answer, and dear to work out.
-struct Known {
-    /// Of the token's owner.
+/// Facts that are derived from a look-up. They are the same for all requests with this look-up, and
+/// expensive to compute.
+struct DerivedFacts {
+    /// Permissions of the token's owner.
     permissions: Option<Arc<Permissions>>,
-    token: Option<KnownToken>,
+    token: Option<DerivedToken>,
 }
 
-/// See [`Principal`].
-struct KnownToken {
+/// The fields of [`Principal`] that a token determines.
+struct DerivedToken {
     presented: TokenFacts,
     caller: Arc<str>,
     credential: Arc<str>,
     grants: Option<Grants>,
 }
 
-impl Known {
-    fn of(facts: &LookUp) -> Arc<Known> {
+impl DerivedFacts {
+    fn of(facts: &LookUp) -> Arc<DerivedFacts> {
         facts.derived.get_or_make(|| {
             let permissions =
                 facts.owner.as_ref().map(|owner| Arc::new(Permissions::read(&owner.permissions)));
-            let token = facts.token.as_ref().map(|row| KnownToken::of(row, facts, permissions.as_deref()));
-            Arc::new(Known { permissions, token })
+            let token = facts.token.as_ref().map(|row| DerivedToken::of(row, facts, permissions.as_deref()));
+            Arc::new(DerivedFacts { permissions, token })
         })
     }
 }
 
-impl KnownToken {
-    /// `permissions` are those of its owner.
-    fn of(row: &TokenRow, facts: &LookUp, permissions: Option<&Permissions>) -> KnownToken {
+impl DerivedToken {
+    /// Derives the facts about a token. `permissions` are those of the token's owner.
+    fn of(row: &TokenRow, facts: &LookUp, permissions: Option<&Permissions>) -> DerivedToken {
         let here = facts.repository.as_ref().map(|repository| repository.id);
         let owner =
             permissions.map(|permissions| here.map(|here| permissions.rights(here)).unwrap_or_default());
@@ -283,7 +292,8 @@ impl KnownToken {
             (Some(grants), Some(here)) => grants.scope(here),
             _ => (row.scope.read, row.scope.write),
         };
-        // A service key's user name is that of who made it; a legacy token works with any.
+        // The user name of a service key is that of its creator. A legacy token accepts any user
+        // name.
         let username: Option<Arc<str>> = match (&facts.owner, row.backing.as_deref()) {
             (Some(owner), _) => Some(owner.email.as_str().into()),
             (None, Some("legacy" | PUBLISHER_BACKING)) => None,
@@ -298,15 +308,15 @@ impl KnownToken {
             expires_at: row.expires_at,
             ends_at: row.ends_at,
             listed: facts.reaches,
-            // An owner who is gone has no rights left.
+            // If the owner's account no longer exists, the owner has no rights.
             owner: owner.or(row.owner.map(|_| Rights::default())),
             username,
         };
-        KnownToken { presented, caller, credential: format!("token:{}", row.id).into(), grants }
+        DerivedToken { presented, caller, credential: format!("token:{}", row.id).into(), grants }
     }
 }
 
-/// The access key that was found, as access is decided on it. Any user name goes with it.
+/// Returns the principal of the access key in these facts. The key accepts any user name.
 fn key(facts: &Arc<LookUp>) -> Option<Principal> {
     let row = facts.key.as_ref()?;
     let presented = KeyFacts {
@@ -327,12 +337,12 @@ fn key(facts: &Arc<LookUp>) -> Option<Principal> {
 }
 
 impl Principal {
-    /// The same credential as access to one after the other of further repositories is decided on it.
+    /// Returns the credential, for access decisions about further repositories.
     pub(crate) fn presented_elsewhere(&self) -> PresentedElsewhere {
         let permissions = match (&self.member, &self.facts.owner) {
             (None, _) => None,
             (Some(member), Some(owner)) if Arc::ptr_eq(member, owner) => {
-                Known::of(&self.facts).permissions.clone()
+                DerivedFacts::of(&self.facts).permissions.clone()
             }
             (Some(member), _) => Some(Arc::new(Permissions::read(&member.permissions))),
         };
@@ -340,16 +350,17 @@ impl Principal {
     }
 }
 
-/// See [`Principal::presented_elsewhere`].
+/// A credential for access decisions about further repositories. See
+/// [`Principal::presented_elsewhere`].
 pub(crate) struct PresentedElsewhere {
     presented: ResolvedCredential,
-    /// Of the member whose account it is, or whose token.
+    /// Permissions of the member who signed in or owns the token.
     permissions: Option<Arc<Permissions>>,
     grants: Option<Grants>,
 }
 
 impl PresentedElsewhere {
-    /// The credential as access to this repository is decided on it.
+    /// Returns the credential, for the access decision about this repository.
     pub(crate) fn to(&mut self, other: &Reached) -> &ResolvedCredential {
         let permissions = self.permissions.as_ref();
         let rights = permissions.map(|permissions| permissions.rights(other.row.id)).unwrap_or_default();
@@ -369,10 +380,10 @@ impl PresentedElsewhere {
     }
 }
 
-/// What publishers let a token do. What cannot be read lets it do nothing.
+/// Parses the grants of a trusted publisher's token. Unreadable grants permit nothing.
 fn grants(text: &str) -> Grants {
     Grants::read(text).unwrap_or_else(|error| {
-        tracing::error!(%error, "the grants of a token cannot be read");
+        tracing::error!(%error, "cannot read the grants of a token");
         Grants::default()
     })
 }

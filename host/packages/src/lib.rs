@@ -1,8 +1,8 @@
-//! The repository host: one request from its head to its answer. The steps stand in [`RepositoryHost::answer`] in the order in which
-//! they happen, each in a file of its own.
+//! The repository host, which answers requests for packages. `RepositoryHost::answer_once` lists
+//! the steps in order, and each step has its own file.
 
 mod access_request;
-mod asked_once;
+mod admission_filter;
 mod authorize;
 mod bearer_scope;
 mod cache_entry;
@@ -24,7 +24,6 @@ mod gzip_parts;
 mod handle;
 mod head;
 mod health;
-mod heard;
 mod host_routes;
 mod identified_request;
 mod identify;
@@ -33,11 +32,12 @@ mod maintenance;
 mod moved;
 mod multipart;
 mod organizations;
-mod package_reach;
+mod package_grants;
 mod packed_response;
 mod password_sign_in;
 mod plugin_failure;
 mod prepared_response;
+mod provenance_flag;
 mod quota;
 mod rate_limit;
 mod receive;
@@ -57,13 +57,11 @@ mod select_repositories;
 mod send;
 mod sent_file;
 mod services;
-mod strangers;
 mod token_service;
-mod told_provenance;
-mod trials;
-mod unkept_json;
+mod unauthenticated;
+mod uncached_json;
 mod unknown_sites;
-mod upstream_words;
+mod upstream_errors;
 mod validity;
 mod variant;
 mod weighted_cache;
@@ -94,37 +92,36 @@ use packhouse_wire::body::Body;
 use packhouse_wire::catalogue;
 use packhouse_wire::client_address::caller;
 use packhouse_wire::incoming_body::IncomingBody;
-use packhouse_wire::listen::{self, Holds, NoPlace, Rules};
+use packhouse_wire::listen::{self, Holds, ListenerRules, NoPlace};
 use packhouse_wire::site::Site;
 use packhouse_wire::{request_id, trace};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The repository host, for a listener.
+/// The repository host as a service for a listener.
 #[derive(Clone)]
 pub struct Packages(Arc<RepositoryHost>);
 
 impl Packages {
-    /// The host of this program, which also compares what candidates would answer from now on.
+    /// Creates the repository host of this process.
     pub fn start(app: Arc<App>) -> Packages {
-        let host = Arc::new(RepositoryHost::new(app));
-        host.start_shadows();
-        Packages(host)
+        Packages(Arc::new(RepositoryHost::new(app)))
     }
 
-    /// What holds on a listener where it answers.
-    pub fn rules(app: &App) -> Rules {
+    /// Returns the rules for a listener of the repository host.
+    pub fn rules(app: &App) -> ListenerRules {
         let rules = app.rules(listen::Windows::UPLOADS).with_requests(app.shares.requests);
-        Rules { holds: Holds::ByService, ..rules.with_tls(app.secured().packages) }
+        ListenerRules { holds: Holds::ByService, ..rules.with_tls(app.secured().packages) }
     }
 
-    /// Answers a request that came from this address; every failure is an answer too.
+    /// Answers a request from this address. Failures become error responses.
     pub async fn answer(&self, peer: SocketAddr, request: Request<Incoming>) -> Response<Body> {
         self.0.serve(peer.ip(), request).await
     }
 }
 
-/// Serves the repository host on this listener until the program stops and what was in flight is answered.
+/// Serves the repository host on this listener, until the server stops and has answered the pending
+/// requests.
 pub async fn run(app: Arc<App>, listener: TcpListener) {
     let rules = Packages::rules(&app);
     let packages = Packages::start(app);
@@ -139,7 +136,7 @@ pub async fn run(app: Arc<App>, listener: TcpListener) {
 }
 
 impl RepositoryHost {
-    /// Answers a request; every failure is an answer too.
+    /// Answers a request. Failures become error responses.
     async fn serve(&self, peer: IpAddr, request: Request<Incoming>) -> Response<Body> {
         let started = Instant::now();
         let meters = &self.app.meters.packages;
@@ -154,7 +151,7 @@ impl RepositoryHost {
         let mut body = IncomingBody::new(body, self.app.live.limits.get().body_idle);
         let outcome = match parts.extensions.get::<NoPlace>() {
             Some(NoPlace) => Err(HttpError::of(&catalogue::SERVER_BUSY)),
-            // Nobody wants a trace, nearly always: then what answers a request is not moved into another future.
+            // Traces are rarely enabled. Without a trace, the future need not be boxed.
             None if span.is_disabled() => self.answer(&parts, &mut body, &mut context).await,
             None => Box::pin(self.answer(&parts, &mut body, &mut context)).instrument(span.clone()).await,
         };
@@ -162,13 +159,14 @@ impl RepositoryHost {
             Ok(response) => response,
             Err(refused) => {
                 self.count(&refused, &context);
-                refused.tell(&context.request_id);
+                refused.log_codes(&context.request_id);
                 self.refuse(refused, &parts, &context)
             }
         };
         let spent = body.drain(&parts.headers).await;
         if !spent && parts.version < Version::HTTP_2 {
-            // What is left of the body is in the way of the next request.
+            // Close the connection, because the unread rest of the body would block the next
+            // request on it.
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         if let Ok(id) = HeaderValue::from_str(&context.request_id) {
@@ -184,7 +182,7 @@ impl RepositoryHost {
         response.map(|body| body.with_ticket(ticket))
     }
 
-    /// Counts the refusal of a credential, for the audit log.
+    /// Counts a refused credential in the audit log.
     fn count(&self, refused: &HttpError, context: &RequestContext) {
         let Some(code) = refused.credential_code() else { return };
         let refusal = Refusal {
@@ -205,7 +203,8 @@ impl RepositoryHost {
         let ErrorFormat { template, challenge, token_service, sentence_as_reason, sentence_clients } =
             context.error_format.as_ref();
         let current = self.app.runtime.current();
-        // Where no format is known, a client of any format is told from the request alone.
+        // If the format is not known, the client may belong to any format, and only its headers
+        // identify it.
         let of_any = is_no_format(&context.error_format).then_some(current.plugins()).into_iter().flatten();
         let of_any = of_any.flat_map(|plugin| &plugin.description().sentence_clients);
         let reader =

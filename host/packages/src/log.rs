@@ -1,4 +1,4 @@
-//! One line in the log for each request. No credential is ever in it, and nothing of a query.
+//! Access log: one line for each request, without credentials and without the query.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -13,18 +13,19 @@ use crate::request_context::RequestContext;
 use packhouse_identity as identity;
 use packhouse_wire::body::Body;
 
-/// What is written in place of a segment that may be a secret.
+/// Text that replaces a segment that may be a secret.
 const HIDDEN: &str = "***";
-/// A shorter credential occurs within other words, so it is hidden only where it is a whole segment.
+/// Minimum length of a credential that is hidden even inside a segment. A shorter credential may
+/// occur inside other words, so it is hidden only if it is the whole segment.
 const SHORTEST: usize = 8;
-/// Letters and digits that a word must have to look drawn at random.
+/// Minimum number of letters and digits in a word that looks random.
 const SHORTEST_RANDOM: usize = 20;
-/// The same of a word of hexadecimal digits.
+/// Minimum number of hexadecimal digits in a word that looks random.
 const SHORTEST_HEX: usize = 32;
-/// Digests are public, and look drawn at random.
+/// Prefixes of digests. Digests look random but are public.
 const DIGESTS: [&str; 4] = ["sha256:", "sha512:", "sha256-", "sha512-"];
 
-/// The line.
+/// Writes the log line of a request.
 pub(crate) fn line(parts: &Parts, response: &Response<Body>, context: &RequestContext, took: Duration) {
     if !tracing::enabled!(target: "packhouse::access", tracing::Level::INFO) {
         return;
@@ -44,25 +45,26 @@ pub(crate) fn line(parts: &Parts, response: &Response<Body>, context: &RequestCo
     );
 }
 
-/// The path as it was sent, without the segments that may be secrets: tokens of this server, the request's own credential, and what looks
-/// drawn at random, as tokens of other servers do.
+/// Returns the path as the client sent it, with possible secrets hidden. Possible secrets are
+/// tokens of this server, the request's own credential, and words that look random. Tokens of other
+/// servers look random.
 pub(crate) fn path(parts: &Parts) -> Cow<'_, str> {
     let raw = parts.uri.path();
     let presented = PresentedCredential::read(&parts.headers);
     let credential = presented.secret().map_or("", |secret| secret.reveal());
-    // A credential with slashes is no segment where they came without an escape.
+    // A credential with unescaped slashes covers several segments.
     if credential.contains('/') && percent_decode_str(raw).decode_utf8_lossy().contains(credential) {
         return Cow::Borrowed(HIDDEN);
     }
-    // An escape may hide a secret.
+    // Decode the segment first, because an escape may hide a secret.
     let is_secret =
         |segment: &str| may_be_secret(&percent_decode_str(segment).decode_utf8_lossy(), credential);
     if !raw.split('/').any(is_secret) {
         return Cow::Borrowed(raw);
     }
-    let shown: Vec<&str> =
+    let visible: Vec<&str> =
         raw.split('/').map(|segment| if is_secret(segment) { HIDDEN } else { segment }).collect();
-    Cow::Owned(shown.join("/"))
+    Cow::Owned(visible.join("/"))
 }
 
 fn may_be_secret(segment: &str, credential: &str) -> bool {
@@ -80,7 +82,8 @@ fn holds_random_word(segment: &str) -> bool {
             .any(|word| word.len() >= SHORTEST_RANDOM && is_random(word))
 }
 
-/// Whether a word looks drawn at random: it has letters and digits, and they alternate more often than in names.
+/// Reports whether a word looks random: it contains both letters and digits, which alternate more
+/// often than in names.
 fn is_random(word: &str) -> bool {
     let letters: Vec<u8> = word.bytes().filter(u8::is_ascii_alphanumeric).collect();
     let is_mixed = letters.iter().any(u8::is_ascii_digit) && letters.iter().any(u8::is_ascii_alphabetic);
@@ -95,7 +98,7 @@ fn is_random(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// The path that is written down of a request with this field, where there is one.
+    /// Returns the logged path of a request with this `Authorization`; an empty one means none.
     fn logged(target: &str, authorization: &str) -> String {
         let request = http::Request::get(target);
         let request = match authorization {
@@ -107,9 +110,9 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_in_a_path_is_not_written_down() {
+    fn a_secret_in_a_path_is_not_logged() {
         let poll = format!("/-/v1/login/{}", identity::mint_poll());
-        // `me:brought-in`, `me:abc`, `me:with/slash`
+        // These credentials are `me:brought-in`, `me:abc` and `me:with/slash`.
         let (long, short, slash) =
             ("Basic bWU6YnJvdWdodC1pbg==", "Basic bWU6YWJj", "Basic bWU6d2l0aC9zbGFzaA==");
         for (target, authorization, expected) in [
@@ -133,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_drawn_at_random_is_not_written_down() {
+    fn words_that_look_random_are_not_logged() {
         for word in [
             "AKCp8k9QxT3mZ7vR2bN5wL",
             "glpat-x7Qm2Zt9Lk4Rp8Vn3Ws6",

@@ -1,5 +1,5 @@
-//! The step that reads `Packhouse-Published-At`: the sender of a publish says that another server published the same before, and when.
-//! No format's own protocol can say so.
+//! The step that reads `Packhouse-Published-At`. The header states that another server published
+//! the same package earlier, and when. No format's own protocol can express this.
 
 use http::HeaderName;
 use jiff::Timestamp;
@@ -10,22 +10,24 @@ use packhouse_wire::catalogue;
 use crate::error_response::HttpError;
 use crate::repository_request::RepositoryRequest;
 
-/// A time by RFC 3339, or [`UNKNOWN`].
+/// Header whose value is a time in RFC 3339, or [`UNKNOWN`].
 const HEADER: HeaderName = HeaderName::from_static("packhouse-published-at");
-/// What the header holds where the sender does not know the time.
+/// Value that a client sends if it does not know the time.
 const UNKNOWN: &[u8] = b"unknown";
-/// How far a sender's clock may be ahead, in ms.
-const AHEAD_MS: i64 = 60_000;
+/// Tolerance for a client's clock that is fast, in ms.
+const MAX_CLOCK_AHEAD_MS: i64 = 60_000;
 
-/// Returns what the sender of a publish says of a move; none where the header is not sent, and for a request that is not a publish.
-/// 403 unless the credential's owner manages the organization's repositories: a member who may only publish does so now. 400 for a time
-/// that cannot be read, lies before 1970 or in the future.
+/// Returns the earlier publication that the client states. Returns `None` without the header, and
+/// for requests that do not publish. Fails with 403 unless the credential's owner may manage
+/// repositories: other members can publish only with the current time. Fails with 400 for a time
+/// that is malformed, before 1970 or in the future.
 pub(crate) fn moved(request: &RepositoryRequest<'_>, intent: &Intent) -> Result<Option<Moved>, HttpError> {
     let Some(value) = request.parts.headers.get(HEADER).filter(|_| intent.action == Action::Publish) else {
         return Ok(None);
     };
     let manages = |permissions: &str| Permissions::read(permissions).holds(Permission::ManageRepositories);
-    // The member whose account or token it is; a key that belongs to nobody manages nothing.
+    // This is the member who signed in or owns the token. A key without an owner may not manage
+    // repositories.
     if !request.principal.member.as_ref().is_some_and(|member| manages(&member.permissions)) {
         return Err(HttpError::of(&catalogue::PUBLISHED_AT_NOT_PERMITTED));
     }
@@ -39,7 +41,7 @@ pub(crate) fn moved(request: &RepositoryRequest<'_>, intent: &Intent) -> Result<
 
 fn parsed(text: &str, now: i64) -> Option<u64> {
     let at = text.parse::<Timestamp>().ok()?.as_millisecond();
-    if at > now.saturating_add(AHEAD_MS) {
+    if at > now.saturating_add(MAX_CLOCK_AHEAD_MS) {
         return None;
     }
     u64::try_from(at.min(now)).ok()

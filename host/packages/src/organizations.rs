@@ -1,4 +1,4 @@
-//! Which organization a request is for, by its host; and the public address that links start with.
+//! Finds the organization of a request by its host, and the public URL with which links begin.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,18 +15,21 @@ use packhouse_wire::catalogue;
 use packhouse_wire::host::without_port;
 use packhouse_wire::path::below;
 
-/// How old the list may be: an organization that another process made is found within this time.
-const FRESH: Duration = Duration::from_secs(1);
+/// Maximum age of the list. After this time, the server finds an organization that another process
+/// created.
+const MAX_AGE: Duration = Duration::from_secs(1);
 
-/// The organizations, read now and then: there are few, and they hardly change.
+/// Cached list of the organizations. The list is short and rarely changes, so the server reads it
+/// only once in a while.
 #[derive(Default)]
 pub(crate) struct Organizations {
     read: Mutex<Option<(Instant, Arc<[OrganizationRow]>)>>,
 }
 
 impl Organizations {
-    /// The step that finds the organization of this host, or the only one there is. From here on `context` knows what links start
-    /// with. 401 where there is none of this host, 503 if the store cannot be read.
+    /// Finds the organization of this host, or the only organization. Sets the base URL of links in
+    /// `context`. Fails with 401 if the host has no organization, and with 503 if the store cannot
+    /// be read.
     pub(crate) async fn find(
         &self,
         app: &App,
@@ -44,10 +47,10 @@ impl Organizations {
         Ok(organization.id)
     }
 
-    /// What follows the path of the public address in a request's path, where it lies there: requests arrive with it. What clients need
-    /// at the root of a name is answered there as well, so another path stays as it is.
+    /// Returns the part of a request's path after the path of the public URL. Returns other paths
+    /// unchanged, because some endpoints must be at the root of the host.
     pub(crate) async fn inner_path<'a>(&self, app: &App, host: Option<&str>, raw: &'a str) -> &'a str {
-        // Health is answered while the store cannot be reached.
+        // Health endpoints must work without the store.
         if ["/", "/livez", "/readyz"].contains(&raw) {
             return raw;
         }
@@ -58,7 +61,7 @@ impl Organizations {
         below(raw, path).unwrap_or(raw)
     }
 
-    /// The list as it was read last, however long ago.
+    /// Returns the list that was last read, however old it is.
     fn last(&self) -> Option<Arc<[OrganizationRow]>> {
         let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         read.as_ref().map(|(_, all)| Arc::clone(all))
@@ -75,11 +78,12 @@ impl Organizations {
 
     fn fresh(&self) -> Option<Arc<[OrganizationRow]>> {
         let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        read.as_ref().filter(|(at, _)| at.elapsed() < FRESH).map(|(_, all)| Arc::clone(all))
+        read.as_ref().filter(|(at, _)| at.elapsed() < MAX_AGE).map(|(_, all)| Arc::clone(all))
     }
 }
 
-/// The realm of a challenge: the host's name, since some clients send a credential to no other realm.
+/// Returns the realm of a challenge. It is the host name, because some clients send credentials
+/// only if the realm is the host name.
 pub(crate) fn realm(base_url: &str) -> &str {
     let host = base_url.split_once("://").map_or(base_url, |(_, rest)| rest);
     without_port(host.split('/').next().unwrap_or(host))

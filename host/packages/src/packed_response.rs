@@ -1,5 +1,7 @@
-//! Responses of small stored files in a few hundred bytes each: all but their bytes, which are read again from the database. Ten times
-//! as many find room as with their bytes, so that what is asked for now and then needs no call of its plugin either.
+//! Compact cache entries for responses that contain a small stored file. An entry takes a few
+//! hundred bytes: it contains everything but the file, which the database can return again. Ten
+//! times as many entries fit in memory as with their files, so even rarely requested files need no
+//! call of the plugin.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,9 +25,9 @@ use crate::coded_variants::CodedVariants;
 use crate::prepared_response::PreparedResponse;
 use crate::response_headers::HOST_VALUES;
 use crate::sent_file::SentFile;
-use crate::validity::{GoodAt, PackedValidity, Validity};
+use crate::validity::{PackedValidity, ValidUpTo, Validity};
 
-/// Names that nearly each response has, written as their number here.
+/// Names of headers that most responses have. An entry contains their index in this list.
 const NAMES: [HeaderName; 10] = [
     CONTENT_TYPE,
     CACHE_CONTROL,
@@ -39,42 +41,43 @@ const NAMES: [HeaderName; 10] = [
     REQUEST_ID,
 ];
 
-/// Room for the values of a response's headers: more than most have, so that it is made once.
+/// Initial capacity for header values, in bytes. It is enough for most responses, so that the
+/// buffer is not reallocated.
 const TEXT_BYTES: usize = 512;
 
-/// An entry of the response cache as bytes.
+/// An entry of the response cache in encoded form.
 pub(crate) struct PackedEntry {
-    good_at: GoodAt,
+    valid_up_to: ValidUpTo,
     advisories: i64,
-    /// Whether it was asked for an odd number of times.
-    asked: AtomicBool,
+    /// True after an odd number of requests for this entry.
+    requested_odd: AtomicBool,
     bytes: Box<[u8]>,
 }
 
-/// The same without its file's bytes.
+/// A decoded entry, still without the bytes of its file.
 pub(crate) struct UnpackedEntry {
-    /// How long it is valid.
     pub validity: Validity,
-    /// The number of changes of advisories at which it was made.
+    /// Number of the last change of advisories when the entry was made.
     pub advisories: i64,
-    /// What access is decided on.
+    /// The intent on which the access decision is based.
     pub intent: Arc<Intent>,
-    /// By which its bytes are read.
+    /// Location of the file's bytes in the store.
     pub small: SmallBlob,
-    /// Whether it is worth keeping as it is sent: what is asked for once would displace what is asked for often.
-    pub asked_again: bool,
+    /// True if the entry is worth caching in unpacked form. Entries that are requested only once
+    /// would displace frequently requested ones.
+    pub requested_again: bool,
     response: PreparedResponse,
 }
 
-/// What the bytes say.
+/// The encoded fields of an entry.
 #[derive(Deserialize, Serialize)]
-struct Packed<'a> {
+struct PackedFields<'a> {
     #[serde(borrow)]
     validity: PackedValidity<'a>,
     #[serde(borrow)]
     intent: PackedIntent<'a>,
     #[serde(borrow)]
-    headers: Vec<(Name<'a>, Value<'a>)>,
+    headers: Vec<(PackedName<'a>, PackedValue<'a>)>,
     modified: Option<u64>,
     has_variants: bool,
     confidential: bool,
@@ -85,7 +88,7 @@ struct Packed<'a> {
     small: SmallBlob,
 }
 
-/// An intent that only reads; what else one may say, none of these does.
+/// An intent of a read. Fields that are not listed here have their default values.
 #[derive(Deserialize, Serialize)]
 struct PackedIntent<'a> {
     subject: Option<&'a str>,
@@ -97,36 +100,36 @@ struct PackedIntent<'a> {
 }
 
 #[derive(Deserialize, Serialize)]
-enum Name<'a> {
+enum PackedName<'a> {
     Known(u8),
     Other(&'a str),
 }
 
 #[derive(Deserialize, Serialize)]
-enum Value<'a> {
+enum PackedValue<'a> {
     Known(u8),
-    /// The file's SHA-256 in hex.
+    /// SHA-256 of the file in hex.
     Digest,
-    /// The same as a tag.
+    /// SHA-256 of the file as a quoted tag.
     Tag,
-    /// The time of its last change.
+    /// Time of the last change.
     Modified,
     /// Lower-case hex of these bytes.
     Hex(#[serde(borrow)] Cow<'a, [u8]>),
     Other(&'a [u8]),
 }
 
-/// What values of a file's headers are told by.
-struct Marks {
-    /// The file's SHA-256 in hex.
+/// Values that recur in the headers of a file.
+struct RecurringValues {
+    /// SHA-256 of the file in hex.
     digest: [u8; 64],
     modified: Option<String>,
 }
 
-impl Marks {
+impl RecurringValues {
     fn of(sha256: Sha256, modified: Option<u64>) -> Self {
         let mut digest = [0; 64];
-        // Of so many bytes it is so long.
+        // The encoding cannot fail, because the lengths match.
         let _ = hex::encode_to_slice(sha256.0, &mut digest);
         let date = |seconds| httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
         Self { digest, modified: modified.map(date) }
@@ -137,53 +140,57 @@ impl Marks {
         quoted == Some(&self.digest)
     }
 
-    fn pack<'a>(&self, value: &'a HeaderValue) -> Value<'a> {
+    fn pack<'a>(&self, value: &'a HeaderValue) -> PackedValue<'a> {
         let bytes = value.as_bytes();
         let known = HOST_VALUES.iter().position(|known| known.as_bytes() == bytes);
         if let Some(known) = known.and_then(|known| u8::try_from(known).ok()) {
-            return Value::Known(known);
+            return PackedValue::Known(known);
         }
         match bytes {
-            _ if bytes == self.digest => Value::Digest,
-            _ if self.is_tag(bytes) => Value::Tag,
-            _ if self.modified.as_ref().is_some_and(|date| date.as_bytes() == bytes) => Value::Modified,
+            _ if bytes == self.digest => PackedValue::Digest,
+            _ if self.is_tag(bytes) => PackedValue::Tag,
+            _ if self.modified.as_ref().is_some_and(|date| date.as_bytes() == bytes) => PackedValue::Modified,
             _ => match hex::decode(bytes) {
-                Ok(decoded) if !bytes.iter().any(u8::is_ascii_uppercase) => Value::Hex(decoded.into()),
-                _ => Value::Other(bytes),
+                Ok(decoded) if !bytes.iter().any(u8::is_ascii_uppercase) => PackedValue::Hex(decoded.into()),
+                _ => PackedValue::Other(bytes),
             },
         }
     }
 
-    /// Appends a value to others; returns how long it is. None of one that the host has, and of what makes no sense.
-    fn write(&self, value: &Value<'_>, text: &mut BytesMut) -> Option<usize> {
+    /// Appends a value to `text` and returns its length. Returns `None` for values of the host,
+    /// which need no text, and for invalid values.
+    fn write(&self, value: &PackedValue<'_>, text: &mut BytesMut) -> Option<usize> {
         let start = text.len();
         match value {
-            Value::Known(_) => return None,
-            Value::Digest => text.extend_from_slice(&self.digest),
-            Value::Tag => {
+            PackedValue::Known(_) => return None,
+            PackedValue::Digest => text.extend_from_slice(&self.digest),
+            PackedValue::Tag => {
                 text.put_u8(b'"');
                 text.extend_from_slice(&self.digest);
                 text.put_u8(b'"');
             }
-            Value::Modified => text.extend_from_slice(self.modified.as_ref()?.as_bytes()),
-            Value::Hex(bytes) => {
+            PackedValue::Modified => text.extend_from_slice(self.modified.as_ref()?.as_bytes()),
+            PackedValue::Hex(bytes) => {
                 text.resize(start + 2 * bytes.len(), 0);
                 hex::encode_to_slice(bytes, text.get_mut(start..)?).ok()?;
             }
-            Value::Other(bytes) => text.extend_from_slice(bytes),
+            PackedValue::Other(bytes) => text.extend_from_slice(bytes),
         }
         Some(text.len() - start)
     }
 
-    /// The headers, whose values lie in one piece of memory, as [`gathered`](crate::response_headers::gathered) says.
-    fn unpack(&self, packed: &[(Name<'_>, Value<'_>)]) -> Option<HeaderMap> {
+    /// Decodes the headers. All values share one allocation; see
+    /// [`gathered`](crate::response_headers::gathered).
+    fn unpack(&self, packed: &[(PackedName<'_>, PackedValue<'_>)]) -> Option<HeaderMap> {
         let mut text = BytesMut::with_capacity(TEXT_BYTES);
         let lengths: Vec<_> = packed.iter().map(|(_, value)| self.write(value, &mut text)).collect();
         let mut text = text.freeze();
         let mut headers = HeaderMap::with_capacity(packed.len());
         for ((name, value), length) in packed.iter().zip(lengths) {
             let value = match (value, length) {
-                (Value::Known(known), _) => HeaderValue::from_static(HOST_VALUES.get(usize::from(*known))?),
+                (PackedValue::Known(known), _) => {
+                    HeaderValue::from_static(HOST_VALUES.get(usize::from(*known))?)
+                }
                 (_, length) => HeaderValue::from_maybe_shared(text.split_to(length?)).ok()?,
             };
             headers.append(name.unpack()?, value);
@@ -192,16 +199,18 @@ impl Marks {
     }
 }
 
-impl Name<'_> {
-    fn pack(name: &HeaderName) -> Name<'_> {
+impl PackedName<'_> {
+    fn pack(name: &HeaderName) -> PackedName<'_> {
         let known = NAMES.iter().position(|known| known == name);
-        known.and_then(|known| u8::try_from(known).ok()).map_or(Name::Other(name.as_str()), Name::Known)
+        known
+            .and_then(|known| u8::try_from(known).ok())
+            .map_or(PackedName::Other(name.as_str()), PackedName::Known)
     }
 
     fn unpack(&self) -> Option<HeaderName> {
         match self {
-            Name::Known(known) => NAMES.get(usize::from(*known)).cloned(),
-            Name::Other(name) => HeaderName::try_from(*name).ok(),
+            PackedName::Known(known) => NAMES.get(usize::from(*known)).cloned(),
+            PackedName::Other(name) => HeaderName::try_from(*name).ok(),
         }
     }
 }
@@ -265,7 +274,7 @@ fn looked(number: u8) -> Option<Looked> {
 }
 
 impl PackedEntry {
-    /// The entry as bytes; none unless it is of a whole small file.
+    /// Encodes an entry. Returns `None` unless the entry is the response with a whole small file.
     pub(crate) fn of(entry: &CacheEntry) -> Option<Self> {
         let PreparedResponse {
             status: StatusCode::OK,
@@ -275,7 +284,7 @@ impl PackedEntry {
             variants,
             stands_for_variants: false,
             confidential,
-            kept: true,
+            cached: true,
             cacheable: true,
             looked,
             reads: _,
@@ -286,17 +295,20 @@ impl PackedEntry {
         else {
             return None;
         };
-        let marks = Marks::of(*sha256, validators.modified);
-        // The one that is sent is the one that conditions are judged by.
-        if !marks.is_tag(validators.etag.as_bytes()) || headers.get(ETAG) != Some(&validators.etag) {
+        let recurring = RecurringValues::of(*sha256, validators.modified);
+        // The tag in the header must equal the tag with which conditions are compared.
+        if !recurring.is_tag(validators.etag.as_bytes()) || headers.get(ETAG) != Some(&validators.etag) {
             return None;
         }
-        let (validity, good_at) = entry.validity.pack();
+        let (validity, valid_up_to) = entry.validity.pack();
         let uses = cache_uses.iter().map(|used| (used.repository.0, used.name, used.stale));
-        let packed = Packed {
+        let packed = PackedFields {
             validity,
             intent: PackedIntent::pack(&entry.intent)?,
-            headers: headers.iter().map(|(name, value)| (Name::pack(name), marks.pack(value))).collect(),
+            headers: headers
+                .iter()
+                .map(|(name, value)| (PackedName::pack(name), recurring.pack(value)))
+                .collect(),
             modified: validators.modified,
             has_variants: variants.is_some(),
             confidential: *confidential,
@@ -307,16 +319,16 @@ impl PackedEntry {
             small: *small,
         };
         let bytes = postcard::to_allocvec(&packed).ok()?.into_boxed_slice();
-        let (good_at, asked) = (Arc::clone(good_at), AtomicBool::default());
-        Some(Self { good_at, advisories: entry.advisories, asked, bytes })
+        let (valid_up_to, requested_odd) = (Arc::clone(valid_up_to), AtomicBool::default());
+        Some(Self { valid_up_to, advisories: entry.advisories, requested_odd, bytes })
     }
 
-    /// The entry but for its file's bytes.
+    /// Decodes the entry, without the bytes of its file. Returns `None` if the encoding is invalid.
     pub(crate) fn unpack(&self) -> Option<UnpackedEntry> {
-        let packed: Packed<'_> = postcard::from_bytes(&self.bytes).ok()?;
+        let packed: PackedFields<'_> = postcard::from_bytes(&self.bytes).ok()?;
         let (sha256, modified) = (Sha256(packed.sha256), packed.modified);
-        let marks = Marks::of(sha256, modified);
-        let headers = marks.unpack(&packed.headers)?;
+        let recurring = RecurringValues::of(sha256, modified);
+        let headers = recurring.unpack(&packed.headers)?;
         let validators = Validators { etag: headers.get(ETAG)?.clone(), modified };
         let variants = match packed.has_variants {
             true => Some(CodedVariants::of(&headers, &validators)?),
@@ -332,7 +344,7 @@ impl PackedEntry {
             variants,
             stands_for_variants: false,
             confidential: packed.confidential,
-            kept: true,
+            cached: true,
             cacheable: true,
             looked: looked(packed.looked)?,
             reads: Reads::default(),
@@ -341,29 +353,30 @@ impl PackedEntry {
             file: Some(SentFile { repository, sha256: Some(sha256), small: Some(packed.small) }),
         };
         Some(UnpackedEntry {
-            validity: Validity::unpack(packed.validity, &self.good_at),
+            validity: Validity::unpack(packed.validity, &self.valid_up_to),
             advisories: self.advisories,
             intent: Arc::new(packed.intent.unpack()?),
             small: packed.small,
-            asked_again: self.asked.fetch_xor(true, Ordering::Relaxed),
+            requested_again: self.requested_odd.fetch_xor(true, Ordering::Relaxed),
             response,
         })
     }
 
-    /// Bytes that it takes in memory, about.
+    /// Returns the approximate size in memory, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes.len() + size_of_val(&*self.good_at)
+        self.bytes.len() + size_of_val(&*self.valid_up_to)
     }
 }
 
 impl UnpackedEntry {
-    /// The entry, with its file's bytes.
+    /// Completes the entry with the bytes of its file.
     pub(crate) fn with(self, bytes: Bytes) -> CacheEntry {
         let Self { validity, advisories, intent, response, .. } = self;
-        // A copy has no room for more headers than there are, which would be kept as well.
-        let headers = if self.asked_again { response.headers.clone() } else { response.headers };
+        // Cloning drops the spare capacity of the headers, which the cache would otherwise keep in
+        // memory.
+        let headers = if self.requested_again { response.headers.clone() } else { response.headers };
         let response = Arc::new(PreparedResponse { headers, content: Content::Inline(bytes), ..response });
-        CacheEntry { validity, advisories, intent, response, compared: Default::default() }
+        CacheEntry { validity, advisories, intent, response }
     }
 }
 

@@ -1,5 +1,5 @@
-//! A member's own e-mail address and password as a package client's credential. The slow hash runs once; a password that was right
-//! is recognized for a while.
+//! Sign-in of package clients with a member's e-mail address and password. The server computes the
+//! slow hash once, and then recognizes a correct password for a while.
 
 use std::net::IpAddr;
 
@@ -10,40 +10,37 @@ use packhouse_store::{MemberRow, OrganizationId};
 use crate::error_response::HttpError;
 use packhouse_app::App;
 use packhouse_config::client_network::ClientNetwork;
-use packhouse_identity::{self as identity, Attempt, Outcome, Secret, Who};
+use packhouse_identity::{self as identity, Attempt, Secret, SignInOutcome, SignInSource};
 use packhouse_wire::catalogue;
 
-/// An e-mail address and a password, as a package client sends them.
+/// An e-mail address and a password from a package client.
 pub(crate) struct SignIn<'a> {
-    /// The organization that the request is for.
     pub organization: OrganizationId,
-    /// What stands for the e-mail address.
+    /// The user name, which should be an e-mail address.
     pub username: &'a str,
-    /// The password.
     pub password: Secret,
-    /// The client's address.
     pub peer: IpAddr,
 }
 
-/// The member of this organization with this e-mail and password; none for a wrong one. 429 with the time to wait after too
-/// many wrong ones.
+/// Returns the organization's member with this e-mail address and password, or `None` if they are
+/// wrong. Fails with 429 and the time to wait after too many wrong passwords.
 pub(crate) async fn sign_in(app: &App, sign_in: SignIn<'_>) -> Result<Option<MemberRow>, HttpError> {
     let SignIn { organization, username, password, peer } = sign_in;
     let Some(account) = identity::email(username) else { return Ok(None) };
     let found = app.store.members_by_email(&account).await?;
     let member = found.into_iter().find(|row| row.organization == organization);
     let network = ClientNetwork::of(peer);
-    let who = Who { account: &account, network };
+    let who = SignInSource { account: &account, network };
     let known = |member: &MemberRow| app.sign_ins.recognizes(who, &password, &member.password_hash);
     if member.as_ref().is_some_and(known) {
         return Ok(member);
     }
     let hashes = member.iter().map(|member| member.password_hash.clone()).collect();
     match app.sign_ins.attempt(Attempt { account, network, password, hashes }).await {
-        Outcome::Right(_) => Ok(member),
-        Outcome::Wrong => Ok(None),
-        Outcome::HeldUp(seconds) => Err(too_many(seconds)),
-        Outcome::Failed => Err(HttpError::of(&catalogue::INTERNAL)),
+        SignInOutcome::Right(_) => Ok(member),
+        SignInOutcome::Wrong => Ok(None),
+        SignInOutcome::HeldUp(seconds) => Err(too_many(seconds)),
+        SignInOutcome::Failed => Err(HttpError::of(&catalogue::INTERNAL)),
     }
 }
 

@@ -1,5 +1,5 @@
-//! A response that is complete but for the request that it is for: made once for an answer, sent to each request that the answer
-//! is for, and kept in the response cache.
+//! The part of a response that does not depend on the single request. The host prepares it once
+//! from a plugin's answer, sends it for each matching request, and stores it in the response cache.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,68 +14,70 @@ use crate::response_headers::{cache_control, forbid_scripts, gathered, plugin_he
 use crate::sent_file::SentFile;
 use packhouse_wire::conditional::Validators;
 
-/// What caches on the way did (RFC 9211).
+/// The header in which caches report how they handled a response (RFC 9211).
 const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
-/// For what is served although its time is over, as its upstream gave nothing better.
+/// Value for expired content that the server sends because the upstream returned nothing better.
 const STALE: HeaderValue = HeaderValue::from_static("Packhouse; hit; detail=stale");
 
-/// Bytes that are announced and still arrive are waited for up to this many: such a response has validators and ranges like any
-/// other.
+/// Maximum declared size of arriving content for which the host waits, in bytes. Complete content
+/// gives the response validators and ranges.
 const AWAITED_BYTES: u64 = 256 * 1024;
 
-/// See the module.
+/// The part of a response that does not depend on the single request.
 #[derive(Clone)]
 pub(crate) struct PreparedResponse {
-    /// The status, unless the request's conditions or ranges change it.
+    /// Status of the response, unless the request's conditions or range change it.
     pub status: StatusCode,
-    /// All headers, except those that depend on the request. The length is that of the whole content; the request's id is still to be
-    /// filled in.
+    /// All headers except the request-specific ones. `Content-Length` is that of the whole content,
+    /// and the request id is still empty.
     pub headers: HeaderMap,
-    /// The content, of which a request may want a part or nothing.
+    /// The whole content. A response may contain all of it, a part of it, or none.
     pub content: Content,
-    /// What conditions and ranges are judged by; of a 200 alone.
+    /// Validators for conditions and ranges. Only a response with status 200 has validators.
     pub validators: Option<Validators>,
-    /// The variants that may be sent in its place; none where only the content as it is may be.
+    /// Compressed variants that the host may send instead of the content. `None` if it must send
+    /// the content unencoded.
     pub variants: Option<CodedVariants>,
-    /// Whether it is of a document that it does not hold itself, of which a GET may bring a variant: that of a HEAD.
+    /// True for a response without content to HEAD, if the response to GET may be a compressed
+    /// variant.
     pub stands_for_variants: bool,
-    /// Whether secrets may stand in it.
+    /// True if the content may contain secrets.
     pub confidential: bool,
-    /// Whether it is in the response cache.
-    pub kept: bool,
-    /// Whether the plugin used nothing for it whose changes the cache would miss.
+    /// True if the response cache contains this response.
+    pub cached: bool,
+    /// True if the response cache notices when anything changes that the plugin used.
     pub cacheable: bool,
-    /// What of the request the plugin looked at for it.
+    /// The part of the request on which the plugin's answer depends.
     pub looked: Looked,
-    /// What it was made of.
+    /// Records and settings from which the response was made.
     pub reads: Reads,
-    /// From when on it may be another because time has passed, in ms since 1970.
+    /// Time at which the response may become stale, in ms since 1970.
     pub until: Option<i64>,
-    /// What it used of what proxies keep, which counts each time it is sent.
+    /// Entries of the upstream cache that the response uses. Each time the response is sent, this
+    /// is recorded as a use of these entries.
     pub cache_uses: Vec<CacheUse>,
-    /// The stored file that its content is.
+    /// The stored file, if the content is exactly one stored file.
     pub file: Option<SentFile>,
 }
 
 impl PreparedResponse {
-    /// Whether it is a 200.
     pub(crate) fn is_ok(&self) -> bool {
         self.status == StatusCode::OK
     }
 }
 
-/// Completes a plugin's answer. `private` says that a credential decided who may see it. `BrokenOff` if few bytes were still to
-/// come from an upstream and did not.
+/// Completes a plugin's answer. With `private`, only some credentials may see the response. Fails
+/// with `BrokenOff` if a small content was still arriving and the upstream did not complete it.
 pub(crate) async fn prepare(answer: Answer, private: bool) -> Result<PreparedResponse, StoreError> {
     let answer = Answer { content: awaited(answer.content).await?, ..answer };
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut headers = plugin_headers(answer.headers);
-    // What a HEAD without content states is the length of what a GET would bring.
+    // If the plugin answers HEAD without content, it sets the length that GET would return.
     if !matches!(answer.content, Content::None) {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(size(&answer.content)));
     }
-    // Of each request its own. What each response has stands here already: to copy the headers and then make room for more of them takes
-    // longer than to copy them.
+    // The request id is a placeholder, which each request replaces. The host sets all headers here:
+    // adding a header to a copy would reallocate the copy, which takes longer than copying.
     headers.insert(REQUEST_ID, HeaderValue::from_static(""));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if answer.cache_uses.iter().any(|used| used.stale) {
@@ -96,8 +98,8 @@ pub(crate) async fn prepare(answer: Answer, private: bool) -> Result<PreparedRes
         let date = httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(modified));
         headers.extend(HeaderValue::from_str(&date).ok().map(|date| (LAST_MODIFIED, date)));
     }
-    // What still arrives is kept once it is stored.
-    let cacheable = answer.keepable && !matches!(answer.content, Content::Arriving(_));
+    // The host caches arriving content only after it is stored.
+    let cacheable = answer.cacheable && !matches!(answer.content, Content::Arriving(_));
     let headers = gathered(&headers);
     let Answer { content, reads, until, cache_uses, confidential, .. } = answer;
     let file = SentFile::of(&content);
@@ -109,7 +111,7 @@ pub(crate) async fn prepare(answer: Answer, private: bool) -> Result<PreparedRes
         variants: None,
         stands_for_variants: false,
         confidential,
-        kept: false,
+        cached: false,
         cacheable,
         looked: answer.looked,
         reads,
@@ -119,7 +121,7 @@ pub(crate) async fn prepare(answer: Answer, private: bool) -> Result<PreparedRes
     })
 }
 
-/// Waits for content of few bytes that still comes in. Content that is complete by now becomes a stored file.
+/// Waits for arriving content if it is small. Returns complete content as a stored file.
 async fn awaited(content: Content) -> Result<Content, StoreError> {
     match content {
         Content::Arriving(arriving) => match arriving.now() {
@@ -133,7 +135,6 @@ async fn awaited(content: Content) -> Result<Content, StoreError> {
     }
 }
 
-/// Bytes of a content.
 pub(crate) fn size(content: &Content) -> u64 {
     match content {
         Content::None => 0,

@@ -1,5 +1,6 @@
-//! The step that refuses a publish which cannot fit into a quota by its declared length, before a byte of it. It refuses nothing that
-//! the commit would take: what a body holds besides files is allowed for, and the commit decides.
+//! The step that refuses a publish by its declared length if its files cannot fit into a quota. It
+//! runs before the host reads the body. It never refuses a publish that the commit would accept: it
+//! counts only the least possible size of the files, and the commit decides.
 
 use http::HeaderMap;
 use packhouse_runtime::{Action, BodyPlan, DescriptionLimits, Intent};
@@ -10,10 +11,11 @@ use packhouse_wire::incoming_body::declared;
 use crate::error_response::HttpError;
 use crate::repository_request::RepositoryRequest;
 
-/// What a form or a document says of the files in it, at most as far as this step allows for it.
-const BESIDES_FILES: u64 = 128 * 1024;
+/// Allowance for the metadata around the files in a form or document, in bytes.
+const METADATA_BYTES: u64 = 128 * 1024;
 
-/// 403 with both figures for a publish whose files are more than a quota has room for. No statement is run where none is set.
+/// Refuses a publish whose files exceed a quota, with 403 and both figures. Without a quota, the
+/// function runs no statement.
 pub(crate) async fn refuse_past_quota(
     request: &RepositoryRequest<'_>,
     intent: &Intent,
@@ -30,17 +32,18 @@ pub(crate) async fn refuse_past_quota(
     }
 }
 
-/// How many bytes of files there are at least in a body of the declared length; none where that cannot be told: a checksum and an index
-/// are no files of a version, and their bodies are smaller than a file may be.
+/// Returns the least possible size of the files in a body of the declared length, in bytes. Returns
+/// `None` if the size is unknown. Checksums and indexes are not files of a version; their limits
+/// are smaller than the limit of a file.
 fn files_in(intent: &Intent, limits: &DescriptionLimits, headers: &HeaderMap) -> Option<u64> {
     let length = declared(headers)?;
-    let among = length.saturating_sub(BESIDES_FILES);
+    let among = length.saturating_sub(METADATA_BYTES);
     match intent.body {
         BodyPlan::None => None,
         BodyPlan::Append { offset, .. } => Some(offset.unwrap_or_default().saturating_add(length)),
         BodyPlan::Parts { .. } => Some(among),
         BodyPlan::Body { limit } if limits.max_file_bytes.is_none_or(|file| limit < file) => None,
-        // A file is not all of it: in base64, of which four characters are three bytes.
+        // The document contains the file in base64, which has four characters for three bytes.
         BodyPlan::Body { .. } if limits.max_body_bytes.is_some() => Some(among / 4 * 3),
         BodyPlan::Body { .. } => Some(length),
     }
@@ -55,7 +58,7 @@ mod tests {
     use crate::response_cache::tests::intent;
 
     #[test]
-    fn files_are_counted_as_what_they_are_at_least() {
+    fn files_are_counted_with_their_minimum_size() {
         let (file, mega) = (2_000_000, 1_000_000);
         let raw = DescriptionLimits { max_file_bytes: Some(file), ..DescriptionLimits::default() };
         let document = DescriptionLimits { max_body_bytes: Some(2 * file), ..raw.clone() };
@@ -64,9 +67,9 @@ mod tests {
         for (plan, limits, expected) in [
             (BodyPlan::Body { limit: file }, &raw, Some(mega)),
             (BodyPlan::Body { limit: file - 1 }, &raw, None),
-            (BodyPlan::Body { limit: file }, &document, Some((mega - BESIDES_FILES) / 4 * 3)),
+            (BodyPlan::Body { limit: file }, &document, Some((mega - METADATA_BYTES) / 4 * 3)),
             (BodyPlan::Body { limit: file }, &unbounded, None),
-            (BodyPlan::Parts { limit: file }, &raw, Some(mega - BESIDES_FILES)),
+            (BodyPlan::Parts { limit: file }, &raw, Some(mega - METADATA_BYTES)),
             (append, &raw, Some(mega + 5)),
             (BodyPlan::None, &raw, None),
         ] {

@@ -1,4 +1,5 @@
-//! The step that counts a request for its credential and its organization, where the operator has set how many they may make.
+//! The step that counts a request against the operator's rate limits. There is a limit for each
+//! credential, and for each client network without a credential.
 
 use std::sync::Arc;
 
@@ -11,11 +12,11 @@ use packhouse_wire::catalogue;
 use crate::error_response::HttpError;
 use crate::repository_request::RepositoryRequest;
 
-/// 429 `rate_limited` with the time to wait, for one more than may be.
+/// Refuses a request that exceeds its limit, with 429 `rate_limited` and the time to wait.
 pub(crate) fn limit_rate(request: &RepositoryRequest<'_>) -> Result<(), HttpError> {
     let requester = || match &request.principal.credential {
         Some(credential) => Requester::Credential(request.organization, Arc::clone(credential)),
-        None => Requester::Stranger(ClientNetwork::of(request.peer)),
+        None => Requester::Unauthenticated(ClientNetwork::of(request.peer)),
     };
     request.app.live.rates.count(requester).map_err(|exceeded| {
         let wait = HeaderValue::from(exceeded.retry_after);

@@ -1,5 +1,6 @@
-//! The step receive: a request's body into staged blobs, hashed while it comes in. The first poll of the body is what sends
-//! `100 Continue`, so everything that can refuse a request has done so before.
+//! The step receive: stores the body of a request as staged blobs, and hashes it while it arrives.
+//! The first poll of the body sends `100 Continue`, so all checks that can refuse a request come
+//! before this step.
 
 use http::header::CONTENT_TYPE;
 use packhouse_runtime::{Appended, BodyPlan, Intent, Moved, Part};
@@ -8,65 +9,65 @@ use packhouse_wire::incoming_body::IncomingBody;
 
 use crate::declared_length::{of_limit, refused_bytes, too_large};
 use crate::error_response::HttpError;
-use crate::multipart::{self, Form};
+use crate::multipart::{self, FormUpload};
 use crate::repository_request::RepositoryRequest;
 
-/// What a body became.
+/// The result of receiving a body.
 #[derive(Default)]
-pub(crate) struct Received {
-    /// The whole of it.
+pub(crate) struct ReceivedBody {
+    /// The whole body as one staged blob.
     pub body: Option<Blob>,
-    /// The parts of a form.
     pub parts: Vec<Part>,
-    /// What was added to an upload.
+    /// Bytes that the host appended to an upload.
     pub appended: Option<Appended>,
-    /// Present where another server served it before.
+    /// Present if the client states that another server published the package earlier.
     pub moved: Option<Moved>,
 }
 
-impl Received {
-    /// The same, with what the sender says of a move.
-    pub(crate) fn moved(self, moved: Option<Moved>) -> Received {
-        Received { moved, ..self }
+impl ReceivedBody {
+    /// Adds the client's statement about an earlier publication.
+    pub(crate) fn moved(self, moved: Option<Moved>) -> ReceivedBody {
+        ReceivedBody { moved, ..self }
     }
 }
 
-/// A body that is added to an upload.
+/// A body that the host appends to an upload.
 struct Addition<'a> {
     upload: &'a str,
-    /// Where the client says that it begins.
+    /// The offset that the client states.
     offset: Option<u64>,
     limit: u64,
 }
 
-/// Takes a body in as the intent asks. 413 as soon as it is over the limit; what was staged is gone then.
+/// Receives a body in the way that the intent requires. Fails with 413 as soon as the body exceeds
+/// the limit, and deletes the staged bytes.
 pub(crate) async fn receive(
     request: &RepositoryRequest<'_>,
     intent: &Intent,
     body: &mut IncomingBody,
-) -> Result<Received, HttpError> {
+) -> Result<ReceivedBody, HttpError> {
     let store = &request.app.store;
     let target = request.found().map(|row| row.id);
     match &intent.body {
-        BodyPlan::None => Ok(Received::default()),
+        BodyPlan::None => Ok(ReceivedBody::default()),
         BodyPlan::Body { limit } => {
             let stager = store.stage(&intent.digests, *limit).of(target);
             let blob = Box::pin(stage(stager, intent, body)).await?;
-            Ok(Received { body: Some(blob), ..Received::default() })
+            Ok(ReceivedBody { body: Some(blob), ..ReceivedBody::default() })
         }
         BodyPlan::Parts { limit } => {
             let content_type = request.parts.headers.get(CONTENT_TYPE);
             let content_type = content_type.map_or(&b""[..], |value| value.as_bytes());
-            let form = Form { content_type, digests: &intent.digests, limit: *limit, target };
+            let form = FormUpload { content_type, digests: &intent.digests, limit: *limit, target };
             let parts = Box::pin(multipart::receive(store, form, body)).await;
             let parts = parts.map_err(|refused| of_limit(intent, refused))?;
-            Ok(Received { parts, ..Received::default() })
+            Ok(ReceivedBody { parts, ..ReceivedBody::default() })
         }
         BodyPlan::Append { upload, offset, limit } => {
             let addition = Addition { upload, offset: *offset, limit: *limit };
             let appended = Box::pin(append(store, target, addition, body)).await;
             let appended = appended.map_err(|refused| of_limit(intent, refused))?;
-            Ok(Received { appended: Some(appended), ..Received::default() })
+            Ok(ReceivedBody { appended: Some(appended), ..ReceivedBody::default() })
         }
     }
 }
@@ -81,7 +82,8 @@ async fn stage(mut stager: Stager, intent: &Intent, body: &mut IncomingBody) -> 
     Ok(stager.finish().await?)
 }
 
-/// Adds a body to an upload. Where there is none of that name, or its length is another, nothing is read.
+/// Appends a body to an upload. If the upload does not exist, or its length differs from the
+/// offset, the body is not read.
 async fn append(
     store: &Store,
     target: Option<RepositoryId>,

@@ -1,5 +1,5 @@
-//! `GET /repositories/`: which repositories a credential reaches, and what it may do in each. For other methods the address is not
-//! served.
+//! `GET /repositories/`: lists the repositories that a credential reaches, and its actions in each
+//! of them. The server does not serve other methods at this path.
 
 use std::sync::Arc;
 
@@ -16,39 +16,34 @@ use crate::error_response::HttpError;
 use crate::identify::{self, IdentityQuery, Principal};
 use crate::request_context::RequestContext;
 use packhouse_app::App;
-use packhouse_identity::access::{AccessAction, Rules};
+use packhouse_identity::access::{AccessAction, FormatRules};
 use packhouse_identity::permissions::RepositoryAction;
 use packhouse_wire::body::Body;
 use packhouse_wire::catalogue;
 
-/// Repositories of a page where the query does not say, and at most; as in the API.
-const USUAL: u32 = 50;
-const MOST: u32 = 200;
-/// Rows read at a time.
+/// Default and maximum page size, as in the API.
+const DEFAULT_LIMIT: u32 = 50;
+const MAX_LIMIT: u32 = 200;
 const ROWS: u32 = 500;
 
-/// A request for the list.
 pub(crate) struct RepositoryList<'a> {
-    /// The program.
     pub app: &'a Arc<App>,
-    /// The request without its body.
     pub parts: &'a Parts,
-    /// Its query.
     pub query: &'a [(String, String)],
-    /// Whose repositories.
+    /// The organization whose repositories are listed.
     pub organization: OrganizationId,
 }
 
-/// One page, as the API has its pages.
+/// A page of the list, in the same form as in the API.
 #[derive(Serialize)]
-struct Page {
-    items: Vec<Item>,
-    /// What `after` is to be for the page that follows; null on the last.
+struct RepositoryPage {
+    items: Vec<RepositoryItem>,
+    /// Value of the parameter `after` for the next page; null on the last page.
     next: Option<String>,
 }
 
 #[derive(Serialize)]
-struct Item {
+struct RepositoryItem {
     id: String,
     name: String,
     format: String,
@@ -58,13 +53,14 @@ struct Item {
 }
 
 impl RepositoryList<'_> {
-    /// The page that the query asks for. 401 for another method and for a credential that is none or not taken; 400 for a query
-    /// that is wrong; 503 until all formats are compiled.
+    /// Answers with the requested page. Fails with 401 for other methods and for a missing or
+    /// invalid credential, and with 400 for an invalid query. Fails with 503 until all formats are
+    /// compiled.
     pub(crate) async fn answer(&self, context: &mut RequestContext) -> Result<Response<Body>, HttpError> {
         if self.parts.method != Method::GET && self.parts.method != Method::HEAD {
             return Err(HttpError::of(&catalogue::UNAUTHORIZED));
         }
-        // Which credentials are taken, and for what, all formats say together.
+        // The accepted credentials are known only when all formats are loaded.
         if !self.app.runtime.is_whole() {
             return Err(HttpError::of(&catalogue::SERVER_STARTING));
         }
@@ -81,13 +77,14 @@ impl RepositoryList<'_> {
         context.credential.clone_from(&principal.credential);
         context.caller.clone_from(&principal.caller);
         let now = self.app.store.now_ms();
-        // There is no format that does not look at user names; those of every format that stand for a token count.
+        // The request belongs to no format. Therefore, user names are checked, and the user names
+        // that any format defines for tokens are accepted.
         let current = self.app.runtime.current();
         let described = current.plugins().iter().map(|plugin| plugin.description());
         let token_usernames = described.flat_map(|description| description.token_usernames.clone()).collect();
-        let rules = Rules { checks_username: true, token_usernames, ..access::rules(None) };
-        let wanted = AccessAction::Read { for_publish: true };
-        access::authorize_credential(&principal.presented, &rules, wanted, now)?;
+        let rules = FormatRules { checks_username: true, token_usernames, ..access::rules(None) };
+        let required = AccessAction::Read { for_publish: true };
+        access::authorize_credential(&principal.presented, &rules, required, now)?;
         if let Some(token) = &principal.facts.token {
             self.app.store.token_used(token.id, now);
         }
@@ -98,9 +95,14 @@ impl RepositoryList<'_> {
         self.respond(&page)
     }
 
-    async fn page(&self, principal: &Principal, base_url: &str, now: i64) -> Result<Page, HttpError> {
-        let (limit, mut after) = self.asked()?;
-        let mut found: Vec<(RepositoryId, Item)> = Vec::new();
+    async fn page(
+        &self,
+        principal: &Principal,
+        base_url: &str,
+        now: i64,
+    ) -> Result<RepositoryPage, HttpError> {
+        let (limit, mut after) = self.page_bounds()?;
+        let mut found: Vec<(RepositoryId, RepositoryItem)> = Vec::new();
         while found.len() <= limit {
             let rows = self.app.store.list_reached(self.organization, &principal.facts, after, ROWS).await?;
             after = rows.last().map(|reached| reached.row.id);
@@ -112,45 +114,46 @@ impl RepositoryList<'_> {
         let more = found.len() > limit;
         found.truncate(limit);
         let next = found.last().filter(|_| more).map(|(id, _)| id.to_string());
-        Ok(Page { items: found.into_iter().map(|(_, item)| item).collect(), next })
+        Ok(RepositoryPage { items: found.into_iter().map(|(_, item)| item).collect(), next })
     }
 
-    fn asked(&self) -> Result<(usize, Option<RepositoryId>), HttpError> {
+    fn page_bounds(&self) -> Result<(usize, Option<RepositoryId>), HttpError> {
         let value =
             |name: &str| self.query.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str());
         let wrong = |what: &str| HttpError::with(&catalogue::INVALID_REQUEST, what);
-        let limit = value("limit").map_or(Some(USUAL), |text| text.parse().ok());
-        let limit = limit.filter(|limit| (1..=MOST).contains(limit));
-        let limit = limit.ok_or_else(|| wrong("`limit` is a whole number from 1 to 200."))?;
+        let limit = value("limit").map_or(Some(DEFAULT_LIMIT), |text| text.parse().ok());
+        let limit = limit.filter(|limit| (1..=MAX_LIMIT).contains(limit));
+        let limit = limit.ok_or_else(|| wrong("`limit` must be an integer from 1 to 200."))?;
         let after = value("after").map(str::parse).transpose();
-        let after = after.map_err(|_| wrong("`after` is what an earlier page gave as `next`."))?;
+        let after = after.map_err(|_| wrong("`after` must be the `next` of an earlier page."))?;
         Ok((limit as usize, after))
     }
 
-    /// A repository and what the credential may do there, each judged as a request for it would be; none where that is nothing. A
-    /// format that is switched off hides none of its repositories.
+    /// Returns a repository with the actions that the credential may take there. Judges each action
+    /// like a request. Returns `None` if the credential may take no action. A disabled format does
+    /// not hide its repositories.
     fn item(
         &self,
         principal: &Principal,
         reached: &Reached,
         base_url: &str,
         now: i64,
-    ) -> Option<(RepositoryId, Item)> {
+    ) -> Option<(RepositoryId, RepositoryItem)> {
         let RepositoryRow { id, name, format, kind, .. } = &reached.row;
         let plugin = self.app.runtime.plugin_of(*id, format);
         let rules = access::rules(plugin.as_ref().map(|plugin| plugin.description()));
         let mut elsewhere = principal.presented_elsewhere();
         let (presented, facts) = (elsewhere.to(reached), access::facts(&reached.row, true));
-        let may = |wanted| access::authorize(presented, &rules, wanted, Some(facts), now).is_ok();
+        let may = |required| access::authorize(presented, &rules, required, Some(facts), now).is_ok();
         let actions: Vec<RepositoryAction> = [
             (RepositoryAction::Read, AccessAction::Read { for_publish: false }),
             (RepositoryAction::Publish, AccessAction::Publish),
             (RepositoryAction::Delete, AccessAction::Delete),
         ]
         .into_iter()
-        .filter_map(|(action, wanted)| may(wanted).then_some(action))
+        .filter_map(|(action, required)| may(required).then_some(action))
         .collect();
-        let item = Item {
+        let item = RepositoryItem {
             id: id.to_string(),
             name: name.clone(),
             format: format.clone(),
@@ -161,9 +164,9 @@ impl RepositoryList<'_> {
         (!item.actions.is_empty()).then_some((*id, item))
     }
 
-    fn respond(&self, page: &Page) -> Result<Response<Body>, HttpError> {
+    fn respond(&self, page: &RepositoryPage) -> Result<Response<Body>, HttpError> {
         let bytes = serde_json::to_vec(page).map_err(|error| {
-            tracing::error!(%error, "a page of repositories could not be written");
+            tracing::error!(%error, "could not write a page of repositories");
             HttpError::of(&catalogue::INTERNAL)
         })?;
         let length = HeaderValue::from(bytes.len());

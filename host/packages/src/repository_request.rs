@@ -1,5 +1,5 @@
-//! A request that a plugin answers, with all that the steps after identification need: who asks, which plugin answers, and which
-//! repository it is about, if any.
+//! A request for a plugin, with everything that the steps after identification need: the caller,
+//! the plugin, and the repository if there is one.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,59 +11,50 @@ use packhouse_store::{OrganizationId, RepositoryRow};
 use crate::identify::Principal;
 use crate::scope::Scopes;
 use crate::services::Caller;
-use crate::trials::{OnTrial, TriedRequest};
 use packhouse_app::App;
 use packhouse_wire::site::Site;
 
-/// What a plugin is told that a repository is, if there is none or the caller may not know of it.
+/// Kind that a plugin sees for a repository that does not exist, or of which the caller must not
+/// learn.
 pub(crate) const UNDISCLOSED_KIND: &str = "hosted";
 
-/// See the module.
+/// A request that a plugin answers.
 pub(crate) struct RepositoryRequest<'a> {
-    /// The program.
     pub app: &'a Arc<App>,
-    /// The request without its body.
     pub parts: &'a Parts,
-    /// The organization that it is for.
     pub organization: OrganizationId,
-    /// The repository that the address names; none under a claim that names none.
+    /// The repository in the request's path; `None` below a claim without a repository.
     pub repository: Option<NamedRepository<'a>>,
-    /// Those members of the repository that the caller may read, if it is a group.
+    /// Members of the group that the caller may read. Empty for other repositories.
     pub members: Vec<&'a RepositoryRow>,
-    /// Who answers.
     pub plugin: Arc<Plugin>,
-    /// The trial that the repository is part of.
-    pub on_trial: Option<OnTrial>,
-    /// How a claim's scopes are written, where bearers have scopes.
+    /// Template for scopes in the claim of this request, if the format has a token service.
     pub scope_template: Option<&'a str>,
-    /// Who asks.
     pub principal: &'a Arc<Principal>,
-    /// The client's address.
     pub peer: IpAddr,
-    /// The request as the plugin sees it.
     pub head: Arc<RequestHead>,
-    /// The time at which the request is judged, in ms since 1970.
+    /// Time for which the request is judged, in ms since 1970.
     pub now: i64,
 }
 
-/// What there is under the name in an address.
+/// The repository that a request's path names.
 pub(crate) enum NamedRepository<'a> {
-    /// A repository.
     Found(&'a RepositoryRow),
-    /// Nothing. The request is refused, by a step that judges the credential first.
+    /// There is no repository of this name. A later step judges the credential first, and then
+    /// refuses the request.
     Missing(&'a str),
-    /// The caller may not know what. The format opens this request to anybody, at every name, so the plugin answers as in a
-    /// repository of that name that holds nothing.
+    /// The caller must not learn whether the repository exists. The format opens this request to
+    /// everyone at every name, so the plugin answers as for an empty repository of this name.
     Undisclosed {
-        /// The name in the address.
+        /// The name in the path.
         name: &'a str,
-        /// What the request does, by the plugin that opens it.
+        /// The intent that the plugin returned for this open request.
         intent: Arc<Intent>,
     },
 }
 
 impl<'a> RepositoryRequest<'a> {
-    /// The repository, if there is one that the caller may know of.
+    /// Returns the repository if it exists and the caller may know that it does.
     pub(crate) fn found(&self) -> Option<&'a RepositoryRow> {
         match &self.repository {
             Some(NamedRepository::Found(row)) => Some(row),
@@ -71,17 +62,17 @@ impl<'a> RepositoryRequest<'a> {
         }
     }
 
-    /// Whether a credential decides who may see the answer.
+    /// Reports whether a credential decides who may see the answer.
     pub(crate) fn is_private(&self) -> bool {
         self.found().is_none_or(|row| !row.public)
     }
 
-    /// The description of the format.
     pub(crate) fn description(&self) -> &Description {
         self.plugin.description()
     }
 
-    /// How a bearer's scopes are written here, where there are any. At a repository's own address they are those of the format's claims.
+    /// Returns the scopes of bearer tokens at this address, or `None` if the format has no token
+    /// service. A repository's own address uses the scopes of the format's claims.
     pub(crate) fn scopes(&self) -> Option<Scopes<'_>> {
         let description = self.description();
         let words = description.token_service.as_ref()?;
@@ -90,7 +81,6 @@ impl<'a> RepositoryRequest<'a> {
         Some(Scopes::new(template?, words))
     }
 
-    /// Who asks, and where.
     pub(crate) fn caller(&self) -> Caller {
         let name = match &self.repository {
             Some(NamedRepository::Found(row)) => Some(row.name.clone()),
@@ -110,21 +100,7 @@ impl<'a> RepositoryRequest<'a> {
         }
     }
 
-    /// What a trial needs of it.
-    pub(crate) fn tried(&self) -> TriedRequest<'_> {
-        TriedRequest {
-            app: self.app,
-            plugin: &self.plugin,
-            head: &self.head,
-            repository: self.found(),
-            members: self.all_members().collect(),
-            has_members: !self.members.is_empty(),
-            private: self.is_private(),
-            caller: self.caller(),
-        }
-    }
-
-    /// A group's members, whoever may read them.
+    /// Returns all members of a group, including those that the caller may not read.
     pub(crate) fn all_members(&self) -> impl Iterator<Item = &'a RepositoryRow> {
         self.principal.facts.members.iter().map(|member| &member.row)
     }

@@ -1,5 +1,5 @@
-//! Repositories as plugins are handed them. Their settings are put together from several sources and written as JSON: that is done once for
-//! each change of them.
+//! Repositories as plugins see them. The host merges their settings from several sources and writes
+//! them as JSON, once for each change.
 
 use std::sync::Arc;
 
@@ -8,33 +8,33 @@ use packhouse_runtime::{Plugin, RepositoryView};
 use packhouse_store::{RepositoryId, RepositoryRow};
 use quick_cache::sync::Cache;
 
-/// Repositories whose view is kept.
-const KEPT: usize = 10_000;
+/// Maximum number of cached views.
+const MAX_VIEWS: usize = 10_000;
 
-/// See the module.
 pub(crate) struct RepositoryViews {
-    /// By repository and plugin, each with the revision of the settings that it was made of.
+    /// Views by repository and plugin. Each view comes with the revision of its settings.
     views: Cache<(RepositoryId, u64), Arc<(u64, RepositoryView)>>,
 }
 
 impl Default for RepositoryViews {
     fn default() -> Self {
-        Self { views: Cache::new(KEPT) }
+        Self { views: Cache::new(MAX_VIEWS) }
     }
 }
 
 impl RepositoryViews {
-    /// The view of this repository, of its present revision, with the settings that this plugin knows.
+    /// Returns the view of this repository at its current revision, with the settings that this
+    /// plugin knows.
     pub(crate) fn of(&self, row: &RepositoryRow, plugin: &Plugin) -> RepositoryView {
         let key = (row.id, plugin.number());
-        let kept = self.views.get(&key).filter(|kept| kept.0 == row.settings_revision);
+        let cached = self.views.get(&key).filter(|cached| cached.0 == row.settings_revision);
         let made = || {
             let made =
                 Arc::new((row.settings_revision, repository_settings::view(row, plugin.description())));
             self.views.insert(key, Arc::clone(&made));
             made
         };
-        let kept = kept.unwrap_or_else(made);
-        RepositoryView { revision: row.revision, ..kept.1.clone() }
+        let cached = cached.unwrap_or_else(made);
+        RepositoryView { revision: row.revision, ..cached.1.clone() }
     }
 }

@@ -1,4 +1,5 @@
-//! What is found out about a request on its way, for the shape of a refusal, its line in the log, the metrics and the audit log.
+//! Facts about a request that the steps collect for error responses, the access log, metrics and
+//! the audit log.
 
 use std::net::IpAddr;
 use std::sync::{Arc, LazyLock};
@@ -7,38 +8,37 @@ use packhouse_runtime::{Description, ErrorFormat};
 use packhouse_store::{OrganizationId, RepositoryId};
 use packhouse_wire::site::Site;
 
-/// See the module.
+/// Facts about a request that the steps collect.
 pub(crate) struct RequestContext {
-    /// Names the request in logs and answers.
+    /// Id of the request in logs and responses.
     pub request_id: Arc<str>,
-    /// The client's address.
     pub peer: IpAddr,
-    /// How the format's refusals look, if one is known by now.
+    /// Error format of the request's format, if it is known yet.
     pub error_format: Arc<ErrorFormat>,
-    /// Whether a 401 asks for what the format says; else it asks for `Basic`.
+    /// True if a 401 contains the format's own challenge. Otherwise the challenge is `Basic`.
     pub own_challenge: bool,
-    /// Where the request was made to, which links follow while no public address is set.
+    /// Scheme and host that the client used. Links begin with them if no public URL is configured.
     pub site: Option<Site>,
-    /// What links start with; empty until the organization was looked for.
+    /// URL with which generated links begin; empty until the organization is known.
     pub base_url: String,
-    /// Whether that follows a site of the request that the server does not know: a client may have made it up.
+    /// True if `base_url` comes from the client and the server does not know the site: the client
+    /// may have invented it.
     pub follows_unknown_site: bool,
-    /// The address for which ID tokens are made; empty until the organization was looked for.
+    /// Audience of ID tokens; empty until the organization is known.
     pub own_address: String,
-    /// Names the credential; never a part of it.
+    /// Name of the credential in logs. It never contains a part of the secret.
     pub credential: Option<Arc<str>>,
-    /// The format that the request turned out to be about.
+    /// Format of the request; `None` until it is known.
     pub format: Option<String>,
-    /// Whose the credential is.
+    /// Name of the credential's owner.
     pub caller: Option<Arc<str>>,
-    /// The organization that the request is for.
     pub organization: Option<OrganizationId>,
-    /// The repository that the request turned out to be about.
+    /// Repository of the request; `None` until it is known.
     pub repository: Option<RepositoryId>,
 }
 
 impl RequestContext {
-    /// A request of which nothing more is known.
+    /// Creates the context of a request about which nothing else is known.
     pub(crate) fn new(
         request_id: Arc<str>,
         peer: IpAddr,
@@ -62,7 +62,8 @@ impl RequestContext {
         }
     }
 
-    /// Refusals look as the format's description wants them from here on.
+    /// Switches to the error format of this description, or to the default one without a
+    /// description.
     pub(crate) fn set_format(&mut self, description: Option<&Description>) {
         self.error_format =
             description.map_or_else(no_format, |description| Arc::clone(&description.error_format));
@@ -73,12 +74,12 @@ impl RequestContext {
 
 static NO_FORMAT: LazyLock<Arc<ErrorFormat>> = LazyLock::new(Arc::default);
 
-/// How refusals look where no format is known.
+/// Returns the default error format, for requests whose format is not known.
 pub(crate) fn no_format() -> Arc<ErrorFormat> {
     Arc::clone(&NO_FORMAT)
 }
 
-/// Whether refusals look so because no format is known.
+/// Reports whether this is the default error format.
 pub(crate) fn is_no_format(error_format: &Arc<ErrorFormat>) -> bool {
     Arc::ptr_eq(error_format, &NO_FORMAT)
 }

@@ -1,5 +1,5 @@
-//! The request path: one function, whose steps stand in the order in which they happen, each in a file of its own. Requests with and
-//! without a repository take the same path.
+//! The request path: one function that lists the steps in order, each of which has its own file.
+//! Requests with and without a repository take the same path.
 
 use std::sync::Arc;
 
@@ -30,49 +30,40 @@ use crate::response_cache::ResponseCache;
 use crate::route::{Routed, route};
 use crate::select_repositories::select_repositories;
 use crate::send::send;
-use crate::strangers;
-use crate::trials::Shadows;
+use crate::unauthenticated;
 use packhouse_app::App;
 use packhouse_wire::body::Body;
 use packhouse_wire::catalogue::{NOT_FOUND, STORED_DATA_DAMAGED};
 use packhouse_wire::incoming_body::IncomingBody;
 
-/// The repository host's state.
 pub(crate) struct RepositoryHost {
-    /// The program.
     pub app: Arc<App>,
     cache: ResponseCache,
     encodings: Arc<Encodings>,
     views: RepositoryViews,
-    shadows: Arc<Shadows>,
     organizations: Organizations,
 }
 
 impl RepositoryHost {
-    /// A host for this program's repositories.
+    /// Creates the repository host of this server.
     pub(crate) fn new(app: Arc<App>) -> Self {
-        let cache = ResponseCache::new(app.config.kept_response_bytes, app.shares.cached_files);
+        let cache = ResponseCache::new(app.config.response_cache_bytes, app.shares.cached_files);
         let encodings = Encodings::new(app.config.compression);
         let (views, organizations) = (RepositoryViews::default(), Organizations::default());
-        Self { app, cache, encodings, views, organizations, shadows: Arc::default() }
+        Self { app, cache, encodings, views, organizations }
     }
 
-    /// Compares what candidates would answer, until the program stops.
-    pub(crate) fn start_shadows(&self) {
-        self.shadows.start(&self.app);
-    }
-
-    /// Answers a request. A read that met what was deleted in the middle of it is answered once
-    /// more, by what is there then; so is one that found bytes missing or damaged, since a proxy
-    /// fetches those again and what is kept may be older than a repair. A HEAD of bytes that are
-    /// lost is answered as if they had never been here: then a client sends them again.
+    /// Answers a request. Repeats a read once if another request deleted data during it; the
+    /// repeated read uses the remaining data. Also repeats a read if bytes are missing or damaged.
+    /// A proxy then fetches such bytes again, and a cached response may be older than a repair.
+    /// Answers a HEAD for lost bytes with 404, so that the client uploads them again.
     pub(crate) async fn answer(
         &self,
         parts: &Parts,
         body: &mut IncomingBody,
         context: &mut RequestContext,
     ) -> Result<Response<Body>, HttpError> {
-        let answered = self.answer_by_what_is_there(parts, body, context).await;
+        let answered = self.answer_or_retry(parts, body, context).await;
         match answered {
             Err(error) if parts.method == Method::HEAD && error.is_of(&STORED_DATA_DAMAGED) => {
                 Err(HttpError::of(&NOT_FOUND))
@@ -81,7 +72,7 @@ impl RepositoryHost {
         }
     }
 
-    async fn answer_by_what_is_there(
+    async fn answer_or_retry(
         &self,
         parts: &Parts,
         body: &mut IncomingBody,
@@ -94,9 +85,10 @@ impl RepositoryHost {
                 Box::pin(self.answer_once(parts, body, context)).await
             }
             Err(error) if reads && error.is_torn() => {
-                // Another server may have deleted it, whose notice is still on its way: what is remembered would tear it once more.
+                // Another server may have deleted the data, and its notice may not have arrived
+                // yet. With the cached look-up, the repeated read would fail in the same way.
                 if let Some(repository) = context.repository {
-                    self.app.store.ask_anew(repository);
+                    self.app.store.invalidate_lookup(repository);
                 }
                 Box::pin(self.answer_once(parts, body, context)).await
             }
@@ -104,7 +96,8 @@ impl RepositoryHost {
         }
     }
 
-    /// The request path. Each step may refuse it, and what a step finds out for the refusal's shape is in `context`.
+    /// Runs the steps of the request path once. Each step may refuse the request; `context`
+    /// collects the facts for the error response.
     async fn answer_once(
         &self,
         parts: &Parts,
@@ -128,19 +121,16 @@ impl RepositoryHost {
         let organization = organizations.find(app, target.host.as_deref(), context).await?;
         let resolved = ResolvedRequest { app, parts, organization, address, query: target.query };
         let identified = identify_caller(resolved, context).await?;
-        let request = match strangers::open(&identified, context).await? {
-            Some(opened_to_anybody) => opened_to_anybody,
-            None => find_plugin(&identified, &self.shadows, context).await?,
+        let request = match unauthenticated::try_public_route(&identified, context).await? {
+            Some(public_request) => public_request,
+            None => find_plugin(&identified, context).await?,
         };
         limit_rate(&request)?;
-        let mut cached = CacheLookup::of(&self.cache, &request, context.follows_unknown_site);
-        let Routed { told, instance } = route(&request, cached.intent()).await?;
-        let intent = authorize(&request, told)?;
-        if let Some(entry) = cached.entry(&self.cache, &app.store).await? {
+        let mut cache = CacheLookup::of(&self.cache, &request, context.follows_unknown_site);
+        let Routed { route_intent, instance } = route(&request, cache.intent()).await?;
+        let intent = authorize(&request, route_intent)?;
+        if let Some(entry) = cache.entry(&self.cache, &app.store).await? {
             app.upstreams.used_again(&entry.response.cache_uses);
-            if let Some(on_trial) = &request.on_trial {
-                on_trial.kept(&request.tried(), &entry);
-            }
             return send(&request, &self.encodings, &entry.response).await;
         }
         let moved = moved(&request, &intent)?;
@@ -151,7 +141,7 @@ impl RepositoryHost {
         let received = receive(&request, &intent, body).await?.moved(moved);
         let answer = handle(&request, &intent, instance, repositories, received).await?;
         let response = self.encodings.offer(prepare(answer, request.is_private()).await?);
-        let response = cached.keep(&self.cache, intent, response).await?;
+        let response = cache.store(&self.cache, intent, response).await?;
         send(&request, &self.encodings, &response).await
     }
 }
@@ -159,13 +149,17 @@ impl RepositoryHost {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_architecture_page_quotes_the_function() {
-        let (page, source) = (include_str!("../../../docs/ARCHITECTURE.md"), include_str!("request_path.rs"));
+    fn the_request_path_page_quotes_the_function() {
+        let (page, source) =
+            (include_str!("../../../docs/explanation/request-path.md"), include_str!("request_path.rs"));
         let (_, once) = source.split_once("async fn answer_once(").unwrap();
         let (_, function) = once.split_once("-> Result<Response<Body>, HttpError> {\n").unwrap();
         let (body, _) = function.split_once("\n    }\n}").unwrap();
         let lines: Vec<&str> =
             body.lines().map(|line| line.strip_prefix("        ").unwrap_or(line)).collect();
-        assert!(page.contains(&lines.join("\n")), "docs/ARCHITECTURE.md quotes another request path");
+        assert!(
+            page.contains(&lines.join("\n")),
+            "docs/explanation/request-path.md quotes another request path"
+        );
     }
 }

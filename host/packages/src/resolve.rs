@@ -1,5 +1,5 @@
-//! The step resolve: from a request's host and path to the route that it takes, before anything is looked up. Malformed requests
-//! end here.
+//! The step resolve: determines the route of a request from its host and path, before any look-up.
+//! It refuses malformed requests.
 
 use std::sync::Arc;
 
@@ -7,89 +7,88 @@ use http::request::Parts;
 use packhouse_runtime::{Claim, ErrorFormat, Plugin, PluginSet, Runtime};
 
 use crate::error_response::HttpError;
-use crate::health::{self, Health};
+use crate::health::{self, HealthEndpoint};
 use crate::request_context::no_format;
 use packhouse_wire::catalogue;
 use packhouse_wire::host::host;
 use packhouse_wire::path::{self, Path, PathError};
 
-/// Bytes of a path with its query.
+/// Maximum size of a path with its query, in bytes.
 const MAX_TARGET_BYTES: usize = 8 * 1024;
-/// Bytes of all header fields together.
+/// Maximum size of all header fields, in bytes.
 const MAX_HEADER_BYTES: usize = 32 * 1024;
-/// Header fields. The connection's own limit lets one more through, so that HTTP/2 has the same.
+/// Maximum number of header fields. The limit of the connection is higher by one, so that this
+/// limit takes effect for HTTP/2 too.
 const MAX_HEADERS: usize = 100;
 
-/// Where a path leads.
+/// The route of a request.
 pub(crate) enum Route {
-    /// To what the host answers itself.
+    /// A route that the host answers without a plugin.
     Host(HostRoute),
-    /// Below a repository's address, or below a claim.
+    /// A path below a repository's address or below a claim.
     Repository(RepositoryAddress),
 }
 
-/// What the host answers itself.
+/// The routes that the host answers without a plugin.
 pub(crate) enum HostRoute {
-    /// The root, which checks no credential.
+    /// The root, which requires no credential.
     Root,
-    /// How the server is, which checks no credential either.
-    Health(Health),
-    /// Nothing that is served.
+    /// Health, which requires no credential.
+    Health(HealthEndpoint),
+    /// A path that the server does not serve.
     NotServed,
-    /// Nothing that is served yet: whose it is only components tell that are still being compiled.
+    /// A path that the server may serve later: a component that is still being compiled may claim
+    /// it.
     Awaited,
-    /// Where this plugin's clients exchange ID tokens, by this path.
+    /// A request of trusted publishing from a client of this plugin's format, with its path.
     Exchange(Arc<Plugin>, Vec<String>),
-    /// A path of trusted publishing at which nothing is offered: clients then use their token.
+    /// A path of trusted publishing that has no endpoint. Clients then use their token.
     NotEnabled,
-    /// The list of what a credential reaches.
+    /// The list of repositories that a credential reaches.
     RepositoryList,
-    /// The token service of this plugin's format.
     TokenService(Arc<Plugin>),
 }
 
-/// A path below a repository's address, or below a claim.
+/// A path below a repository's address or below a claim.
 pub(crate) struct RepositoryAddress {
-    /// The repository's name, which may be no repository's; none below a claim that names none.
+    /// The name in the path, even if there is no such repository. `None` below a claim without a
+    /// repository.
     pub name: Option<String>,
-    /// What follows, as plugins see it.
+    /// The rest of the path, which the plugin sees.
     pub path: Arc<[String]>,
-    /// Whether a segment came with an encoded slash.
+    /// True if a segment contained an encoded slash.
     pub encoded_slash: bool,
-    /// The claim on a root path that led here.
+    /// The claim that contains the path, if any.
     pub claim: Option<ClaimMatch>,
-    /// What stands between the host and `path`, without a slash at its end.
+    /// The part of the path before `path`, without a trailing slash.
     pub base: String,
 }
 
-/// A claim on a root path that a path lies below.
+/// A claim that contains the path of a request.
 pub(crate) struct ClaimMatch {
-    /// Whose it is.
     pub plugin: Arc<Plugin>,
-    /// Its name in the description.
+    /// Name of the claim in the format's description.
     pub name: String,
-    /// The template of its scopes.
     pub challenge: Option<String>,
 }
 
-/// A request's target, read.
+/// The parsed target of a request.
 pub(crate) struct RequestTarget {
-    /// Its host as the client wrote it, in lower case.
+    /// Host name that the client sent, in lower case.
     pub host: Option<String>,
-    /// Where its path leads.
     pub route: Route,
-    /// Its query.
     pub query: Vec<(String, String)>,
 }
 
-/// The host that a request names, as the client wrote it, in lower case. 400 for what is malformed, 414 and 431 for what is too long.
+/// Returns the host name that the client sent, in lower case. Fails with 400 for a malformed
+/// request, and with 414 or 431 for a request that exceeds the limits.
 pub(crate) fn read_host(parts: &Parts) -> Result<Option<String>, HttpError> {
     within_limits(parts)?;
     host(parts).map_err(|sentence| HttpError::with(&catalogue::INVALID_REQUEST, sentence))
 }
 
-/// Reads a request's target, whose path is given without that of the public address. 400 for what is malformed, 414 for what is too
-/// long.
+/// Parses the target of a request. `path` is the path without the path of the public URL. Fails
+/// with 400 for a malformed target, and with 414 for a path or query that is too long.
 pub(crate) fn resolve(
     parts: &Parts,
     host: Option<String>,
@@ -101,8 +100,8 @@ pub(crate) fn resolve(
     Ok(RequestTarget { host, route: find_route(path, &runtime.current()), query })
 }
 
-/// How errors look below the claim that a path lies below, as far as can be told of a path that may be malformed: whoever speaks a
-/// format's protocol is answered in it, whatever is wrong.
+/// Returns the error format of the claim that contains this path, even if the path is malformed.
+/// Clients of a format's protocol get every error in that protocol.
 pub(crate) fn error_format(path: &str, runtime: &Runtime) -> Arc<ErrorFormat> {
     let below = |claim: &Claim| {
         let fixed = claim.path.split('{').next().unwrap_or_default();
@@ -189,13 +188,13 @@ fn below_repositories(path: Path) -> Route {
     }
 }
 
-/// The rest of a path; an address with nothing but a slash behind it is the address itself.
+/// Returns the rest of a path. Treats a single trailing slash as no rest.
 fn tail(segments: impl Iterator<Item = String>) -> Arc<[String]> {
     let rest: Arc<[String]> = segments.collect();
     if rest.len() == 1 && rest.iter().all(String::is_empty) { Arc::default() } else { rest }
 }
 
-/// The longest claim on a root path that this path lies below.
+/// Returns the route to the longest claim that contains this path.
 fn claimed(path: Path, plugins: &PluginSet) -> Route {
     let matches = plugins.claims().filter_map(|(plugin, claim)| {
         let (length, name) = match_claim(&claim.path, &path.segments)?;
@@ -219,15 +218,16 @@ fn claimed(path: Path, plugins: &PluginSet) -> Route {
     })
 }
 
-/// How many segments a claim takes, and the repository that it names.
+/// Returns the number of segments that a claim matches, and the repository that the path names.
+/// Returns `None` if the claim does not match.
 fn match_claim(claim: &str, segments: &[String]) -> Option<(usize, Option<String>)> {
     let mut name = None;
     let mut length = 0;
-    for wanted in claim.trim_matches('/').split('/') {
+    for expected in claim.trim_matches('/').split('/') {
         let found = segments.get(length)?;
-        if wanted == "{repository}" && !found.is_empty() {
+        if expected == "{repository}" && !found.is_empty() {
             name = Some(found.clone());
-        } else if wanted != found {
+        } else if expected != found {
             return None;
         }
         length += 1;

@@ -1,4 +1,5 @@
-//! The body of a response: bytes in memory, a stored file in pieces, or a file that still comes in from an upstream.
+//! The body of a response: bytes in memory, a stored file in pieces, or a file that is still
+//! arriving from an upstream.
 
 use std::ops::Range;
 
@@ -9,8 +10,9 @@ use packhouse_wire::body::Body;
 
 use crate::response_request::{InMemory, NoMemory, ResponseRequest, SMALL, piece};
 
-/// The body with this part of the content. The first bytes of a stored file are at hand: an error when they cannot be read, for
-/// which there is still time before the head is sent. Of a file that still comes in the part is always the whole.
+/// Returns a body with this part of the content. Reads the first bytes of a stored file at once, so
+/// that a read error can still change the response's head. A file that is still arriving is always
+/// sent whole.
 pub(crate) async fn body(
     content: &Content,
     part: Range<u64>,
@@ -46,13 +48,13 @@ pub(crate) async fn body(
         Content::Blob(blob) => {
             let length = part.end - part.start;
             let hold = request.hold_pieces(length);
-            let bytes = blob.stream_in(part, piece(hold.as_ref())).begun().await?;
+            let bytes = blob.stream_in(part, piece(hold.as_ref())).with_first_chunk().await?;
             Body::stream(bytes, length, request.request_id).holding(hold)
         }
     })
 }
 
-/// Bytes that were in memory and now wait in a file.
+/// Moves bytes from memory to a file. The response is then sent from this file.
 async fn spilled(parts: Vec<Bytes>, request: ResponseRequest<'_>) -> Result<Body, StoreError> {
     let length = parts.iter().map(|part| part.len() as u64).sum();
     let hold = request.hold_pieces(length);
@@ -60,7 +62,8 @@ async fn spilled(parts: Vec<Bytes>, request: ResponseRequest<'_>) -> Result<Body
     Ok(Body::stream(bytes, length, request.request_id).holding(hold))
 }
 
-/// Bytes that still come in: of a length that the upstream announced, or of none.
+/// Returns a body of bytes that are still arriving, with the length that the upstream declared, if
+/// any.
 fn arriving_body(arriving: &Arriving, request: ResponseRequest<'_>) -> Body {
     let hold = request.hold_pieces(arriving.declared().unwrap_or(u64::MAX));
     let bytes = arriving.stream_in(piece(hold.as_ref()));
@@ -72,8 +75,8 @@ fn cut(bytes: &Bytes, part: Range<u64>) -> Bytes {
     small(bytes.slice(at(part.start)..at(part.end)), bytes.len())
 }
 
-/// Copies a small part of a large content. The part alone is counted as held memory, so it must
-/// not keep the rest alive.
+/// Copies a small part of a large content. Only the part is counted as held memory, so it must not
+/// keep the rest of the content in memory.
 fn small(part: Bytes, whole: usize) -> Bytes {
     if part.len() <= SMALL && whole > SMALL { Bytes::copy_from_slice(&part) } else { part }
 }

@@ -1,7 +1,8 @@
-//! The response cache. A plugin's answer to a read is a pure function of the request, the settings and the records that it read, so
-//! it is served again without entering Wasm until one of those changes. Access is decided anew for each request: what is
-//! kept is the intent with its answer, never a decision. Of the request counts what the plugin looked at: who makes up queries that it
-//! never asks for gets what is kept.
+//! The response cache. A plugin's answer to a read depends only on the request, the settings and
+//! the records that the plugin read. Until one of these changes, the host serves the answer without
+//! a call of the plugin. Access is decided for each request: an entry contains the intent and the
+//! answer, but no access decision. The key contains only the parts of a request that the plugin
+//! looked at. Invented queries that the plugin ignores therefore do not bypass the cache.
 
 mod hashed_key;
 mod level;
@@ -14,42 +15,46 @@ use packhouse_store::{RepositoryId, RepositoryRow, StoreError};
 
 use self::hashed_key::KeyHasher;
 use self::level::Level;
-use crate::asked_once::AskedOnce;
+use crate::admission_filter::AdmissionFilter;
 use crate::cache_entry::CacheEntry;
 use crate::cache_meters::CacheMeters;
 use crate::packed_response::PackedEntry;
 use crate::prepared_response::{PreparedResponse, size};
 use crate::unknown_sites::UnknownSites;
 
-/// Bytes of what a plugin rendered: the index of a package with thousands of versions is what costs most to make.
+/// Maximum size of a rendered document in the cache, in bytes. The index of a package with
+/// thousands of versions takes longest to make, and should fit.
 const RENDERED_BYTES: u64 = 2 * 1024 * 1024;
-/// Bytes of a stored file that is worth holding in memory; of a larger one the handle is kept.
+/// Maximum size of a stored file that is cached in memory, in bytes. Entries of larger files
+/// contain an open file.
 const FILE_BYTES: u64 = 64 * 1024;
-/// Bytes of what is looked at; a request with more is asked of the plugin each time.
+/// Maximum size of a key, in bytes. The plugin is called for each request with a longer key.
 const KEY_BYTES: usize = 4 * 1024;
-/// Files that are held open, where there are as many descriptors as one could want.
+/// Maximum number of open files in tests, as if there were plenty of file descriptors.
 #[cfg(test)]
 const MANY_FILES: usize = 16 * 1024;
-/// What an entry costs besides its key and content: a dozen headers with their values, the intent, handles, the cache's own
-/// book-keeping. Measured: 3.4 KiB of a file with four checksums, without the book-keeping.
+/// Memory of an entry in addition to its key and content, in bytes: a dozen headers, the intent,
+/// handles, and the overhead of the cache. A file with four checksums was measured at 3.4 KiB
+/// without this overhead.
 const ENTRY_BYTES: u64 = 4 * 1024;
-/// The same of a packed entry.
+/// Memory of a packed entry in addition to its key and content, in bytes.
 const PACKED_BYTES: u64 = 256;
 
-/// The plugin, the repository, and all that the plugin can see of a request. Requests that are equal up to where the plugin looked get
-/// equal responses.
+/// Key of a request: the plugin, the repository, and everything that the plugin can see of the
+/// request. Requests that are equal in the part that the plugin looked at get equal responses.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct CacheKey {
     bytes: Vec<u8>,
-    /// Where what every response depends on ends.
+    /// End of the part on which every response depends.
     path_end: usize,
-    /// Where the headers end, before the query.
+    /// End of the headers. The rest is the query.
     headers_end: usize,
 }
 
 impl CacheKey {
-    /// With the number of the plugin, and the members that the caller may read: who may read others gets other responses, and does not displace these.
-    /// None for a request whose response is never kept.
+    /// Returns the key of a request, or `None` if its response is never cached. The key includes
+    /// the plugin's number and the members that the caller may read. Callers with access to other
+    /// members therefore get other entries, which do not displace these.
     pub(crate) fn of(
         plugin: u64,
         repository: RepositoryId,
@@ -75,13 +80,13 @@ impl CacheKey {
         (path_end <= KEY_BYTES).then_some(Self { bytes, path_end, headers_end })
     }
 
-    /// Whether the request has a query.
     fn has_query(&self) -> bool {
-        // Without one a 0 stands there.
+        // An empty query is encoded as a single 0.
         self.bytes.len() - self.headers_end > 1
     }
 
-    /// What a response depends on for which the plugin looked so far. No such key is the beginning of one that is another's.
+    /// Returns the key for responses whose plugin looked at the request up to `looked`. Such a key
+    /// is never a prefix of another key.
     fn up_to(&self, looked: Looked) -> &[u8] {
         let end = match looked {
             Looked::AtPath => self.path_end,
@@ -98,7 +103,7 @@ impl level::Keys for CacheKey {
     }
 }
 
-/// In as few bytes as it needs (LEB128): keys are kept in great number, and most numbers in them are small.
+/// Encodes a number as LEB128. The cache contains many keys, and most numbers in them are small.
 fn number(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
@@ -107,7 +112,7 @@ fn number(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// With its length in front, so that no two lists of parts look the same.
+/// Appends a text after its length, so that different lists of parts have different encodings.
 fn part(bytes: &mut Vec<u8>, text: &str) {
     number(bytes, text.len() as u64);
     bytes.extend_from_slice(text.as_bytes());
@@ -123,32 +128,34 @@ fn pairs(bytes: &mut Vec<u8>, pairs: &[(String, String)]) {
     list(bytes, pairs.len(), texts);
 }
 
-/// What is kept for a request, which may hold no longer.
+/// A cache entry, which may be stale.
 pub(crate) enum Cached {
-    /// As it is sent.
+    /// An entry that includes its content.
     Whole(Arc<CacheEntry>),
-    /// All but the bytes of its file.
+    /// An entry without the bytes of its file.
     Packed(Arc<PackedEntry>),
 }
 
-/// The responses of all repositories, within one bound of memory: a third of it for responses as they are sent, the rest for packed ones.
-/// Those of small files are kept in both forms, so that what gives way to others is found in the one that takes a tenth of the room.
+/// The cached responses of all repositories, within one memory limit. A third of the memory is for
+/// whole entries, the rest for packed ones. A response with a small file is stored in both forms.
+/// If the whole entry is evicted, the packed entry remains, which takes a tenth of the memory.
 pub(crate) struct ResponseCache {
     whole: Level<CacheEntry>,
     packed: Level<PackedEntry>,
-    /// Of the keys of packed entries, which would be as large as some of what lies under them.
+    /// Hashes the keys of packed entries. Without hashing, such a key would be about as large as
+    /// its entry.
     hasher: KeyHasher,
-    /// Queries that were asked for once: what is made for one is kept from the second time on, since no end of them can be made up.
-    asked_once: AskedOnce,
-    /// For which of the sites that the server does not know answers are kept.
+    /// Recently requested queries. The response to a query is cached from the second request on,
+    /// because clients can invent any number of queries.
+    admission_filter: AdmissionFilter,
+    /// Sites that the server does not know, but for which it caches responses.
     pub(crate) unknown_sites: UnknownSites,
-    /// Look-ups by what came of them.
     pub(crate) lookups: CacheMeters,
 }
 
 impl ResponseCache {
-    /// An empty cache of at most `total` bytes: of contents as they are; what is kept of them compressed has a bound of its own. Of
-    /// stored files that are not in memory it holds at most `files` open.
+    /// Creates an empty cache for at most `total` bytes of unencoded contents; compressed contents
+    /// have their own limit. The cache keeps at most `files` stored files open.
     pub(crate) fn new(total: u64, files: usize) -> Self {
         let items = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let whole = total / 3;
@@ -159,49 +166,52 @@ impl ResponseCache {
                 PACKED_BYTES + entry.bytes() as u64
             }),
             hasher: KeyHasher::default(),
-            asked_once: AskedOnce::default(),
+            admission_filter: AdmissionFilter::default(),
             unknown_sites: UnknownSites::default(),
             lookups: CacheMeters::new("responses"),
         }
     }
 
-    /// What there is for this request.
+    /// Returns the entry for this request.
     pub(crate) fn get(&self, key: &CacheKey) -> Option<Cached> {
         let whole = self.whole.get(key).map(Cached::Whole);
         whole.or_else(|| self.packed.get(&self.hasher.of(key)).map(Cached::Packed))
     }
 
-    /// Keeps a response if it is a success and of a size that is worth keeping: for every request that is equal as far as the plugin
-    /// looked, or as it looked before for another of this path.
+    /// Caches a successful response of a suitable size. The entry is for all requests that are
+    /// equal in the part that the plugin looked at. An earlier request of the same path may have
+    /// enlarged this part.
     pub(crate) fn insert(&self, key: &CacheKey, entry: CacheEntry) {
         let content = &entry.response.content;
         let worth = entry.response.is_ok() && (is_file(content) || size(content) <= RENDERED_BYTES);
         if !worth {
             return;
         }
-        let Some(looked) = self.place(key, &entry) else { return };
+        let Some(looked) = self.cacheable_part(key, &entry) else { return };
         if let Some(packed) = PackedEntry::of(&entry) {
             let key = self.hasher.of(key);
-            self.packed.look(&key, looked);
+            self.packed.record_looked(&key, looked);
             self.packed.insert(&key, looked, Arc::new(packed));
         }
         self.whole.insert(key, looked, Arc::new(entry));
     }
 
-    /// Keeps as it is sent what was found packed.
+    /// Caches the unpacked form of a packed entry.
     pub(crate) fn insert_unpacked(&self, key: &CacheKey, entry: &Arc<CacheEntry>) {
-        if let Some(looked) = self.place(key, entry) {
+        if let Some(looked) = self.cacheable_part(key, entry) {
             self.whole.insert(key, looked, Arc::clone(entry));
         }
     }
 
-    /// Up to where requests must be equal for this entry; none where it is not kept.
-    fn place(&self, key: &CacheKey, entry: &CacheEntry) -> Option<Looked> {
+    /// Returns the part in which requests must be equal to share this entry. Returns `None` if the
+    /// entry should not be cached.
+    fn cacheable_part(&self, key: &CacheKey, entry: &CacheEntry) -> Option<Looked> {
         let looked = entry.intent.looked.max(entry.response.looked);
-        let looked = self.whole.look(key, looked.max(self.packed.known(&self.hasher.of(key))));
-        let may_be_made_up = looked == Looked::AtQuery && key.has_query();
+        let looked =
+            self.whole.record_looked(key, looked.max(self.packed.recorded_looked(&self.hasher.of(key))));
+        let may_be_invented = looked == Looked::AtQuery && key.has_query();
         let whole = key.up_to(looked);
-        let is_first = || may_be_made_up && self.asked_once.is_first(whole);
+        let is_first = || may_be_invented && self.admission_filter.is_first(whole);
         (whole.len() <= KEY_BYTES && !is_first()).then_some(looked)
     }
 }
@@ -210,7 +220,7 @@ fn is_file(content: &Content) -> bool {
     matches!(content, Content::Blob(_))
 }
 
-/// The response with the bytes of a small file in memory, checked while they were read.
+/// Loads the bytes of a small file into memory. The store verifies the bytes while it reads them.
 pub(crate) async fn in_memory(response: PreparedResponse) -> Result<PreparedResponse, StoreError> {
     let Content::Blob(blob) = &response.content else { return Ok(response) };
     let size = blob.size();
@@ -222,7 +232,8 @@ pub(crate) async fn in_memory(response: PreparedResponse) -> Result<PreparedResp
     }
     let mut chunks = blob.stream(0..size);
     let first = chunks.next().await.transpose()?.unwrap_or_default();
-    // What comes in one piece is what the store has in memory itself: held once, not twice.
+    // A single chunk shares its memory with the store's own cache, so the bytes are in memory only
+    // once.
     if first.len() as u64 == size {
         return Ok(PreparedResponse { content: Content::Inline(first), ..response });
     }
@@ -234,7 +245,8 @@ pub(crate) async fn in_memory(response: PreparedResponse) -> Result<PreparedResp
     Ok(PreparedResponse { content: Content::Inline(bytes.freeze()), ..response })
 }
 
-/// Bytes of an entry besides its key; a file that is held open weighs as much as its share of them.
+/// Returns the memory of an entry without its key, in bytes. For an open file, this includes an
+/// equal share of the total.
 fn weight(entry: &CacheEntry, file: u64) -> u64 {
     let content = match &entry.response.content {
         Content::Inline(bytes) => bytes.len() as u64,

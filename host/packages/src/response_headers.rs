@@ -1,5 +1,5 @@
-//! The headers of a response that are the host's to say, once for all formats: what browsers may do with it, what caches may do
-//! with it, and what it is recognized by.
+//! Response headers that the host sets for all formats: headers for browsers, caches and
+//! validators.
 
 use bytes::BytesMut;
 use http::header::{
@@ -13,19 +13,20 @@ use sha2::{Digest as _, Sha256};
 
 use packhouse_wire::conditional::Validators;
 
-/// What a client published runs nowhere.
+/// Policy for published content: browsers run it nowhere.
 const POLICY_PUBLISHED: HeaderValue = HeaderValue::from_static("sandbox");
-/// What a plugin rendered may have its own styles, and links.
+/// Policy for content that a plugin rendered: it may contain styles and links.
 const POLICY_RENDERED: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
 
-/// Values of the host's own that nearly each response has.
+/// Values that the host itself sets and that most responses have.
 pub(crate) const HOST_VALUES: [&str; 6] =
     ["", "nosniff", "sandbox", "bytes", "Accept, Authorization", "Accept, Authorization, Accept-Encoding"];
 
-/// The same headers with no room for more. Their values lie in one piece of memory: with one for each, a response that is sent again after
-/// a while waits for the memory of every one of them.
+/// Copies headers without spare capacity. All values share one allocation. With separate
+/// allocations, sending a response that was unused for a while would cost a CPU cache miss for each
+/// value.
 pub(crate) fn gathered(headers: &HeaderMap) -> HeaderMap {
     let mut headers = headers.clone();
     let mut text = BytesMut::with_capacity(headers.values().map(HeaderValue::len).sum());
@@ -35,7 +36,7 @@ pub(crate) fn gathered(headers: &HeaderMap) -> HeaderMap {
         let part = text.split_to(value.len());
         let known = HOST_VALUES.iter().find(|known| known.as_bytes() == part);
         let same = known.map(|known| HeaderValue::from_static(known));
-        // Of bytes that were a value before.
+        // The conversion cannot fail, because these bytes were a header value before.
         if let Some(same) = same.or_else(|| HeaderValue::from_maybe_shared(part).ok()) {
             *value = same;
         }
@@ -43,19 +44,20 @@ pub(crate) fn gathered(headers: &HeaderMap) -> HeaderMap {
     headers
 }
 
-/// What the plugin said, without what is the host's to say.
+/// Returns the plugin's headers without those that only the host may set.
 pub(crate) fn plugin_headers(own: Vec<(HeaderName, HeaderValue)>) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(own.len() + 10);
-    let kept = own
+    let allowed = own
         .into_iter()
         .filter(|(name, _)| ![DATE, SERVER, SET_COOKIE, WWW_AUTHENTICATE, ETAG].contains(name));
-    for (name, value) in kept {
+    for (name, value) in allowed {
         headers.append(name, value);
     }
     headers
 }
 
-/// A page that a client published must not run on this host's origin, nor be shown as a page at all.
+/// Keeps published pages from running scripts on this host's origin, and browsers from showing them
+/// as pages.
 pub(crate) fn forbid_scripts(headers: &mut HeaderMap, content: &Content) {
     let published = matches!(content, Content::Blob(_) | Content::Arriving(_));
     let policy = if published { POLICY_PUBLISHED } else { POLICY_RENDERED };
@@ -66,14 +68,15 @@ pub(crate) fn forbid_scripts(headers: &mut HeaderMap, content: &Content) {
     }
 }
 
-/// Whether browsers render it with scripts: HTML, SVG and anything of XML.
+/// Reports whether browsers render this type with scripts: HTML, SVG or any type based on XML.
 fn is_page(content_type: &[u8]) -> bool {
     let kind =
         content_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii().to_ascii_lowercase();
     kind.ends_with(b"html") || kind.ends_with(b"xml") || kind.starts_with(b"image/svg")
 }
 
-/// What caches may do with a response. One that a credential decided, `private`, is kept by no cache in between.
+/// Sets `Cache-Control`. If only some credentials may see the response, shared caches must not
+/// store it (`private`).
 pub(crate) fn cache_control(
     headers: &mut HeaderMap,
     status: StatusCode,
@@ -94,7 +97,8 @@ pub(crate) fn cache_control(
     Ok(())
 }
 
-/// What a plugin says that an answer depends on, and the two that may change it in any format.
+/// Sets `Vary` to the plugin's names, and to the two headers that may change the answer of any
+/// format.
 pub(crate) fn vary(headers: &mut HeaderMap) -> Result<(), StoreError> {
     let mut names = "Accept, Authorization".to_owned();
     for line in headers.get_all(VARY).iter().filter_map(|value| value.to_str().ok()) {
@@ -109,14 +113,15 @@ pub(crate) fn vary(headers: &mut HeaderMap) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The validators of a 200, by a digest of its content; none for a response without content, and for one that still arrives.
+/// Returns the validators of a response with status 200, based on a digest of its content. Returns
+/// `None` without content, and for content that is still arriving.
 pub(crate) async fn validators(
     headers: &HeaderMap,
     content: &Content,
     modified: Option<u64>,
 ) -> Result<Option<Validators>, StoreError> {
     let tag = match content {
-        // What still arrives has no digest yet.
+        // Arriving content does not have a digest yet.
         Content::None | Content::Arriving(_) => return Ok(None),
         Content::Inline(bytes) => representation(headers, &[Sha256::digest(bytes).as_slice()]),
         Content::Joined(joined) => representation(headers, &[digest_of(joined).await?.as_slice(), JOINED]),
@@ -127,13 +132,16 @@ pub(crate) async fn validators(
     Ok(Some(Validators { etag, modified: modified.map(|ms| ms / 1000) }))
 }
 
-/// What tells the digest of parts from one of bytes.
+/// Marker that distinguishes digests of joined parts from digests of bytes.
 const JOINED: &[u8] = b"joined";
 
-/// A digest of a document by what it is made of, so that a change costs the parts that it changed and not all of it: of a part that is
-/// cut out of something remembered, the digest of that and where it lies; else its bytes. Two documents of one digest have the same
-/// bytes. The same bytes in other parts would have another, which costs a client that has them no more than reading them again: what
-/// parts there are is told from what the document says.
+/// Computes the digest of a document from its parts, so that a change costs only as much as the
+/// changed parts. A part that was cut from a cached piece enters with the piece's digest and the
+/// part's offset. Other parts enter with their bytes.
+///
+/// Documents with equal digests have equal bytes. Equal bytes in different parts have different
+/// digests, but then clients only download the document again. The parts depend only on the
+/// document's content.
 async fn digest_of(joined: &Joined) -> Result<Vec<u8>, StoreError> {
     let mut hash = Sha256::new();
     for JoinedPart { bytes, cut } in joined.parts() {
@@ -155,8 +163,8 @@ async fn digest_of(joined: &Joined) -> Result<Vec<u8>, StoreError> {
     Ok(hash.finalize().to_vec())
 }
 
-/// Of what a plugin rendered: one tag for the same bytes under the same type and coding, another for every other
-/// representation. A stored file has one representation, and its digest is its tag.
+/// Returns the tag of a rendered representation. The tag is unique to the bytes, the type and the
+/// coding. A stored file has only one representation, so its digest is its tag.
 fn representation(headers: &HeaderMap, digest: &[&[u8]]) -> String {
     let mut hash = Sha256::new();
     for name in [CONTENT_TYPE, CONTENT_ENCODING] {
@@ -185,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rendered_page_may_stand_in_no_other_page() {
+    fn a_rendered_page_cannot_be_framed() {
         let mut headers = HeaderMap::new();
         forbid_scripts(&mut headers, &Content::Inline(bytes::Bytes::new()));
         let policy = headers.get(CONTENT_SECURITY_POLICY).unwrap().to_str().unwrap();
@@ -193,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_told_from_files() {
+    fn pages_are_distinguished_from_files() {
         for kind in [
             "text/html; charset=utf-8",
             "image/svg+xml",

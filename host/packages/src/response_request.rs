@@ -1,4 +1,4 @@
-//! What of a request decides how a response is sent.
+//! Facts about a request that determine how its response is sent.
 
 use std::sync::Arc;
 
@@ -7,32 +7,30 @@ use http::{HeaderMap, Method};
 use packhouse_wire::connection::{ConnectionState, Hold};
 use packhouse_wire::spill::Spill;
 
-/// Bytes of a response that is held in memory in any case: to read it in pieces would hold as much.
+/// Maximum size of a response that is always sent from memory, in bytes. Reading it in pieces would
+/// take as much memory.
 pub(crate) const SMALL: usize = 64 * 1024;
-/// Bytes of the pieces in which a stored file is read where nothing else is said.
+/// Default size of the pieces in which the host reads a stored file, in bytes.
 const PIECE: usize = 256 * 1024;
 
-/// See the module.
+/// Facts about a request that determine how its response is sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResponseRequest<'a> {
-    /// Whether it is a HEAD.
     pub head: bool,
-    /// Whether it is a GET or a HEAD: others have neither conditions nor ranges here.
+    /// True for GET and HEAD. The host ignores conditions and ranges of other methods.
     pub reads: bool,
-    /// Whether the client may be sent to S3 for a stored file.
+    /// True if the host may redirect the client to S3 for a stored file.
     pub follows_redirects: bool,
-    /// Its headers.
     pub headers: &'a HeaderMap,
-    /// Its id.
     pub request_id: &'a str,
-    /// The connection, whose responses together may hold so much memory; none where that is not counted.
+    /// Connection that limits the memory of its responses; `None` if memory is not counted.
     pub connection: Option<&'a Arc<ConnectionState>>,
-    /// Where responses wait for which memory has no room.
+    /// Files for responses that do not fit into memory.
     pub spill: &'a Spill,
 }
 
 impl<'a> ResponseRequest<'a> {
-    /// Of a request and its id, whose client is not sent to S3.
+    /// Returns the facts about a request whose client must not be redirected to S3.
     pub(crate) fn of(parts: &'a Parts, request_id: &'a str, spill: &'a Spill) -> Self {
         Self {
             follows_redirects: false,
@@ -45,12 +43,13 @@ impl<'a> ResponseRequest<'a> {
         }
     }
 
-    /// What a response of so many bytes that are read in pieces may hold.
+    /// Reserves memory for a response whose bytes are read in pieces.
     pub(crate) fn hold_pieces(&self, length: u64) -> Option<Hold> {
         self.connection.map(|connection| connection.hold_pieces(length, PIECE))
     }
 
-    /// What a response of so many bytes of a content in memory holds. `NoMemory` where it is to wait elsewhere.
+    /// Reserves memory for a response whose content is in memory. Fails with `NoMemory` if the
+    /// content must move to a file.
     pub(crate) fn hold(&self, bytes: usize, content: InMemory) -> Result<Option<Hold>, NoMemory> {
         let Some(connection) = self.connection else { return Ok(None) };
         if bytes <= SMALL {
@@ -60,20 +59,19 @@ impl<'a> ResponseRequest<'a> {
     }
 }
 
-/// A content in memory, of which several responses may have a part.
+/// Content in memory, which several responses may share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InMemory {
-    /// Where it lies.
+    /// Address of the content in memory, which identifies it.
     pub address: usize,
-    /// How long it is.
     pub bytes: usize,
 }
 
-/// There is no room in memory for what waits for this client.
+/// The error if the client's connection must not hold more memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NoMemory;
 
-/// Bytes of a piece that a response with this hold may read at a time.
+/// Returns the size of the pieces that a response with this hold may read at a time, in bytes.
 pub(crate) fn piece(hold: Option<&Hold>) -> usize {
     hold.and_then(Hold::piece).unwrap_or(PIECE)
 }

@@ -1,7 +1,7 @@
-//! The step route: the plugin says what the request would do. From there it can reach nothing.
+//! The step route: the plugin states what the request would do. The plugin sees only the request
+//! here.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use packhouse_runtime::{Intent, Plugin, RequestHead, RoutedInstance};
 
@@ -9,67 +9,62 @@ use crate::error_response::HttpError;
 use crate::plugin_failure::failed;
 use crate::repository_request::{NamedRepository, RepositoryRequest, UNDISCLOSED_KIND};
 
-/// What a plugin says of a request: what it would do, or the plugin's own refusal.
-pub(crate) type Told = Result<Arc<Intent>, HttpError>;
+/// A plugin's answer to `route`: the intent, or the plugin's own refusal.
+pub(crate) type RouteIntent = Result<Arc<Intent>, HttpError>;
 
-/// What came of the step.
+/// Result of the step route.
 pub(crate) struct Routed<'a> {
-    /// What the plugin says, now or before.
-    pub told: Told,
-    /// The instance that it was asked in, where the step handle can go on there.
+    /// The plugin's answer, from a call or from the cache.
+    pub route_intent: RouteIntent,
+    /// The instance that ran `route`, if it can also run `handle`.
     pub instance: Option<RoutedInstance<'a>>,
 }
 
-/// Asks the plugin, unless the intent is known: with a cached response, or from what a format opens to anybody. An error is
-/// a call that failed. The plugin's own refusal is no error yet: who may be told of it is the next step's to judge.
+/// Calls the plugin's `route`, unless a cached response or an open request has already provided the
+/// intent. Fails only if the call fails. A refusal by the plugin is not an error yet, because the
+/// next step decides who may see it.
 pub(crate) async fn route<'a>(
     request: &'a RepositoryRequest<'_>,
     known: Option<&Arc<Intent>>,
 ) -> Result<Routed<'a>, HttpError> {
     if let Some(intent) = known {
-        tell(request, intent);
-        return Ok(Routed { told: Ok(Arc::clone(intent)), instance: None });
+        log_action(request, intent);
+        return Ok(Routed { route_intent: Ok(Arc::clone(intent)), instance: None });
     }
     let kind = match &request.repository {
         Some(NamedRepository::Undisclosed { intent, .. }) => {
-            return Ok(Routed { told: Ok(Arc::clone(intent)), instance: None });
+            return Ok(Routed { route_intent: Ok(Arc::clone(intent)), instance: None });
         }
         Some(NamedRepository::Found(row)) => row.kind.as_str(),
-        // So that the plugin judges the names in the path.
+        // Pass a kind, so that the plugin checks the names in the path.
         Some(NamedRepository::Missing(_)) => UNDISCLOSED_KIND,
         None => "",
     };
-    // Its state is large, and responses from the cache do not come here.
-    let since = Instant::now();
+    // Boxed, because the state is large and cached responses do not come here.
     let routed = Box::pin(request.plugin.route_to_handle(kind, &request.head)).await;
-    if let Some(on_trial) = &request.on_trial {
-        match &routed {
-            Ok(Ok(_)) => on_trial.goes_on(since.elapsed()),
-            Ok(Err(refused)) => on_trial.refused(&request.tried(), Ok(refused), since.elapsed()),
-            Err(error) => on_trial.refused(&request.tried(), Err(error), since.elapsed()),
-        }
-    }
     match routed.map_err(|error| failed(&request.plugin, "route", &request.head, error))? {
         Ok(routed) => {
-            tell(request, &routed.intent);
-            Ok(Routed { told: Ok(Arc::new(routed.intent)), instance: routed.instance })
+            log_action(request, &routed.intent);
+            Ok(Routed { route_intent: Ok(Arc::new(routed.intent)), instance: routed.instance })
         }
-        Err(refused) => Ok(Routed { told: Err(HttpError::from(refused)), instance: None }),
+        Err(refused) => Ok(Routed { route_intent: Err(HttpError::from(refused)), instance: None }),
     }
 }
 
-/// What the request would do, for whoever writes the plugin. Not to what: that may be what a sign-in is fetched with.
-fn tell(request: &RepositoryRequest<'_>, intent: &Intent) {
+/// Logs the action for the plugin's author. Does not log the path, because it may contain a
+/// credential.
+fn log_action(request: &RepositoryRequest<'_>, intent: &Intent) {
     tracing::debug!(
         target: "packhouse::intent",
         request_id = &*request.head.request_id,
         action = ?intent.action,
-        "what it would do"
+        "intended action"
     );
 }
 
-/// Calls the plugin's `route`. The outer error is a call that failed, the inner one the plugin's own refusal.
-pub(crate) async fn ask_plugin(
+/// Calls the plugin's `route`. The outer error means that the call failed; the inner error is the
+/// plugin's own refusal.
+pub(crate) async fn call_route(
     plugin: &Plugin,
     kind: &str,
     head: &Arc<RequestHead>,

@@ -1,5 +1,6 @@
-//! Scopes of bearers, as a claim's template writes them: which repository, which subject in it, and what may be done. The
-//! grammar is that of registries' token services, `TYPE:NAME:ACTION,…`; every word of it comes from the description.
+//! Scopes of bearer tokens: a repository, a subject in it, and actions, written as a claim's
+//! template requires. The grammar is that of the token services of container registries,
+//! `TYPE:NAME:ACTION,…`. The description defines all words in a scope.
 
 use packhouse_runtime::TokenService;
 
@@ -9,10 +10,10 @@ use packhouse_identity::access::AccessAction;
 const REPOSITORY: &str = "{repository}";
 const SUBJECT: &str = "{subject}";
 const ACTION: &str = "{action}";
-/// Asks for whatever may be had.
+/// Word that stands for all actions.
 const ALL: &str = "*";
 
-/// How one format's scopes look under one of its claims.
+/// The scopes of one format below one of its claims.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scopes<'a> {
     template: &'a str,
@@ -20,26 +21,26 @@ pub(crate) struct Scopes<'a> {
 }
 
 impl<'a> Scopes<'a> {
-    /// By a claim's template and the description's words.
+    /// Creates scopes from a claim's template and the words in the description.
     pub(crate) fn new(template: &'a str, words: &'a TokenService) -> Self {
         Self { template, words }
     }
 
-    /// Whether its scopes name a subject.
+    /// Reports whether scopes contain a subject.
     pub(crate) fn has_subject(&self) -> bool {
         self.template.contains(SUBJECT)
     }
 
-    /// The scope that a request needs. None where the template wants a subject and there is none, or where it could not stand in
-    /// a header.
+    /// Returns the scope that a request requires. Returns `None` if the template needs a subject
+    /// and the request has none, or if a header cannot contain the scope.
     pub(crate) fn text(
         &self,
         repository: &str,
         subject: Option<&str>,
-        wanted: AccessAction,
+        required: AccessAction,
     ) -> Option<String> {
         let words = self.words;
-        let actions = match wanted {
+        let actions = match required {
             AccessAction::Open | AccessAction::Read { .. } => words.read.clone(),
             AccessAction::Publish => format!("{},{}", words.read, words.publish),
             AccessAction::Delete => format!("{},{}", words.read, words.delete),
@@ -53,7 +54,8 @@ impl<'a> Scopes<'a> {
         text.bytes().all(plain).then_some(text)
     }
 
-    /// What a scope asks for; none for one that is not of this template. Words that mean nothing here ask for nothing.
+    /// Parses a scope, and ignores unknown actions in it. Returns `None` if the scope does not
+    /// match the template.
     pub(crate) fn read(&self, scope: &str) -> Option<ScopeGrant> {
         let (head, rest) = self.template.split_once(REPOSITORY)?;
         let (middle, tail) = rest.split_once(ACTION)?;
@@ -69,17 +71,17 @@ impl<'a> Scopes<'a> {
                 (repository, None, actions)
             }
         };
-        let asks = |word: &str| actions.split(',').any(|action| action == ALL || action == word);
+        let requests = |word: &str| actions.split(',').any(|action| action == ALL || action == word);
         Some(ScopeGrant {
             repository: repository.to_owned(),
             subject: subject.map(str::to_owned),
-            read: asks(&self.words.read),
-            publish: asks(&self.words.publish),
-            delete: asks(&self.words.delete),
+            read: requests(&self.words.read),
+            publish: requests(&self.words.publish),
+            delete: requests(&self.words.delete),
         })
     }
 
-    /// A grant as a scope.
+    /// Formats a grant as a scope.
     pub(crate) fn of(&self, grant: &ScopeGrant) -> String {
         let words = [
             (grant.read, &self.words.read),
@@ -108,15 +110,15 @@ mod tests {
         let words = words();
         let scopes = Scopes::new(TEMPLATE, &words);
         let read = AccessAction::Read { for_publish: false };
-        for (subject, wanted, text) in [
+        for (subject, required, text) in [
             ("team/app", read, "repository:repositories/r/team/app:pull"),
             ("app", AccessAction::Publish, "repository:repositories/r/app:pull,push"),
             ("app", AccessAction::Delete, "repository:repositories/r/app:pull,delete"),
         ] {
-            assert_eq!(scopes.text("r", Some(subject), wanted).as_deref(), Some(text));
+            assert_eq!(scopes.text("r", Some(subject), required).as_deref(), Some(text));
             let grant = scopes.read(text).unwrap();
             assert_eq!((grant.repository.as_str(), grant.subject.as_deref()), ("r", Some(subject)));
-            assert!(grant.covers("r", Some(subject), wanted));
+            assert!(grant.covers("r", Some(subject), required));
             assert_eq!(scopes.of(&grant), text);
         }
         assert!(scopes.text("r", None, read).is_none());
@@ -134,7 +136,7 @@ mod tests {
         for other in ["registry:catalog:*", "repository:r:pull", "repository:repositories/r:pull", "", ":"] {
             assert!(scopes.read(other).is_none(), "{other}");
         }
-        // A name with a port keeps its colon.
+        // The colon before a port in the name must not be taken for the separator.
         let ported = scopes.read("repository:repositories/r/a:5000/b:pull").unwrap();
         assert_eq!(ported.subject.as_deref(), Some("a:5000/b"));
     }

@@ -1,8 +1,8 @@
-//! The step that selects which repositories the plugin is handed: the target, the members of a group that may serve, and what the
-//! intent reads from besides.
+//! The step that selects the repositories that the plugin sees. They are the target, members of a
+//! group, and further repositories that the intent names.
 
 use packhouse_config::repository_settings;
-use packhouse_identity::access::{AccessAction, Kind};
+use packhouse_identity::access::{AccessAction, RepositoryKind};
 use packhouse_runtime::{Action, Intent, Reads, RepositoryView};
 use packhouse_store::{RepositoryId, RepositoryRow};
 use packhouse_wire::catalogue;
@@ -16,19 +16,21 @@ use crate::repository_request::{NamedRepository, RepositoryRequest, UNDISCLOSED_
 use crate::repository_views::RepositoryViews;
 use crate::withheld_names::WithheldNames;
 
-/// The repositories that a plugin is handed.
+/// The repositories that a plugin sees.
 #[derive(Clone, Default)]
 pub(crate) struct SelectedRepositories {
-    /// What the request is about; none under a claim that names no repository.
+    /// Repository of the request; `None` below a claim without a repository.
     pub target: Option<RepositoryView>,
-    /// What else the plugin may read.
+    /// Further repositories that the plugin may read.
     pub others: Vec<RepositoryView>,
-    /// What the selection was made by, besides the settings of the repository and of its members.
+    /// Facts on which the selection depends, apart from the settings of the repository and its
+    /// members.
     pub reads: Reads,
 }
 
-/// Selects them. 404 for a read of a group without a member that the caller may read, and for a package whose name a proxy claims;
-/// 503 if the store cannot be read.
+/// Selects the repositories. Fails with 404 for a read of a group in which the caller may read no
+/// member. Also fails with 404 for a package whose name a proxy claims. Fails with 503 if the store
+/// cannot be read.
 pub(crate) async fn select_repositories(
     request: &RepositoryRequest<'_>,
     intent: &Intent,
@@ -53,7 +55,7 @@ pub(crate) async fn select_repositories(
     }
 }
 
-/// A repository of this name that holds nothing and whose settings nobody changed.
+/// Returns the view of an empty repository of this name with default settings.
 fn undisclosed(request: &RepositoryRequest<'_>, name: &str) -> RepositoryView {
     let settings = repository_settings::effective("{}", false, Some(request.description()));
     RepositoryView {
@@ -70,20 +72,20 @@ fn refuse_empty_group(
     row: &RepositoryRow,
     intent: &Intent,
 ) -> Result<(), HttpError> {
-    let is_group = Kind::of(&row.kind) == Kind::Group;
+    let is_group = RepositoryKind::of(&row.kind) == RepositoryKind::Group;
     if is_group && intent.action == Action::Read && request.members.is_empty() {
         return Err(HttpError::of(&catalogue::GROUP_EMPTY));
     }
     Ok(())
 }
 
-/// A proxy has no package whose name it claims, whatever it has fetched of it before.
+/// Refuses packages whose names a proxy claims, even if the proxy fetched them earlier.
 fn refuse_claimed(
     request: &RepositoryRequest<'_>,
     row: &RepositoryRow,
     intent: &Intent,
 ) -> Result<(), HttpError> {
-    if Kind::of(&row.kind) != Kind::Proxy || intent.packages.is_empty() {
+    if RepositoryKind::of(&row.kind) != RepositoryKind::Proxy || intent.packages.is_empty() {
         return Ok(());
     }
     let names = WithheldNames::of(request.description(), [row]);
@@ -93,8 +95,8 @@ fn refuse_claimed(
     Ok(())
 }
 
-/// The members of a group that may serve, and what the intent reads from, as far as both the credential and the bearer that it
-/// came in allow it.
+/// Selects the members of a group that may serve the request, and the repositories that the intent
+/// names. Both the credential and its bearer token must allow access to them.
 async fn others(
     request: &RepositoryRequest<'_>,
     row: &RepositoryRow,
@@ -103,7 +105,7 @@ async fn others(
 ) -> Result<SelectedRepositories, HttpError> {
     let (description, members) = (request.description(), &request.members);
     let mut reads = Reads::default();
-    // Only a group has members: for another repository nothing is asked.
+    // Only groups have members, so this check applies only to groups.
     let proxies =
         !members.iter().any(|row| is_proxy(row)) || proxies_serve(request, row, intent, &mut reads).await?;
     let serving = members.iter().filter(|row| proxies || !is_proxy(row));
@@ -120,23 +122,25 @@ async fn others(
 }
 
 fn is_proxy(row: &RepositoryRow) -> bool {
-    Kind::of(&row.kind) == Kind::Proxy
+    RepositoryKind::of(&row.kind) == RepositoryKind::Proxy
 }
 
-/// Whether the bearer that the credential came in, if it did, allows to read the repository of this name.
+/// Reports whether the bearer token allows reading this repository. Returns true if the credential
+/// did not arrive in a bearer token.
 fn bearer_allows(request: &RepositoryRequest<'_>, name: &str) -> bool {
-    let wanted = AccessAction::Read { for_publish: false };
+    let required = AccessAction::Read { for_publish: false };
     match &request.principal.bearer_scope {
         BearerScope::Granted(grants) => grants
             .iter()
-            .any(|grant| grant.repository == name && grant.covers(name, grant.subject.as_deref(), wanted)),
+            .any(|grant| grant.repository == name && grant.covers(name, grant.subject.as_deref(), required)),
         BearerScope::Direct => true,
         BearerScope::Refused => false,
     }
 }
 
-/// Whether a group's proxies may serve what the request is about. Where it names no package, nothing that the caller cannot see
-/// may stand in their way: the plugin then judges by what it is handed.
+/// Reports whether a group's proxies may serve the request. If the request names no package, they
+/// may only if the caller can read all hosted members. The plugin knows only the repositories that
+/// it sees.
 async fn proxies_serve(
     request: &RepositoryRequest<'_>,
     group: &RepositoryRow,
@@ -144,11 +148,11 @@ async fn proxies_serve(
     reads: &mut Reads,
 ) -> Result<bool, HttpError> {
     if intent.packages.is_empty() {
-        let is_hosted = |row: &&RepositoryRow| Kind::of(&row.kind) == Kind::Hosted;
-        let seen = |row: &RepositoryRow| request.members.iter().any(|member| member.id == row.id);
-        return Ok(intent.many_packages || request.all_members().filter(is_hosted).all(seen));
+        let is_hosted = |row: &&RepositoryRow| RepositoryKind::of(&row.kind) == RepositoryKind::Hosted;
+        let is_readable = |row: &RepositoryRow| request.members.iter().any(|member| member.id == row.id);
+        return Ok(intent.many_packages || request.all_members().filter(is_hosted).all(is_readable));
     }
     let names = WithheldNames::of(request.description(), request.all_members().chain([group]));
-    names.note_reads(&intent.packages, reads);
+    names.record_reads(&intent.packages, reads);
     Ok(names.withheld(&request.app.store, &intent.packages).await?.is_empty())
 }

@@ -1,4 +1,5 @@
-//! The step send: a prepared response for one request, with its conditions, its range, and for HEAD without content.
+//! The step send: sends a prepared response to one request. The request's conditions, range and
+//! method determine what is sent.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,25 +24,26 @@ use crate::variant::{Selected, select};
 use packhouse_wire::body::Body;
 use packhouse_wire::conditional::{self, Validators};
 use packhouse_wire::content_coding::{Coding, accepted};
-use packhouse_wire::range::{self, Wanted};
+use packhouse_wire::range::{self, RequestedRange};
 
-/// Sends a response to the request. 503 if the storage of a file's first bytes cannot be reached,
-/// 500 if they are missing or damaged.
+/// Sends a response to the request. Fails with 503 if the storage cannot be reached for a file's
+/// first bytes, and with 500 if these bytes are missing or damaged.
 pub(crate) async fn send(
     request: &RepositoryRequest<'_>,
     encodings: &Arc<Encodings>,
     prepared: &PreparedResponse,
 ) -> Result<Response<Body>, HttpError> {
     let follows = request.description().follows_redirects;
-    let asked = ResponseRequest::of(request.parts, &request.head.request_id, &request.app.spill);
-    let asked = ResponseRequest { follows_redirects: follows, ..asked };
-    let response = respond(prepared, encodings, asked).await?;
+    let response_request = ResponseRequest::of(request.parts, &request.head.request_id, &request.app.spill);
+    let response_request = ResponseRequest { follows_redirects: follows, ..response_request };
+    let response = respond(prepared, encodings, response_request).await?;
     downloads::count(request, prepared, &response);
     Ok(response)
 }
 
-/// The response to one request: 304, 412 or 416 as its conditions and its range say, else the content, in a coding that it accepts, or
-/// a part of it.
+/// Returns the response to one request: 304, 412 or 416 if the request's conditions or range
+/// require it. Otherwise the response contains the content in an accepted coding, or a part of the
+/// content.
 async fn respond(
     prepared: &PreparedResponse,
     encodings: &Arc<Encodings>,
@@ -59,7 +61,7 @@ async fn respond(
     if let Some(validators) = variant
         && let Some(bytes) = encodings.of(prepared, coding).await
     {
-        return coded(prepared, Variant { coding, validators, bytes }, request).await;
+        return coded(prepared, CodedContent { coding, validators, bytes }, request).await;
     }
     if let Some(elsewhere) = redirected(prepared, request).await? {
         return Ok(elsewhere);
@@ -67,7 +69,8 @@ async fn respond(
     ranged(prepared, identity, request).await
 }
 
-/// Where a client fetches a stored file itself, of which it then asks the same part; none where the file passes through this server.
+/// Returns a redirect to S3 for a stored file, or `None` if this server sends the file. The client
+/// repeats its range in the new request.
 async fn redirected(
     prepared: &PreparedResponse,
     request: ResponseRequest<'_>,
@@ -82,9 +85,9 @@ async fn redirected(
     let Some(address) = blob.presigned(&sent_as).await? else { return Ok(None) };
     let location = HeaderValue::from_str(address.as_str());
     let location = location.map_err(|error| StoreError::Invalid(error.to_string()))?;
-    // S3's own answer would be an error that no client of a format understands.
+    // Check this here: no package client would understand the error that S3 itself returns.
     if !blob.is_there().await? {
-        return Err(StoreError::Corrupt("a blob that clients fetch from S3 is not there".to_owned()));
+        return Err(StoreError::Corrupt("a blob for a direct download is missing in S3".to_owned()));
     }
     metrics::counter!("packhouse_blobs_redirected_total").increment(1);
     let mut response = Response::new(Body::empty());
@@ -92,13 +95,15 @@ async fn redirected(
     let headers = response.headers_mut();
     headers.insert(LOCATION, location);
     headers.insert(CONTENT_LENGTH, HeaderValue::from(0));
-    // Whoever has the address has the file for a while.
+    // Do not let caches store the redirect: anyone with this address can download the file for a
+    // while.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(Some(response))
 }
 
-/// The response as it is. A HEAD that the plugin answered without the content states the length that a GET would bring, and not that of
-/// another variant.
+/// Returns the response without regard to conditions and ranges. If the plugin answered HEAD
+/// without content, the stated length is that of GET. The length is omitted if the response to GET
+/// may be a compressed variant.
 async fn without_validators(
     prepared: &PreparedResponse,
     request: ResponseRequest<'_>,
@@ -110,8 +115,8 @@ async fn without_validators(
     Ok(response)
 }
 
-/// A content in a coding.
-struct Variant<'a> {
+/// The content of a response in one coding.
+struct CodedContent<'a> {
     coding: Coding,
     validators: &'a Validators,
     bytes: Bytes,
@@ -119,7 +124,7 @@ struct Variant<'a> {
 
 async fn coded(
     prepared: &PreparedResponse,
-    variant: Variant<'_>,
+    variant: CodedContent<'_>,
     request: ResponseRequest<'_>,
 ) -> Result<Response<Body>, StoreError> {
     let length = variant.bytes.len() as u64;
@@ -127,7 +132,7 @@ async fn coded(
     let mut response = Response::new(body(&content, 0..length, request).await?);
     let headers = response.headers_mut();
     headers.clone_from(&prepared.headers);
-    // What a range would be a part of is another content.
+    // A range would refer to the unencoded content, so do not offer ranges here.
     headers.remove(ACCEPT_RANGES);
     headers.insert(ETAG, variant.validators.etag.clone());
     headers.insert(CONTENT_ENCODING, HeaderValue::from_static(variant.coding.name()));
@@ -143,15 +148,16 @@ async fn ranged(
     let size = size(&prepared.content);
     let counts = conditional::range_counts(request.headers, validators);
     let field = request.headers.get(RANGE).filter(|_| counts);
-    let part = match field.map_or(Wanted::Whole, |field| range::wanted(field.as_bytes(), size)) {
-        Wanted::Whole => return whole(prepared, request).await,
-        Wanted::Part(part) => part,
-        Wanted::Unsatisfiable => {
-            let mut response = without_content(prepared, StatusCode::RANGE_NOT_SATISFIABLE);
-            content_range(&mut response, &format!("bytes */{size}"));
-            return Ok(response);
-        }
-    };
+    let part =
+        match field.map_or(RequestedRange::Whole, |field| range::requested_range(field.as_bytes(), size)) {
+            RequestedRange::Whole => return whole(prepared, request).await,
+            RequestedRange::Part(part) => part,
+            RequestedRange::Unsatisfiable => {
+                let mut response = without_content(prepared, StatusCode::RANGE_NOT_SATISFIABLE);
+                content_range(&mut response, &format!("bytes */{size}"));
+                return Ok(response);
+            }
+        };
     let stated = format!("bytes {}-{}/{size}", part.start, part.end - 1);
     let mut response = filled(prepared, request, StatusCode::PARTIAL_CONTENT, part).await?;
     content_range(&mut response, &stated);
@@ -181,7 +187,7 @@ async fn filled(
     *response.headers_mut() = prepared.headers.clone();
     let headers = response.headers_mut();
     match length {
-        // What is sent whole has its length in the prepared headers.
+        // The prepared headers already state the length of the whole content.
         Some(length) if length == size(&prepared.content) && states_own_length(prepared) => {}
         Some(length) => drop(headers.insert(CONTENT_LENGTH, HeaderValue::from(length))),
         None if matches!(prepared.content, Content::None) => {}
@@ -190,13 +196,15 @@ async fn filled(
     Ok(response)
 }
 
-/// Whether the prepared headers have the length of the content. Where there is none, what they have is what the plugin said of a GET.
+/// Reports whether the prepared headers state the length of the content. Without content, they
+/// state the length that the plugin gave for GET.
 fn states_own_length(prepared: &PreparedResponse) -> bool {
     !matches!(prepared.content, Content::None) && prepared.headers.contains_key(CONTENT_LENGTH)
 }
 
-/// The length that a response states. What still comes in has the length that the upstream announced, if it did; a HEAD without
-/// content has what the plugin said that a GET would bring; 204 and 304 have none at all.
+/// Returns the length to state in a response. For arriving content, this is the length that the
+/// upstream declared, if any. A HEAD without content returns `None` and keeps the length that the
+/// plugin gave for GET. 204 and 304 have no length.
 fn stated_length(
     content: &Content,
     part: &Range<u64>,
@@ -212,7 +220,7 @@ fn stated_length(
     }
 }
 
-/// 304, with the tag of the variant that the client has.
+/// Returns a 304 with the tag of the variant that the client has.
 fn not_modified(prepared: &PreparedResponse, validators: &Validators) -> Response<Body> {
     let mut response = without_content(prepared, StatusCode::NOT_MODIFIED);
     response.headers_mut().insert(ETAG, validators.etag.clone());

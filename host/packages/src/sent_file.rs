@@ -1,4 +1,4 @@
-//! Which stored file a response is.
+//! The stored file that a response consists of.
 
 use packhouse_runtime::Content;
 use packhouse_store::{Algorithm, RepositoryId, Sha256, SmallBlob};
@@ -6,16 +6,18 @@ use packhouse_store::{Algorithm, RepositoryId, Sha256, SmallBlob};
 /// A stored file as the content of a response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SentFile {
-    /// Where it was read, as in the member of a group; none of what has just come from an upstream.
+    /// Repository from which the file was read, such as a member of a group. `None` if the file is
+    /// arriving from an upstream.
     pub repository: Option<RepositoryId>,
-    /// Of its bytes, where that is known.
+    /// SHA-256 of the file, if known.
     pub sha256: Option<Sha256>,
-    /// By which it is read again, where it is small.
+    /// Location of the bytes in the store, if the file is small.
     pub small: Option<SmallBlob>,
 }
 
 impl SentFile {
-    /// The file that this content is; none of what was made for the answer.
+    /// Returns the file if this content is a stored file. Returns `None` for content that was made
+    /// for the answer.
     pub(crate) fn of(content: &Content) -> Option<SentFile> {
         match content {
             Content::Blob(blob) if blob.made_in_memory().is_some() => None,

@@ -1,4 +1,5 @@
-//! What the server does for a plugin beyond storage, for one call and its caller.
+//! Services that the server offers to a plugin in addition to storage. They serve one call and know
+//! its caller.
 
 mod advisories;
 mod identity;
@@ -19,7 +20,6 @@ use packhouse_runtime::{
 };
 use packhouse_store::{MemberRow, OrganizationId, RepositoryId};
 
-use crate::heard::Heard;
 use crate::identify::Principal;
 use packhouse_app::App;
 use packhouse_identity::Secret;
@@ -27,54 +27,50 @@ use packhouse_identity::access::ResolvedCredential;
 use packhouse_upstream::{CallOutcome, UnstatedTime, UpstreamReport, UpstreamSession, judge_releases};
 use packhouse_wire::site::Site;
 
-/// Who asks, and where.
+/// The caller of a request, and the request's target.
 #[derive(Clone)]
 pub(crate) struct Caller {
     pub principal: Arc<Principal>,
     pub organization: OrganizationId,
-    /// The name in the request's path, whether or not there is a repository of that name.
+    /// The name in the request's path, even if there is no such repository.
     pub repository: Option<String>,
     pub peer: IpAddr,
-    /// The site of the repository host, as links have it.
+    /// Scheme and host of the repository host, as in links.
     pub site: Option<Site>,
-    /// The request's, for the audit log.
+    /// Id of the request, for the audit log.
     pub request_id: Arc<str>,
-    /// The number of the organization's rules over versions; none where none holds.
+    /// Number of the organization's policy rules; `None` without rules.
     pub policies: Option<i64>,
 }
 
-/// See the module.
+/// Services of the server for one call.
 pub(crate) struct CallServices {
     app: Arc<App>,
     caller: Caller,
     format: String,
-    /// What the age of the format's releases counts from if a list states no time.
+    /// Time from which a release's age counts if a list states none.
     unstated_time: UnstatedTime,
-    /// The packages that the request is about.
+    /// The packages of the request.
     packages: Vec<String>,
-    /// The call's use of upstreams.
+    /// Use of upstreams in this call.
     session: Mutex<Arc<UpstreamSession>>,
-    /// Whether the plugin asked for what is the caller's own: sign-ins and tokens.
-    asked_identity: AtomicBool,
-    /// Secrets that stand in the answer by a placeholder.
-    handed: Mutex<Vec<(String, Secret)>>,
-    /// What notes what the call is told by others.
-    heard: Option<Arc<Heard>>,
-    /// Why the version that the request is about does not come, where a policy says so.
+    /// True if the plugin used the caller's sign-ins or tokens.
+    used_identity: AtomicBool,
+    /// Secrets and the placeholders that the plugin got for them.
+    placeholders: Mutex<Vec<(String, Secret)>>,
+    /// Reason why a policy withholds the requested version, if a policy does so.
     refusal: Mutex<Option<String>>,
 }
 
 impl CallServices {
-    /// For a call of this plugin.
     pub(crate) fn new(
         app: &Arc<App>,
         plugin: &Plugin,
         caller: Caller,
         packages: Vec<String>,
-        heard: Option<Arc<Heard>>,
     ) -> Arc<CallServices> {
         let description = plugin.description();
-        // Versions are compared for advisories alone.
+        // Only advisories need a comparison of versions.
         let ordering =
             if app.advisories.number() == 0 { None } else { app.runtime.plugin(&description.format) };
         Arc::new(CallServices {
@@ -88,34 +84,30 @@ impl CallServices {
                 UnstatedTime::FirstSight
             },
             packages,
-            asked_identity: AtomicBool::new(false),
-            handed: Mutex::default(),
-            heard,
+            used_identity: AtomicBool::new(false),
+            placeholders: Mutex::default(),
             refusal: Mutex::default(),
         })
     }
 
-    /// Why the version that the request is about does not come, where a policy withholds it.
+    /// Returns the reason why a policy withholds the requested version, if a policy does so.
     pub(crate) fn refusal(&self) -> Option<String> {
         self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Of several repositories the first that would have it is heard.
-    fn note_refusal(&self, sentence: String) {
+    /// Records a refusal. If several repositories could serve the version, the first refusal is
+    /// kept.
+    fn record_refusal(&self, sentence: String) {
         self.refusal.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(sentence);
     }
 
-    /// Whether the plugin asked for what is the caller's own.
-    pub(crate) fn asked_identity(&self) -> bool {
-        self.asked_identity.load(Ordering::Relaxed)
-    }
-
-    /// What upstreams did in the call, other than to answer.
+    /// Returns the refusals and rate limits of upstreams in this call.
     pub(crate) fn upstream_reports(&self) -> Vec<(RepositoryId, UpstreamReport)> {
         self.session().reports()
     }
 
-    /// The call has ended; `reason` is why it failed, in words. Whether another try may succeed.
+    /// Ends the call. `reason` is the message of a failed call. Returns true if a retry may
+    /// succeed.
     pub(crate) async fn end(&self, outcome: CallOutcome, reason: Option<&str>) -> bool {
         let session = Arc::clone(&self.session());
         let retry = self.app.upstreams.end(&session, outcome, reason).await;
@@ -130,65 +122,37 @@ impl CallServices {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What stands in an answer for this secret until [`fill`](CallServices::fill).
+    /// Returns a placeholder for this secret. [`fill`](CallServices::fill) later replaces the
+    /// placeholder.
     fn placeholder(&self, secret: Secret) -> String {
         let placeholder = format!("placeholder-{}", hex::encode(rand::random::<[u8; 16]>()));
-        self.handed.lock().unwrap_or_else(PoisonError::into_inner).push((placeholder.clone(), secret));
+        self.placeholders.lock().unwrap_or_else(PoisonError::into_inner).push((placeholder.clone(), secret));
         placeholder
     }
 
-    /// The answer with each placeholder replaced by its secret, where the plugin wrote it into an inline content. It is confidential
-    /// if there was one, or if the plugin asked for what is the caller's own.
+    /// Replaces the placeholders in inline content with their secrets. The answer becomes
+    /// confidential if it contains secrets, or if the plugin used the caller's sign-ins or tokens.
     pub(crate) fn fill(&self, answer: Answer) -> Answer {
-        let handed = std::mem::take(&mut *self.handed.lock().unwrap_or_else(PoisonError::into_inner));
-        let confidential = !handed.is_empty() || self.asked_identity.load(Ordering::Relaxed);
+        let placeholders =
+            std::mem::take(&mut *self.placeholders.lock().unwrap_or_else(PoisonError::into_inner));
+        let confidential = !placeholders.is_empty() || self.used_identity.load(Ordering::Relaxed);
         let answer = Answer { confidential: answer.confidential || confidential, ..answer };
         let content = match answer.content {
-            Content::Joined(joined) if !handed.is_empty() => Content::Inline(joined.concat()),
+            Content::Joined(joined) if !placeholders.is_empty() => Content::Inline(joined.concat()),
             content => content,
         };
         match content {
-            Content::Inline(bytes) if !handed.is_empty() => {
-                let filled = handed.iter().fold(bytes.to_vec(), |bytes, (placeholder, secret)| {
+            Content::Inline(bytes) if !placeholders.is_empty() => {
+                let filled = placeholders.iter().fold(bytes.to_vec(), |bytes, (placeholder, secret)| {
                     replaced(&bytes, placeholder.as_bytes(), secret.reveal().as_bytes())
                 });
-                Answer { content: Content::Inline(Bytes::from(filled)), keepable: false, ..answer }
+                Answer { content: Content::Inline(Bytes::from(filled)), cacheable: false, ..answer }
             }
             content => Answer { content, ..answer },
         }
     }
 
-    /// Judges the releases of a list.
-    async fn judge_listed(
-        &self,
-        proxy: &RepositoryView,
-        package: &str,
-        releases: Vec<Release>,
-        unstated: UnstatedTime,
-        now: u64,
-    ) -> Result<JudgedReleases, ServiceError> {
-        let (judged, releases) =
-            judge_releases(&self.app.store, proxy, package, releases, unstated, now).await?;
-        let judged = advisories::without_malware(self, package, &releases, judged).await?;
-        policies::judge_list(self, proxy, package, &releases, judged).await
-    }
-
-    /// The same for a call aside: what is seen for the first time is not remembered.
-    pub(crate) async fn judge_aside(
-        &self,
-        proxy: &RepositoryView,
-        package: &str,
-        releases: Vec<Release>,
-        now: u64,
-    ) -> Result<JudgedReleases, ServiceError> {
-        let unstated = match self.unstated_time {
-            UnstatedTime::FirstSight | UnstatedTime::KnownSight => UnstatedTime::KnownSight,
-            UnstatedTime::FileDate => UnstatedTime::FileDate,
-        };
-        self.judge_listed(proxy, package, releases, unstated, now).await
-    }
-
-    /// The caller's own account, where the credential is one or belongs to one, as long as it is taken at all.
+    /// Returns the member's account if the credential is a member's sign-in or token.
     fn member(&self) -> Option<&MemberRow> {
         match self.caller.principal.presented {
             ResolvedCredential::Token(..) | ResolvedCredential::Member(_) => {
@@ -215,13 +179,8 @@ fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
 impl UpstreamService for CallServices {
     fn fetch(&self, proxy: &RepositoryView, fetch: Fetch) -> Result<Box<dyn Reply>, ServiceError> {
         let judge = policies::FetchJudge::of(self, proxy, &fetch);
-        let asked = self.heard.as_ref().map(|heard| (heard, fetch.clone()));
         let reply = self.app.upstreams.fetch(proxy, fetch, Arc::clone(&self.session()))?;
-        let reply = policies::judged(judge, reply);
-        Ok(match asked {
-            Some((heard, asked)) => heard.note(proxy, asked, reply),
-            None => reply,
-        })
+        Ok(policies::judged(judge, reply))
     }
 
     fn leave_out(&self, proxy: &RepositoryView, reason: String) {
@@ -243,7 +202,12 @@ impl UpstreamService for CallServices {
         releases: Vec<Release>,
         now: u64,
     ) -> ServiceFuture<'a, JudgedReleases> {
-        Box::pin(async move { self.judge_listed(proxy, &package, releases, self.unstated_time, now).await })
+        Box::pin(async move {
+            let (store, unstated) = (&self.app.store, self.unstated_time);
+            let (judged, releases) = judge_releases(store, proxy, &package, releases, unstated, now).await?;
+            let judged = advisories::without_malware(self, &package, &releases, judged).await?;
+            policies::judge_list(self, proxy, &package, &releases, judged).await
+        })
     }
 
     fn judge_asked<'a>(
@@ -255,9 +219,9 @@ impl UpstreamService for CallServices {
     ) -> ServiceFuture<'a, JudgedReleases> {
         Box::pin(async move {
             let (store, releases, unstated) = (&self.app.store, vec![release], self.unstated_time);
-            let (judged, asked) = judge_releases(store, proxy, &package, releases, unstated, now).await?;
-            let judged = advisories::without_malware(self, &package, &asked, judged).await?;
-            match asked.first() {
+            let (judged, requested) = judge_releases(store, proxy, &package, releases, unstated, now).await?;
+            let judged = advisories::without_malware(self, &package, &requested, judged).await?;
+            match requested.first() {
                 Some(release) => policies::judge_asked(self, proxy, &package, release, judged).await,
                 None => Ok(judged),
             }
@@ -267,35 +231,29 @@ impl UpstreamService for CallServices {
 
 impl IdentityService for CallServices {
     fn begin_login<'a>(&'a self, target: &'a RepositoryView) -> ServiceFuture<'a, Login> {
-        self.asked_identity.store(true, Ordering::Relaxed);
+        self.used_identity.store(true, Ordering::Relaxed);
         Box::pin(identity::begin_login(self, target))
     }
 
     fn finish_login<'a>(&'a self, id: &'a str) -> ServiceFuture<'a, LoginState> {
-        self.asked_identity.store(true, Ordering::Relaxed);
+        self.used_identity.store(true, Ordering::Relaxed);
         Box::pin(identity::finish_login(self, id))
     }
 
     fn tokens(&self) -> ServiceFuture<'_, Vec<TokenView>> {
-        self.asked_identity.store(true, Ordering::Relaxed);
+        self.used_identity.store(true, Ordering::Relaxed);
         Box::pin(identity::tokens(self))
     }
 
     fn revoke<'a>(&'a self, id: &'a str) -> ServiceFuture<'a, bool> {
-        self.asked_identity.store(true, Ordering::Relaxed);
+        self.used_identity.store(true, Ordering::Relaxed);
         Box::pin(identity::revoke(self, id))
     }
 }
 
 impl SigningService for CallServices {
     fn keys<'a>(&'a self, _target: &'a RepositoryView) -> ServiceFuture<'a, Vec<PublicKey>> {
-        Box::pin(async {
-            let keys = signing::keys(self).await?;
-            if let Some(heard) = &self.heard {
-                heard.note_keys(&keys);
-            }
-            Ok(keys)
-        })
+        Box::pin(signing::keys(self))
     }
 
     fn sign<'a>(&'a self, _target: &'a RepositoryView, message: &'a [u8]) -> ServiceFuture<'a, Signature> {

@@ -1,10 +1,11 @@
-//! The token service: gives out bearers for a credential, by GET as registries' clients ask since their first days, and by POST
-//! as OAuth 2 has it (RFC 6749, section 4.3, the grant type `password` alone). Which format it serves, where it is and what its
-//! scopes look like is what the format's description says.
+//! The token service: issues bearer tokens for a credential. Clients of container registries use
+//! GET. POST is a request of OAuth 2 (RFC 6749, section 4.3); it accepts only the grant type
+//! `password`. The format's description defines the path and the scopes.
 //!
-//! Rights that are missing make a smaller grant and no error: the request that needs them is refused in the format's own words.
-//! Without a credential it gives out a bearer for what anyone may read. There are no refresh tokens: what was revoked must not
-//! come back.
+//! If the credential lacks rights, the bearer token grants less, and this is not an error. A later
+//! request that needs these rights is refused in the format's own error style. Without a
+//! credential, the bearer token covers public content. The service issues no refresh tokens, so
+//! that nobody can renew a revoked credential.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -23,47 +24,44 @@ use crate::declared_length::too_large;
 use crate::error_response::HttpError;
 use crate::identify::{self, IdentityQuery, Principal};
 use crate::scope::Scopes;
-use crate::unkept_json::unkept_json;
+use crate::uncached_json::uncached_json;
 use packhouse_app::App;
 use packhouse_identity::access::{AccessAction, ResolvedCredential};
-use packhouse_identity::{Bearer, Holder, LIFETIME_S, ScopeGrant, Secret};
+use packhouse_identity::{Bearer, BearerHolder, LIFETIME_S, ScopeGrant, Secret};
 use packhouse_wire::body::Body;
 use packhouse_wire::catalogue;
 use packhouse_wire::incoming_body::IncomingBody;
 use packhouse_wire::path;
 
-/// Scopes that one bearer is given for at most; what is asked for beyond is not granted.
+/// Maximum number of scopes of a bearer token. Further requested scopes are not granted.
 const MAX_SCOPES: usize = 16;
-/// Bytes of a form.
 const MAX_FORM_BYTES: usize = 16 * 1024;
 
 /// The token service of one format.
-pub(crate) struct Service<'a> {
-    /// The program.
+pub(crate) struct BearerIssuer<'a> {
     pub app: &'a App,
-    /// Whose it is.
     pub plugin: &'a Plugin,
-    /// Who asks.
     pub peer: IpAddr,
-    /// The address for which ID tokens are made.
+    /// Audience of ID tokens.
     pub own_address: &'a str,
-    /// Names the request in the audit log.
+    /// Id of the request in the audit log.
     pub request_id: &'a str,
 }
 
-type Pairs = Vec<(String, String)>;
+type FormPairs = Vec<(String, String)>;
 
-impl Service<'_> {
-    /// The answer, and what names the credential in the log. 401 for a credential that is not taken, 400 for another grant type.
+impl BearerIssuer<'_> {
+    /// Answers the request. Returns the response, and the credential's name for the log. Fails with
+    /// 401 for an invalid credential, and with 400 for another grant type.
     pub(crate) async fn answer(
         &self,
         parts: &Parts,
-        query: Pairs,
+        query: FormPairs,
         body: &mut IncomingBody,
         organization: OrganizationId,
     ) -> Result<(Response<Body>, Option<Arc<str>>), HttpError> {
         let by_header = PresentedCredential::read(&parts.headers).taken_by(self.plugin.description());
-        let (credential, asked) = match parts.method {
+        let (credential, requested) = match parts.method {
             Method::GET | Method::HEAD => (by_header, query),
             Method::POST => {
                 let form = form(parts, body).await?;
@@ -87,7 +85,7 @@ impl Service<'_> {
         }
         let now = self.app.store.now_ms();
         let holder = self.holder(&principal, fingerprint.as_ref(), now)?;
-        let grants = self.grants(&principal, organization, &asked, now).await?;
+        let grants = self.grants(&principal, organization, &requested, now).await?;
         let bearer = Bearer {
             organization: organization.0,
             format: self.plugin.description().format.clone(),
@@ -105,36 +103,38 @@ impl Service<'_> {
         Ok((self.response(&signed, &bearer.grants, parts.method == Method::HEAD), principal.credential))
     }
 
-    /// Whose credential it is; 401 for one that is not taken. That none came is no fault.
+    /// Returns the holder of the credential. Fails with 401 for an invalid credential; a missing
+    /// credential is allowed.
     fn holder(
         &self,
         principal: &Principal,
         fingerprint: Option<&[u8; 32]>,
         now: i64,
-    ) -> Result<Holder, HttpError> {
+    ) -> Result<BearerHolder, HttpError> {
         if principal.presented == ResolvedCredential::Nothing {
-            return Ok(Holder::Nobody);
+            return Ok(BearerHolder::Nobody);
         }
         let rules = access::rules(Some(self.plugin.description()));
-        let wanted = AccessAction::Read { for_publish: false };
-        access::authorize_credential(&principal.presented, &rules, wanted, now)?;
+        let required = AccessAction::Read { for_publish: false };
+        access::authorize_credential(&principal.presented, &rules, required, now)?;
         match (&principal.presented, fingerprint, &principal.member) {
-            (ResolvedCredential::Member(_), _, Some(member)) => Ok(Holder::member(member)),
-            (_, Some(fingerprint), _) => Ok(Holder::token(fingerprint)),
+            (ResolvedCredential::Member(_), _, Some(member)) => Ok(BearerHolder::member(member)),
+            (_, Some(fingerprint), _) => Ok(BearerHolder::token(fingerprint)),
             _ => Err(HttpError::of(&catalogue::UNAUTHORIZED)),
         }
     }
 
-    /// What was asked for, as far as the credential goes.
+    /// Returns the requested scopes, reduced to the credential's rights.
     async fn grants(
         &self,
         principal: &Principal,
         organization: OrganizationId,
-        asked: &Pairs,
+        requested: &FormPairs,
         now: i64,
     ) -> Result<Vec<ScopeGrant>, HttpError> {
         let description = self.plugin.description();
-        let texts = asked.iter().filter(|(name, _)| name == "scope").flat_map(|(_, value)| value.split(' '));
+        let texts =
+            requested.iter().filter(|(name, _)| name == "scope").flat_map(|(_, value)| value.split(' '));
         let grants: Vec<ScopeGrant> =
             texts.filter_map(|text| read(description, text)).take(MAX_SCOPES).collect();
         let mut names: Vec<String> = grants.iter().map(|grant| grant.repository.clone()).collect();
@@ -148,16 +148,16 @@ impl Service<'_> {
         Ok(grants.into_iter().filter_map(within).collect())
     }
 
-    /// A grant without what the credential may not do.
+    /// Returns a grant that is reduced to the credential's rights in this repository.
     fn within(&self, principal: &Principal, reached: &Reached, grant: ScopeGrant, now: i64) -> ScopeGrant {
         let description = self.plugin.description();
         let rules = access::rules(Some(description));
         let mut elsewhere = principal.presented_elsewhere();
         let presented = elsewhere.to(reached);
         let here = reached.row.format == description.format;
-        // Whether the format is switched on is asked when the bearer is used.
+        // A later request checks whether the format is enabled.
         let facts = access::facts(&reached.row, true);
-        let may = |wanted| here && access::authorize(presented, &rules, wanted, Some(facts), now).is_ok();
+        let may = |required| here && access::authorize(presented, &rules, required, Some(facts), now).is_ok();
         ScopeGrant {
             read: grant.read && may(AccessAction::Read { for_publish: false }),
             publish: grant.publish && may(AccessAction::Publish),
@@ -166,7 +166,7 @@ impl Service<'_> {
         }
     }
 
-    /// Under both names that clients read it by.
+    /// Returns the response. It contains the bearer token under both names that clients read.
     fn response(&self, bearer: &Secret, grants: &[ScopeGrant], head: bool) -> Response<Body> {
         let description = self.plugin.description();
         let scopes: Vec<String> = grants.iter().filter_map(|grant| write(description, grant)).collect();
@@ -174,11 +174,11 @@ impl Service<'_> {
             "token": bearer.reveal(), "access_token": bearer.reveal(), "token_type": "Bearer",
             "expires_in": LIFETIME_S, "scope": scopes.join(" "),
         });
-        unkept_json(StatusCode::OK, &object, head)
+        uncached_json(StatusCode::OK, &object, head)
     }
 }
 
-/// All ways in which this format writes a scope.
+/// Returns all scope templates of this format.
 fn all_scopes(description: &Description) -> impl Iterator<Item = Scopes<'_>> {
     let words = description.token_service.as_ref();
     let templates = description.claims.iter().filter_map(|claim| claim.challenge.as_deref());
@@ -194,10 +194,10 @@ fn write(description: &Description, grant: &ScopeGrant) -> Option<String> {
     all_scopes(description).find(with_subject).map(|scopes| scopes.of(grant))
 }
 
-/// The pairs of a form. 413 for one that is too long, 400 for what is none.
-async fn form(parts: &Parts, body: &mut IncomingBody) -> Result<Pairs, HttpError> {
+/// Parses a form. Fails with 413 if the form is too long, and with 400 if it is malformed.
+async fn form(parts: &Parts, body: &mut IncomingBody) -> Result<FormPairs, HttpError> {
     let kind = parts.headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
-    let no_form = || HttpError::with(&catalogue::INVALID_REQUEST, "The body is to be a form.");
+    let no_form = || HttpError::with(&catalogue::INVALID_REQUEST, "The request body must be a form.");
     if !kind.to_ascii_lowercase().starts_with(b"application/x-www-form-urlencoded") {
         return Err(no_form());
     }
@@ -212,15 +212,12 @@ async fn form(parts: &Parts, body: &mut IncomingBody) -> Result<Pairs, HttpError
     path::parse_query(text).map_err(|_| no_form())
 }
 
-/// The credential of a form; one in the header stands where the form has none.
-fn by_form(by_header: PresentedCredential, form: &Pairs) -> Result<PresentedCredential, HttpError> {
+/// Returns the credential in the form, or the credential in the header if the form contains none.
+fn by_form(by_header: PresentedCredential, form: &FormPairs) -> Result<PresentedCredential, HttpError> {
     let field =
         |name: &str| form.iter().find(|(principal, _)| principal == name).map(|(_, value)| value.as_str());
     if field("grant_type") != Some("password") {
-        return Err(HttpError::with(
-            &catalogue::INVALID_REQUEST,
-            "The one `grant_type` that is offered here is `password`.",
-        ));
+        return Err(HttpError::with(&catalogue::INVALID_REQUEST, "`grant_type` must be `password`."));
     }
     Ok(match (field("username"), field("password")) {
         (Some(username), Some(password)) => {

@@ -1,9 +1,11 @@
-//! For how long a response is valid: as long as nothing changes that it was made of. That is the settings of the repository and of its
-//! members, the rules over versions of the organization, and what of their records the call read and the host read to select the members. What was used of an upstream is valid up
-//! to a moment besides: until then it is fresh, or a release is too young.
+//! Validity of a response: a response is valid until something changes from which it was made. This
+//! includes the settings of the repository and its members, and the organization's policy rules. It
+//! also includes the records that the call read, or that the host read to select the members. Data
+//! from an upstream are also limited in time: until they expire, or until a release is old enough.
 //!
-//! The request has looked the repository and its members up, with the revisions that they have now. Where a revision is another than
-//! the one up to which the response is known to hold, the store says whether the commits in between touched what was read.
+//! The request has looked up the current revisions of the repository and its members. If such a
+//! revision differs from the last one at which the response was valid, the store checks the commits
+//! in between. The response stays valid if these commits changed nothing that it read.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,14 +15,14 @@ use packhouse_runtime::Reads;
 use packhouse_store::{Dependencies, Reached, RepositoryId, RepositoryRow, Store};
 use serde::{Deserialize, Serialize};
 
-/// A request's repository and all its members, as they were looked up with the credential.
+/// Rows of a request's repository and all its members, from the look-up of the credential.
 #[derive(Clone, Copy)]
 pub(crate) struct CurrentRows<'a> {
-    /// The repository.
     pub row: &'a RepositoryRow,
-    /// Its members, whoever may read them: what they hold hides what others have.
+    /// All members of a group, including those that the caller may not read: their packages hide
+    /// packages of other members.
     pub members: &'a [Reached],
-    /// The number of the organization's rules over versions.
+    /// Number of the organization's policy rules.
     pub policies: Option<i64>,
 }
 
@@ -31,32 +33,33 @@ impl CurrentRows<'_> {
     }
 }
 
-/// See the module.
+/// Facts that decide whether a response is still valid.
 #[derive(Debug)]
 pub(crate) struct Validity {
     settings: u64,
     policies: Option<i64>,
     members: Box<[MemberSettings]>,
     reads: Box<[ReadsOf]>,
-    good_at: GoodAt,
+    valid_up_to: ValidUpTo,
     lifespan: Lifespan,
 }
 
-/// For each repository that was read, the revision up to which nothing was changed of what was read there. All forms in which a response
-/// is kept share it.
-pub(crate) type GoodAt = Arc<[AtomicU64]>;
+/// For each repository that the response read: the last revision at which the read data were
+/// unchanged. All cached forms of a response share this list.
+pub(crate) type ValidUpTo = Arc<[AtomicU64]>;
 
-/// When a response is valid by the clock, in ms since 1970.
+/// Time range in which a response is valid, in ms since 1970.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Lifespan {
-    /// When the request was judged that it was made for.
+    /// Time of the request for which the response was made.
     pub from: i64,
-    /// From when on it may be another; none where time changes nothing.
+    /// Time at which the response may become stale; `None` if the response does not depend on time.
     pub until: Option<i64>,
 }
 
 impl Lifespan {
-    /// A moment before its beginning means that the clock was set back: then nothing is known.
+    /// Reports whether `now` is in this range. A time before `from` means that the clock was set
+    /// back, and then the response is treated as stale.
     fn covers(self, now: i64) -> bool {
         self.until.is_none_or(|until| self.from <= now && now < until)
     }
@@ -74,14 +77,14 @@ impl MemberSettings {
     }
 }
 
-/// What was read of one repository.
+/// Data that the response read in one repository.
 #[derive(Debug)]
 struct ReadsOf {
     repository: RepositoryId,
     dependencies: Dependencies,
 }
 
-/// A validity as it is written into a packed response, without what changes in it.
+/// The validity in a packed response, without the shared revisions.
 #[derive(Deserialize, Serialize)]
 pub(crate) struct PackedValidity<'a> {
     settings: u64,
@@ -92,26 +95,26 @@ pub(crate) struct PackedValidity<'a> {
 }
 
 impl Validity {
-    /// Of a response that was made for a request which saw these rows, or later ones. None where something was read of which a look-up
-    /// says nothing.
+    /// Returns the validity of a response to a request that saw these rows or later ones. Returns
+    /// `None` if the response read a repository that the look-up does not cover.
     pub(crate) fn of(rows: CurrentRows<'_>, reads: Reads, lifespan: Lifespan) -> Option<Self> {
         let reads: Box<[ReadsOf]> = reads
             .into_iter()
             .map(|(repository, dependencies)| ReadsOf { repository, dependencies })
             .collect();
-        let good_at = reads.iter().map(|of| Some(AtomicU64::new(rows.revision(of.repository)?)));
+        let valid_up_to = reads.iter().map(|of| Some(AtomicU64::new(rows.revision(of.repository)?)));
         Some(Self {
             settings: rows.row.settings_revision,
             policies: rows.policies,
             members: rows.members.iter().map(MemberSettings::of).collect(),
-            good_at: good_at.collect::<Option<_>>()?,
+            valid_up_to: valid_up_to.collect::<Option<_>>()?,
             reads,
             lifespan,
         })
     }
 
-    /// What a packed response says of it, and what it shares with that.
-    pub(crate) fn pack(&self) -> (PackedValidity<'_>, &GoodAt) {
+    /// Returns the packed validity, and the revisions that it shares.
+    pub(crate) fn pack(&self) -> (PackedValidity<'_>, &ValidUpTo) {
         let members = self.members.iter().map(|member| (member.repository.0, member.settings));
         let reads = self.reads.iter().map(|of| (of.repository.0, Cow::Borrowed(&of.dependencies)));
         let packed = PackedValidity {
@@ -121,11 +124,10 @@ impl Validity {
             reads: reads.collect(),
             lifespan: self.lifespan,
         };
-        (packed, &self.good_at)
+        (packed, &self.valid_up_to)
     }
 
-    /// The validity of what was packed.
-    pub(crate) fn unpack(packed: PackedValidity<'_>, good_at: &GoodAt) -> Self {
+    pub(crate) fn unpack(packed: PackedValidity<'_>, valid_up_to: &ValidUpTo) -> Self {
         let PackedValidity { settings, policies, members, reads, lifespan } = packed;
         let member =
             |(repository, settings)| MemberSettings { repository: RepositoryId(repository), settings };
@@ -138,54 +140,59 @@ impl Validity {
             policies,
             members: members.into_iter().map(member).collect(),
             reads: reads.into_iter().map(reads_of).collect(),
-            good_at: Arc::clone(good_at),
+            valid_up_to: Arc::clone(valid_up_to),
             lifespan,
         }
     }
 
-    /// Whether the response is what a call made at `now`, in ms since 1970, would answer.
+    /// Reports whether a call at `now`, in ms since 1970, would return the same response.
     pub(crate) fn holds(&self, store: &Store, rows: CurrentRows<'_>, now: i64) -> bool {
         self.lifespan.covers(now)
             && self.settings == rows.row.settings_revision
             && self.policies == rows.policies
             && self.members.len() == rows.members.len()
             && self.members.iter().zip(rows.members).all(|(was, now)| *was == MemberSettings::of(now))
-            && self.reads.iter().zip(&*self.good_at).all(|(reads, good_at)| reads.hold(good_at, store, rows))
+            && self
+                .reads
+                .iter()
+                .zip(&*self.valid_up_to)
+                .all(|(reads, valid_up_to)| reads.hold(valid_up_to, store, rows))
     }
 
-    /// Bytes that it takes in memory, about.
+    /// Returns the approximate size in memory, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let reads: usize = self.reads.iter().map(|reads| reads.dependencies.bytes()).sum();
-        reads + size_of_val(&*self.members) + size_of_val(&*self.reads) + size_of_val(&*self.good_at)
+        reads + size_of_val(&*self.members) + size_of_val(&*self.reads) + size_of_val(&*self.valid_up_to)
     }
 }
 
 #[cfg(test)]
 impl Validity {
-    /// Of a response that nothing was read for.
+    /// Returns the validity of a response that read no records.
     pub(crate) fn of_settings(settings: u64) -> Self {
         Self {
             settings,
             policies: None,
             members: Box::default(),
             reads: Box::default(),
-            good_at: Arc::default(),
+            valid_up_to: Arc::default(),
             lifespan: Lifespan::default(),
         }
     }
 }
 
 impl ReadsOf {
-    fn hold(&self, good_at: &AtomicU64, store: &Store, rows: CurrentRows<'_>) -> bool {
+    fn hold(&self, valid_up_to: &AtomicU64, store: &Store, rows: CurrentRows<'_>) -> bool {
         let Some(now) = rows.revision(self.repository) else { return false };
-        let known = good_at.load(Ordering::Relaxed);
-        // A request that looked its repository up before another one did.
+        let known = valid_up_to.load(Ordering::Relaxed);
+        // Another request, which looked the repository up later than this one, has already checked
+        // this revision.
         if known >= now {
             return true;
         }
         let holds = store.unchanged(self.repository, known, now, &self.dependencies);
         if holds {
-            good_at.fetch_max(now, Ordering::Relaxed);
+            valid_up_to.fetch_max(now, Ordering::Relaxed);
         }
         holds
     }
@@ -201,7 +208,7 @@ mod tests {
         for (now, covered) in [(9, false), (10, true), (19, true), (20, false)] {
             assert_eq!(covers(Some(20), now), covered, "{now}");
         }
-        assert!(covers(None, 0) && covers(None, i64::MAX), "where time changes nothing");
-        assert!(!covers(Some(10), 10), "what is never fresh is made anew each time");
+        assert!(covers(None, 0) && covers(None, i64::MAX), "a lifespan without an end covers every time");
+        assert!(!covers(Some(10), 10), "a response that is never fresh is not reused");
     }
 }

@@ -1,26 +1,26 @@
-//! Which variant of a response a request gets, or that it has one already.
+//! Selects the variant of a response for a request, or finds that the client already has a variant.
 
 use http::HeaderMap;
 use http::header::RANGE;
-use packhouse_wire::conditional::{Outcome, Validators, judge};
+use packhouse_wire::conditional::{PreconditionResult, Validators, judge};
 use packhouse_wire::content_coding::{Coding, accepted};
 
 use crate::prepared_response::PreparedResponse;
 
-/// What a GET or a HEAD is answered with.
+/// Result of a request's conditions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Selected<'a> {
-    /// The content in this coding.
+    /// Send the content in this coding.
     Send(Coding),
-    /// 304, for the variant that is known by these.
+    /// Send 304 for the variant with these validators.
     NotModified(&'a Validators),
-    /// 412.
+    /// Send 412, because a precondition of the request failed.
     Failed,
 }
 
-/// Judges the request's conditions for each variant that it accepts, the preferred one first. A client may name the tag of any of
-/// them, because it may have asked before in another way, or got the content as it was while it was being compressed. A range is one of
-/// the content as it is.
+/// Evaluates the request's conditions for each accepted variant, the preferred one first. A client
+/// may have the tag of any variant. It may have accepted another coding before, or got the
+/// unencoded content while a variant was being compressed. Ranges refer to the unencoded content.
 pub(crate) fn select<'a>(
     response: &'a PreparedResponse,
     identity: &'a Validators,
@@ -28,18 +28,18 @@ pub(crate) fn select<'a>(
 ) -> Selected<'a> {
     let Some(variants) = response.variants.as_ref().filter(|_| !headers.contains_key(RANGE)) else {
         return match judge(headers, identity) {
-            Outcome::Send => Selected::Send(Coding::Identity),
-            Outcome::NotModified => Selected::NotModified(identity),
-            Outcome::Failed => Selected::Failed,
+            PreconditionResult::Send => Selected::Send(Coding::Identity),
+            PreconditionResult::NotModified => Selected::NotModified(identity),
+            PreconditionResult::Failed => Selected::Failed,
         };
     };
     let mut selected = Selected::Failed;
     for coding in accepted(headers) {
         let validators = variants.validators(coding).unwrap_or(identity);
         match (judge(headers, validators), selected) {
-            (Outcome::NotModified, _) => return Selected::NotModified(validators),
-            (Outcome::Send, Selected::Failed) => selected = Selected::Send(coding),
-            (Outcome::Send | Outcome::Failed, _) => (),
+            (PreconditionResult::NotModified, _) => return Selected::NotModified(validators),
+            (PreconditionResult::Send, Selected::Failed) => selected = Selected::Send(coding),
+            (PreconditionResult::Send | PreconditionResult::Failed, _) => (),
         }
     }
     selected
@@ -68,7 +68,7 @@ mod tests {
             headers: vec![(CONTENT_TYPE, HeaderValue::from_static("text/plain"))],
             content: Content::Inline(Bytes::from(vec![b'x'; 2000])),
             modified: Some(784_111_777_500),
-            keepable: true,
+            cacheable: true,
             looked: Default::default(),
             committed: false,
             newest_found: Some(0),
@@ -80,15 +80,15 @@ mod tests {
         Encodings::new(true).offer(prepare(answer, true).await.unwrap())
     }
 
-    /// What is selected, in a word. In the fields' values `T` stands for the tag of the content as it is, `T-gzip` and `T-zstd` for
-    /// those of its variants.
+    /// Returns the selection as a word. In header values, `T` stands for the tag of the unencoded
+    /// content, and `T-gzip` and `T-zstd` for the tags of its variants.
     fn selected(document: &PreparedResponse, fields: &[(HeaderName, &str)]) -> String {
         let identity = document.validators.as_ref().unwrap();
         let tag = identity.etag.to_str().unwrap().trim_matches('"').to_owned();
         let field = |(name, value): &(HeaderName, &str)| {
             (name.clone(), HeaderValue::from_str(&value.replace("T", &tag)).unwrap())
         };
-        // A date has a `T` of its own in `GMT`.
+        // Do not replace the `T` in the `GMT` of dates.
         let dated = |(name, value): &(HeaderName, &str)| match *name {
             IF_MODIFIED_SINCE | IF_UNMODIFIED_SINCE => (name.clone(), HeaderValue::from_str(value).unwrap()),
             _ => field(&(name.clone(), value)),
@@ -113,11 +113,11 @@ mod tests {
             (vec![accepts("gzip")], "gzip"),
             (vec![accepts("gzip, zstd")], "zstd"),
             (vec![accepts("gzip;q=0")], "identity"),
-            // A part is one of the content as it is.
+            // Ranges refer to the unencoded content.
             (vec![accepts("gzip"), (RANGE, "bytes=0-1")], "identity"),
             (vec![accepts("gzip"), (RANGE, "bytes=0-1"), tagged("\"T\"")], "304 T"),
             (vec![accepts("gzip"), (RANGE, "bytes=0-1"), (IF_MATCH, "\"T-gzip\"")], "412"),
-            // The client has one of them.
+            // The client already has one of the variants.
             (vec![accepts("gzip, zstd"), tagged("\"T-zstd\"")], "304 T-zstd"),
             (vec![accepts("gzip, zstd"), tagged("\"T-gzip\"")], "304 T-gzip"),
             (vec![accepts("gzip, zstd"), tagged("\"T\"")], "304 T"),
@@ -125,19 +125,19 @@ mod tests {
             (vec![accepts("gzip, zstd"), tagged("\"T\", \"T-gzip\", \"T-zstd\"")], "304 T-zstd"),
             (vec![accepts("gzip"), tagged("*")], "304 T-gzip"),
             (vec![accepts("gzip"), tagged("\"other\"")], "gzip"),
-            // Without the field all are accepted.
+            // Without `Accept-Encoding`, all codings are accepted.
             (vec![tagged("\"T-gzip\"")], "304 T-gzip"),
             (vec![tagged("\"T-zstd\"")], "304 T-zstd"),
-            // A variant that the client cannot read is of no use to it.
+            // The client does not accept the coding of this variant.
             (vec![accepts("identity"), tagged("\"T-gzip\"")], "identity"),
             (vec![accepts("gzip"), tagged("\"T-zstd\"")], "gzip"),
-            // A condition on one variant picks it.
+            // A condition on one variant selects this variant.
             (vec![accepts("gzip, zstd"), (IF_MATCH, "\"T-gzip\"")], "gzip"),
             (vec![accepts("gzip, zstd"), (IF_MATCH, "\"T\"")], "identity"),
             (vec![accepts("gzip, zstd"), (IF_MATCH, "*")], "zstd"),
             (vec![accepts("gzip"), (IF_MATCH, "\"other\"")], "412"),
             (vec![accepts("gzip"), (IF_MATCH, "W/\"T-gzip\"")], "412"),
-            // Times are those of all.
+            // All variants share the modification time.
             (vec![accepts("gzip"), (IF_MODIFIED_SINCE, AT)], "304 T-gzip"),
             (vec![accepts("gzip"), (IF_MODIFIED_SINCE, BEFORE)], "gzip"),
             (vec![accepts("gzip"), (IF_UNMODIFIED_SINCE, BEFORE)], "412"),

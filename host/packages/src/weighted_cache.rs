@@ -1,14 +1,15 @@
-//! Caches within a bound of bytes whose entries may be large.
+//! Caches with a limit in bytes that may contain large entries.
 
 use std::hash::Hash;
 
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
-/// Each has an equal share of the bytes, and must have room for the largest entry: with some for each of many cores it would not.
+/// Number of shards. Each shard gets an equal share of the bytes, and the largest entry must fit
+/// into it. With several shards per core, a shard would be too small.
 const SHARDS: usize = 4;
 
-/// An empty cache of at most `total` bytes, of about `items` entries.
+/// Creates an empty cache for at most `total` bytes and about `items` entries.
 pub(crate) fn weighted_cache<K: Eq + Hash, V: Clone, W: Weighter<K, V> + Clone>(
     items: usize,
     total: u64,
@@ -21,7 +22,8 @@ pub(crate) fn weighted_cache<K: Eq + Hash, V: Clone, W: Weighter<K, V> + Clone>(
             let (hasher, lifecycle) = (DefaultHashBuilder::default(), DefaultLifecycle::default());
             Cache::with_options(options, weight, hasher, lifecycle)
         }
-        // Both capacities are given, so this is never reached; it has more shards, and keeps less of what is large.
+        // This branch is unreachable, because both capacities are set. This cache would have more
+        // shards, so fewer large entries would fit.
         Err(_) => Cache::with_weighter(items, total, weight),
     }
 }

@@ -1,6 +1,8 @@
-//! Which packages no upstream may be asked for. The host decides this for every format, whatever the caller may read. If a hosted
-//! member of a group holds a name, or the group or one of its members claims it, no proxy of the group looks for it upstream. So
-//! nobody can put another package in its place elsewhere.
+//! Packages that must not be requested from an upstream. The host decides this for every format,
+//! independent of the caller's access. No proxy of a group requests a package if a hosted member
+//! contains a package of this name. The same applies if the group or a member claims the name. This
+//! prevents an attack in which an upstream package of the same name replaces the organization's own
+//! package.
 
 use std::collections::BTreeSet;
 
@@ -8,19 +10,20 @@ use packhouse_runtime::{Description, Reads};
 use packhouse_store::{PackageName, RepositoryId, RepositoryRow, Store, StoreError};
 
 use packhouse_config::repository_settings;
-use packhouse_identity::access::Kind;
+use packhouse_identity::access::RepositoryKind;
 
-/// What is withheld from a repository's upstream, or from those of a group.
+/// Names that are withheld from the upstream of a proxy, or from the upstreams of a group.
 pub(crate) struct WithheldNames<'a> {
     description: &'a Description,
-    /// Patterns, as people wrote them.
+    /// Claimed patterns in the spelling in which they were configured.
     claimed: Vec<String>,
-    /// Whose packages are withheld.
+    /// Hosted repositories. The names of their packages are withheld.
     hosted: Vec<RepositoryId>,
 }
 
 impl<'a> WithheldNames<'a> {
-    /// What these repositories claim, and what the hosted ones among them hold: a group and all its members, or a proxy by itself.
+    /// Collects the names that these repositories claim, and the hosted ones among them.
+    /// `repositories` are a group with all its members, or a single proxy.
     pub(crate) fn of<'r>(
         description: &'a Description,
         repositories: impl IntoIterator<Item = &'r RepositoryRow>,
@@ -28,15 +31,16 @@ impl<'a> WithheldNames<'a> {
         let mut names = Self { description, claimed: Vec::new(), hosted: Vec::new() };
         for row in repositories {
             names.claimed.extend(repository_settings::claimed_names(&row.settings));
-            if Kind::of(&row.kind) == Kind::Hosted && !names.hosted.contains(&row.id) {
+            if RepositoryKind::of(&row.kind) == RepositoryKind::Hosted && !names.hosted.contains(&row.id) {
                 names.hosted.push(row.id);
             }
         }
         names
     }
 
-    /// Notes what [`withheld`](Self::withheld) relies on: the settings that hold the patterns are noted with the repositories.
-    pub(crate) fn note_reads(&self, names: &[String], reads: &mut Reads) {
+    /// Records the data on which [`withheld`](Self::withheld) depends. The patterns are part of the
+    /// repositories' settings, which the validity of a response covers anyway.
+    pub(crate) fn record_reads(&self, names: &[String], reads: &mut Reads) {
         for repository in &self.hosted {
             let on = reads.of(*repository);
             for name in names {
@@ -46,13 +50,13 @@ impl<'a> WithheldNames<'a> {
         }
     }
 
-    /// Whether a pattern covers this name, in whatever spelling either is.
+    /// Reports whether a claimed pattern matches this name, independent of spelling.
     pub(crate) fn claims(&self, name: &str) -> bool {
         self.description.name_folding.covers(&self.claimed, name)
     }
 
-    /// Those of these packages that are withheld at this moment. One statement for those that are not claimed, none where there
-    /// is no hosted repository.
+    /// Returns those of the packages that are currently withheld. Runs one statement for the
+    /// unclaimed names, and no statement if there is no hosted repository.
     pub(crate) async fn withheld(
         &self,
         store: &Store,
@@ -71,8 +75,9 @@ impl<'a> WithheldNames<'a> {
     }
 }
 
-/// What is withheld from an upstream when the target of a call is this repository: of a group what its `members` are to it, of a
-/// proxy the same in every group that has it as a member; of a hosted repository, which has no upstream, nothing.
+/// Returns the names that are withheld in a call for this repository. For a group, they depend on
+/// its `members`; for a proxy, on every group that contains it. A hosted repository has no
+/// upstream, so no name is withheld.
 pub(crate) async fn withheld(
     store: &Store,
     description: &Description,
@@ -80,12 +85,12 @@ pub(crate) async fn withheld(
     members: Vec<&RepositoryRow>,
     names: &[String],
 ) -> Result<BTreeSet<String>, StoreError> {
-    match Kind::of(&target.kind) {
-        Kind::Hosted => Ok(BTreeSet::new()),
-        Kind::Group => {
+    match RepositoryKind::of(&target.kind) {
+        RepositoryKind::Hosted => Ok(BTreeSet::new()),
+        RepositoryKind::Group => {
             WithheldNames::of(description, members.into_iter().chain([target])).withheld(store, names).await
         }
-        Kind::Proxy => {
+        RepositoryKind::Proxy => {
             let groups = store.groups_with(target.organization, target.id).await?;
             let ids: BTreeSet<RepositoryId> =
                 groups.iter().flat_map(|group| group.members.iter().copied()).collect();

@@ -1,6 +1,6 @@
-// Comfort for the portal's pages, all of which work without it.
+// Conveniences for the portal's pages. All pages work without this script.
 
-// Times in the reader's own zone, the exact one on hover.
+// Shows times in the reader's time zone, with the exact time on hover.
 for (const time of document.querySelectorAll("time[datetime]")) {
   const at = new Date(time.dateTime);
   if (Number.isNaN(at.getTime())) continue;
@@ -8,7 +8,7 @@ for (const time of document.querySelectorAll("time[datetime]")) {
   time.title = at.toLocaleString(undefined, { dateStyle: "full", timeStyle: "long" }) + " (" + at.toISOString() + ")";
 }
 
-// What is to be copied stands in the element that the button names.
+// Copies the text of the element that the button names.
 async function copy(text) {
   if (navigator.clipboard && window.isSecureContext) return navigator.clipboard.writeText(text);
   const area = document.createElement("textarea");
@@ -22,19 +22,19 @@ for (const button of document.querySelectorAll("button[data-copies]")) {
   const source = document.getElementById(button.dataset.copies);
   if (!source) continue;
   button.hidden = false;
-  const said = button.parentElement.querySelector("[data-said]");
+  const status = button.parentElement.querySelector("[data-said]");
   button.addEventListener("click", async () => {
     try {
       await copy(source.textContent);
-      if (said) said.textContent = "Copied";
+      if (status) status.textContent = "Copied";
     } catch {
       getSelection().selectAllChildren(source);
-      if (said) said.textContent = "Press Ctrl+C";
+      if (status) status.textContent = "Press Ctrl+C";
     }
   });
 }
 
-// A form is sent once, however often its button is pressed; again after the page was come back to.
+// Submits a form only once, even if its button is pressed again. Returning to the page resets this.
 function free(form) {
   delete form.dataset.sent;
   for (const button of form.querySelectorAll("button")) button.removeAttribute("aria-disabled");
@@ -49,7 +49,7 @@ for (const form of document.querySelectorAll("form[method=post]")) {
 }
 addEventListener("pageshow", () => document.querySelectorAll("form[data-sent]").forEach(free));
 
-// A date that never comes is not asked for.
+// Disables the date field while "Never" is checked.
 for (const never of document.querySelectorAll("input[data-never]")) {
   const date = document.getElementById(never.dataset.never);
   const follow = () => (date.disabled = never.checked);
@@ -57,21 +57,21 @@ for (const never of document.querySelectorAll("input[data-never]")) {
   follow();
 }
 
-// A long list of checkboxes is narrowed while one types.
+// Filters a long list of checkboxes while the member types.
 for (const filter of document.querySelectorAll("input[data-narrows]")) {
   const list = document.getElementById(filter.dataset.narrows);
   const narrow = () => {
-    const wanted = filter.value.trim().toLowerCase();
+    const text = filter.value.trim().toLowerCase();
     for (const label of list.querySelectorAll("label")) {
       const chosen = label.querySelector("input").checked;
-      label.hidden = !chosen && !label.textContent.toLowerCase().includes(wanted);
+      label.hidden = !chosen && !label.textContent.toLowerCase().includes(text);
     }
   };
   filter.addEventListener("input", narrow);
   filter.addEventListener("keydown", (event) => event.key === "Enter" && event.preventDefault());
 }
 
-// Of a new repository only what its kind has is asked for.
+// Shows only the fields of the chosen kind of a new repository.
 const kind = document.querySelector("select[data-kinds]");
 if (kind) {
   const follow = () => {

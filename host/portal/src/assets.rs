@@ -1,4 +1,5 @@
-//! The style sheet, the script and the icon: parts of the program, named by their digests and kept by browsers for good.
+//! The style sheet, the script and the icon. They are embedded in the program. Their paths contain
+//! their digests, so that browsers cache them permanently.
 
 use std::sync::{Arc, LazyLock};
 
@@ -9,9 +10,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::Portal;
 
-/// One of them.
+/// A static file embedded in the program.
 pub(crate) struct Asset {
-    /// Where it is.
+    /// Path with the digest of the content.
     pub(crate) path: String,
     media_type: &'static str,
     text: &'static str,
@@ -25,26 +26,24 @@ impl Asset {
     }
 }
 
-/// The style sheet.
 pub(crate) static STYLE: LazyLock<Asset> = LazyLock::new(|| {
     Asset::new("portal", "css", "text/css; charset=utf-8", include_str!("../assets/portal.css"))
 });
-/// The script.
 pub(crate) static SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
     Asset::new("portal", "js", "text/javascript; charset=utf-8", include_str!("../assets/portal.js"))
 });
-/// The icon.
 pub(crate) static ICON: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("icon", "svg", "image/svg+xml", include_str!("../assets/icon.svg")));
 
-/// Their routes.
+/// Returns the routes of all assets.
 pub(crate) fn all() -> Vec<(&'static str, MethodRouter<Arc<Portal>>)> {
     let assets: [&'static LazyLock<Asset>; 3] = [&STYLE, &SCRIPT, &ICON];
     let route = |asset: &'static LazyLock<Asset>| {
-        let kept = "public, max-age=31536000, immutable";
-        let answer =
-            move || async move { ([(CONTENT_TYPE, asset.media_type), (CACHE_CONTROL, kept)], asset.text) };
-        (asset.path.as_str(), get(move || async move { answer().await.into_response() }))
+        let cache_control = "public, max-age=31536000, immutable";
+        let response = move || async move {
+            ([(CONTENT_TYPE, asset.media_type), (CACHE_CONTROL, cache_control)], asset.text)
+        };
+        (asset.path.as_str(), get(move || async move { response().await.into_response() }))
     };
     assets.into_iter().map(route).collect()
 }

@@ -1,19 +1,20 @@
-//! Times as pages show them, and days as forms say them. All of it is in UTC; a reader's own zone is the script's comfort.
+//! Formatting of times on pages and parsing of days in forms, in UTC. The script shows the reader's
+//! own time zone.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::Offset;
 use maud::{Markup, html};
 
-/// A day in ms.
+/// Length of a day in ms.
 pub(crate) const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// A time of the calendar. One beyond its years is that of their end.
+/// Converts Unix ms to a timestamp. A time beyond the supported years becomes the last one.
 fn timestamp(at: i64) -> Timestamp {
     Timestamp::from_millisecond(at).unwrap_or(Timestamp::MAX)
 }
 
-/// The end of a day that a form says as `2030-01-31`: its last ms. None where it is no day.
+/// Returns the last ms of a day written as `2030-01-31`; `None` if the text is not a date.
 pub(crate) fn end_of_day(text: &str) -> Option<i64> {
     let mut parts = text.splitn(3, '-').map(|part| part.parse::<u16>().ok());
     let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
@@ -22,17 +23,17 @@ pub(crate) fn end_of_day(text: &str) -> Option<i64> {
     Some(begin.as_millisecond() + DAY_MS - 1)
 }
 
-/// The day of a time, as `2030-01-31`.
+/// Formats the day of a time, as in `2030-01-31`.
 pub(crate) fn day(at: i64) -> String {
     Offset::UTC.to_datetime(timestamp(at)).date().to_string()
 }
 
-/// A time, as `2030-01-31T12:00:00Z`.
+/// Formats a time, as in `2030-01-31T12:00:00Z`.
 pub(crate) fn exact(at: i64) -> String {
     format!("{:.0}", timestamp(at))
 }
 
-/// A time for people: to the minute, the exact one on hover.
+/// Shows a time to the minute, with the exact time on hover.
 pub(crate) fn time(at: i64) -> Markup {
     let exact = exact(at);
     let seconds = at.rem_euclid(DAY_MS) / 1000;
@@ -43,8 +44,8 @@ pub(crate) fn time(at: i64) -> Markup {
     }
 }
 
-/// The same of a count that is never negative.
-pub(crate) fn moment(at: u64) -> Markup {
+/// Shows an unsigned time in ms like [`time`].
+pub(crate) fn unsigned_time(at: u64) -> Markup {
     time(i64::try_from(at).unwrap_or(i64::MAX))
 }
 
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_are_those_of_the_calendar() {
+    fn days_follow_the_calendar() {
         assert_eq!(day(0), "1970-01-01");
         assert_eq!(exact(951_827_696_000), "2000-02-29T12:34:56Z");
         assert_eq!(end_of_day("1970-01-01"), Some(DAY_MS - 1));
@@ -69,7 +70,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_day_that_is_shown_is_read_again(at in 0_i64..253_402_300_799_999) {
+        fn a_formatted_day_parses_back(at in 0_i64..253_402_300_799_999) {
             let end = end_of_day(&day(at)).unwrap();
             prop_assert!(at <= end && end - at < DAY_MS);
         }

@@ -1,5 +1,5 @@
-//! What was filled in and must outlive a way through the sign-in: sealed, in a cookie of this browser, for ten minutes. It holds no
-//! password of the member's own.
+//! Form fields saved while the member signs in. They are sealed in a cookie for ten minutes and
+//! never contain the member's own password.
 
 use http::{HeaderMap, HeaderValue};
 use packhouse_api::error::ApiError;
@@ -10,42 +10,43 @@ use serde::{Deserialize, Serialize};
 
 use crate::fields::Fields;
 
-const DRAFT: &str = "packhouse_draft";
-/// For what it is sealed.
+const COOKIE: &str = "packhouse_draft";
+/// Purpose that the seal is bound to.
 const PURPOSE: &str = "portal draft";
-/// How long it is kept, in seconds.
+/// Lifetime of the cookie in seconds.
 const SECONDS: i64 = 10 * 60;
-/// The most that a cookie may hold; browsers refuse more than 4096 bytes with its name and attributes.
-const MOST: usize = 3800;
-/// Fields that are never kept.
-const NEVER: [&str; 4] = ["csrf", "once", "password", "current_password"];
+/// Maximum length of the cookie's value. Browsers reject cookies over 4096 bytes including name and
+/// attributes.
+const MAX_SEALED_BYTES: usize = 3800;
+/// Fields that are never saved.
+const NEVER_STORED: [&str; 4] = ["csrf", "once", "password", "current_password"];
 
-/// A form that was filled in.
+/// Saved fields of a form.
 #[derive(Deserialize, Serialize)]
 struct Draft {
-    /// The page's path.
     path: String,
     fields: Fields,
 }
 
-/// The cookie that keeps a form of this path; none where it is too large for one.
-pub(crate) fn keep(app: &App, path: &str, fields: &Fields) -> Result<Option<HeaderValue>, ApiError> {
-    let fields = fields.0.iter().filter(|(name, _)| !NEVER.contains(&name.as_str())).cloned().collect();
+/// Returns a cookie with the fields of a form on this path; `None` if they are too large for one.
+pub(crate) fn save(app: &App, path: &str, fields: &Fields) -> Result<Option<HeaderValue>, ApiError> {
+    let fields =
+        fields.0.iter().filter(|(name, _)| !NEVER_STORED.contains(&name.as_str())).cloned().collect();
     let draft = Draft { path: path.to_owned(), fields: Fields(fields) };
     let text = serde_json::to_string(&draft).map_err(anyhow::Error::from)?;
     let sealed = app.sealer.seal(PURPOSE, &Secret::new(text)).map_err(anyhow::Error::from)?;
-    (sealed.len() <= MOST).then(|| portal::set(app, DRAFT, &sealed, SECONDS)).transpose()
+    (sealed.len() <= MAX_SEALED_BYTES).then(|| portal::set(app, COOKIE, &sealed, SECONDS)).transpose()
 }
 
-/// What was filled in at this path.
-pub(crate) fn kept(app: &App, headers: &HeaderMap, path: &str) -> Option<Fields> {
-    let sealed = portal::cookie(app, headers, DRAFT)?;
+/// Returns the fields saved for this path.
+pub(crate) fn load(app: &App, headers: &HeaderMap, path: &str) -> Option<Fields> {
+    let sealed = portal::cookie(app, headers, COOKIE)?;
     let text = app.sealer.open(PURPOSE, sealed.reveal()).ok()?;
     let draft: Draft = serde_json::from_str(text.reveal()).ok()?;
     (draft.path == path).then_some(draft.fields)
 }
 
-/// Takes the cookie away.
+/// Returns a cookie that deletes the saved fields.
 pub(crate) fn forget(app: &App) -> Result<HeaderValue, ApiError> {
-    portal::set(app, DRAFT, "", 0)
+    portal::set(app, COOKIE, "", 0)
 }

@@ -1,5 +1,5 @@
-//! Fields of forms, with what was filled in and what was wrong with it: the API's sentence stands beside the field that it is about,
-//! and above the form where it is about none.
+//! Fields of forms, with their values and errors. The API's error sentence appears next to the
+//! field that it is about, or above the form if it concerns no single field.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,80 +10,80 @@ use crate::dates::{self, DAY_MS};
 use crate::fields::Fields;
 use crate::parts;
 
-/// Repositories and the like that are shown to choose from at one time.
+/// Maximum number of checkboxes in a group that are listed at once.
 const CHOICES: usize = 60;
 
-/// What was filled in, and what was wrong with it.
+/// The values of a form, and the error that refused it.
 pub(crate) struct Filled<'a> {
-    /// What was filled in.
+    /// Submitted values, or the current ones before that.
     pub(crate) fields: &'a Fields,
     wrong: Option<&'a ApiError>,
-    told: AtomicBool,
+    /// True once a field has shown the error.
+    error_placed: AtomicBool,
 }
 
-/// A field for text.
+/// An input field for text.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Text<'a> {
-    /// Its label.
     pub(crate) label: &'a str,
-    /// By which the form knows it.
+    /// Name of the field in the form.
     pub(crate) name: &'a str,
-    /// Its type; `text` where it is empty.
+    /// Type of the input; `text` if empty.
     pub(crate) kind: &'a str,
-    /// What to put there.
+    /// Explanation below the field, if not empty.
     pub(crate) hint: &'a str,
-    /// For the browser's memory; `off` where it is empty.
+    /// Value of the attribute `autocomplete`; `off` if empty.
     pub(crate) autocomplete: &'a str,
-    /// Whether it must be filled in.
     pub(crate) required: bool,
-    /// What stands there at first.
+    /// Value of a form that was not submitted yet.
     pub(crate) first: &'a str,
 }
 
-/// One of several things to choose.
+/// An option of a selection or a group of checkboxes.
 pub(crate) struct Choice {
-    /// What is sent.
+    /// Value that the browser submits.
     pub(crate) value: String,
-    /// What is read.
+    /// Text that the member reads.
     pub(crate) label: String,
 }
 
 impl Choice {
-    /// One that is sent as it is read.
+    /// Returns an option whose value is its label.
     pub(crate) fn word(word: &str) -> Choice {
         Choice { value: word.to_owned(), label: word.to_owned() }
     }
 }
 
 impl<'a> Filled<'a> {
-    /// What was filled in.
+    /// Creates a form with these values. `wrong` is the error that refused the form, if there was
+    /// one.
     pub(crate) fn new(fields: &'a Fields, wrong: Option<&'a ApiError>) -> Filled<'a> {
-        Filled { fields, wrong, told: AtomicBool::new(false) }
+        Filled { fields, wrong, error_placed: AtomicBool::new(false) }
     }
 
-    /// The form's content, with what was wrong above it where no field of it has said so.
-    pub(crate) fn told(&self, content: Markup) -> Markup {
+    /// Puts the error above the form's content unless one of its fields shows it.
+    pub(crate) fn with_error(&self, content: Markup) -> Markup {
         match self.wrong {
-            Some(wrong) if !self.told.load(Ordering::Relaxed) => {
+            Some(wrong) if !self.error_placed.load(Ordering::Relaxed) => {
                 html! { (parts::alert(wrong.message())) (content) }
             }
             _ => content,
         }
     }
 
-    /// What was wrong with this field.
+    /// Shows the error if it is about this field.
     fn wrong(&self, name: &str) -> Option<Markup> {
         let wrong = self.wrong?;
-        if self.told.load(Ordering::Relaxed)
+        if self.error_placed.load(Ordering::Relaxed)
             || fields_of(wrong.code()?.code).iter().all(|about| *about != name)
         {
             return None;
         }
-        self.told.store(true, Ordering::Relaxed);
+        self.error_placed.store(true, Ordering::Relaxed);
         Some(html! { p role="alert" id={ (name) "-wrong" } { (wrong.message()) } })
     }
 
-    /// A field for text.
+    /// An input field for one line of text.
     pub(crate) fn text(&self, field: Text<'_>) -> Markup {
         let Text { label, name, kind, hint, autocomplete, required, first } = field;
         let wrong = self.wrong(name);
@@ -102,7 +102,7 @@ impl<'a> Filled<'a> {
         }
     }
 
-    /// A field for several lines.
+    /// A text area for several lines.
     pub(crate) fn lines(&self, label: &str, name: &str, hint: &str, first: &str) -> Markup {
         let wrong = self.wrong(name);
         let described = described(name, wrong.is_some(), !hint.is_empty());
@@ -110,14 +110,14 @@ impl<'a> Filled<'a> {
             div.field {
                 label for=(name) { (label) }
                 @if let Some(wrong) = &wrong { (wrong) }
-                // A browser takes the first line break away.
+                // Browsers drop the first line break.
                 textarea id=(name) name=(name) rows="3" aria-describedby=[described] dir="auto" { "\n" (self.fields.get(name).unwrap_or(first)) }
                 @if !hint.is_empty() { p.hint id={ (name) "-hint" } { (hint) } }
             }
         }
     }
 
-    /// A field to choose one of several.
+    /// A drop-down list to choose one option.
     pub(crate) fn select(&self, label: &str, name: &str, choices: &[Choice], first: &str) -> Markup {
         let wrong = self.wrong(name);
         let chosen = self.fields.get(name).unwrap_or(first);
@@ -135,61 +135,64 @@ impl<'a> Filled<'a> {
         }
     }
 
-    /// A checkbox.
     pub(crate) fn check(&self, label: &str, name: &str, first: bool) -> Markup {
-        // An empty form says nothing yet; one that was sent says `no` by saying nothing.
+        // A missing value means "not checked" only if the form was submitted.
         let sent = self.fields.has("sent");
         let checked = if sent { self.fields.has(name) } else { first };
         html! { label.check { input type="checkbox" name=(name) value="yes" checked[checked]; (label) } }
     }
 
-    /// A group of checkboxes of one name. Where there are many, those that match the filter are shown, and those that are chosen.
+    /// A group of checkboxes of one name. A long group has a filter and lists only the matching and
+    /// the chosen options.
     pub(crate) fn checks(&self, legend: &str, name: &str, choices: &[Choice], hint: &str) -> Markup {
         let wrong = self.wrong(name);
         let filter = format!("{name}_filter");
-        let wanted = self.fields.text(&filter).to_lowercase();
+        let filter_text = self.fields.text(&filter).to_lowercase();
         let many = choices.len() > 12;
         let chosen = |choice: &&Choice| self.fields.holds(name, &choice.value);
-        let matching =
-            choices.iter().filter(|choice| !chosen(choice) && choice.label.to_lowercase().contains(&wanted));
-        let shown: Vec<&Choice> = choices
+        let matching = choices
+            .iter()
+            .filter(|choice| !chosen(choice) && choice.label.to_lowercase().contains(&filter_text));
+        let offered: Vec<&Choice> = choices
             .iter()
             .filter(chosen)
             .chain(matching)
             .take(CHOICES.max(choices.iter().filter(chosen).count()))
             .collect();
-        let left = choices.len() > shown.len() && wanted.is_empty();
+        let left = choices.len() > offered.len() && filter_text.is_empty();
         html! {
             fieldset aria-describedby=[wrong.is_some().then(|| format!("{name}-wrong"))] {
                 legend { (legend) }
                 @if let Some(wrong) = &wrong { (wrong) }
                 @if !hint.is_empty() { p.hint { (hint) } }
                 @if many {
-                    // What Enter presses, in the place of the filter.
+                    // Enter presses the first button of a form. This button is first, so that Enter
+                    // does not press the button of the filter.
                     button.away type="submit" tabindex="-1" aria-hidden="true" {}
                     div.bar {
                         div.field {
                             label for=(filter) { "Filter " (legend.to_lowercase()) }
-                            input id=(filter) name=(filter) value=(wanted) autocomplete="off" data-narrows={ (name) "-list" };
+                            input id=(filter) name=(filter) value=(filter_text) autocomplete="off" data-narrows={ (name) "-list" };
                         }
                         button type="submit" name="filter" value=(name) formnovalidate { "Filter" }
                     }
                 }
                 div class=[many.then_some("many")] id={ (name) "-list" } tabindex=[many.then_some("0")] {
-                    @for choice in &shown {
+                    @for choice in &offered {
                         label.check dir="auto" {
                             input type="checkbox" name=(name) value=(choice.value) checked[self.fields.holds(name, &choice.value)];
                             (choice.label)
                         }
                     }
-                    @if choices.is_empty() { p.soft { "There are none yet." } }
+                    @if choices.is_empty() { p.soft { "There is nothing to choose from yet." } }
                 }
-                @if left { p.hint { "More are there; filter to see them." } }
+                @if left { p.hint { "There are more. Filter to find them." } }
             }
         }
     }
 
-    /// When something expires: the end of a day, or never. `days` from `now` stand there at first, none for an empty field.
+    /// An expiry: the end of a day, or never. The initial value is `days` after `now`, or empty for
+    /// `None`.
     pub(crate) fn expires(&self, now: i64, days: Option<i64>, hint: &str) -> Markup {
         let wrong = self.wrong("expires");
         let first = days.map(|days| dates::day(now + days * DAY_MS)).unwrap_or_default();
@@ -209,8 +212,9 @@ impl<'a> Filled<'a> {
     }
 }
 
-/// What a form says of an expiry, as a body has it: ms since 1970, null for never, none where nothing is said. What is no day is left
-/// as it is, for whoever judges it.
+/// Returns the expiry of a form as the API's body has it: Unix ms, null for never, `None` if the
+/// form does not state it. A text that is not a date is returned unchanged, and the validation
+/// refuses it.
 pub(crate) fn expiry(fields: &Fields) -> Option<serde_json::Value> {
     if fields.has("never") {
         return Some(serde_json::Value::Null);
@@ -231,7 +235,7 @@ fn described(name: &str, wrong: bool, hint: bool) -> Option<String> {
     (!ids.is_empty()).then(|| ids.join(" "))
 }
 
-/// Which fields a code is about.
+/// Returns the fields that an error code is about.
 fn fields_of(code: &str) -> &'static [&'static str] {
     match code {
         "invalid_name" | "invalid_repository_name" | "repository_already_exists" => &["name"],

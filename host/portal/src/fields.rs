@@ -1,49 +1,48 @@
-//! Names and values, of a query or a form: in their order, a name as often as it came.
+//! Fields of a query or a form, in their order. A name may occur several times.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Names and values.
+/// Pairs of name and value, in their order.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Fields(pub(crate) Vec<(String, String)>);
 
 impl Fields {
-    /// As a query or a form writes them.
+    /// Parses the text of a query or of an `application/x-www-form-urlencoded` form.
     pub(crate) fn read(bytes: &[u8]) -> Fields {
         Fields(url::form_urlencoded::parse(bytes).into_owned().collect())
     }
 
-    /// The first value of this name.
+    /// Returns the first value of this name.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The first value of this name, without space around it; empty where there is none.
+    /// Returns the first value of this name, trimmed; empty if the name is missing.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.get(name).unwrap_or_default().trim()
     }
 
-    /// Whether there is a value of this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// All values of this name.
+    /// Returns all values of this name.
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Whether this value stands under this name.
+    /// Returns whether one of the values of this name equals `value`.
     pub(crate) fn holds(&self, name: &str, value: &str) -> bool {
         self.all(name).any(|known| known == value)
     }
 
-    /// All values of this name as a list of JSON.
+    /// Returns all values of this name as a JSON array.
     pub(crate) fn list(&self, name: &str) -> Value {
         self.all(name).map(Value::from).collect()
     }
 
-    /// The text as JSON, null where it is empty.
+    /// Returns the text as a JSON string, or null if it is empty.
     pub(crate) fn or_null(&self, name: &str) -> Value {
         match self.text(name) {
             "" => Value::Null,

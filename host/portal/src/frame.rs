@@ -1,4 +1,4 @@
-//! What every page has around it: the way through the portal, who is signed in, and the headers under which a browser shows it.
+//! Layout of every page: navigation, the signed-in member, and the security headers.
 
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
@@ -9,25 +9,22 @@ use packhouse_identity::permissions::Permission::{
 };
 
 use crate::assets::{ICON, SCRIPT, STYLE};
+use crate::page_context::PageContext;
 use crate::parts;
-use crate::seat::Seat;
 
-/// What a page is, besides its content.
+/// Title, status and surroundings of a page.
 pub(crate) struct Sheet<'a> {
-    /// Its heading and title.
     pub(crate) title: &'a str,
-    /// Its status.
     pub(crate) status: StatusCode,
-    /// Above the heading: where it stands.
     pub(crate) crumbs: Markup,
-    /// Beside the heading.
+    /// Content next to the heading.
     pub(crate) beside: Markup,
-    /// The sign-in provider's origin, where the page has a way there.
+    /// Origin of the sign-in provider, if a form of the page leads to the provider.
     pub(crate) issuer: Option<String>,
 }
 
 impl<'a> Sheet<'a> {
-    /// An ordinary page of this title.
+    /// Returns a page of this title with status 200.
     pub(crate) fn of(title: &'a str) -> Sheet<'a> {
         Sheet {
             title,
@@ -39,19 +36,19 @@ impl<'a> Sheet<'a> {
     }
 }
 
-/// A page of who is signed in.
-pub(crate) fn page(seat: &Seat, sheet: Sheet<'_>, content: &Markup) -> Response {
-    let done = seat.query.get("done").and_then(done);
+/// Builds a page for a signed-in member.
+pub(crate) fn page(ctx: &PageContext, sheet: Sheet<'_>, content: &Markup) -> Response {
+    let done = ctx.query.get("done").and_then(done_message);
     let around = html! {
         div.frame {
             header.top {
                 (brand())
-                nav aria-label="Main" { ul { @for (path, name) in ways(seat) { (way(&seat.path, path, name)) } } }
+                nav aria-label="Main" { ul { @for (path, name) in navigation(ctx) { (navigation_item(&ctx.path, path, name)) } } }
                 div.me {
-                    a href="/account" aria-current=[(seat.path == "/account").then_some("page")] {
-                        bdi { (seat.actor.member().email) }
+                    a href="/account" aria-current=[(ctx.path == "/account").then_some("page")] {
+                        bdi { (ctx.actor.member().email) }
                     }
-                    form method="post" action="/sign-out" { (parts::csrf(&seat.csrf)) button.plain type="submit" { "Sign out" } }
+                    form method="post" action="/sign-out" { (parts::csrf(&ctx.csrf)) button.plain type="submit" { "Sign out" } }
                 }
             }
             main id="main" tabindex="-1" {
@@ -62,11 +59,11 @@ pub(crate) fn page(seat: &Seat, sheet: Sheet<'_>, content: &Markup) -> Response 
             }
         }
     };
-    whole(&sheet, &around)
+    document(&sheet, &around)
 }
 
-/// A page of who is not.
-pub(crate) fn lone(sheet: Sheet<'_>, content: &Markup) -> Response {
+/// Builds a page without navigation, for a visitor without a session.
+pub(crate) fn guest_page(sheet: Sheet<'_>, content: &Markup) -> Response {
     let around = html! {
         main.lone id="main" tabindex="-1" {
             (brand())
@@ -74,55 +71,58 @@ pub(crate) fn lone(sheet: Sheet<'_>, content: &Markup) -> Response {
             (content)
         }
     };
-    whole(&sheet, &around)
+    document(&sheet, &around)
 }
 
 fn brand() -> Markup {
     html! { a.brand href="/" { img src=(ICON.path) alt="" width="26" height="26"; "Packhouse" } }
 }
 
-/// The pages that the member can make use of.
-fn ways(seat: &Seat) -> Vec<(&'static str, &'static str)> {
-    let owner = seat.holds(ManageOwnerAccount);
-    let writes = seat.actor.permissions().repositories.iter().any(|one| one.actions.len() > 1);
+/// Returns the pages in the navigation that the member can use.
+fn navigation(ctx: &PageContext) -> Vec<(&'static str, &'static str)> {
+    let owner = ctx.holds(ManageOwnerAccount);
+    let writes = ctx.actor.permissions().repositories.iter().any(|one| one.actions.len() > 1);
     let all = [
         (true, "/repositories", "Repositories"),
         (true, "/search", "Search"),
         (true, "/tokens", "Repository Tokens"),
         (owner || writes, "/service-keys", "Service keys"),
-        (seat.holds(ManageSubscribers), "/subscribers", "Subscribers"),
-        (seat.holds(ManageSubscribers), "/subscriber-groups", "Subscriber groups"),
-        (owner || seat.holds(ManageMembers), "/members", "Members"),
+        (ctx.holds(ManageSubscribers), "/subscribers", "Subscribers"),
+        (ctx.holds(ManageSubscribers), "/subscriber-groups", "Subscriber groups"),
+        (owner || ctx.holds(ManageMembers), "/members", "Members"),
         (owner, "/formats", "Formats"),
         (owner, "/audit", "Audit"),
-        (seat.holds(ManageServer), "/backups", "Backups"),
-        (owner || seat.holds(ManageRepositories), "/organization", "Organization"),
+        (ctx.holds(ManageServer), "/jobs", "Jobs"),
+        (ctx.holds(ManageServer), "/backups", "Backups"),
+        (owner || ctx.holds(ManageRepositories), "/organization", "Organization"),
     ];
-    all.into_iter().filter(|(shown, ..)| *shown).map(|(_, path, name)| (path, name)).collect()
+    all.into_iter().filter(|(visible, ..)| *visible).map(|(_, path, name)| (path, name)).collect()
 }
 
-fn way(here: &str, path: &str, name: &str) -> Markup {
+fn navigation_item(here: &str, path: &str, name: &str) -> Markup {
     let below = here.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     html! { li { a href=(path) aria-current=[below.then_some("page")] { (name) } } }
 }
 
-/// What a page says that a form has led to.
-fn done(what: &str) -> Option<&'static str> {
+/// Returns the message that a page shows after a form succeeded.
+fn done_message(what: &str) -> Option<&'static str> {
     Some(match what {
         "created" => "Created.",
         "saved" => "Saved.",
         "deleted" => "Deleted.",
-        "restored" => "Brought back, as it was.",
-        "deleting" => "It is being deleted, which takes a while; what is left of it is still shown.",
-        "revoked" => "Revoked: it is refused from now on.",
+        "restored" => "Restored.",
+        "deleting" => {
+            "Deletion is in progress and takes a while. Until it finishes, the remaining versions are still listed."
+        }
+        "revoked" => "Revoked. It can no longer be used.",
         "purged" => "Purged.",
         "ended" => "The session has ended.",
         _ => return None,
     })
 }
 
-/// The document.
-fn whole(sheet: &Sheet<'_>, around: &Markup) -> Response {
+/// Builds the HTML document with its headers.
+fn document(sheet: &Sheet<'_>, around: &Markup) -> Response {
     let text = html! {
         (DOCTYPE)
         html lang="en" {
@@ -130,18 +130,19 @@ fn whole(sheet: &Sheet<'_>, around: &Markup) -> Response {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { (parts::straight(sheet.title)) " - Packhouse" }
+                title { (parts::strip_bidi(sheet.title)) " - Packhouse" }
                 link rel="icon" type="image/svg+xml" href=(ICON.path);
                 link rel="stylesheet" href=(STYLE.path);
                 script type="module" src=(SCRIPT.path) {}
             }
-            body { a.skip href="#main" { "Skip to the content" } (around) }
+            body { a.skip href="#main" { "Skip to content" } (around) }
         }
     };
     let mut answer = (sheet.status, text.into_string()).into_response();
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    // Under `no-referrer` browsers say `Origin: null` of a form, which would then be refused as another site's.
+    // Browsers with the policy `no-referrer` send `Origin: null` with a form, and the server would
+    // refuse the form as cross-site.
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     if let Ok(policy) = HeaderValue::try_from(policy(sheet.issuer.as_deref())) {
         headers.insert(CONTENT_SECURITY_POLICY, policy);
@@ -149,7 +150,8 @@ fn whole(sheet: &Sheet<'_>, around: &Markup) -> Response {
     answer
 }
 
-/// Nothing but this host's own is loaded, run, sent to or allowed to frame it.
+/// Returns the Content-Security-Policy: only this host's resources are loaded, run or submitted to,
+/// and no page may be framed. Forms may also lead to `issuer`.
 fn policy(issuer: Option<&str>) -> String {
     let forms = issuer.map(|issuer| format!(" {issuer}")).unwrap_or_default();
     format!(

@@ -1,4 +1,4 @@
-//! Pages of whoever has no session, or need not have one: their forms are judged against a cookie that the page has set.
+//! Pages that need no session. Their forms are checked against a cookie that the page has set.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,45 +16,42 @@ use packhouse_app::App;
 use packhouse_identity::{Minted, mint};
 
 use crate::fields::Fields;
-use crate::visit::{named, origin, parameters};
-use crate::{Answer, Portal, fault, frame, parts, policy};
+use crate::visit::{origin, parameters, with_request_id};
+use crate::{PageResult, Portal, fault, frame, parts, policy};
 
-/// Somebody at a page that asks for no session.
-pub(crate) struct Guest {
-    /// From where.
+/// A request to a page that needs no session.
+pub(crate) struct GuestContext {
+    /// Address and site of the request.
     pub(crate) origin: Origin,
     named: HashMap<String, String>,
-    /// Of the address.
+    /// Parameters of the query string.
     pub(crate) query: Fields,
-    /// What was sent.
     pub(crate) form: Fields,
-    /// The request's.
     pub(crate) headers: HeaderMap,
-    /// The token for forms.
+    /// CSRF token of the page's forms.
     csrf: String,
-    /// The cookie that goes with it, where there was none.
+    /// New cookie with the secret behind the token, if the request had none.
     cookie: Option<HeaderValue>,
 }
 
-impl Guest {
-    /// A parameter of the path, percent-decoded once.
+impl GuestContext {
+    /// Returns a path parameter, percent-decoded once; empty if it is missing.
     pub(crate) fn named(&self, name: &str) -> &str {
         self.named.get(name).map_or("", String::as_str)
     }
 
-    /// The state of the program.
     pub(crate) fn app(&self) -> &Arc<App> {
         &self.origin.app
     }
 
-    /// The hidden field of a form.
-    pub(crate) fn guard(&self) -> Markup {
+    /// Builds the hidden CSRF field of a form.
+    pub(crate) fn form_tokens(&self) -> Markup {
         parts::csrf(&self.csrf)
     }
 
-    /// A page without the way through the portal.
+    /// Builds a page without navigation.
     pub(crate) fn page(&self, sheet: frame::Sheet<'_>, content: &Markup) -> Response {
-        let mut answer = frame::lone(sheet, content);
+        let mut answer = frame::guest_page(sheet, content);
         if let Some(cookie) = &self.cookie {
             answer.headers_mut().append(SET_COOKIE, cookie.clone());
         }
@@ -62,22 +59,22 @@ impl Guest {
     }
 }
 
-/// A page for anyone.
+/// Routes GET to a page that needs no session.
 pub(crate) fn page<F, Fut>(show: F) -> MethodRouter<Arc<Portal>>
 where
-    F: Fn(Arc<Guest>) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Answer> + Send + 'static,
+    F: Fn(Arc<GuestContext>) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = PageResult> + Send + 'static,
 {
     get(move |State(portal): State<Arc<Portal>>, request: Request| async move {
         serve(&portal, request, false, show).await
     })
 }
 
-/// What such a page's forms do.
+/// Routes POST to the form handler of a page that needs no session.
 pub(crate) fn form<F, Fut>(act: F) -> MethodRouter<Arc<Portal>>
 where
-    F: Fn(Arc<Guest>) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Answer> + Send + 'static,
+    F: Fn(Arc<GuestContext>) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = PageResult> + Send + 'static,
 {
     post(move |State(portal): State<Arc<Portal>>, request: Request| async move {
         serve(&portal, request, true, act).await
@@ -86,8 +83,8 @@ where
 
 async fn serve<F, Fut>(portal: &Arc<Portal>, request: Request, sends: bool, handler: F) -> Response
 where
-    F: FnOnce(Arc<Guest>) -> Fut,
-    Fut: Future<Output = Answer>,
+    F: FnOnce(Arc<GuestContext>) -> Fut,
+    Fut: Future<Output = PageResult>,
 {
     let (mut parts, body) = request.into_parts();
     let origin = origin(portal, &parts);
@@ -96,14 +93,14 @@ where
     let names = parameters(&mut parts).await;
     let path = parts.uri.path();
     let answer = match take(origin, path, parts.headers, sends.then_some(body)).await {
-        Ok(guest) => handler(Arc::new(Guest { named: names, query, ..guest })).await,
+        Ok(guest) => handler(Arc::new(GuestContext { named: names, query, ..guest })).await,
         Err(error) => Err(error),
     };
     let answer = match answer {
         Ok(answer) => answer,
-        Err(error) => fault::alone(&error.naming_the_part(&portal.app.store).await),
+        Err(error) => fault::guest_error_page(&error.naming_the_part(&portal.app.store).await),
     };
-    named(answer, &id)
+    with_request_id(answer, &id)
 }
 
 async fn take(
@@ -111,17 +108,17 @@ async fn take(
     path: &str,
     headers: HeaderMap,
     body: Option<axum::body::Body>,
-) -> Result<Guest, ApiError> {
+) -> Result<GuestContext, ApiError> {
     let app = Arc::clone(&origin.app);
     in_service(&app)?;
     let mut form = Fields::default();
     if let Some(body) = body {
         let received = forms::receive(&app, origin.address, &headers, body, false).await?;
         form = Fields::read(&received.bytes);
-        policy::judge_stranger(&app, &headers, form.text("csrf"))?;
+        policy::check_guest_form(&app, &headers, form.text("csrf"))?;
         policy::may_change(&app, path)?;
     }
-    let known = policy::stranger(&app, &headers);
+    let known = policy::form_secret(&app, &headers);
     let cookie = known.is_none();
     let secret = known.unwrap_or_else(|| {
         let Minted { secret, .. } = mint();
@@ -131,5 +128,5 @@ async fn take(
     let cookie = cookie.then(set).transpose()?;
     let csrf = portal::csrf(&secret);
     let (named, query) = (HashMap::new(), Fields::default());
-    Ok(Guest { origin, named, query, form, headers, csrf, cookie })
+    Ok(GuestContext { origin, named, query, form, headers, csrf, cookie })
 }

@@ -1,11 +1,18 @@
-//! The portal: everything that a person does with a package server, as pages of the API's host. HTML that works with scripts switched
-//! off; the scripts are this host's own and add comfort.
+//! The portal: web pages on the API's host for everything that a person does with a package server.
+//! The HTML works without scripts; the scripts come from this host and only add convenience.
 //!
-//! A page judges nothing: it calls the typed operations that the JSON API calls, and shows their sentences. What a form says is judged
-//! as the body of the call would be (`packhouse_api::forms`).
+//! Pages contain no business rules. They call the typed operations that the JSON API calls, and
+//! show the error sentences of these operations. A form is validated like the body of the
+//! corresponding API call (`packhouse_api::forms`).
 //!
-//! `seat` is who sits at a page, `visit` finds out who that is and takes a form in, `sent` makes of a double click one thing, `confirm` asks once more who sits there;
-//! `frame` is what every page has around it, `chart` draws numbers by day, `parts` and `field` what they are made of; `pages` are the pages, one file for each.
+//! - `page_context`: the signed-in member and the request that a page handler works with.
+//! - `visit`: authenticates requests and receives forms.
+//! - `guest`: the same for pages that need no session.
+//! - `form_dedup`: processes a form that is submitted twice only once.
+//! - `confirm`: asks the member for a fresh confirmation.
+//! - `frame`: the layout around every page.
+//! - `parts`, `field` and `chart`: building blocks of pages.
+//! - `pages`: the pages, one file each.
 
 mod assets;
 mod chart;
@@ -15,14 +22,14 @@ mod draft;
 mod fault;
 mod field;
 mod fields;
+mod form_dedup;
 mod frame;
 mod guest;
+mod page_context;
 mod pages;
 mod parts;
 mod policy;
 mod readme;
-mod seat;
-mod sent;
 mod visit;
 
 use std::sync::Arc;
@@ -41,26 +48,25 @@ use packhouse_app::App;
 use packhouse_config::addresses::first_segment;
 use packhouse_wire::{catalogue, request_id};
 
+use form_dedup::FormDedup;
 use readme::Readmes;
-use sent::Sent;
 
-/// What a page's handler gives back.
-type Answer = Result<Response, ApiError>;
+/// Result of a page handler.
+type PageResult = Result<Response, ApiError>;
 
-/// What the pages share.
+/// State shared by all pages.
 pub(crate) struct Portal {
-    /// The state of the program.
     pub(crate) app: Arc<App>,
-    /// Forms that came in a moment ago.
-    pub(crate) sent: Sent,
-    /// READMEs as HTML.
+    /// Forms submitted in the last few seconds.
+    pub(crate) form_dedup: FormDedup,
+    /// Cache of READMEs rendered to HTML.
     pub(crate) readmes: Readmes,
 }
 
-/// The pages, for the API's listener.
+/// Builds the router of all pages and assets, for the API's listener.
 pub fn router(app: &Arc<App>) -> Router {
-    let (sent, readmes) = (Sent::default(), Readmes::default());
-    let portal = Arc::new(Portal { app: Arc::clone(app), sent, readmes });
+    let (form_dedup, readmes) = (FormDedup::default(), Readmes::default());
+    let portal = Arc::new(Portal { app: Arc::clone(app), form_dedup, readmes });
     let mut router = Router::new();
     for (path, methods) in pages::all().into_iter().chain(assets::all()) {
         router = router.route(path, counted(path, methods));
@@ -68,10 +74,14 @@ pub fn router(app: &Arc<App>) -> Router {
     router.route("/{*path}", any(no_such_page)).with_state(portal)
 }
 
-/// Answers for a path that is not there: a browser gets a page, and every other client the API's answer.
+/// Responds to an unknown path: a browser gets a page, every other client the API's error.
 async fn no_such_page(request: Request) -> Response {
     let (error, id) = (ApiError::from(&catalogue::NOT_FOUND), request_id::next());
-    if is_for_browser(&request) { visit::named(fault::alone(&error), &id) } else { error.into_answer(&id) }
+    if is_for_browser(&request) {
+        visit::with_request_id(fault::guest_error_page(&error), &id)
+    } else {
+        error.into_answer(&id)
+    }
 }
 
 fn is_for_browser(request: &Request) -> bool {
@@ -81,24 +91,25 @@ fn is_for_browser(request: &Request) -> bool {
         && !FIRST_SEGMENTS.contains(&first_segment(request.uri().path()))
 }
 
-/// The first segments of the paths of all pages and assets.
+/// Returns the first path segment of every page and asset.
 pub fn first_segments() -> impl Iterator<Item = &'static str> {
     let paths = pages::all().into_iter().chain(assets::all()).map(|(path, _)| path);
     paths.map(first_segment).filter(|segment| !segment.is_empty())
 }
 
-/// Counts and logs what becomes of requests, by the page's pattern: the path itself may hold a code.
+/// Counts and logs requests by the route pattern, because the path itself may contain a secret
+/// code.
 fn counted(path: &'static str, methods: MethodRouter<Arc<Portal>>) -> MethodRouter<Arc<Portal>> {
     methods.layer(from_fn(move |request: Request, next: Next| async move {
         let (started, method) = (Instant::now(), request.method().clone());
-        let answer: Response = next.run(request).await;
-        let status = answer.status().as_u16();
+        let response: Response = next.run(request).await;
+        let status = response.status().as_u16();
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let id = answer.headers().get("x-request-id").and_then(|id| id.to_str().ok()).unwrap_or_default();
+        let id = response.headers().get("x-request-id").and_then(|id| id.to_str().ok()).unwrap_or_default();
         tracing::info!(request.id = id, %method, route = path, status, duration_ms, "page");
         metrics::counter!("packhouse_portal_pages_total", "route" => path, "method" => method.to_string(),
             "status" => status.to_string())
         .increment(1);
-        answer
+        response
     }))
 }

@@ -1,5 +1,5 @@
-//! Who is at a page, and what came along: pages of members. Whoever has no session is led to the sign-in and back; what was filled in
-//! goes along.
+//! Requests to pages for members: authentication and receipt of forms. A visitor without a session
+//! is redirected to the sign-in and back. Submitted fields are saved meanwhile.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use http::HeaderValue;
 use http::header::SET_COOKIE;
 use http::request::Parts;
 use packhouse_api::error::ApiError;
-use packhouse_api::operations::{Actor, Judged, Origin, in_service, session_name};
+use packhouse_api::operations::{Actor, CheckedRights, Origin, in_service, session_name};
 use packhouse_api::portal::Visitor;
 use packhouse_api::{address, forms};
 use packhouse_store::Refusal;
@@ -19,93 +19,94 @@ use packhouse_wire::request_id;
 use packhouse_wire::site::Site;
 
 use crate::fields::Fields;
-use crate::seat::{Seat, see_other};
-use crate::{Answer, Portal, draft, fault, policy};
+use crate::page_context::{PageContext, see_other};
+use crate::{PageResult, Portal, draft, fault, policy};
 
-/// For how long it is noted that a form was sent: a day in ms, as no page is older than its session.
-const NOTED_MS: i64 = 24 * 60 * 60 * 1000;
+/// How long a submission is recorded, in ms. One day is longer than any session, so no form can be
+/// submitted after its record has expired.
+const SUBMISSION_RECORD_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// A page for members.
+/// Routes GET to a page for members.
 pub(crate) fn page<F, Fut>(show: F) -> MethodRouter<Arc<Portal>>
 where
-    F: Fn(Arc<Seat>) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Answer> + Send + 'static,
+    F: Fn(Arc<PageContext>) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = PageResult> + Send + 'static,
 {
     get(move |State(portal): State<Arc<Portal>>, request: Request| async move {
-        match take_seat(&portal, request, false).await {
-            Ok(seat) => answered(seat, show).await,
+        match build_context(&portal, request, false).await {
+            Ok(ctx) => respond(ctx, show).await,
             Err(response) => response,
         }
     })
 }
 
-/// What a page's forms do.
+/// Routes POST to the form handler of a page for members.
 pub(crate) fn form<F, Fut>(act: F) -> MethodRouter<Arc<Portal>>
 where
-    F: Fn(Arc<Seat>) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Answer> + Send + 'static,
+    F: Fn(Arc<PageContext>) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = PageResult> + Send + 'static,
 {
     post(move |State(portal): State<Arc<Portal>>, request: Request| async move {
-        let seat = match take_seat(&portal, request, true).await {
-            Ok(seat) => seat,
+        let ctx = match build_context(&portal, request, true).await {
+            Ok(ctx) => ctx,
             Err(response) => return response,
         };
-        if let Err(error) = policy::may_change(&portal.app, &seat.path) {
-            return answered(seat, |_| async { Err(error) }).await;
+        if let Err(error) = policy::may_change(&portal.app, &ctx.path) {
+            return respond(ctx, |_| async { Err(error) }).await;
         }
-        match seat.form.get("once").map(|once| seat.form_key(once)) {
-            None => answered(seat, act).await,
+        match ctx.form.get("once").map(|once| ctx.form_key(once)) {
+            None => respond(ctx, act).await,
             Some(key) => {
                 portal
-                    .sent
-                    .once(key, async move { answered(seat, move |seat| first(seat, key, act)).await })
+                    .form_dedup
+                    .once(key, async move { respond(ctx, move |ctx| act_once(ctx, key, act)).await })
                     .await
             }
         }
     })
 }
 
-/// The form's deed, unless it was sent before, wherever that was.
-async fn first<F, Fut>(seat: Arc<Seat>, key: [u8; 32], act: F) -> Answer
+/// Runs the form handler unless the form was submitted before, to this or another server.
+async fn act_once<F, Fut>(ctx: Arc<PageContext>, key: [u8; 32], act: F) -> PageResult
 where
-    F: FnOnce(Arc<Seat>) -> Fut,
-    Fut: Future<Output = Answer>,
+    F: FnOnce(Arc<PageContext>) -> Fut,
+    Fut: Future<Output = PageResult>,
 {
-    if seat.actor.app.store.spend_sso_state(&key, seat.actor.now + NOTED_MS).await? {
-        act(seat).await
+    if ctx.actor.app.store.spend_sso_state(&key, ctx.actor.now + SUBMISSION_RECORD_MS).await? {
+        act(ctx).await
     } else {
-        Ok(fault::sent_before(&seat))
+        Ok(fault::already_submitted(&ctx))
     }
 }
 
-async fn answered<F, Fut>(seat: Arc<Seat>, handler: F) -> Response
+async fn respond<F, Fut>(ctx: Arc<PageContext>, handler: F) -> Response
 where
-    F: FnOnce(Arc<Seat>) -> Fut,
-    Fut: Future<Output = Answer>,
+    F: FnOnce(Arc<PageContext>) -> Fut,
+    Fut: Future<Output = PageResult>,
 {
-    let answer = match handler(Arc::clone(&seat)).await {
+    let answer = match handler(Arc::clone(&ctx)).await {
         Ok(answer) => answer,
         Err(error) => {
-            let error = error.naming_the_part(&seat.actor.app.store).await;
-            count(&seat, &error);
-            fault::at(&seat, &error)
+            let error = error.naming_the_part(&ctx.actor.app.store).await;
+            count(&ctx, &error);
+            fault::error_page(&ctx, &error)
         }
     };
-    named(answer, &seat.actor.request_id)
+    with_request_id(answer, &ctx.actor.request_id)
 }
 
-/// Puts the request's id into its answer.
-pub(crate) fn named(mut answer: Response, id: &str) -> Response {
+/// Adds the request id to a response.
+pub(crate) fn with_request_id(mut answer: Response, id: &str) -> Response {
     if let Ok(id) = HeaderValue::from_str(id) {
         answer.headers_mut().insert("x-request-id", id);
     }
     answer
 }
 
-/// Counts a refusal for the audit log, as a call's is.
-pub(crate) fn count(seat: &Seat, error: &ApiError) {
+/// Counts a refusal for the audit log, like the API does.
+pub(crate) fn count(ctx: &PageContext, error: &ApiError) {
     let Some(code) = error.code().filter(|code| matches!(code.status, 401 | 403 | 429)) else { return };
-    let actor = &seat.actor;
+    let actor = &ctx.actor;
     let refusal = Refusal {
         organization: Some(actor.organization()),
         actor: actor.member().email.clone(),
@@ -116,36 +117,42 @@ pub(crate) fn count(seat: &Seat, error: &ApiError) {
     actor.app.store.refused(refusal, actor.now);
 }
 
-/// A refusal that a form can be shown again with, counted; any other, and what failed here, is a page of its own.
-pub(crate) fn wrong(seat: &Seat, error: ApiError) -> Result<ApiError, ApiError> {
+/// Sorts errors of a form. `Ok` is a refusal to show together with the form again; it is counted.
+/// `Err` is any other error, which gets its own page.
+pub(crate) fn form_error(ctx: &PageContext, error: ApiError) -> Result<ApiError, ApiError> {
     match error.code().map(|code| code.status) {
         Some(400 | 401 | 403 | 405 | 409 | 422 | 424 | 429) => {
-            count(seat, &error);
+            count(ctx, &error);
             Ok(error)
         }
         _ => Err(error),
     }
 }
 
-/// The path's parameters, percent-decoded once.
+/// Returns the path parameters, percent-decoded once.
 pub(crate) async fn parameters(parts: &mut Parts) -> HashMap<String, String> {
     let parameters = RawPathParams::from_request_parts(parts, &()).await.ok();
     let pairs = parameters.iter().flatten().map(|(name, value)| (name.to_owned(), value.to_owned()));
     pairs.collect()
 }
 
-/// Where the request comes from.
+/// Returns the client's address and the site of a request.
 pub(crate) fn origin(portal: &Portal, parts: &Parts) -> Origin {
     Origin::new(Arc::clone(&portal.app), address(parts, &portal.app), request_id::next().to_string())
         .at(parts.extensions.get::<Site>().cloned())
 }
 
-/// Who sits there, with what came along; or the answer for who has no session, and for a form that is not this host's.
-async fn take_seat(portal: &Arc<Portal>, request: Request, sends: bool) -> Result<Arc<Seat>, Response> {
+/// Authenticates a request and reads its form. The error is the response for a visitor without a
+/// session, or for a form that did not come from this host.
+async fn build_context(
+    portal: &Arc<Portal>,
+    request: Request,
+    sends: bool,
+) -> Result<Arc<PageContext>, Response> {
     let (mut parts, body) = request.into_parts();
     let origin = origin(portal, &parts);
     let id = origin.request_id.clone();
-    let alone = |error: ApiError| named(fault::alone(&error), &id);
+    let alone = |error: ApiError| with_request_id(fault::guest_error_page(&error), &id);
     let app = Arc::clone(&portal.app);
     in_service(&app).map_err(alone)?;
     let named = parameters(&mut parts).await;
@@ -164,21 +171,21 @@ async fn take_seat(portal: &Arc<Portal>, request: Request, sends: bool) -> Resul
         let received = forms::receive(&app, origin.address, &parts.headers, body, signed).await;
         form = Fields::read(&received.map_err(alone)?.bytes);
         if let Some(visitor) = &visitor {
-            policy::judge(&app, visitor, &parts.headers, form.text("csrf")).map_err(alone)?;
+            policy::check_member_form(&app, visitor, &parts.headers, form.text("csrf")).map_err(alone)?;
         } else if !policy::is_own(&app, &parts.headers) {
             return Err(alone(ApiError::from(&packhouse_wire::catalogue::CSRF_REFUSED)));
         }
     } else if query.has("draft") || query.has("confirmed") {
-        form = draft::kept(&app, &parts.headers, &path).unwrap_or_default();
+        form = draft::load(&app, &parts.headers, &path).unwrap_or_default();
     }
     let Some(visitor) = visitor else { return Err(to_sign_in(portal, &parts, sends.then_some(&form))) };
     let csrf = visitor.csrf();
-    let actor = Actor::new(origin, visitor.caller, Judged::default());
+    let actor = Actor::new(origin, visitor.caller, CheckedRights::default());
     let headers = parts.headers;
-    Ok(Arc::new(Seat { portal: Arc::clone(portal), actor, csrf, path, named, query, form, headers }))
+    Ok(Arc::new(PageContext { portal: Arc::clone(portal), actor, csrf, path, named, query, form, headers }))
 }
 
-/// To the sign-in, and back to this page; with what was filled in there.
+/// Redirects to the sign-in, which leads back to this page with the submitted fields.
 fn to_sign_in(portal: &Portal, parts: &Parts, form: Option<&Fields>) -> Response {
     let path = parts.uri.path();
     let back = match (form, parts.uri.query()) {
@@ -187,8 +194,8 @@ fn to_sign_in(portal: &Portal, parts: &Parts, form: Option<&Fields>) -> Response
         (None, None) => path.to_owned(),
     };
     let mut answer = see_other(&policy::sign_in(&back));
-    let kept = form.and_then(|form| draft::keep(&portal.app, path, form).ok().flatten());
-    if let Some(cookie) = kept {
+    let saved = form.and_then(|form| draft::save(&portal.app, path, form).ok().flatten());
+    if let Some(cookie) = saved {
         answer.headers_mut().append(SET_COOKIE, cookie);
     }
     answer

@@ -1,17 +1,16 @@
-//! The elements that a README may have, and what each closes before it begins.
+//! The HTML elements that a README may have, and the open elements that each of them closes.
 
-/// An element that is written.
+/// An element that may be written.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) struct Element {
-    /// Its name.
     pub(crate) name: &'static str,
-    /// Whether it has no content and no end tag.
+    /// True if the element has neither content nor an end tag.
     pub(crate) is_void: bool,
-    /// Open elements that end where this one begins.
+    /// Open elements that the element's start tag closes.
     pub(crate) closes: &'static [&'static str],
-    /// Open elements behind which nothing of `closes` is looked for.
+    /// Boundaries: the start tag closes no element outside the innermost open element of this list.
     pub(crate) within: &'static [&'static str],
-    /// An element within which it must stand, or else it is left out.
+    /// Required ancestor. Without it, the element's tag is dropped.
     pub(crate) needs: Option<&'static str>,
 }
 
@@ -82,18 +81,18 @@ static ELEMENTS: [Element; 35] = [
     block("ul"),
 ];
 
-/// The element of this name, which may be written in any case.
+/// Finds an element by its name, in any letter case.
 pub(crate) fn named(name: &str) -> Option<&'static Element> {
     ELEMENTS.iter().find(|element| element.name.eq_ignore_ascii_case(name))
 }
 
-/// Elements whose content is no text for people.
+/// Elements whose content is not meant to be read.
 const HIDDEN: [&str; 11] = [
     "iframe", "math", "noembed", "noframes", "object", "script", "select", "style", "svg", "template",
     "title",
 ];
 
-/// The element of this name whose content is left out.
+/// Finds an element whose content is dropped, by its name in any letter case.
 pub(crate) fn hidden(name: &str) -> Option<&'static str> {
     HIDDEN.into_iter().find(|hidden| hidden.eq_ignore_ascii_case(name))
 }

@@ -1,10 +1,11 @@
-//! READMEs made into HTML that does nothing: Markdown and reStructuredText, with the HTML that stands in them.
+//! Renders READMEs as inert HTML. The input is Markdown, which may contain HTML, or
+//! reStructuredText.
 //!
-//! A README is hostile input. No tree of elements is ever built of it. `tags` cuts HTML into tags and
-//! texts as they come, and `writer` writes the few elements that it knows, closes each of them itself
-//! and stops at the first byte that has no room. So memory is bounded by the output, and time by the
-//! length of the input. The output is well formed whatever the input was, because every byte of it is
-//! either written by `writer` or escaped.
+//! A README is hostile input, so no tree of elements is ever built from it. `tags` splits HTML into
+//! tags and texts while it streams. `writer` writes the few elements that it knows, closes each of
+//! them itself, and stops when the output is full. So the output bounds the memory, and the length
+//! of the input bounds the time. The output is well formed for any input, because each byte of it
+//! is either written by `writer` or escaped.
 
 mod elements;
 mod tags;
@@ -17,42 +18,44 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use tags::Sanitiser;
 use writer::Stop;
 
-/// Bytes of a text that are read.
+/// Maximum size of a text in bytes.
 pub const MAX_TEXT: usize = 64 * 1024;
-/// Cells that tables may have, with those that a row lacks. The parser makes up the lacking ones.
+/// Maximum number of table cells. The number includes cells that a row lacks, because the parser
+/// adds them.
 const MAX_CELLS: usize = 64 * 1024;
 
-/// The markup of a text.
+/// Markup language of a text.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum MarkupKind {
     /// CommonMark with tables, strikethrough and task lists.
     Markdown,
-    /// The markup of docutils.
+    /// The markup language of docutils.
     RestructuredText,
 }
 
-/// Bounds of one rendering.
+/// Limits for a single rendering.
 #[derive(Clone, Copy)]
 pub struct Bounds<'a> {
-    /// Elements within each other.
+    /// Maximum nesting depth of elements.
     pub depth: usize,
-    /// Bytes of HTML.
+    /// Maximum size of the HTML in bytes.
     pub bytes: usize,
-    /// Says that the work is to end early, where it is: its time is over, or nobody waits for it.
+    /// Returns true if the rendering should stop early, because its time is over or its result is
+    /// no longer needed.
     pub is_over: &'a dyn Fn() -> bool,
 }
 
-/// A text as HTML.
+/// HTML that was rendered from a text.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Rendered {
-    /// Well-formed HTML of elements that only hold text.
+    /// Well-formed HTML whose elements only format text.
     pub html: String,
-    /// Whether it is all of the text; else it is its beginning.
+    /// True if the HTML has the whole text, false if only its beginning.
     pub whole: bool,
 }
 
-/// Renders a text of at most [`MAX_TEXT`] bytes. `None` where its elements stand too deep in each other,
-/// where it is too long, and where nothing of it would be seen.
+/// Renders a text of at most [`MAX_TEXT`] bytes. `None` if the text is too long, its elements are
+/// nested too deeply, or nothing of it would be visible.
 #[must_use]
 pub fn render(kind: MarkupKind, text: &str, bounds: Bounds<'_>) -> Option<Rendered> {
     if text.len() > MAX_TEXT {
@@ -64,45 +67,46 @@ pub fn render(kind: MarkupKind, text: &str, bounds: Bounds<'_>) -> Option<Render
         MarkupKind::RestructuredText => restructured(text, bounds, &mut sanitiser),
     };
     let (html, stop) = sanitiser.finish();
-    let is_seen = html.split('<').any(|piece| {
+    let is_visible = html.split('<').any(|piece| {
         piece.split_once('>').map_or(piece, |(_, text)| text).contains(|letter: char| !letter.is_whitespace())
     });
     match stop {
         Some(Stop::TooDeep) => None,
-        _ if !is_seen => None,
+        _ if !is_visible => None,
         Some(Stop::Full) => Some(Rendered { html, whole: false }),
         None => written.map(|whole| Rendered { html, whole }),
     }
 }
 
-/// Writes Markdown as HTML. The sanitiser knows why it ended early.
+/// Renders Markdown. Returns whether all of it was written; if not, the sanitiser has the reason.
 fn markdown(text: &str, sanitiser: &mut Sanitiser<'_>) -> Option<bool> {
     let mut options = Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     if cells(text) <= MAX_CELLS {
         options |= Options::ENABLE_TABLES;
     }
-    let events = Parser::new_ext(text, options).map(lowered);
+    let events = Parser::new_ext(text, options).map(lower_headings);
     Some(pulldown_cmark::html::write_html_fmt(&mut *sanitiser, events).is_ok())
 }
 
-/// Writes reStructuredText as HTML. `None` where its blocks stand too deep in each other.
+/// Renders reStructuredText. Returns whether all of it was written; `None` if its blocks are nested
+/// too deeply.
 fn restructured(text: &str, bounds: Bounds<'_>, sanitiser: &mut Sanitiser<'_>) -> Option<bool> {
-    // An item of a list is two elements.
+    // A list item becomes two nested elements, so only half as many blocks may be nested.
     let within = packhouse_rst::Bounds { depth: bounds.depth / 2, bytes: 2 * bounds.bytes };
     let made = packhouse_rst::rendered(text, within)?;
     let written = made.blocks.iter().all(|block| sanitiser.write_str(block).is_ok());
     Some(made.whole && written)
 }
 
-/// The most cells that tables of this text can have.
+/// Upper bound for the number of table cells in a text.
 fn cells(text: &str) -> usize {
     let columns = text.lines().map(|line| line.matches('|').count() + 1).max().unwrap_or_default();
     columns.saturating_mul(text.lines().count())
 }
 
-/// A page has one heading of the first rank, its own, and no picture from elsewhere: the words that
-/// describe a picture stand for it.
-fn lowered(event: Event<'_>) -> Event<'_> {
+/// Lowers headings by one level, because the page itself has the only `h1`. Replaces images, which
+/// would be loaded from other servers, by their descriptions.
+fn lower_headings(event: Event<'_>) -> Event<'_> {
     use pulldown_cmark::HeadingLevel::{H1, H2, H3, H4, H5, H6};
     let below = |level| match level {
         H1 => H2,

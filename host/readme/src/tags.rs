@@ -1,67 +1,66 @@
-//! HTML cut into tags and texts as it comes, in pieces of any length, and handed to the writer. Only one tag is ever held, and none
-//! that is longer than [`MAX_TAG`].
+//! Splits streamed HTML into tags and texts and passes them to the writer. Pieces may have any
+//! length. At most one tag is buffered, of at most [`MAX_TAG`] bytes.
 
 use std::fmt;
 
 use crate::Bounds;
 use crate::elements::{self, Element};
-use crate::writer::{Attribute, Stop, Writer};
+use crate::writer::{Attribute, HtmlWriter, Stop};
 
-/// Bytes of a tag. A longer one, such as a picture with its bytes in it, is left out.
+/// Maximum size of a tag in bytes. A longer one, such as an image with embedded data, is dropped.
 const MAX_TAG: usize = 8 * 1024;
 
-/// Where in the HTML the next byte stands.
-enum Place {
+/// State of the parser at the next byte.
+enum ParserState {
     Text,
-    /// Within a tag, whose bytes from `<` on these are. The byte is the quote that is open.
+    /// Inside a tag, with its bytes from `<` on, and the quote that is open.
     Tag {
         bytes: String,
         quote: Option<u8>,
     },
-    /// Within a tag that is too long: up to the next `>`.
+    /// Inside a tag that is too long, until the next `>`.
     LongTag,
-    /// Within a comment, behind so many dashes.
+    /// Inside a comment, after this number of dashes.
     Comment {
         dashes: usize,
     },
 }
 
-/// See the module.
+/// Parses HTML piece by piece and writes the elements and texts that are permitted.
 pub(crate) struct Sanitiser<'a> {
-    writer: Writer<'a>,
-    place: Place,
-    /// The element whose content is left out until it ends.
+    writer: HtmlWriter<'a>,
+    state: ParserState,
+    /// The open element whose content is dropped.
     hidden: Option<&'static str>,
     stop: Option<Stop>,
 }
 
 impl<'a> Sanitiser<'a> {
-    /// One that has written nothing.
     pub(crate) fn new(bounds: Bounds<'a>) -> Self {
-        Self { writer: Writer::new(bounds), place: Place::Text, hidden: None, stop: None }
+        Self { writer: HtmlWriter::new(bounds), state: ParserState::Text, hidden: None, stop: None }
     }
 
-    /// The HTML, and why it ended early where it did.
+    /// The HTML, and the reason if it ended early.
     pub(crate) fn finish(self) -> (String, Option<Stop>) {
         (self.writer.finish(), self.stop)
     }
 
-    /// Reads on up to where the place changes; returns what is left.
+    /// Reads until the state changes. Returns the rest of the piece.
     fn step<'t>(&mut self, piece: &'t str) -> Result<&'t str, Stop> {
-        match &mut self.place {
-            Place::Text => self.in_text(piece),
-            Place::Tag { .. } => self.in_tag(piece),
-            Place::LongTag => {
+        match &mut self.state {
+            ParserState::Text => self.in_text(piece),
+            ParserState::Tag { .. } => self.in_tag(piece),
+            ParserState::LongTag => {
                 let Some((_, rest)) = piece.split_once('>') else { return Ok("") };
-                self.place = Place::Text;
+                self.state = ParserState::Text;
                 Ok(rest)
             }
-            Place::Comment { dashes } => {
+            ParserState::Comment { dashes } => {
                 for (at, byte) in piece.bytes().enumerate() {
                     match byte {
                         b'-' => *dashes += 1,
                         b'>' if *dashes >= 2 => {
-                            self.place = Place::Text;
+                            self.state = ParserState::Text;
                             return Ok(piece.get(at + 1..).unwrap_or_default());
                         }
                         _ => *dashes = 0,
@@ -76,7 +75,7 @@ impl<'a> Sanitiser<'a> {
         let (text, rest) = piece.split_at(piece.find('<').unwrap_or(piece.len()));
         self.text(text)?;
         let Some(rest) = rest.strip_prefix('<') else { return Ok("") };
-        self.place = Place::Tag { bytes: "<".to_owned(), quote: None };
+        self.state = ParserState::Tag { bytes: "<".to_owned(), quote: None };
         Ok(rest)
     }
 
@@ -86,17 +85,17 @@ impl<'a> Sanitiser<'a> {
 
     fn in_tag<'t>(&mut self, piece: &'t str) -> Result<&'t str, Stop> {
         let hidden = self.hidden.is_some();
-        let Place::Tag { bytes, quote } = &mut self.place else { return Ok(piece) };
+        let ParserState::Tag { bytes, quote } = &mut self.state else { return Ok(piece) };
         for (at, letter) in piece.char_indices() {
             if bytes == "<" && !begins_tag(letter, hidden) {
-                self.place = Place::Text;
+                self.state = ParserState::Text;
                 self.text("<")?;
                 return Ok(piece.get(at..).unwrap_or_default());
             }
             bytes.push(letter);
             let rest = piece.get(at + letter.len_utf8()..).unwrap_or_default();
             if bytes == "<!--" {
-                self.place = Place::Comment { dashes: 0 };
+                self.state = ParserState::Comment { dashes: 0 };
                 return Ok(rest);
             }
             match *quote {
@@ -104,21 +103,21 @@ impl<'a> Sanitiser<'a> {
                 Some(_) => {}
                 None if letter == '>' => {
                     let tag = std::mem::take(bytes);
-                    self.place = Place::Text;
+                    self.state = ParserState::Text;
                     self.tag(&tag)?;
                     return Ok(rest);
                 }
                 None => *quote = quote_of(letter, bytes),
             }
             if bytes.len() > MAX_TAG {
-                self.place = Place::LongTag;
+                self.state = ParserState::LongTag;
                 return Ok(rest);
             }
         }
         Ok("")
     }
 
-    /// A whole tag, with its angle brackets.
+    /// Handles a complete tag, with its angle brackets.
     fn tag(&mut self, tag: &str) -> Result<(), Stop> {
         let tag = tag.trim_start_matches('<').trim_end_matches('>');
         let (is_end, tag) = match tag.strip_prefix('/') {
@@ -158,12 +157,14 @@ impl fmt::Write for Sanitiser<'_> {
     }
 }
 
-/// Whether a tag, a comment or the like begins with `<` and this. Within an element whose content is left out only an end tag does.
+/// Reports whether `<` and this letter begin a tag or a comment. Inside an element whose content is
+/// dropped, only an end tag is recognized.
 fn begins_tag(letter: char, hidden: bool) -> bool {
     letter == '/' || (!hidden && (letter.is_ascii_alphabetic() || matches!(letter, '!' | '?')))
 }
 
-/// The quote that a letter opens behind these bytes of a tag, which it ends: one in which a value stands.
+/// The quote that the letter opens, if it begins an attribute value. `bytes` is the tag so far,
+/// including the letter.
 fn quote_of(letter: char, bytes: &str) -> Option<u8> {
     let quote = match letter {
         '"' => b'"',
@@ -175,7 +176,7 @@ fn quote_of(letter: char, bytes: &str) -> Option<u8> {
     (is_start_tag && before.ends_with('=')).then_some(quote)
 }
 
-/// The attributes of a start tag that the element may have, each once.
+/// The permitted attributes of a start tag, without duplicates.
 fn known<'t>(element: &Element, attributes: &'t str) -> Vec<Attribute<'t>> {
     let mut found: Vec<Attribute<'t>> = Vec::new();
     let mut rest = attributes;
@@ -190,7 +191,7 @@ fn known<'t>(element: &Element, attributes: &'t str) -> Vec<Attribute<'t>> {
     found
 }
 
-/// The first attribute with its value, and what stands behind it.
+/// The first attribute, its value, and the rest.
 fn next_attribute(attributes: &str) -> Option<(&str, &str, &str)> {
     let is_space = |letter: char| letter.is_ascii_whitespace() || letter == '/';
     let rest = attributes.trim_start_matches(is_space);

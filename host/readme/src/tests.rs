@@ -13,7 +13,8 @@ fn markdown_of(text: &str) -> String {
     bounded(MarkupKind::Markdown, text, BYTES).map(|rendered| rendered.html).unwrap_or_default()
 }
 
-/// The elements of HTML in the order of their start tags. Fails unless it is well formed, of known elements and of known attributes.
+/// The elements of some HTML in the order of their start tags. Fails unless the HTML is well formed
+/// and has only known elements and attributes.
 #[track_caller]
 fn elements_of(html: &str) -> Vec<&str> {
     let (mut open, mut all) = (Vec::new(), Vec::new());
@@ -99,7 +100,7 @@ fn details_hold_the_blocks_between_their_tags() {
 }
 
 #[test]
-fn nothing_in_it_does_anything() {
+fn active_content_is_removed() {
     for text in [
         "<script>alert(1)</script>x",
         "<img src=x onerror=alert(1)>x",
@@ -129,7 +130,7 @@ fn nothing_in_it_does_anything() {
 }
 
 #[test]
-fn what_is_too_deep_is_no_html_and_what_is_too_long_is_its_beginning() {
+fn deep_nesting_gives_nothing_and_long_text_gives_its_beginning() {
     for text in ["> ".repeat(30_000), "<div>".repeat(10_000), "<b>".repeat(10_000), "* ".repeat(30_000)] {
         assert!(bounded(MarkupKind::Markdown, &text, BYTES).is_none());
     }
@@ -148,9 +149,9 @@ fn what_is_too_deep_is_no_html_and_what_is_too_long_is_its_beginning() {
     assert!(bounded(MarkupKind::Markdown, &"x".repeat(MAX_TEXT + 1), BYTES).is_none());
 }
 
-/// End tags of elements that are not open close nothing, and so many attributes make no element.
+/// End tags of elements that are not open close nothing, and many attributes do not add elements.
 #[test]
-fn a_memory_bomb_is_as_long_as_there_is_room() {
+fn a_memory_bomb_stays_within_the_bounds() {
     let open: String = (0..2600).map(|number| format!("<b a{number}></x>")).collect();
     let bomb = format!("<p>{open}{}", "</p><p>x".repeat(4050));
     assert!(bounded(MarkupKind::Markdown, &bomb[..bomb.len().min(MAX_TEXT)], BYTES).is_none());
@@ -161,25 +162,25 @@ fn a_memory_bomb_is_as_long_as_there_is_room() {
 }
 
 #[test]
-fn a_table_whose_rows_lack_most_cells_is_text() {
+fn a_table_with_too_many_missing_cells_is_text() {
     let columns = 4000;
     let table = format!("{}\n{}\n{}", "|a".repeat(columns), "|-".repeat(columns), "a\n".repeat(10_000));
     assert!(!elements_of(&bounded(MarkupKind::Markdown, &table, BYTES).unwrap().html).contains(&"table"));
 }
 
 #[test]
-fn a_rendering_that_nobody_waits_for_ends() {
-    let (asked, text) = (std::cell::Cell::new(0), "A paragraph.\n\n".repeat(4000));
+fn a_rendering_stops_when_its_time_is_over() {
+    let (polls, text) = (std::cell::Cell::new(0), "A paragraph.\n\n".repeat(4000));
     let is_over = || {
-        asked.set(asked.get() + 1);
-        asked.get() > 10
+        polls.set(polls.get() + 1);
+        polls.get() > 10
     };
     let bounds = Bounds { depth: DEPTH, bytes: BYTES, is_over: &is_over };
     let rendered = render(MarkupKind::Markdown, &text, bounds).unwrap();
     assert!(!rendered.whole && rendered.html.len() < 200, "{}", rendered.html);
 }
 
-/// Pieces of hostile markup beside each other.
+/// Random sequences of hostile markup.
 fn markup() -> impl Strategy<Value = String> {
     let pieces = vec![
         "<",
@@ -231,7 +232,7 @@ fn markup() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn whatever_it_is_the_html_is_well_formed_and_of_text(text in markup(), bytes in 0_usize..2000) {
+    fn any_markup_gives_well_formed_html_of_known_elements(text in markup(), bytes in 0_usize..2000) {
         for kind in [MarkupKind::Markdown, MarkupKind::RestructuredText] {
             if let Some(rendered) = bounded(kind, &text, bytes) {
                 elements_of(&rendered.html);
@@ -241,7 +242,7 @@ proptest! {
     }
 
     #[test]
-    fn it_does_not_matter_how_html_is_cut_up(text in markup(), size in 1_usize..10) {
+    fn the_size_of_the_pieces_does_not_matter(text in markup(), size in 1_usize..10) {
         let bounds = Bounds { depth: DEPTH, bytes: BYTES, is_over: &|| false };
         let (mut whole, mut cut) = (Sanitiser::new(bounds), Sanitiser::new(bounds));
         let _ = whole.write_str(&text);

@@ -1,35 +1,34 @@
-//! The HTML that is written: known elements, each of which is closed, and escaped text. The number of elements is bounded where
-//! they are made: they take room as text does.
+//! Writes HTML: known elements, each of which is closed, and escaped text. The limit for the output
+//! also bounds the number of elements, because the limit includes tags.
 
 use crate::Bounds;
 use crate::elements::Element;
 
-/// The reason why nothing more is written.
+/// Reason why the output ended early.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Stop {
-    /// Elements stand too deep in each other.
+    /// Elements are nested too deeply.
     TooDeep,
-    /// There is no more room, or no more time.
+    /// The output is full, or the rendering has to stop.
     Full,
 }
 
-/// HTML as far as it is written.
-pub(crate) struct Writer<'a> {
+/// Writer of well-formed HTML of bounded size.
+pub(crate) struct HtmlWriter<'a> {
     html: String,
-    /// Elements that are open, the outermost first.
+    /// Open elements, the outermost first.
     open: Vec<&'static Element>,
-    /// Bytes that closing them takes.
+    /// Total size of the end tags of all open elements.
     closing: usize,
     bounds: Bounds<'a>,
 }
 
-impl<'a> Writer<'a> {
-    /// An empty one.
+impl<'a> HtmlWriter<'a> {
     pub(crate) fn new(bounds: Bounds<'a>) -> Self {
         Self { html: String::new(), open: Vec::new(), closing: 0, bounds }
     }
 
-    /// Adds bytes that are HTML already, if they and all end tags have room.
+    /// Appends HTML if there is room for it and for all end tags.
     fn push(&mut self, html: &str) -> Result<(), Stop> {
         let needed = self.html.len() + html.len() + self.closing;
         if needed > self.bounds.bytes || (self.bounds.is_over)() {
@@ -39,7 +38,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Adds text that needs no escape: as much of it as has room.
+    /// Appends as much as fits of a text that needs no escaping.
     fn push_text(&mut self, text: &str) -> Result<(), Stop> {
         let room = self.bounds.bytes.saturating_sub(self.html.len() + self.closing);
         let fits = text.get(..text.floor_char_boundary(room)).unwrap_or_default();
@@ -47,7 +46,7 @@ impl<'a> Writer<'a> {
         if fits.len() < text.len() { Err(Stop::Full) } else { Ok(()) }
     }
 
-    /// Writes text. A character reference in it stays one.
+    /// Writes text, escaped. Character references in it are kept.
     pub(crate) fn text(&mut self, text: &str) -> Result<(), Stop> {
         let mut rest = text;
         while let Some(at) = rest.find(['<', '>', '&', '"', '\0']) {
@@ -61,7 +60,8 @@ impl<'a> Writer<'a> {
         self.push_text(rest)
     }
 
-    /// Begins an element, after those that it closes. Those that must stand within another are left out elsewhere.
+    /// Begins an element, after closing the open elements that it ends. An element whose required
+    /// ancestor is not open is dropped.
     pub(crate) fn begin(
         &mut self,
         element: &'static Element,
@@ -99,7 +99,7 @@ impl<'a> Writer<'a> {
         tag
     }
 
-    /// Closes the open elements that end where this one begins.
+    /// Closes the open elements that the start of this one ends.
     fn make_room_for(&mut self, element: &'static Element) -> Result<(), Stop> {
         let inner = self.open.iter().rposition(|open| element.within.contains(&open.name));
         let from = inner.map_or(0, |at| at + 1);
@@ -110,8 +110,9 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Ends the innermost open element of this name and all within it; nothing where none is open. No end tag of another kind
-    /// ends a table or one of its cells.
+    /// Closes the innermost open element of this name and all elements in it. Does nothing if no
+    /// such element is open. Inside a table or a cell, an end tag closes nothing outside of it,
+    /// unless the tag belongs to an element of tables.
     pub(crate) fn end(&mut self, element: &'static Element) -> Result<(), Stop> {
         let found = self.open.iter().rposition(|open| open.name == element.name);
         let cell = self.open.iter().rposition(|open| matches!(open.name, "table" | "td" | "th"));
@@ -130,7 +131,7 @@ impl<'a> Writer<'a> {
         if (self.bounds.is_over)() { Err(Stop::Full) } else { Ok(()) }
     }
 
-    /// Room for the end tag was set aside.
+    /// Closes the innermost element. Room for its end tag is reserved.
     fn close_last(&mut self) {
         let Some(element) = self.open.pop() else { return };
         self.closing -= end_tag_length(element);
@@ -139,7 +140,7 @@ impl<'a> Writer<'a> {
         self.html.push('>');
     }
 
-    /// All that was written, with every element closed.
+    /// Closes every element and returns the HTML.
     pub(crate) fn finish(mut self) -> String {
         while !self.open.is_empty() {
             self.close_last();
@@ -152,19 +153,19 @@ fn end_tag_length(element: &Element) -> usize {
     element.name.len() + "</>".len()
 }
 
-/// An attribute of an element.
+/// A permitted attribute of an element.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Attribute<'a> {
-    /// The address that a link leads to.
+    /// Address that a link leads to.
     Href(&'a str),
-    /// The first number of a list.
+    /// First number of a list.
     Start(&'a str),
-    /// The direction of a text: `ltr`, `rtl` or `auto`.
+    /// Direction of a text: `ltr`, `rtl` or `auto`.
     Dir(&'a str),
 }
 
 impl Attribute<'_> {
-    /// The attribute of this name, where the element may have it with this value.
+    /// The attribute of this name, if the element may have it with this value.
     pub(crate) fn of<'a>(element: &Element, name: &str, value: &'a str) -> Option<Attribute<'a>> {
         let value = value.trim_matches(|letter: char| letter.is_ascii_whitespace());
         let is = |known: &str| name.eq_ignore_ascii_case(known);
@@ -204,7 +205,8 @@ impl Attribute<'_> {
     }
 }
 
-/// Whether a link may lead there. The scheme is written out, so that no character reference can make another of it.
+/// Reports whether links to this address are permitted. The scheme must be spelled out, so that
+/// character references cannot hide another scheme.
 fn leads_out(address: &str) -> bool {
     let begins = |scheme: &str| {
         address.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
@@ -213,9 +215,9 @@ fn leads_out(address: &str) -> bool {
     ["http://", "https://", "mailto:"].into_iter().any(begins) && !address.contains(char::is_control)
 }
 
-/// Bytes of the character reference with which a text begins.
+/// Size of the character reference at the beginning of a text.
 fn reference(text: &str) -> Option<usize> {
-    /// Bytes of the longest name.
+    /// Maximum size of the name in bytes.
     const LONGEST: usize = 40;
     let name = text.strip_prefix('&')?;
     let end = name.bytes().take(LONGEST).position(|byte| byte == b';')?;
@@ -225,7 +227,7 @@ fn reference(text: &str) -> Option<usize> {
     is_name.then_some(end + "&;".len())
 }
 
-/// One character, or a character reference, as it is written.
+/// Escapes a single character. A character reference is returned unchanged.
 fn escaped(special: &str) -> &str {
     match special {
         "<" => "&lt;",

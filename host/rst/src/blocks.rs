@@ -1,35 +1,34 @@
-//! The blocks of a text: which kind each is, and those that are no more than lines.
+//! Recognizes the blocks of a text, and renders the blocks that consist of plain lines.
 
 use std::collections::HashMap;
 
 use crate::lines::{adornment, dedented, indent, indented, together};
 use crate::names::Names;
-use crate::writer::Writer;
+use crate::writer::HtmlWriter;
 use crate::{Bounds, Stop, inline};
 
-/// The lines of a title's adornment, at least.
+/// Minimum length of a title's adornment in characters.
 const ADORNED: usize = 3;
 
-/// Reads blocks and writes them.
-pub(crate) struct Reader {
+/// Reads blocks and writes them as HTML.
+pub(crate) struct BlockReader {
     pub(crate) names: Names,
-    pub(crate) writer: Writer,
-    /// Blocks that are written.
+    pub(crate) writer: HtmlWriter,
+    /// HTML of the finished top-level blocks.
     pub(crate) finished: Vec<String>,
-    /// How much deeper blocks may stand.
+    /// Number of nesting levels that remain.
     depth: usize,
-    /// Which rank a title has that is adorned so: letter below it, and whether the same stands above.
+    /// Rank of each style of title: the letter of its adornment, and whether it has an overline.
     ranks: HashMap<(char, bool), usize>,
 }
 
-impl Reader {
-    /// One that has read nothing.
-    pub(crate) fn new(names: Names, bounds: Bounds) -> Reader {
-        let writer = Writer::new(bounds.bytes);
-        Reader { names, writer, finished: Vec::new(), depth: bounds.depth, ranks: HashMap::new() }
+impl BlockReader {
+    pub(crate) fn new(names: Names, bounds: Bounds) -> BlockReader {
+        let writer = HtmlWriter::new(bounds.bytes);
+        BlockReader { names, writer, finished: Vec::new(), depth: bounds.depth, ranks: HashMap::new() }
     }
 
-    /// The whole text, each of its blocks by itself.
+    /// Renders a whole text, each top-level block separately.
     pub(crate) fn top(&mut self, lines: &[&str]) -> Result<(), Stop> {
         let mut at = 0;
         while at < lines.len() {
@@ -42,7 +41,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Blocks within a block.
+    /// Renders the blocks inside a block.
     pub(crate) fn body(&mut self, lines: &[&str]) -> Result<(), Stop> {
         self.depth = self.depth.checked_sub(1).ok_or(Stop::TooDeep)?;
         let mut at = 0;
@@ -53,12 +52,11 @@ impl Reader {
         Ok(())
     }
 
-    /// What stands within a line, or within several.
     pub(crate) fn inline(&mut self, text: &str) -> Result<(), Stop> {
         inline::write(text, &mut self.names, &mut self.writer)
     }
 
-    /// The block that begins at this line; how many lines it has.
+    /// Renders the block that begins at this line. Returns its number of lines.
     fn block(&mut self, lines: &[&str], at: usize) -> Result<usize, Stop> {
         let line = lines.get(at).copied().unwrap_or_default();
         if line.is_empty() {
@@ -101,7 +99,8 @@ impl Reader {
         self.paragraph(lines, at)
     }
 
-    /// A title, with a line of one letter below it and maybe above it.
+    /// Renders a title: a line with an underline of one repeated letter, and optionally an
+    /// overline.
     fn title(&mut self, lines: &[&str], at: usize) -> Result<Option<usize>, Stop> {
         let line = |behind: usize| lines.get(at + behind).copied().unwrap_or_default();
         let (text, below, above) = match adornment(line(0)) {
@@ -130,14 +129,14 @@ impl Reader {
         Ok(taken)
     }
 
-    /// Blocks within an element.
+    /// Renders blocks inside an element.
     pub(crate) fn within(&mut self, element: &str, lines: &[&str]) -> Result<(), Stop> {
         self.writer.html(&format!("<{element}>\n"))?;
         self.body(lines)?;
         self.writer.html(&format!("</{element}>\n"))
     }
 
-    /// Lines that are shown as they are.
+    /// Renders lines verbatim, in a `pre` element.
     pub(crate) fn literal(&mut self, lines: &[&str]) -> Result<(), Stop> {
         self.writer.html("<pre>")?;
         for line in lines {
@@ -164,30 +163,31 @@ impl Reader {
     fn paragraph(&mut self, lines: &[&str], at: usize) -> Result<usize, Stop> {
         let together = together(lines, at);
         let all = lines.get(at..at + together).unwrap_or_default();
-        // What is indented below is a block of its own.
+        // Indented lines below are a separate block.
         let taken = all.iter().skip(1).position(|line| indent(line) > 0).map_or(together, |at| at + 1);
         let text = all.get(..taken).unwrap_or_default().join("\n");
         let announces = text.ends_with("::");
-        let shown = match text.strip_suffix("::") {
+        let visible = match text.strip_suffix("::") {
             Some(rest) if rest.is_empty() || rest.ends_with(char::is_whitespace) => rest.trim_end(),
             Some(_) => text.get(..text.len() - 1).unwrap_or_default(),
             None => &text,
         };
-        if !shown.is_empty() {
+        if !visible.is_empty() {
             self.writer.html("<p>")?;
-            self.inline(shown)?;
+            self.inline(visible)?;
             self.writer.html("</p>\n")?;
         }
         if announces { Ok(taken + self.announced(lines, at + taken)?) } else { Ok(taken) }
     }
 
-    /// The literal block behind `::`: what is indented, or each of whose lines begins with the same sign. How many lines it has.
+    /// Renders the literal block after `::`: indented lines, or lines that all begin with the same
+    /// sign. Returns the number of its lines and of the blank lines above them.
     fn announced(&mut self, lines: &[&str], from: usize) -> Result<usize, Stop> {
         let rest = lines.get(from..).unwrap_or_default();
         let Some(blank) = rest.iter().position(|line| !line.is_empty()) else { return Ok(0) };
         let first = from + blank;
         let mut taken = indented(lines, first);
-        let mut shown = dedented(lines.get(first..first + taken).unwrap_or_default(), usize::MAX);
+        let mut visible = dedented(lines.get(first..first + taken).unwrap_or_default(), usize::MAX);
         if taken == 0 {
             let sign =
                 rest.get(blank).and_then(|line| line.chars().next()).filter(char::is_ascii_punctuation);
@@ -195,9 +195,9 @@ impl Reader {
                 return Ok(0);
             };
             taken = lines.iter().skip(first).take_while(|line| line.starts_with(sign)).count();
-            shown = lines.iter().skip(first).take(taken).copied().collect();
+            visible = lines.iter().skip(first).take(taken).copied().collect();
         }
-        self.literal(&shown)?;
+        self.literal(&visible)?;
         Ok(blank + taken)
     }
 }

@@ -1,12 +1,13 @@
-//! What begins with `.. `: directives, footnotes, targets, substitutions, comments.
+//! Explicit markup, which begins with `.. `: directives, footnotes, targets, substitutions,
+//! comments.
 
-use crate::blocks::Reader;
+use crate::blocks::BlockReader;
 use crate::inline::unescaped;
 use crate::lines::{dedented, indented};
 use crate::names::named;
 use crate::{Stop, inline};
 
-/// Directives of which nothing is shown: they fetch, they include, or they say how a document is made.
+/// Directives that are dropped: they load files, or control how a document is processed.
 const LEFT_OUT: [&str; 15] = [
     "raw",
     "include",
@@ -24,10 +25,10 @@ const LEFT_OUT: [&str; 15] = [
     "title",
     "restructuredtext-test-directive",
 ];
-/// Those whose content is shown as it is.
+/// Directives whose content is rendered verbatim.
 const LITERAL: [&str; 8] =
     ["code", "code-block", "sourcecode", "parsed-literal", "math", "doctest", "testcode", "prompt"];
-/// Those whose content is a text under a word of its own.
+/// Directives whose content is a text under a fixed heading.
 const ADMONITIONS: [&str; 14] = [
     "attention",
     "caution",
@@ -45,13 +46,13 @@ const ADMONITIONS: [&str; 14] = [
     "deprecated",
 ];
 
-impl Reader {
-    /// What begins with `..` at this line; how many lines it has.
+impl BlockReader {
+    /// Renders the explicit markup that begins at this line. Returns its number of lines.
     pub(crate) fn explicit(&mut self, lines: &[&str], at: usize) -> Result<usize, Stop> {
         let below = indented(lines, at + 1);
         let first = lines.get(at).and_then(|line| line.get(2..)).unwrap_or_default().trim_start();
         let body = lines.get(at + 1..at + 1 + below).unwrap_or_default();
-        // What stands alone above a blank line is a comment of no lines.
+        // A lone `..` above a blank line is an empty comment.
         if first.is_empty() && body.first().is_none_or(|line| line.is_empty()) {
             return Ok(1);
         }
@@ -96,7 +97,7 @@ impl Reader {
                 if name == "figure" { self.body(content) } else { Ok(()) }
             }
             "rubric" | "centered" => self.strong(argument),
-            _ if ADMONITIONS.contains(&name) => self.admonition(&spoken(name), argument, content),
+            _ if ADMONITIONS.contains(&name) => self.admonition(&heading_of(name), argument, content),
             "admonition" | "topic" | "sidebar" => self.admonition(argument, "", content),
             "container" | "compound" | "epigraph" | "highlights" | "pull-quote" | "only" | "details"
             | "tab" | "tabs" => self.within("blockquote", content),
@@ -106,7 +107,7 @@ impl Reader {
                 }
                 if name == "csv-table" { self.literal(below(content)) } else { self.body(content) }
             }
-            // Of others it is not known what their content is.
+            // The content of an unknown directive is rendered verbatim.
             _ if !below(content).is_empty() => self.literal(below(content)),
             _ => Ok(()),
         }
@@ -127,8 +128,8 @@ impl Reader {
     }
 }
 
-/// The name of a directive as the heading of what it says.
-fn spoken(name: &str) -> String {
+/// The heading for a directive.
+fn heading_of(name: &str) -> String {
     match name {
         "seealso" => "See also".to_owned(),
         "versionadded" => "New in version".to_owned(),
@@ -142,18 +143,18 @@ fn spoken(name: &str) -> String {
     }
 }
 
-/// `name:: argument`. None: it is a comment, a target or a substitution.
+/// Parses `name:: argument`. `None` for a comment, a target or a substitution.
 fn directive(first: &str) -> Option<(String, &str)> {
     let (name, argument) = first.split_once("::")?;
     let name = name.trim_end();
     let named = name.starts_with(|letter: char| letter.is_ascii_alphabetic())
         && name.len() <= 64
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.+:".contains(&byte));
-    // Those of a domain are written with its name.
+    // The name of a directive may begin with the name of its domain, which is dropped.
     named.then(|| (name.rsplit(':').next().unwrap_or(name).to_ascii_lowercase(), argument.trim()))
 }
 
-/// `[1] what it says`.
+/// Parses a footnote of the form `[1] text`.
 fn footnote(first: &str) -> Option<(&str, &str)> {
     let end = first.bytes().take(64).position(|byte| byte == b']')?;
     let label = first.get(..=end).filter(|label| label.starts_with('[') && label.len() > 2)?;
@@ -161,13 +162,13 @@ fn footnote(first: &str) -> Option<(&str, &str)> {
     (text.is_empty() || text.starts_with(' ')).then_some((label, text.trim()))
 }
 
-/// The content without the blank lines above it.
+/// The content without its leading blank lines.
 fn below<'a, 'b>(content: &'b [&'a str]) -> &'b [&'a str] {
     let blank = content.iter().take_while(|line| line.is_empty()).count();
     content.get(blank..).unwrap_or_default()
 }
 
-/// Options of a directive, and its content, which stands below them or below a blank line.
+/// Splits the body of a directive into its options and its content.
 fn split<'a, 'b>(body: &'b [&'a str]) -> (&'b [&'a str], &'b [&'a str]) {
     let is_option = |line: &&&str| {
         line.strip_prefix(':')

@@ -1,31 +1,33 @@
-//! What stands within a paragraph: emphasis, literals, references, substitutions, addresses. Nothing of it stands within another.
+//! Inline markup: emphasis, literals, references, substitutions, addresses. It is never nested.
 //!
-//! A mark begins something where what is before it and behind it allows that (the specification's "inline markup recognition rules"), and
-//! where its end follows. That there is no end is remembered, so that no text is searched twice for the same one.
+//! A mark begins inline markup if the characters around it permit this (the specification's "inline
+//! markup recognition rules") and if its end mark follows. A missing end mark is remembered, so
+//! that the text is not searched for it again.
 
 use crate::Stop;
 use crate::names::Names;
-use crate::writer::{Writer, leads_out};
+use crate::writer::{HtmlWriter, leads_out};
 
-/// The most letters of a name: of a role, a footnote, a substitution, a reference of one word.
+/// Maximum length in letters of a role, a footnote label, a substitution name or a one-word
+/// reference.
 const NAME: usize = 128;
 
-/// The ends that are looked for.
+/// End marks of inline markup.
 const ENDS: [&str; 5] = ["``", "**", "*", "`", "|"];
 
-/// A text that is being written.
+/// Renderer of one text with inline markup.
 pub(crate) struct Inline<'a, 'n> {
     text: &'a str,
     names: &'n mut Names,
-    writer: &'n mut Writer,
-    /// From here on nothing is written yet.
+    writer: &'n mut HtmlWriter,
+    /// Start of the plain text that is not written yet.
     plain: usize,
-    /// Which ends are known not to follow.
+    /// True for each end mark that does not occur in the rest of the text.
     missing: [bool; ENDS.len()],
 }
 
-/// Writes a text.
-pub(crate) fn write(text: &str, names: &mut Names, writer: &mut Writer) -> Result<(), Stop> {
+/// Renders a text with inline markup.
+pub(crate) fn write(text: &str, names: &mut Names, writer: &mut HtmlWriter) -> Result<(), Stop> {
     let mut inline = Inline { text, names, writer, plain: 0, missing: [false; ENDS.len()] };
     let mut at = 0;
     while let Some(letter) = inline.rest(at).chars().next() {
@@ -53,14 +55,14 @@ impl<'a> Inline<'a, '_> {
         self.text.get(..at)?.chars().next_back()
     }
 
-    /// Writes what is plain up to here.
+    /// Writes the pending plain text up to this offset.
     fn flush(&mut self, to: usize) -> Result<(), Stop> {
         let text = self.between(self.plain, to);
         self.plain = to;
         self.writer.text(text)
     }
 
-    /// What begins here, written; where it ends. None: it is plain.
+    /// Renders the markup that begins here and returns its end. `None` if the letter is plain text.
     fn special(&mut self, at: usize, letter: char) -> Result<Option<usize>, Stop> {
         match letter {
             '\\' => self.escaped(at).map(Some),
@@ -75,7 +77,7 @@ impl<'a> Inline<'a, '_> {
         }
     }
 
-    /// What a backslash stands before is plain; a space is nothing.
+    /// Handles a backslash: the next letter is plain text, and a space is dropped.
     fn escaped(&mut self, at: usize) -> Result<usize, Stop> {
         self.flush(at)?;
         let Some(letter) = self.rest(at + 1).chars().next() else { return Ok(at + 1) };
@@ -86,7 +88,7 @@ impl<'a> Inline<'a, '_> {
         Ok(behind)
     }
 
-    /// Whether what stands before allows something to begin.
+    /// Reports whether the letter before permits markup to begin here.
     fn may_begin(&self, at: usize) -> bool {
         self.before(at).is_none_or(|before| before.is_whitespace() || "'\"([{<-/:–—“‘«".contains(before))
     }
@@ -107,7 +109,8 @@ impl<'a> Inline<'a, '_> {
         }
     }
 
-    /// Where the end of this kind stands: behind no space, and before nothing that goes on. It is looked for in this many bytes.
+    /// Finds the end mark of this kind within `most` bytes. A valid end mark does not follow a
+    /// space, and no word continues after it.
     fn end_within(&mut self, kind: usize, from: usize, most: usize) -> Option<usize> {
         let mark = ENDS.get(kind)?;
         if *self.missing.get(kind)? || self.rest(from).chars().next().is_none_or(char::is_whitespace) {
@@ -160,7 +163,7 @@ impl<'a> Inline<'a, '_> {
         Ok(Some(end + mark))
     }
 
-    /// Words between single backquotes: a reference, or what a role makes of them.
+    /// Renders words in single backquotes: a reference, or a text with a role.
     fn phrase(&mut self, at: usize, from: usize, role: Option<&str>) -> Result<Option<usize>, Stop> {
         let Some(end) = self.end(3, from) else { return Ok(None) };
         self.flush(at)?;
@@ -182,7 +185,7 @@ impl<'a> Inline<'a, '_> {
         Ok(Some(behind))
     }
 
-    /// `:role:` before words between backquotes.
+    /// Renders `:role:` followed by words in backquotes.
     fn role(&mut self, at: usize) -> Result<Option<usize>, Stop> {
         let Some(role) = role_name(self.rest(at)) else { return Ok(None) };
         let behind = at + role.len() + 2;
@@ -196,7 +199,8 @@ impl<'a> Inline<'a, '_> {
         let number = text.split('#').next().unwrap_or_default();
         let is_number =
             !number.is_empty() && number.len() <= 6 && number.bytes().all(|byte| byte.is_ascii_digit());
-        // Roles of domains are written with their names: `py:class`.
+        // The name of a role may begin with the name of its domain, as in `py:class`. The domain is
+        // dropped.
         match role.map(|role| role.rsplit(':').next().unwrap_or(role)) {
             None | Some("emphasis" | "title" | "title-reference" | "t" | "em" | "dfn") => {
                 self.writer.element("em", text)
@@ -214,7 +218,7 @@ impl<'a> Inline<'a, '_> {
         }
     }
 
-    /// A reference by words, which may hold the address: `words <address>`.
+    /// Renders a reference by words, which may contain the address: `words <address>`.
     fn linked(&mut self, inner: &str, anonymous: bool) -> Result<(), Stop> {
         let within = inner.strip_suffix('>').and_then(|rest| rest.rsplit_once('<'));
         let Some((words, address)) =
@@ -256,7 +260,7 @@ impl<'a> Inline<'a, '_> {
         Ok(Some(behind + underscores))
     }
 
-    /// `[1]_`, which is shown as it is called.
+    /// Renders the footnote reference `[1]_` by its label.
     fn footnote(&mut self, at: usize) -> Result<Option<usize>, Stop> {
         let Some(end) = self.rest(at).bytes().take(NAME).position(|byte| byte == b']') else {
             return Ok(None);
@@ -272,7 +276,7 @@ impl<'a> Inline<'a, '_> {
         Ok(Some(at + end + 2))
     }
 
-    /// An address that stands by itself.
+    /// Renders a standalone address as a link.
     fn address(&mut self, at: usize) -> Result<Option<usize>, Stop> {
         let from = at + usize::from(self.rest(at).starts_with('<'));
         let rest = self.rest(from);
@@ -288,7 +292,7 @@ impl<'a> Inline<'a, '_> {
             .get(..end)
             .unwrap_or_default()
             .trim_end_matches(['.', ',', ';', ':', '!', '?', '\'', '*', '_']);
-        // A bracket that was opened outside is not of the address.
+        // A closing bracket without an opening one is not part of the address.
         let address = match address.strip_suffix([')', ']']) {
             Some(shorter) if !address.contains(['(', '[']) => shorter,
             _ => address,
@@ -301,7 +305,7 @@ impl<'a> Inline<'a, '_> {
         Ok(Some(from + address.len()))
     }
 
-    /// `name_` and `name__`: the words before the underscore are the reference.
+    /// Renders the references `name_` and `name__`.
     fn reference(&mut self, at: usize) -> Result<Option<usize>, Stop> {
         let run = self.between(self.plain, at);
         let letters = |letter: char| letter.is_alphanumeric() || "-._:+".contains(letter);
@@ -330,7 +334,7 @@ impl<'a> Inline<'a, '_> {
     }
 }
 
-/// The name in `:name:` at the beginning of a text.
+/// Parses the name in `:name:` at the beginning of a text.
 fn role_name(text: &str) -> Option<&str> {
     let rest = text.strip_prefix(':')?;
     let allowed = |letter: &char| letter.is_ascii_alphanumeric() || "-_.+:".contains(*letter);
@@ -339,7 +343,7 @@ fn role_name(text: &str) -> Option<&str> {
     name.starts_with(|letter: char| letter.is_ascii_alphabetic()).then_some(name)
 }
 
-/// A text without its backslashes, and without the spaces behind them.
+/// Removes backslashes from a text, and the spaces after them.
 pub(crate) fn unescaped(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut letters = text.chars();

@@ -1,13 +1,16 @@
-//! reStructuredText as READMEs of packages have it, made into HTML: what docutils' specification of the markup calls sections, paragraphs,
-//! lists, tables, literal blocks, and of directives those that a page can show. It is read by hand, line by line, because what is read was
-//! written by strangers: the crates that know all of the language end the process, or recurse as deep as the text says.
+//! Renders the reStructuredText of READMEs as HTML. It supports the sections, paragraphs, lists,
+//! tables and literal blocks of the docutils specification, and the directives that a page can
+//! show. The parser is written by hand because the input is untrusted: the crates that know the
+//! whole language may abort the process, or recurse as deeply as the text demands.
 //!
-//! Whatever the text, the time is linear in it times the depth that is allowed, and the HTML is bounded. All of the text is escaped, links
-//! lead to `http`, `https` and `mailto` alone, pictures are what they are called, and files and raw HTML are left out. What is wrong in a
-//! text costs it its form and not its words.
+//! The time is linear in the length of the text times the permitted depth, and the size of the HTML
+//! is bounded. All text is escaped, and links lead only to `http`, `https` and `mailto`. Images are
+//! replaced by their descriptions; files and raw HTML are dropped. A mistake in the markup loses
+//! the formatting and not the words.
 //!
-//! `lines` cuts the text up, `names` knows where its references lead; `blocks` tells the kinds of block apart, each in a file of its own:
-//! `lists`, `tables`, `directives`. `inline` is what stands within a line, and `writer` what is written.
+//! `lines` splits the text, and `names` resolves its references. `blocks` recognizes the blocks,
+//! some of which are in `lists`, `tables` and `directives`. `inline` renders markup inside lines,
+//! and `writer` writes HTML.
 
 mod blocks;
 mod directives;
@@ -18,41 +21,41 @@ mod names;
 mod tables;
 mod writer;
 
-use blocks::Reader;
+use blocks::BlockReader;
 use names::Names;
 
-/// How much is made of a text.
+/// Limits for a single rendering.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Blocks within each other.
+    /// Maximum nesting depth of blocks.
     pub depth: usize,
-    /// Bytes of HTML.
+    /// Maximum size of the HTML in bytes.
     pub bytes: usize,
 }
 
-/// A text as HTML.
+/// HTML that was rendered from a text.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Rendered {
-    /// Its blocks, each of which stands by itself.
+    /// HTML of the top-level blocks, each well formed by itself.
     pub blocks: Vec<String>,
-    /// Whether they are all of it; else there was no room for more.
+    /// True if the blocks have the whole text, false if the limit was reached before.
     pub whole: bool,
 }
 
-/// What ends the work early.
+/// Reason why a rendering ended early.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stop {
-    /// Blocks stand too deep in each other.
+    /// Blocks are nested too deeply.
     TooDeep,
-    /// There is no more room.
+    /// The limit for the HTML is reached.
     Full,
 }
 
-/// A text as HTML. `None` where its blocks stand deeper in each other than is allowed.
+/// Renders a text as HTML. `None` if its blocks are nested too deeply.
 pub fn rendered(text: &str, bounds: Bounds) -> Option<Rendered> {
     let expanded = lines::expanded(text);
     let lines: Vec<&str> = expanded.lines().map(str::trim_end).collect();
-    let mut reader = Reader::new(Names::of(&lines), bounds);
+    let mut reader = BlockReader::new(Names::of(&lines), bounds);
     let whole = match reader.top(&lines) {
         Ok(()) => true,
         Err(Stop::Full) => false,

@@ -1,9 +1,9 @@
-//! The lines of a text: their indentation, and which of them belong together.
+//! The lines of a text: their indentation and their grouping.
 
-/// A tab stands for spaces up to the next multiple of this.
+/// Width of a tab stop.
 const TAB: usize = 8;
 
-/// The text with spaces in the place of tabs, vertical tabs and form feeds.
+/// Replaces tabs, vertical tabs and form feeds by spaces.
 pub(crate) fn expanded(text: &str) -> String {
     let mut expanded = String::with_capacity(text.len());
     let mut column = 0;
@@ -23,17 +23,17 @@ pub(crate) fn expanded(text: &str) -> String {
     expanded
 }
 
-/// The spaces at the beginning of a line.
+/// Number of spaces at the beginning of a line.
 pub(crate) fn indent(line: &str) -> usize {
     line.len() - line.trim_start_matches(' ').len()
 }
 
-/// A line without this many spaces at its beginning, or as many as there are.
+/// Removes up to this number of spaces from the beginning of a line.
 pub(crate) fn without(line: &str, spaces: usize) -> &str {
     line.get(spaces.min(indent(line))..).unwrap_or_default()
 }
 
-/// How many of the lines, from this one on, are blank or indented; blank ones at the end are none of them.
+/// Number of consecutive blank or indented lines from this one on, without trailing blank ones.
 pub(crate) fn indented(lines: &[&str], from: usize) -> usize {
     let rest = lines.get(from..).unwrap_or_default();
     let end = rest.iter().position(|line| !line.is_empty() && indent(line) == 0).unwrap_or(rest.len());
@@ -41,20 +41,21 @@ pub(crate) fn indented(lines: &[&str], from: usize) -> usize {
     taken.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1)
 }
 
-/// The lines without the indentation that all of them share, but no more than this.
+/// Removes the indentation that all lines share, up to `most` spaces.
 pub(crate) fn dedented<'a>(lines: &[&'a str], most: usize) -> Vec<&'a str> {
     let shared = lines.iter().filter(|line| !line.is_empty()).map(|line| indent(line)).min();
     let spaces = shared.unwrap_or_default().min(most);
     lines.iter().map(|line| without(line, spaces)).collect()
 }
 
-/// How many lines, from this one on, follow without a blank one.
+/// Number of lines from this one up to the next blank one.
 pub(crate) fn together(lines: &[&str], from: usize) -> usize {
     let rest = lines.get(from..).unwrap_or_default();
     rest.iter().position(|line| line.is_empty()).unwrap_or(rest.len())
 }
 
-/// The letter of which the whole line is made, as those above and below a title are: none where it is made of others.
+/// The punctuation mark that the whole line repeats, as the lines above and below a title do.
+/// `None` for any other line.
 pub(crate) fn adornment(line: &str) -> Option<char> {
     let first = line.chars().next().filter(char::is_ascii_punctuation)?;
     (line.len() >= 2 && line.bytes().all(|byte| char::from(byte) == first)).then_some(first)

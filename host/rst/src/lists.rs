@@ -1,12 +1,12 @@
-//! Lists: with bullets, with numbers, of fields, of a program's options, of definitions.
+//! Lists: bullet lists, numbered lists, field lists, option lists and definition lists.
 
 use crate::Stop;
-use crate::blocks::Reader;
+use crate::blocks::BlockReader;
 use crate::lines::{dedented, indent, indented};
 
-/// What a list's items begin with.
+/// Kind of a list item, by its beginning.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ItemKind {
     Bullet(char),
     Number,
     Field,
@@ -14,28 +14,28 @@ enum Kind {
 }
 
 /// The beginning of an item.
-struct Item<'a> {
-    kind: Kind,
-    /// What is named: of a field and of an option.
+struct ListItem<'a> {
+    kind: ItemKind,
+    /// Name of a field, or the option.
     term: &'a str,
-    /// Bytes before what it says.
+    /// Bytes before the text of the item.
     width: usize,
 }
 
-impl Reader {
-    /// A list that begins at this line; how many lines it has.
+impl BlockReader {
+    /// Renders a list that begins at this line. Returns its number of lines.
     pub(crate) fn list(&mut self, lines: &[&str], at: usize) -> Result<Option<usize>, Stop> {
         let Some(first) = item(lines, at) else { return Ok(None) };
         let (begin, end) = match first.kind {
-            Kind::Bullet(_) => ("<ul>\n".to_owned(), "</ul>\n"),
-            Kind::Number => (numbered(lines.get(at).copied().unwrap_or_default()), "</ol>\n"),
-            Kind::Field | Kind::Option => ("<dl>\n".to_owned(), "</dl>\n"),
+            ItemKind::Bullet(_) => ("<ul>\n".to_owned(), "</ul>\n"),
+            ItemKind::Number => (numbered(lines.get(at).copied().unwrap_or_default()), "</ol>\n"),
+            ItemKind::Field | ItemKind::Option => ("<dl>\n".to_owned(), "</dl>\n"),
         };
         self.writer.html(&begin)?;
         let mut behind = at;
         while let Some(found) = item(lines, behind).filter(|found| found.kind == first.kind) {
             behind = self.item(lines, behind, &found)?;
-            // The next item may stand below blank lines.
+            // Blank lines may precede the next item.
             let blank = lines.iter().skip(behind).take_while(|line| line.is_empty()).count();
             if item(lines, behind + blank).is_none_or(|next| next.kind != first.kind) {
                 break;
@@ -46,18 +46,18 @@ impl Reader {
         Ok(Some(behind - at))
     }
 
-    /// Writes an item; where it ends.
-    fn item(&mut self, lines: &[&str], at: usize, item: &Item<'_>) -> Result<usize, Stop> {
+    /// Renders an item. Returns the line after it.
+    fn item(&mut self, lines: &[&str], at: usize, item: &ListItem<'_>) -> Result<usize, Stop> {
         let taken = indented(lines, at + 1);
         let first = lines.get(at).and_then(|line| line.get(item.width..)).unwrap_or_default().trim_start();
         let below = lines.get(at + 1..at + 1 + taken).unwrap_or_default();
-        let own = matches!(item.kind, Kind::Field | Kind::Option);
+        let own = matches!(item.kind, ItemKind::Field | ItemKind::Option);
         let mut body = vec![first];
         body.extend(dedented(below, if own { usize::MAX } else { item.width }));
         if own {
-            self.writer.html(if item.kind == Kind::Option { "<dt><code>" } else { "<dt>" })?;
+            self.writer.html(if item.kind == ItemKind::Option { "<dt><code>" } else { "<dt>" })?;
             self.writer.text(item.term)?;
-            self.writer.html(if item.kind == Kind::Option { "</code></dt>" } else { "</dt>" })?;
+            self.writer.html(if item.kind == ItemKind::Option { "</code></dt>" } else { "</dt>" })?;
         }
         self.writer.html(if own { "<dd>" } else { "<li>" })?;
         let since = self.writer.len();
@@ -67,13 +67,13 @@ impl Reader {
         Ok(at + 1 + taken)
     }
 
-    /// Terms with what is indented below them; how many lines.
+    /// Renders terms with indented definitions. Returns the number of lines.
     pub(crate) fn definitions(&mut self, lines: &[&str], at: usize) -> Result<usize, Stop> {
         self.writer.html("<dl>\n")?;
         let mut behind = at;
         loop {
             let term = lines.get(behind).copied().unwrap_or_default();
-            // A classifier stands behind a colon of its own.
+            // A classifier follows the term after " : " and is dropped.
             let term = term.split_once(" : ").map_or(term, |(term, _)| term);
             self.writer.html("<dt>")?;
             self.inline(term)?;
@@ -99,13 +99,13 @@ impl Reader {
     }
 }
 
-/// The item that begins at this line.
-fn item<'a>(lines: &[&'a str], at: usize) -> Option<Item<'a>> {
+/// Recognizes the list item that begins at this line.
+fn item<'a>(lines: &[&'a str], at: usize) -> Option<ListItem<'a>> {
     let line = lines.get(at).copied().unwrap_or_default();
     let letter = line.chars().next()?;
     match letter {
         '*' | '+' | '-' | '•' | '‣' if stands_alone(line, letter.len_utf8()) => {
-            Some(Item { kind: Kind::Bullet(letter), term: "", width: letter.len_utf8() + 1 })
+            Some(ListItem { kind: ItemKind::Bullet(letter), term: "", width: letter.len_utf8() + 1 })
         }
         '-' | '/' => option(line),
         ':' => field(line),
@@ -113,13 +113,13 @@ fn item<'a>(lines: &[&'a str], at: usize) -> Option<Item<'a>> {
     }
 }
 
-/// Whether a mark of this length is all of the line, or a space follows it.
+/// Reports whether a mark of this length is the whole line or is followed by a space.
 fn stands_alone(line: &str, length: usize) -> bool {
     line.get(length..).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
-/// `1.`, `1)`, `(1)`, `#.`, or a letter in the place of the number.
-fn number<'a>(line: &'a str, next: &str) -> Option<Item<'a>> {
+/// Recognizes `1.`, `1)`, `(1)` and `#.`, also with a letter instead of the number.
+fn number<'a>(line: &'a str, next: &str) -> Option<ListItem<'a>> {
     let inner = line.strip_prefix('(').unwrap_or(line);
     let digits = inner.bytes().take_while(u8::is_ascii_digit).count();
     let length = match inner.chars().next()? {
@@ -134,9 +134,10 @@ fn number<'a>(line: &'a str, next: &str) -> Option<Item<'a>> {
     if !closed || !stands_alone(line, width) || line.len() == width {
         return None;
     }
-    // A sentence may begin with somebody's initial.
+    // A line such as `A. Smith wrote` begins a sentence and not a list. So a letter begins a list
+    // only if the next line is blank or indented.
     let is_list = digits > 0 || inner.starts_with('#') || next.is_empty() || indent(next) > 0;
-    is_list.then_some(Item { kind: Kind::Number, term: "", width: width + 1 })
+    is_list.then_some(ListItem { kind: ItemKind::Number, term: "", width: width + 1 })
 }
 
 fn numbered(line: &str) -> String {
@@ -147,8 +148,8 @@ fn numbered(line: &str) -> String {
     }
 }
 
-/// `:name: what it says`.
-fn field(line: &str) -> Option<Item<'_>> {
+/// Recognizes a field: `:name: text`.
+fn field(line: &str) -> Option<ListItem<'_>> {
     let rest = line.strip_prefix(':')?;
     let mut end = None;
     for (at, letter) in rest.char_indices().take(120) {
@@ -158,16 +159,16 @@ fn field(line: &str) -> Option<Item<'_>> {
         }
     }
     let term = rest.get(..end?)?;
-    // A role before its words is none.
-    (!term.starts_with([' ', ':']) && !term.contains('`')).then_some(Item {
-        kind: Kind::Field,
+    // A role before words in backquotes is not a field.
+    (!term.starts_with([' ', ':']) && !term.contains('`')).then_some(ListItem {
+        kind: ItemKind::Field,
         term,
         width: term.len() + 2,
     })
 }
 
-/// `-a, --all  what it does`: two spaces, or the end of the line, are between.
-fn option(line: &str) -> Option<Item<'_>> {
+/// Recognizes `-a, --all  text`. Two spaces or the end of the line end the option.
+fn option(line: &str) -> Option<ListItem<'_>> {
     let is_option = |word: &str| {
         let name =
             word.strip_prefix("--").or_else(|| word.strip_prefix('-')).or_else(|| word.strip_prefix('/'));
@@ -178,5 +179,5 @@ fn option(line: &str) -> Option<Item<'_>> {
     let (term, _) = line.split_once("  ").unwrap_or((line, ""));
     let mut words = term.split(", ");
     let each = words.all(|one| is_option(one) && one.split(' ').count() <= 2);
-    (each && term.len() <= 120).then_some(Item { kind: Kind::Option, term, width: term.len() })
+    (each && term.len() <= 120).then_some(ListItem { kind: ItemKind::Option, term, width: term.len() })
 }

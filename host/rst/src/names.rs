@@ -1,22 +1,22 @@
-//! Where references lead, and what stands for what: targets and substitutions of a whole text, which may come after their use.
+//! Targets of references, and substitutions. They are collected from the whole text first, because
+//! they may be defined after their use.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::lines::indent;
 
-/// How many are remembered of each.
+/// Maximum number of targets, and of substitutions.
 const MOST: usize = 2000;
-/// The longest address and the longest text that are: each may be written very often.
+/// Maximum size of an address and of a substitution's text, since each may be written many times.
 const LONGEST: usize = 2048;
-/// Names of names that are followed.
+/// Maximum number of indirect targets that are followed.
 const HOPS: usize = 4;
 
-/// What a substitution stands for.
+/// Replacement text of a substitution.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Substitution {
-    /// Its words.
     pub(crate) text: String,
-    /// Where it leads: of a picture that is a link.
+    /// Address of the link, for an image that is a link.
     pub(crate) target: Option<String>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Those of a text, wherever in it they are defined.
+    /// Collects the targets and substitutions of a text.
     pub(crate) fn of(lines: &[&str]) -> Names {
         let mut names = Names::default();
         let mut waiting: Vec<String> = Vec::new();
@@ -45,7 +45,7 @@ impl Names {
                 if waiting.len() < MOST {
                     waiting.push(name);
                 }
-                // A target without an address stands for the one that follows it.
+                // A target without an address has the address of the next target.
                 if !address.is_empty() {
                     waiting.drain(..).for_each(|name| names.add(&name, address.clone()));
                 }
@@ -62,7 +62,7 @@ impl Names {
         names
     }
 
-    /// Remembers where a name leads, unless it is known.
+    /// Adds a target, unless the name has one.
     pub(crate) fn add(&mut self, name: &str, address: String) {
         if self.targets.len() < MOST && address.len() <= LONGEST {
             self.targets.entry(normal(name)).or_insert(address);
@@ -91,13 +91,13 @@ impl Names {
         }
     }
 
-    /// Where a name leads.
+    /// Resolves a name to its address.
     pub(crate) fn target(&self, name: &str) -> Option<&str> {
         let mut name = normal(name);
         for _ in 0..HOPS {
             let address = self.targets.get(&name)?;
             match address.strip_suffix('_') {
-                // An address may end like that too.
+                // An address may end in an underscore too.
                 Some(other) if !address.contains(':') => name = normal(other.trim_matches('`')),
                 _ => return Some(address),
             }
@@ -105,24 +105,24 @@ impl Names {
         None
     }
 
-    /// Where the next reference without a name leads.
+    /// The address of the next anonymous reference.
     pub(crate) fn next_anonymous(&mut self) -> Option<String> {
         self.anonymous.pop_front()
     }
 
-    /// What stands for this.
+    /// Finds a substitution by its name.
     pub(crate) fn substitution(&self, name: &str) -> Option<&Substitution> {
         self.substitutions.get(&normal(name))
     }
 }
 
-/// The last part of a picture's address, for one that has no words of its own.
+/// The last segment of an image's address, for an image without a description.
 pub(crate) fn named(address: &str) -> String {
     let path = address.split(['?', '#']).next().unwrap_or_default();
     path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path).to_owned()
 }
 
-/// Name and address behind `.. _`.
+/// Parses name and address after `.. _`.
 fn target(rest: &str) -> Option<(String, String)> {
     let (name, address) = match rest.strip_prefix('`') {
         Some(quoted) => quoted.split_once("`:")?,
@@ -131,7 +131,7 @@ fn target(rest: &str) -> Option<(String, String)> {
     Some((name.replace('\\', ""), address.trim().to_owned()))
 }
 
-/// An address that may go on in the lines below.
+/// Joins an address with its continuation lines.
 fn joined(address: &str, more: &[&str], within: usize) -> String {
     let below = more.iter().take_while(|line| indent(line) > within && !line.is_empty()).take(8);
     below.fold(address.to_owned(), |address, line| address + line.trim())
@@ -142,7 +142,7 @@ fn joined_words(words: &str, more: &[&str], within: usize) -> String {
     below.fold(words.trim().to_owned(), |words, line| words + " " + line.trim())
 }
 
-/// A name as it is compared: its case and its spaces do not count.
+/// Normalizes a name for comparison: letter case and spacing do not matter.
 fn normal(name: &str) -> String {
     let words: Vec<String> = name.split_whitespace().map(str::to_lowercase).collect();
     words.join(" ")

@@ -1,23 +1,24 @@
-//! Tables, drawn with `+---+` or ruled with `=== ===`. One in which cells reach over others, or that has none, is shown as it was drawn.
+//! Tables: grid tables (`+---+`) and simple tables (`=== ===`). A grid table with joined cells, or
+//! a table without cells, is rendered verbatim.
 
 use crate::Stop;
-use crate::blocks::Reader;
+use crate::blocks::BlockReader;
 use crate::lines::{dedented, together};
 
-/// The most columns.
+/// Maximum number of columns of a table.
 const COLUMNS: usize = 60;
 
-/// A cell: its lines.
+/// The lines of a cell.
 type Cell<'a> = Vec<&'a str>;
 
-/// The rows of a table, and how many of them are its head.
-struct Table<'a> {
+/// Rows of a table. The first `head` rows are its header.
+struct ParsedTable<'a> {
     rows: Vec<Vec<Cell<'a>>>,
     head: usize,
 }
 
-impl Reader {
-    /// A table that begins at this line; how many lines it has.
+impl BlockReader {
+    /// Renders a table that begins at this line. Returns its number of lines.
     pub(crate) fn table(&mut self, lines: &[&str], at: usize) -> Result<Option<usize>, Stop> {
         let line = lines.get(at).copied().unwrap_or_default();
         let (taken, table) = if is_border(line) {
@@ -36,7 +37,7 @@ impl Reader {
         Ok(Some(taken))
     }
 
-    fn rows(&mut self, table: &Table<'_>) -> Result<(), Stop> {
+    fn rows(&mut self, table: &ParsedTable<'_>) -> Result<(), Stop> {
         let (head, body) = table.rows.split_at(table.head.min(table.rows.len()));
         self.writer.html("<table>\n")?;
         for (section, cell, rows) in [("thead", "th", head), ("tbody", "td", body)] {
@@ -65,7 +66,7 @@ impl Reader {
     }
 }
 
-/// `+---+---+`, or with `=` below a head.
+/// Recognizes `+---+---+`, or the same with `=` below a header.
 fn is_border(line: &str) -> bool {
     line.len() > 2
         && line.starts_with('+')
@@ -74,14 +75,14 @@ fn is_border(line: &str) -> bool {
             || line.bytes().all(|byte| byte == b'+' || byte == b'='))
 }
 
-/// A table with lines round its cells. None where cells are joined.
-fn grid<'a>(lines: &[&'a str]) -> Option<Table<'a>> {
+/// Parses a grid table. `None` if cells are joined.
+fn grid<'a>(lines: &[&'a str]) -> Option<ParsedTable<'a>> {
     let first = lines.first()?;
     let corners: Vec<usize> = first.match_indices('+').map(|(at, _)| at).collect();
     if corners.len() > COLUMNS || !is_border(lines.last()?) {
         return None;
     }
-    let mut table = Table { rows: Vec::new(), head: 0 };
+    let mut table = ParsedTable { rows: Vec::new(), head: 0 };
     let mut row: Vec<Cell<'a>> = Vec::new();
     for line in lines {
         if is_border(line) {
@@ -96,9 +97,9 @@ fn grid<'a>(lines: &[&'a str]) -> Option<Table<'a>> {
             }
             continue;
         }
-        let places = letters(line);
+        let offsets = letters(line);
         let at = |column: usize| {
-            if column == places.len() { Some(line.len()) } else { places.get(column).copied() }
+            if column == offsets.len() { Some(line.len()) } else { offsets.get(column).copied() }
         };
         for (number, pair) in corners.windows(2).enumerate() {
             let [left, right] = pair else { continue };
@@ -116,12 +117,12 @@ fn grid<'a>(lines: &[&'a str]) -> Option<Table<'a>> {
     Some(table)
 }
 
-/// Where each letter of a line begins: columns are letters, not bytes.
+/// Byte offset of each letter of a line, since columns count letters and not bytes.
 fn letters(line: &str) -> Vec<usize> {
     line.char_indices().map(|(at, _)| at).collect()
 }
 
-/// The columns of `==== ===`: where each begins and ends. None: it is no such line.
+/// Start and end of each column of a ruler `==== ===`. `None` if the line is not a ruler.
 fn ruled(line: &str) -> Option<Vec<(usize, usize)>> {
     let is_ruler =
         line.starts_with('=') && line.contains(' ') && line.bytes().all(|byte| byte == b'=' || byte == b' ');
@@ -139,22 +140,24 @@ fn ruled(line: &str) -> Option<Vec<(usize, usize)>> {
     (columns.len() <= COLUMNS).then_some(columns)
 }
 
-/// The lines of a ruled table: up to the ruler with a blank line, or nothing, below it.
+/// Number of lines of a simple table. It ends with a ruler before a blank line or the end of the
+/// text.
 fn length(lines: &[&str], at: usize) -> Option<usize> {
     let rest = lines.get(at..)?;
     let is_last = |number: usize| rest.get(number + 1).is_none_or(|below| below.is_empty());
     let mut ends =
         rest.iter().enumerate().skip(1).filter(|(number, line)| ruled(line).is_some() && is_last(*number));
-    // The ruler below the head may have a blank line below it; then the one after it ends the table.
+    // A blank line may also follow the ruler below the header. Then the next ruler ends the table.
     let first = ends.next().map(|(number, _)| number)?;
     let rulers = rest.iter().take(first).filter(|line| ruled(line).is_some()).count();
     let end = if rulers == 1 && first == 2 { ends.next().map_or(first, |(number, _)| number) } else { first };
     Some(end + 1)
 }
 
-/// A table with rulers above and below, and maybe below its head. A line whose first cell is empty goes on with the row above.
-fn simple<'a>(lines: &[&'a str], columns: &[(usize, usize)]) -> Table<'a> {
-    let mut table = Table { rows: Vec::new(), head: 0 };
+/// Parses a simple table, with rulers above and below, and optionally below the header. A line
+/// whose first cell is empty continues the row above.
+fn simple<'a>(lines: &[&'a str], columns: &[(usize, usize)]) -> ParsedTable<'a> {
+    let mut table = ParsedTable { rows: Vec::new(), head: 0 };
     let last = lines.len().saturating_sub(1);
     for (number, line) in lines.iter().enumerate().skip(1).filter(|(number, _)| *number != last) {
         if ruled(line).is_some() {
@@ -163,7 +166,7 @@ fn simple<'a>(lines: &[&'a str], columns: &[(usize, usize)]) -> Table<'a> {
             }
             continue;
         }
-        // A line of `-` joins the columns above it, which are shown apart.
+        // A line of `-` joins columns of the row above. The joint is ignored.
         if line.is_empty() || line.bytes().all(|byte| byte == b'-' || byte == b' ') {
             continue;
         }
@@ -177,10 +180,10 @@ fn simple<'a>(lines: &[&'a str], columns: &[(usize, usize)]) -> Table<'a> {
     table
 }
 
-/// The cells of a line; the last reaches to its end.
+/// Splits a line into cells. The last one extends to the end of the line.
 fn cells<'a>(line: &'a str, columns: &[(usize, usize)]) -> Vec<&'a str> {
-    let places = letters(line);
-    let at = |column: usize| places.get(column).copied().unwrap_or(line.len());
+    let offsets = letters(line);
+    let at = |column: usize| offsets.get(column).copied().unwrap_or(line.len());
     let last = columns.len().saturating_sub(1);
     let cell = |(number, (from, to)): (usize, &(usize, usize))| {
         let to = if number == last { line.len() } else { at(*to) };

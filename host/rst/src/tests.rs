@@ -1,4 +1,4 @@
-//! What becomes of texts: by examples, of which most are of READMEs, and of whatever somebody makes up.
+//! Tests with examples, most of them from READMEs, and with random texts.
 
 use proptest::prelude::*;
 
@@ -36,7 +36,7 @@ fn titles_have_ranks_in_the_order_of_their_adornments() {
 }
 
 #[test]
-fn what_stands_in_a_line() {
+fn inline_markup_becomes_elements() {
     becomes(
         "An *em*, a **strong**, a ``co*de``, `a title`, :sub:`2` and H\\ :sup:`3`.",
         &[
@@ -89,7 +89,7 @@ fn references_lead_where_their_targets_say() {
 }
 
 #[test]
-fn pictures_are_what_they_are_called() {
+fn images_become_their_descriptions() {
     let text = "|build| |what|\n\n.. |build| image:: https://ci.example/badge.svg\n    :target: https://ci.example/\n    :alt: Build status\n\
         .. |what| replace:: a *word*\n\n.. image:: https://evil.example/p.png\n\n.. figure:: x.png\n   :alt: The figure\n\n   Below it.\n";
     becomes(
@@ -175,7 +175,7 @@ fn tables_have_rows() {
 }
 
 #[test]
-fn directives_are_shown_or_left_out() {
+fn directives_are_rendered_or_dropped() {
     becomes(
         ".. note:: Mind *this*.\n\n   More.\n",
         &[
@@ -197,7 +197,7 @@ fn directives_are_shown_or_left_out() {
 }
 
 #[test]
-fn no_address_leads_where_a_page_must_not() {
+fn links_have_only_permitted_schemes() {
     for text in [
         "`x <javascript:alert(1)>`_",
         "`x <data:text/html,a>`__",
@@ -212,7 +212,7 @@ fn no_address_leads_where_a_page_must_not() {
 }
 
 #[test]
-fn nothing_grows_without_bound() {
+fn depth_and_size_are_bounded() {
     let nested: String = (0..200).map(|depth| format!("{}* x\n\n", "  ".repeat(depth))).collect();
     assert_eq!(rendered(&nested, BOUNDS), None);
     assert_eq!(rendered(&"* ".repeat(30_000), BOUNDS), None);
@@ -225,7 +225,7 @@ fn nothing_grows_without_bound() {
     assert_eq!((whole.blocks.len(), whole.whole), (2, true));
 }
 
-/// Texts that a reader which searches again and again would need minutes for.
+/// These texts would take minutes if the parser searched the same text repeatedly.
 #[test]
 fn hostile_texts_take_no_longer_than_others() {
     for piece in [
@@ -277,7 +277,7 @@ fn hostile_texts_take_no_longer_than_others() {
     }
 }
 
-/// Whether elements are closed in the order in which they were opened, and are those that we write.
+/// Reports whether the elements are correctly nested and among those that the renderer writes.
 fn is_sound(html: &str) -> bool {
     let mut open: Vec<&str> = Vec::new();
     for piece in html.split('<').skip(1) {
@@ -328,7 +328,7 @@ fn is_sound(html: &str) -> bool {
 
 proptest! {
     #[test]
-    fn whatever_it_is_its_elements_are_sound(text in "([*`|_:\\[\\]<>.=+ \\-\\\\#a1\n\t\\PC]|\n|  |\\.\\. |::|`_|:a:|\\* |==|\\+-|\\| ){0,80}") {
+    fn any_text_gives_sound_elements(text in "([*`|_:\\[\\]<>.=+ \\-\\\\#a1\n\t\\PC]|\n|  |\\.\\. |::|`_|:a:|\\* |==|\\+-|\\| ){0,80}") {
         if let Some(rendered) = rendered(&text, BOUNDS) {
             for block in &rendered.blocks {
                 prop_assert!(is_sound(block), "{:?} becomes {}", text, block);
@@ -337,7 +337,7 @@ proptest! {
     }
 
     #[test]
-    fn words_are_kept(words in proptest::collection::vec("[a-z]{1,8}", 1..30)) {
+    fn plain_words_stay_unchanged(words in proptest::collection::vec("[a-z]{1,8}", 1..30)) {
         let text = words.join(" ");
         prop_assert_eq!(html(&text), format!("<p>{text}</p>\n"));
     }

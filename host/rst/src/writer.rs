@@ -1,27 +1,27 @@
-//! What is written: HTML in which every text is escaped, and no more of it than there is room for.
+//! Writes HTML of bounded size in which all text is escaped.
 
 use crate::Stop;
 
-/// HTML that is being written.
-pub(crate) struct Writer {
+/// Writer of HTML. Its methods fail with `Full` when the limit is reached.
+pub(crate) struct HtmlWriter {
     html: String,
     room: usize,
 }
 
-impl Writer {
-    /// One that takes this many bytes.
-    pub(crate) fn new(room: usize) -> Writer {
-        Writer { html: String::new(), room }
+impl HtmlWriter {
+    /// Creates a writer for at most this many bytes.
+    pub(crate) fn new(room: usize) -> HtmlWriter {
+        HtmlWriter { html: String::new(), room }
     }
 
-    /// Elements of our own. `Full` where there is no room.
+    /// Writes HTML from this crate unchanged.
     pub(crate) fn html(&mut self, html: &str) -> Result<(), Stop> {
         self.room = self.room.checked_sub(html.len()).ok_or(Stop::Full)?;
         self.html.push_str(html);
         Ok(())
     }
 
-    /// A text from outside. `Full` where there is no room.
+    /// Writes text from the input, escaped.
     pub(crate) fn text(&mut self, text: &str) -> Result<(), Stop> {
         let mut rest = text;
         while let Some(at) = rest.find(['<', '>', '&', '"', '\'']) {
@@ -40,7 +40,7 @@ impl Writer {
         self.html(rest)
     }
 
-    /// A text within an element. `Full` where there is no room.
+    /// Writes a text inside an element.
     pub(crate) fn element(&mut self, name: &str, text: &str) -> Result<(), Stop> {
         self.html("<")?;
         self.html(name)?;
@@ -51,7 +51,7 @@ impl Writer {
         self.html(">")
     }
 
-    /// A link, where the address is one that a page may lead to; else the text alone. `Full` where there is no room.
+    /// Writes a link, or only the text if links to the address are not permitted.
     pub(crate) fn link(&mut self, address: &str, text: &str) -> Result<(), Stop> {
         if !leads_out(address) {
             return self.text(text);
@@ -63,13 +63,13 @@ impl Writer {
         self.html("</a>")
     }
 
-    /// How much was written.
+    /// Bytes written since the last [`take`](Self::take).
     pub(crate) fn len(&self) -> usize {
         self.html.len()
     }
 
-    /// Takes away the paragraph around what was written since, where it is one paragraph and nothing else: an item of a list that is
-    /// one line long.
+    /// Removes the paragraph tags around the HTML after `since`, if that is a single paragraph.
+    /// This is for list items of one line.
     pub(crate) fn unwrap_paragraph(&mut self, since: usize) {
         let written = self.html.get(since..).unwrap_or_default();
         let Some(inner) = written.strip_prefix("<p>").and_then(|rest| rest.strip_suffix("</p>\n")) else {
@@ -82,13 +82,13 @@ impl Writer {
         }
     }
 
-    /// Takes what was written out of it; the room stays what it is.
+    /// Takes the HTML written so far. The remaining room does not change.
     pub(crate) fn take(&mut self) -> String {
         std::mem::take(&mut self.html)
     }
 }
 
-/// Whether a link may lead there.
+/// Reports whether links to this address are permitted.
 pub(crate) fn leads_out(address: &str) -> bool {
     let begins = |scheme: &str| {
         address.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))

@@ -1,6 +1,9 @@
-//! What one call in a fresh instance costs, and what a read does whose two calls share one, also while it is recorded: `cargo run --release -p packhouse-runtime --example per_call -- FOLDER FORMAT PATH`.
+//! Measures one call in a fresh instance, and a read whose two calls share an instance, with and
+//! without recording: `cargo run --release -p packhouse-runtime --example per_call -- FOLDER FORMAT
+//! PATH`.
 //!
-//! Each is the fastest of some rounds. Read the ratio to another run on the same machine, not the absolute time.
+//! Each number is the fastest of several rounds. Compare the ratio to another run on the same
+//! machine, not the absolute time.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a measurement, not a program")]
 
 use std::sync::Arc;
@@ -30,7 +33,8 @@ async fn main() {
     let route = fastest(|| route(&plugin, &head)).await;
     let handle = fastest(|| handle(&plugin, &head)).await;
     let read = fastest(|| read(&plugin, &head)).await;
-    // None of them fails, so nothing is handed over.
+    // The set records only failing calls. No call fails here, so the recorder produces no
+    // recording.
     runtime.recorder().arm(vec![Armed {
         set: 1,
         repository: RepositoryId(1),

@@ -1,4 +1,4 @@
-//! What a plugin answered, validated: nothing of it is trusted before.
+//! Validation of a plugin's answer. The host trusts no part of an answer before this validation.
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
@@ -11,23 +11,22 @@ use crate::reads::Reads;
 use crate::request::{Action, Intent, Looked};
 use crate::services::CacheUse;
 use crate::state::HostState;
-use crate::state::blobs::Content as Held;
+use crate::state::blobs::BlobContent;
 use crate::state::http::IntentRep;
 
 /// Most bytes of an inline content.
 const MAX_INLINE: usize = 1 << 20;
-/// Bytes up to which a content is one even if it was written in parts: a few parts cost more than a copy.
+/// Content up to this size is copied into one buffer: a few parts cost more than a copy.
 const COPIED_BYTES: u64 = 64 << 10;
-/// What is as short as this is hashed in no time.
+/// Hashing content up to this size takes negligible time.
 const HASHED_BYTES: u64 = 2 << 10;
 /// Most headers of an answer, and most bytes of all of them together.
 const MAX_HEADERS: usize = 128;
 const MAX_HEADER_BYTES: usize = 64 << 10;
-/// Most problems of a failure.
 const MAX_PROBLEMS: usize = 100;
 /// Longest code or message of a problem, in bytes.
 const MAX_PROBLEM_TEXT: usize = 16 << 10;
-/// Of one connection, or the host's own to say.
+/// Headers that belong to one connection, or that only the host may set.
 const DROPPED: [&str; 12] = [
     "connection",
     "keep-alive",
@@ -43,115 +42,115 @@ const DROPPED: [&str; 12] = [
     "set-cookie",
 ];
 
-/// The answer to a request.
 #[derive(Clone)]
 pub struct Answer {
-    /// 200 to 599.
+    /// Status code from 200 to 599.
     pub status: u16,
-    /// Without hop-by-hop fields, `content-length` (but for an answer without content), `date` and `set-cookie`.
+    /// Excludes hop-by-hop fields, `date`, `set-cookie`, and `content-length` unless the answer has
+    /// no content.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// What comes after the headers.
     pub content: Content,
-    /// When what is served was last changed, in ms since 1970.
+    /// Time at which the served content last changed, in ms since 1970.
     pub modified: Option<u64>,
-    /// Whether the answer depends on the request, on the settings of the repositories that were handed over, and on `reads` and
-    /// `until` alone, and so may be kept until one of those changes: false when clock, caller or identity were used, or an
-    /// upstream's reply that may be another the next time.
-    pub keepable: bool,
-    /// What of the request the plugin looked at.
+    /// True if the answer depends only on the request, the settings of the call's repositories,
+    /// `reads` and `until`. The server may then cache the answer until one of these inputs changes.
+    /// False if the plugin used the clock, the caller or the identity, or an upstream's reply that
+    /// may differ the next time.
+    pub cacheable: bool,
+    /// Parts of the request that the plugin looked at.
     pub looked: Looked,
-    /// Whether the call has committed something.
+    /// True if the call committed something.
     pub committed: bool,
-    /// What a call that changes things came to know of its target by nothing but records that were there: the newest of their revisions.
-    /// None where it read anything else, or missed something.
+    /// For calls that write: newest revision of the records that the call read. None unless the
+    /// call read only existing records of its target, each by its key.
     pub newest_found: Option<u64>,
-    /// Whether secrets may stand in it. The server says so, which puts them there.
+    /// True if the content may contain secrets. The server sets this field, because the server
+    /// inserts the secrets.
     pub confidential: bool,
-    /// What it was made of.
+    /// The data that the answer was made from.
     pub reads: Reads,
-    /// The first moment at which the same request may be answered otherwise because time has passed, in ms since 1970: what was
-    /// used of an upstream is no longer fresh then, or a release that was withheld is old enough. None where time changes nothing.
+    /// The first moment at which the passing of time may change the answer to the same request, in
+    /// ms since 1970. At that moment, an upstream's reply stops being fresh, or a withheld release
+    /// becomes old enough. None if time changes nothing.
     pub until: Option<i64>,
-    /// What it used of what proxies keep. That counts again each time the answer is served again.
+    /// Uses of cached proxy content. Each time the server serves the answer again, it counts these
+    /// uses again.
     pub cache_uses: Vec<CacheUse>,
 }
 
-/// The content of an answer.
 #[derive(Clone)]
 pub enum Content {
-    /// Nothing.
     None,
-    /// What the plugin made, at most 2 MiB.
+    /// Bytes that the plugin made, at most 2 MiB.
     Inline(Bytes),
-    /// The same of some length, in the parts that the plugin put it together of.
+    /// Longer bytes that the plugin made, in the parts that it joined.
     Joined(Joined),
-    /// Of any size; readable and durable after the call.
+    /// Content of any size, readable and durable after the call.
     Blob(Blob),
-    /// Still coming in from an upstream when the call ended; its last piece is shown once it is right and kept.
+    /// A body that was still arriving from an upstream when the call ended. The server sends the
+    /// last piece only after it has verified and stored the body.
     Arriving(Arriving),
 }
 
 /// A refusal in the format's own words.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// 400 to 599.
+    /// Status code from 400 to 599.
     pub status: u16,
-    /// As in [`Answer::headers`].
+    /// Response headers, filtered like those of [`Answer::headers`].
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// At least one.
     pub problems: Vec<Problem>,
-    /// Whether a blob was not there that the plugin asked for, and it did not know what to do then: what it read was changed meanwhile, and
-    /// another call may find all as it is now.
+    /// True if a blob that the plugin requested was missing and the plugin did not handle it. A
+    /// concurrent change removed the blob, so another call may succeed.
     pub torn: bool,
 }
 
-/// One thing that is wrong.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Problem {
-    /// For programs.
+    /// Machine-readable code of the problem.
     pub code: String,
-    /// For people.
+    /// Message for people to read.
     pub message: String,
-    /// Further facts, a JSON object.
+    /// Further facts, as a JSON object.
     pub detail: Option<serde_json::Value>,
 }
 
 type Headers = Vec<(HeaderName, HeaderValue)>;
 
-/// Takes a response out of the call's handles. `BadAnswer` says what of it the contract does not allow.
+/// Takes a response out of the call's handles. `BadAnswer` states which part breaks the contract.
 pub(crate) fn answer(state: &mut HostState, response: wit::Response) -> Result<Answer, CallError> {
     if !(200..=599).contains(&response.status) {
         return Err(bad(format!("the status {}", response.status)));
     }
-    // What is being made is not finished any more; what was read for it was read.
+    // Abandons an unfinished memo entry. The answer still depends on the entry's reads.
     state.end_making();
     let content = match response.content {
         wit::Content::None => Content::None,
         wit::Content::Inline(bytes) if bytes.len() > MAX_INLINE => {
-            return Err(bad(format!("{} bytes inline, where {MAX_INLINE} are allowed", bytes.len())));
+            return Err(bad(format!("{} inline bytes, over the limit of {MAX_INLINE}", bytes.len())));
         }
         wit::Content::Inline(bytes) => Content::Inline(Bytes::from(bytes)),
         wit::Content::Blob(blob) => match state.take(blob)?.0 {
-            Held::Whole(blob) => in_memory(blob, None),
-            Held::Cut(blob, cut) => in_memory(blob, Some(cut)),
-            Held::Joined(joined) if joined.size() <= COPIED_BYTES => Content::Inline(joined.concat()),
-            Held::Joined(joined) => Content::Joined(joined),
-            Held::Arriving(arriving) => Content::Arriving(arriving),
+            BlobContent::Whole(blob) => in_memory(blob, None),
+            BlobContent::Cut(blob, cut) => in_memory(blob, Some(cut)),
+            BlobContent::Joined(joined) if joined.size() <= COPIED_BYTES => Content::Inline(joined.concat()),
+            BlobContent::Joined(joined) => Content::Joined(joined),
+            BlobContent::Arriving(arriving) => Content::Arriving(arriving),
         },
     };
     let options = response.options.map(|options| state.take(options)).transpose()?;
     let states_length = matches!(content, Content::None) && state.head.method == "HEAD";
     let headers = headers(response.headers, states_length)?;
-    state.settle_outside();
-    // How old it is changes with each second.
-    let tells_age = headers.iter().any(|(name, _)| name == http::header::AGE);
+    state.note_clock_and_random();
+    // The `Age` header changes with each second, so an answer with it must not be cached.
+    let has_age = headers.iter().any(|(name, _)| name == http::header::AGE);
     let newest_found = state.newest_found.filter(|_| state.reads.are_records_of(state.repository));
     Ok(Answer {
         status: response.status,
         headers,
         content,
         modified: options.and_then(|options| options.modified),
-        keepable: !state.uncacheable && state.replies.are_known() && !tells_age,
+        cacheable: !state.uncacheable && state.replies.are_known() && !has_age,
         looked: state.looked,
         committed: state.committed,
         newest_found,
@@ -162,8 +161,9 @@ pub(crate) fn answer(state: &mut HostState, response: wit::Response) -> Result<A
     })
 }
 
-/// Bytes that were made in memory, or a file. What is cut out of something remembered, and of some length, stays so: its digest is told from
-/// the other's, which is known.
+/// Converts a blob into content: inline bytes if the blob was made in memory, or else the blob
+/// itself. A piece of a memoized blob above [`HASHED_BYTES`] keeps its cut, because the server then
+/// derives its digest from the known digest of that blob.
 fn in_memory(blob: Blob, cut: Option<Cut>) -> Content {
     match (blob.made_in_memory(), cut) {
         (None, _) => Content::Blob(blob),
@@ -174,26 +174,26 @@ fn in_memory(blob: Blob, cut: Option<Cut>) -> Content {
     }
 }
 
-/// The same of a failure.
+/// Validates a plugin's failure. `BadAnswer` states which part breaks the contract.
 pub(crate) fn failure(failure: wit::Failure) -> Result<Failure, CallError> {
     if !(400..=599).contains(&failure.status) {
-        return Err(bad(format!("a failure of the status {}", failure.status)));
+        return Err(bad(format!("a failure with the status {}", failure.status)));
     }
     if failure.problems.is_empty() || failure.problems.len() > MAX_PROBLEMS {
-        return Err(bad(format!("a failure of {} problems", failure.problems.len())));
+        return Err(bad(format!("a failure with {} problems", failure.problems.len())));
     }
     let problems = failure.problems.into_iter().map(problem).collect::<Result<_, _>>()?;
     Ok(Failure { status: failure.status, headers: headers(failure.headers, false)?, problems, torn: false })
 }
 
-/// The same of an intent; `max_body` bounds whatever body it asks for.
+/// Validates a plugin's intent. `BadAnswer` states which part breaks the contract.
 pub(crate) fn intent(intent: IntentRep) -> Result<Intent, CallError> {
     let action = match intent.action.as_str() {
         "open" => Action::Open,
         "read" => Action::Read,
         "publish" => Action::Publish,
         "delete" => Action::Delete,
-        other => return Err(bad(format!("an intent to {other:?}"))),
+        other => return Err(bad(format!("an intent with the action {other:?}"))),
     };
     let known = |name: &String| name.parse().map_err(|error| bad(format!("{error}")));
     let digests = intent.digests.iter().map(known).collect::<Result<_, _>>()?;
@@ -215,13 +215,13 @@ pub(crate) fn intent(intent: IntentRep) -> Result<Intent, CallError> {
 
 fn problem(problem: wit::Problem) -> Result<Problem, CallError> {
     if problem.code.len() > MAX_PROBLEM_TEXT || problem.message.len() > MAX_PROBLEM_TEXT {
-        return Err(bad(format!("a problem of more than {MAX_PROBLEM_TEXT} bytes")));
+        return Err(bad(format!("a problem with more than {MAX_PROBLEM_TEXT} bytes")));
     }
     let detail = match problem.detail.as_str() {
         "" => None,
         text => match serde_json::from_str(text) {
             Ok(detail @ serde_json::Value::Object(_)) => Some(detail),
-            _ => return Err(bad("a problem's detail that is no JSON object".to_owned())),
+            _ => return Err(bad("a problem whose detail is not a JSON object".to_owned())),
         },
     };
     Ok(Problem { code: problem.code, message: problem.message, detail })
@@ -245,7 +245,7 @@ fn headers(fields: Vec<wit::Header>, states_length: bool) -> Result<Headers, Cal
 
 fn header(field: &wit::Header) -> Result<(HeaderName, HeaderValue), CallError> {
     let name = HeaderName::from_bytes(field.name.as_bytes())
-        .map_err(|_| bad(format!("a header by the name of {:?}", shortened(&field.name))))?;
+        .map_err(|_| bad(format!("a header with the name {:?}", shortened(&field.name))))?;
     let plain = field.value.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte));
     let value = HeaderValue::from_str(&field.value).ok().filter(|_| plain);
     let value =
@@ -279,9 +279,9 @@ mod tests {
     #[test]
     fn the_hosts_own_headers_are_left_out() {
         let fields = DROPPED.iter().map(|name| field(name, "1")).chain([field("X-Checksum", "a\tb")]);
-        let kept = headers(fields.collect(), false).unwrap();
-        assert_eq!(kept.len(), 1);
-        assert_eq!(kept[0].0, "x-checksum");
+        let sent = headers(fields.collect(), false).unwrap();
+        assert_eq!(sent.len(), 1);
+        assert_eq!(sent[0].0, "x-checksum");
         let length = headers(vec![field("content-length", "5")], true).unwrap();
         assert_eq!(length.len(), 1);
     }

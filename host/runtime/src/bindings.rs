@@ -1,8 +1,9 @@
-//! Code generated from wit/v0.1, kept in one place: the imports' traits are implemented in `imports/`, the exports are called from
-//! `call.rs`.
+//! Code generated from wit/v0.1, in one place. `imports/` implements the imports' traits, and
+//! `call.rs` calls the exports.
 //!
-//! Every import may trap, which is how a failure of the host's own storage and a broken limit end a call. Asynchronous are those
-//! that may wait for storage or for a service; the others stay synchronous, which costs a third.
+//! Every import may trap: the host ends a call with a trap if its storage fails or the call exceeds
+//! a limit. Imports that may wait for storage or for a service are asynchronous. The other imports
+//! are synchronous, because a synchronous import costs only a third as much.
 
 #![allow(missing_docs, unreachable_pub, clippy::all, reason = "generated; wit/v0.1 documents it")]
 

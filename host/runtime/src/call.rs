@@ -1,4 +1,4 @@
-//! One call of a plugin: what it is given, and how it is run.
+//! One call of a plugin: its input, and how it runs.
 
 use std::sync::Arc;
 
@@ -12,68 +12,63 @@ use crate::view::RepositoryView;
 /// One part of a received form.
 #[derive(Clone)]
 pub struct Part {
-    /// Of its field.
     pub name: String,
-    /// Where it has one.
+    /// The file name, if the part has one.
     pub filename: Option<String>,
-    /// Names in lower case.
+    /// Headers with their names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Its bytes, staged.
     pub body: Blob,
 }
 
-/// What a received body brought to an upload that lasts longer than a request.
+/// Effect of a received body on an upload that lasts longer than a request.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Appended {
-    /// The upload in the target.
     pub upload: String,
-    /// Bytes that this request brought; 0 where the offset did not fit.
+    /// Number of bytes of this request that were appended; 0 if the offset did not match.
     pub received: u64,
 }
 
-/// What the sender of a publish says of a file that another server served before.
+/// Facts that the sender of a publish states about a file that another server served before.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Moved {
-    /// When the file was published there, in ms since 1970; none where the sender does not know. The plugin's clock shows this time, and
-    /// it is the time of publication of versions that the plugin shows without one.
+    /// Time of publication on the other server, in ms since 1970. None if the sender does not know
+    /// it. The plugin's clock shows this time. Versions that the plugin declares without a
+    /// publication time get this one.
     pub published_at: Option<u64>,
 }
 
-/// Everything that a call is given. Start from [`Call::new`] and fill in what there is.
+/// Complete input of a call. Start from [`Call::new`] and fill in the rest.
 #[derive(Clone)]
 pub struct Call {
-    /// The request without its body.
     pub head: Arc<RequestHead>,
-    /// The intent's, once it was authorised: storage handles match it.
+    /// Action of the authorized intent. Storage handles allow only this.
     pub action: Action,
-    /// The intent's: blobs that are looked for are leased to the repository, so that the publish may leave them out.
+    /// Flag of the intent. The host pins blobs that the call looks up for the repository, so that
+    /// the publish can leave them out.
     pub for_publish: bool,
     /// Absent for a request under a claim that names no repository.
     pub target: Option<RepositoryView>,
-    /// A group's members, or those of [`Intent::also_read`](crate::Intent::also_read).
+    /// Members of a group, or the repositories of [`Intent::also_read`](crate::Intent::also_read).
     pub others: Vec<RepositoryView>,
-    /// The whole body.
     pub body: Option<Blob>,
-    /// The parts of a form.
     pub parts: Vec<Part>,
-    /// What was added to an upload.
+    /// The data appended to an upload.
     pub appended: Option<Appended>,
-    /// Upstream, identity and signing, as far as this caller may use them.
+    /// Services that this caller may use, such as upstream, identity and signing.
     pub services: Services,
-    /// What is remembered with each commit of a call that writes; what was shown and hidden is added to it.
+    /// Audit event that is stored with each commit of a writing call. The host adds the versions
+    /// that the commit shows or hides.
     pub audit: Option<AuditEvent>,
-    /// Of a deletion: the entry of the trash that keeps what its commits change.
+    /// For a deletion: the trash entry that holds what the commits change.
     pub trash: Option<TrashId>,
     /// Present for a publish of something that another server served before.
     pub moved: Option<Moved>,
-    /// Which packages its commits may be about; none: any.
+    /// Packages that the commits may concern. None allows any.
     pub packages: Option<PackageBounds>,
-    /// The time that the plugin is told, in ms since 1970; none is that at which it asks.
-    pub now: Option<u64>,
 }
 
 impl Call {
-    /// A call with no repository, no body and no services.
+    /// Creates a call without repository, body and services.
     pub fn new(head: Arc<RequestHead>, action: Action) -> Call {
         Call {
             head,
@@ -89,16 +84,15 @@ impl Call {
             trash: None,
             moved: None,
             packages: None,
-            now: None,
         }
     }
 }
 
-/// For [`Plugin::mark_version`](crate::Plugin::mark_version).
+/// The new state for [`Plugin::mark_version`](crate::Plugin::mark_version).
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct VersionState {
-    /// `yanked`, `deprecated`, `withdrawn`; empty takes it back.
+    /// `yanked`, `deprecated` or `withdrawn`. An empty string clears the state.
     pub state: String,
-    /// Why, for people.
+    /// Reason for people to read.
     pub reason: String,
 }

@@ -1,4 +1,5 @@
-//! A call's time: how much of it was the guest's, how much the host's own work on bulk bytes, and when both are up.
+//! Time of a call: the guest's own time, the host's time for work on bulk bytes, and a limit for
+//! each.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -6,15 +7,16 @@ use std::time::{Duration, Instant};
 use crate::config::Limits;
 use crate::error::CallError;
 
-/// Started when a call's instance is made, after its body is there and its turn has come.
+/// Clock of one call. It starts when the instance is created, after the body has arrived and a slot
+/// is free.
 pub(crate) struct CallClock {
     started: Instant,
     limit: Duration,
     host_limit: Duration,
-    /// Nanoseconds of finished work of the host's.
+    /// Nanoseconds of finished host work.
     host_work: AtomicU64,
-    /// When work of the host's that is under way began, in nanoseconds since `started` plus one; 0 when there is none. A call has
-    /// one thread of control, so there is one at most.
+    /// Start of the running host work, in nanoseconds since `started` plus one. 0 if none is
+    /// running. A call has one thread of control, so at most one runs.
     host_work_since: AtomicU64,
 }
 
@@ -33,20 +35,21 @@ impl CallClock {
         self.started.elapsed()
     }
 
-    /// Until the guard is dropped, time counts as the host's own work.
+    /// Counts time as host work until the guard is dropped.
     pub(crate) fn begin_host_work(&self) -> HostWork<'_> {
         self.host_work_since.store(nanos(self.started.elapsed()) + 1, Ordering::Relaxed);
         HostWork(self)
     }
 
-    /// What is left before the call must end; zero when it must.
+    /// Returns the time left before the call must end, or zero.
     fn remaining(&self) -> Duration {
         let elapsed = self.started.elapsed();
         let host = Duration::from_nanos(self.host_work.load(Ordering::Relaxed)) + self.under_way(elapsed);
         let own = elapsed.saturating_sub(host);
         let own_left = self.limit.saturating_sub(own);
         let host_left = self.host_limit.saturating_sub(host);
-        // The one that is not running cannot run out, but whichever ends first is the time to look again.
+        // Only one of the two budgets shrinks at a time. The smaller one gives the time of the next
+        // check.
         own_left.min(host_left)
     }
 
@@ -57,12 +60,12 @@ impl CallClock {
         }
     }
 
-    /// `Deadline` when time is up.
+    /// Returns `Deadline` when time is up.
     pub(crate) fn check(&self) -> Result<(), CallError> {
         if self.remaining().is_zero() { Err(CallError::Deadline(self.elapsed())) } else { Ok(()) }
     }
 
-    /// Waits until time is up, wherever the call is: also within a host call, which epochs do not interrupt.
+    /// Waits until time is up. This also ends host calls, which epochs do not interrupt.
     pub(crate) async fn expired(&self) -> CallError {
         while let Ok(()) = self.check() {
             tokio::time::sleep(self.remaining()).await;
@@ -71,7 +74,7 @@ impl CallClock {
     }
 }
 
-/// See [`CallClock::begin_host_work`].
+/// Guard that counts time as host work until it is dropped.
 pub(crate) struct HostWork<'a>(&'a CallClock);
 
 impl Drop for HostWork<'_> {

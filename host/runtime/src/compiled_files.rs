@@ -1,8 +1,10 @@
-//! Compiled components as files of a folder, which are mapped into memory instead of read: a start takes of them what it uses, and the
-//! system may drop what is used no more. They are as large as the code, which is what compressing them would cost at each start.
+//! Compiled components as files of a folder. The host maps the files into memory instead of reading
+//! them. So a start loads only the pages that it uses, and the system may drop unused pages. The
+//! files are not compressed, because each start would have to decompress them.
 //!
-//! There are two kinds of folders: the one that this program writes, and the one that was installed with it. This module is the only place
-//! that runs compiled code, and does so only with files that [`TrustedFolder`] has checked.
+//! There are two kinds of folders: the cache that this program writes, and the folder that was
+//! installed with it. Only this module runs compiled code, and only from files that
+//! [`TrustedFolder`] has checked.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs::{self, File};
@@ -15,61 +17,62 @@ use tempfile::NamedTempFile;
 use wasmtime::component::Component;
 use wasmtime::{Engine, Error};
 
-use crate::kept_descriptions::{self, KeptDescriptions};
+use crate::description_cache::{self, DescriptionCache};
 use crate::trusted_folder::{TrustedFolder, opened_path};
 
-/// How the names of the files end.
 const EXTENSION: &str = "cwasm";
-/// Bytes that are kept; above it those go that were loaded longest ago.
+/// Most bytes in the cache. Above it, the least recently loaded files are deleted.
 const BYTES_AT_MOST: u64 = 1 << 30;
-/// Longer than it takes to write a file: what is older and not in its place was left by a kill.
+/// A time limit longer than any write of a file takes. A killed process left behind any older file
+/// with a temporary name.
 const WRITTEN_WITHIN: Duration = Duration::from_secs(3600);
-/// What an earlier version kept: wasmtime's own folder in this one, and marks beside it.
+/// Folders of an earlier version: wasmtime's own cache in this folder, and markers next to it.
 const EARLIER: [&str; 2] = ["modules", "../compiled-before"];
 
-/// See the module.
+/// Folder of compiled code for one engine.
 pub(crate) struct CompiledFiles {
     folder: TrustedFolder,
-    /// Of what one engine compiles: another version of it, or other settings, find nothing under their own.
+    /// Prefix of file names, which identifies the engine. Another version or other settings use
+    /// another prefix.
     prefix: String,
-    descriptions: KeptDescriptions,
+    descriptions: DescriptionCache,
 }
 
 impl CompiledFiles {
-    /// What this engine compiles and keeps in this folder, which is made where it is missing. None where the folder is not trusted or cannot
-    /// be made, which the log says.
+    /// Opens the cache of this engine and creates the folder if it is missing. Returns none and
+    /// logs the reason if the folder is not trusted or cannot be created.
     pub(crate) fn open(engine: &Engine, folder: &Path) -> Option<CompiledFiles> {
         match TrustedFolder::own(folder, empty) {
             Ok(trusted) => Some(CompiledFiles::of(trusted, engine)),
             Err(error) => {
                 let folder = folder.display();
-                tracing::warn!(%folder, %error, "compiled plugins are not kept, so each start compiles them");
+                tracing::warn!(%folder, %error, "cannot cache compiled plugins, so each start compiles them");
                 None
             }
         }
     }
 
-    /// What `baseline` compiled when the program was packaged. None where there is no such folder, or where it is not trusted, which
-    /// the log says.
+    /// Opens the folder that `baseline` compiled at packaging time. Returns none if the folder does
+    /// not exist. Also returns none, and logs the reason, if it is not trusted.
     pub(crate) fn installed(baseline: &Engine, folder: &Path) -> Option<CompiledFiles> {
         match TrustedFolder::installed(folder) {
             Ok(trusted) => Some(CompiledFiles::of(trusted, baseline)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => {
                 let folder = folder.display();
-                tracing::warn!(%folder, %error, "the compiled plugins of the package are not used");
+                tracing::warn!(%folder, %error, "cannot use the compiled plugins of the package");
                 None
             }
         }
     }
 
     fn of(folder: TrustedFolder, engine: &Engine) -> CompiledFiles {
-        let descriptions = KeptDescriptions::beside(&folder.path());
+        let descriptions = DescriptionCache::beside(&folder.path());
         CompiledFiles { folder, prefix: prefix(engine), descriptions }
     }
 
-    /// What the components said of themselves when they were compiled.
-    pub(crate) fn descriptions(&self) -> &KeptDescriptions {
+    /// Descriptions that the components returned when they were compiled.
+    pub(crate) fn descriptions(&self) -> &DescriptionCache {
         &self.descriptions
     }
 
@@ -77,40 +80,43 @@ impl CompiledFiles {
         self.folder.path().join(file_name(&self.prefix, digest))
     }
 
-    /// What was compiled of the component of this digest, if it is kept and of use.
+    /// Loads the compiled code of the component with this digest, if it is cached and usable.
     pub(crate) fn load(&self, engine: &Engine, digest: &str) -> Option<Component> {
         let (file, loaded) = self.find(engine, digest)?;
-        // So that what is loaded is not what goes when there is too much. Else it is compiled again one day.
+        // Sets the time, so that `tidy` does not delete a file in use as the oldest. A failure only
+        // costs a later compilation.
         let _ = file.set_modified(SystemTime::now());
         Some(loaded)
     }
 
-    /// The same without any trace in the folder.
-    pub(crate) fn look(&self, engine: &Engine, digest: &str) -> Option<Component> {
+    /// Loads like [`load`](Self::load), without touching the file's time.
+    pub(crate) fn load_untouched(&self, engine: &Engine, digest: &str) -> Option<Component> {
         Some(self.find(engine, digest)?.1)
     }
 
     fn find(&self, engine: &Engine, digest: &str) -> Option<(File, Component)> {
         let name = file_name(&self.prefix, digest);
-        let of_no_use = |error: &dyn std::fmt::Display| {
-            let file = self.folder.shown().join(&name);
-            tracing::warn!(file = %file.display(), "compiled code is not used, so the plugin is compiled: {error:#}");
+        let unusable = |error: &dyn std::fmt::Display| {
+            let file = self.folder.configured().join(&name);
+            tracing::warn!(file = %file.display(), "cannot use compiled code, so the plugin is compiled \
+                again: {error:#}");
         };
         let mut file = match self.folder.file(&name) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => {
-                of_no_use(&error);
+                unusable(&error);
                 return None;
             }
         };
         let loaded = map(engine, &file).or_else(|_| copy(engine, &mut file));
-        Some((file, loaded.inspect_err(|error| of_no_use(error)).ok()?))
+        Some((file, loaded.inspect_err(|error| unusable(error)).ok()?))
     }
 
-    /// Keeps what `compile` writes of the component of this digest for this engine, and loads it: none where that is of no use, which the log
-    /// says. An error of its own, or of the folder.
-    pub(crate) fn keep_written<E: From<std::io::Error>>(
+    /// Caches the code that `compile` writes for the component with this digest, and loads it.
+    /// Returns none and logs the reason if the code is unusable. Returns the errors of `compile`
+    /// and of the folder.
+    pub(crate) fn store_written<E: From<std::io::Error>>(
         &self,
         engine: &Engine,
         digest: &str,
@@ -121,19 +127,21 @@ impl CompiledFiles {
         Ok(self.load(engine, digest))
     }
 
-    /// Keeps what this engine compiled of the component of this digest, and loads it. Where it cannot be kept, which the log says, it is
-    /// loaded all the same.
-    pub(crate) fn keep(&self, engine: &Engine, digest: &str, code: &[u8]) -> Result<Component, Error> {
+    /// Caches the code that this engine compiled for the component with this digest, and loads it.
+    /// If it cannot be cached, logs the reason and loads the code anyway.
+    pub(crate) fn store(&self, engine: &Engine, digest: &str, code: &[u8]) -> Result<Component, Error> {
         let write = |mut file: &File| file.write_all(code);
         if let Err(error) = self.write(&self.path(digest), write) {
-            tracing::warn!(folder = %self.folder.shown().display(), %error, "compiled code cannot be kept, so the next start compiles it again");
+            tracing::warn!(folder = %self.folder.configured().display(), %error, "cannot cache compiled code, \
+                so the next start compiles it again");
             return of_own_bytes(engine, code);
         }
         self.tidy();
         self.load(engine, digest).map_or_else(|| of_own_bytes(engine, code), Ok)
     }
 
-    /// Under its name only when all of it is on the disk: a file that is there is whole.
+    /// Writes a file under a temporary name and renames it once all bytes are on disk, so that an
+    /// existing file is always complete.
     fn write<E: From<std::io::Error>>(
         &self,
         path: &Path,
@@ -146,8 +154,8 @@ impl CompiledFiles {
         Ok(())
     }
 
-    /// Removes what is too much, and what a kill left half written. A process that has mapped a file keeps it. What goes wrong costs room
-    /// alone.
+    /// Removes files above the size bound, and files that a killed process left half written. A
+    /// process that has mapped a removed file can still use it. Errors only waste space.
     fn tidy(&self) {
         let folder = self.folder.path();
         for earlier in EARLIER {
@@ -177,8 +185,8 @@ impl CompiledFiles {
     }
 }
 
-/// Writes compiled code of components into a folder that is installed with the program, of whatever engine made it. Answers whether it
-/// was not there yet. `others` may read it.
+/// Writes compiled code into a folder that is installed with the program, for any engine. Returns
+/// whether the file is new. All users may read the file.
 pub(crate) fn install(
     engine: &Engine,
     folder: &Path,
@@ -191,13 +199,13 @@ pub(crate) fn install(
     }
     let mut file = tempfile::Builder::new().permissions(readable()).tempfile_in(folder)?;
     file.write_all(&compile()?)?;
-    // Whatever the umask is.
+    // Set explicitly, because the umask may restrict it.
     file.as_file().set_permissions(readable())?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(true)
 }
 
-/// Removes compiled code from a folder unless it is what this engine made of one of these components.
+/// Removes compiled code from a folder unless this engine made it from one of these components.
 pub(crate) fn remove_others(engine: &Engine, folder: &Path, digests: &[String]) -> io::Result<()> {
     let names: Vec<String> = digests.iter().map(|digest| file_name(&prefix(engine), digest)).collect();
     for file in fs::read_dir(folder)? {
@@ -228,7 +236,7 @@ fn is_code(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == EXTENSION)
 }
 
-/// Throws away what a folder keeps.
+/// Deletes the cached code and descriptions in a folder.
 fn empty(folder: &Path) -> io::Result<()> {
     for file in fs::read_dir(folder)? {
         let path = file?.path();
@@ -236,30 +244,33 @@ fn empty(folder: &Path) -> io::Result<()> {
             fs::remove_file(path)?;
         }
     }
-    match fs::remove_dir_all(folder.join(kept_descriptions::FOLDER)) {
+    match fs::remove_dir_all(folder.join(description_cache::FOLDER)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }
 
-#[expect(unsafe_code, reason = "wasmtime has no other way to load what it compiled")]
+#[expect(unsafe_code, reason = "wasmtime has no safe function to load compiled code")]
 fn map(engine: &Engine, file: &File) -> Result<Component, Error> {
-    // SAFETY: only trusted accounts can write to the file and to its folder. What they write there is what an engine compiled; it is put
-    // in place whole, by renaming, and never changed afterwards. wasmtime refuses what another version, other settings or another
-    // processor made. The path is that of the file that was checked.
+    // SAFETY: only trusted accounts can write to the file and to its folder. They write only code
+    // that an engine compiled. Each file is put in place complete, by renaming, and never changes
+    // afterwards. wasmtime refuses code of another version, other settings or another processor.
+    // The path refers to the file that `TrustedFolder` checked.
     unsafe { Component::deserialize_file(engine, opened_path(file)) }
 }
 
-/// For a file system without execution (`noexec`), of which code cannot be mapped: a copy in memory can be run.
+/// Loads a copy of the file into memory. A file system mounted with `noexec` forbids mapping code,
+/// but not running a copy.
 fn copy(engine: &Engine, file: &mut File) -> Result<Component, Error> {
     let mut code = Vec::new();
     file.read_to_end(&mut code)?;
     of_own_bytes(engine, &code)
 }
 
-#[expect(unsafe_code, reason = "wasmtime has no other way to load what it compiled")]
+#[expect(unsafe_code, reason = "wasmtime has no safe function to load compiled code")]
 fn of_own_bytes(engine: &Engine, code: &[u8]) -> Result<Component, Error> {
-    // SAFETY: the bytes are what this engine compiled, just now or in a file of which the above holds.
+    // SAFETY: this engine compiled the bytes, just now or in a file that meets the conditions
+    // above.
     unsafe { Component::deserialize(engine, code) }
 }
 
@@ -285,21 +296,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_loaded() {
+    fn cached_code_is_loaded() {
         let (engine, _folder, files) = folder_with(None);
         assert!(files.load(&engine, DIGEST).is_none());
-        files.keep(&engine, DIGEST, &compiled()).unwrap();
+        files.store(&engine, DIGEST, &compiled()).unwrap();
         assert!(files.load(&engine, DIGEST).is_some());
         assert!(files.load(&engine, "sha256:01").is_none());
     }
 
     #[test]
-    fn what_is_no_code_or_half_of_it_is_not_loaded() {
+    fn invalid_or_truncated_code_is_not_loaded() {
         let code = compiled();
         for broken in [&b""[..], b"no code", &code[..code.len() / 2], &code[..code.len() - 1]] {
             let (engine, _folder, files) = folder_with(Some(broken));
             assert!(files.load(&engine, DIGEST).is_none(), "{} bytes", broken.len());
-            files.keep(&engine, DIGEST, &code).unwrap();
+            files.store(&engine, DIGEST, &code).unwrap();
             assert!(files.load(&engine, DIGEST).is_some());
         }
     }
@@ -314,16 +325,16 @@ mod tests {
         assert!(!install(&baseline, folder.path(), DIGEST, || panic!("it is there")).unwrap());
         let files = CompiledFiles::installed(&baseline, folder.path()).unwrap();
         let mut config = crate::engine::base();
-        assert!(files.look(&Engine::new(&config).unwrap(), DIGEST).is_some());
+        assert!(files.load_untouched(&Engine::new(&config).unwrap(), DIGEST).is_some());
         #[expect(unsafe_code, reason = "the processor seems to have less than it has")]
         // SAFETY: nothing is run.
         unsafe {
             config.detect_host_feature(|_| Some(false));
         }
         let older = Engine::new(&config);
-        assert!(older.is_err() || files.look(&older.unwrap(), DIGEST).is_none());
+        assert!(older.is_err() || files.load_untouched(&older.unwrap(), DIGEST).is_none());
         remove_others(&baseline, folder.path(), &["sha256:01".to_owned()]).unwrap();
-        assert!(files.look(&baseline, DIGEST).is_none());
+        assert!(files.load_untouched(&baseline, DIGEST).is_none());
     }
 
     #[test]
@@ -335,41 +346,41 @@ mod tests {
         assert!(files.load(&engine, DIGEST).is_none());
         fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o770)).unwrap();
         assert!(CompiledFiles::open(&engine, folder.path()).is_some());
-        assert!(!path.exists(), "what lay there is thrown away");
+        assert!(!path.exists(), "earlier code is deleted");
     }
 
     #[test]
-    fn what_cannot_be_kept_is_loaded_all_the_same() {
+    fn code_that_cannot_be_cached_is_loaded_anyway() {
         let (engine, folder, files) = folder_with(None);
         folder.close().unwrap();
-        assert!(files.keep(&engine, DIGEST, &compiled()).is_ok());
+        assert!(files.store(&engine, DIGEST, &compiled()).is_ok());
         assert!(files.load(&engine, DIGEST).is_none());
     }
 
     #[test]
-    fn what_an_earlier_version_kept_and_a_kill_left_goes() {
+    fn files_of_earlier_versions_and_of_killed_processes_are_removed() {
         let (engine, folder, files) = folder_with(None);
         fs::create_dir_all(folder.path().join("modules/wasmtime-1")).unwrap();
         let (left, written) = (folder.path().join(".left"), folder.path().join(".written"));
         File::create(&left).unwrap().set_modified(SystemTime::now() - WRITTEN_WITHIN * 2).unwrap();
         File::create(&written).unwrap();
-        files.keep(&engine, DIGEST, &compiled()).unwrap();
+        files.store(&engine, DIGEST, &compiled()).unwrap();
         assert!(!folder.path().join("modules").exists() && !left.exists());
         assert!(written.exists() && files.load(&engine, DIGEST).is_some());
     }
 
     #[test]
-    fn what_was_loaded_longest_ago_goes_first() {
+    fn the_least_recently_loaded_code_is_deleted_first() {
         let (engine, _folder, files) = folder_with(None);
         let mut now = SystemTime::now();
         for digest in ["sha256:01", "sha256:02", "sha256:03"] {
             let file = File::create(files.path(digest)).unwrap();
-            // Of which nothing is written.
+            // The file is sparse and takes no space.
             file.set_len(BYTES_AT_MOST / 2 - 1).unwrap();
             now -= WRITTEN_WITHIN;
             file.set_modified(now).unwrap();
         }
-        files.keep(&engine, DIGEST, &compiled()).unwrap();
+        files.store(&engine, DIGEST, &compiled()).unwrap();
         let there = ["sha256:01", "sha256:02", "sha256:03", DIGEST].map(|digest| files.path(digest).exists());
         assert_eq!(there, [true, false, false, true]);
     }

@@ -1,5 +1,5 @@
-//! Compiles components, or takes what was compiled before from the folder that is kept for it. What has to be compiled is told in the
-//! log, since a start waits for it.
+//! Compiles components, or loads earlier compiled code from its cache. The log names each
+//! compilation, because a start waits for it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,90 +19,89 @@ use crate::description::Description;
 use crate::engine::{self, EngineOptions};
 use crate::error::LoadError;
 
-/// What this process compiles at present, by digest: its name, and since when, in ms since 1970.
+/// Components that this process is compiling, by digest: name and start time in ms since 1970.
 static UNDER_WAY: Mutex<BTreeMap<String, Compiling>> = Mutex::new(BTreeMap::new());
 
-/// See the module. Cheap to clone.
+/// Compiler with its cache. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Compiler {
     engine: Engine,
-    kept: Option<Arc<CompiledFiles>>,
-    /// What was installed with the program; it comes before what is kept.
+    cache: Option<Arc<CompiledFiles>>,
+    /// Code that was installed with the program. It takes precedence over the cache.
     installed: Option<Arc<CompiledFiles>>,
     process: Option<(CompilingProcess, EngineOptions)>,
 }
 
-/// Folders of compiled code.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct CompiledFolders<'a> {
     /// The folder that this program writes.
     pub(crate) cache: Option<&'a Path>,
-    /// The folder that was installed with the program, which only [`crate::precompile`] writes.
+    /// The folder that was installed with the program. Only [`crate::precompile()`] writes it.
     pub(crate) installed: Option<&'a Path>,
 }
 
-/// A component that is being compiled.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Compiling {
-    /// As the log calls it.
+    /// Name of the component in the log.
     pub name: String,
-    /// Since when, in ms since 1970.
+    /// Start time in ms since 1970.
     pub since: i64,
 }
 
-/// What this process compiles at present.
+/// Returns the components that this process is compiling.
 pub fn compiling() -> Vec<Compiling> {
     UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
 }
 
-/// One that is compiled as long as this lives.
-struct UnderWay(String);
+/// Guard that lists a component in `UNDER_WAY` until it is dropped.
+struct CompilingGuard(String);
 
-impl UnderWay {
-    fn begin(digest: &str, name: &str) -> UnderWay {
+impl CompilingGuard {
+    fn begin(digest: &str, name: &str) -> CompilingGuard {
         let compiling = Compiling { name: name.to_owned(), since: packhouse_store::now_ms() };
         UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner).insert(digest.to_owned(), compiling);
-        UnderWay(digest.to_owned())
+        CompilingGuard(digest.to_owned())
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for CompilingGuard {
     fn drop(&mut self) {
         UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
     }
 }
 
-/// A component, and what it took.
+/// A loaded component with its digest and cost.
 pub(crate) struct Compiled {
     pub(crate) component: Component,
-    /// Of the very bytes that it was made of.
+    /// Digest of exactly the bytes that it was compiled from.
     pub(crate) digest: Sha256,
     pub(crate) work: Work,
 }
 
-/// What it took to have a component compiled.
+/// Cost of obtaining a compiled component.
 #[derive(Clone, Copy, Debug)]
 pub struct Work {
-    /// The time.
     pub took: Duration,
-    /// Whether it was compiled, and not taken from what is kept.
+    /// True if it was compiled, false if it came from the cache.
     pub compiled: bool,
 }
 
 impl Compiler {
-    /// With an engine for this, and what was compiled before in these folders.
+    /// Creates a compiler with an engine for these options, and with the code compiled earlier in
+    /// these folders.
     pub(crate) fn new(options: &EngineOptions, folders: CompiledFolders<'_>) -> Result<Compiler, LoadError> {
         let engine = engine::engine(options)?;
-        let kept = folders.cache.and_then(|folder| CompiledFiles::open(&engine, folder)).map(Arc::new);
+        let cache = folders.cache.and_then(|folder| CompiledFiles::open(&engine, folder)).map(Arc::new);
         let installed = match folders.installed.filter(|folder| folder.is_dir()) {
             Some(folder) => CompiledFiles::installed(&engine::baseline()?, folder).map(Arc::new),
             None => None,
         };
-        Ok(Compiler { engine, kept, installed, process: None })
+        Ok(Compiler { engine, cache, installed, process: None })
     }
 
-    /// What it compiles to keep it is compiled by this process, for the options that it was made with.
-    pub(crate) fn in_process_of_its_own(
+    /// Lets `process` compile the code for the cache. Pass the same `options` as to
+    /// [`Compiler::new`].
+    pub(crate) fn in_separate_process(
         self,
         process: Option<&CompilingProcess>,
         options: &EngineOptions,
@@ -110,89 +109,91 @@ impl Compiler {
         Compiler { process: process.map(|process| (process.clone(), *options)), ..self }
     }
 
-    /// The engine.
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// The component of these bytes, which the log calls by this name. The error says why they are none.
+    /// Compiles the component in these bytes; the log uses this name. The error says why the bytes
+    /// are not a component.
     pub(crate) async fn compile(&self, name: &Path, bytes: Bytes) -> Result<Compiled, String> {
         let (own, name) = (self.clone(), engine::file_name(name));
         let compiled = tokio::task::spawn_blocking(move || own.compile_here(&name, &bytes));
         compiled.await.map_err(|error| format!("compiling it failed: {error}"))?
     }
 
-    /// Keeps what a component that was compiled said of itself, under its digest and each of these names.
-    pub(crate) async fn keep_description(&self, digest: &Sha256, names: Vec<String>, text: String) {
-        let Some(kept) = self.kept.clone() else { return };
+    /// Caches the description of a compiled component, under its digest and each of these names.
+    pub(crate) async fn cache_description(&self, digest: &Sha256, names: Vec<String>, text: String) {
+        let Some(cache) = self.cache.clone() else { return };
         let digest = digest.digest().to_string();
         let keep = move || {
-            kept.descriptions().keep_of(&digest, &text);
-            names.iter().for_each(|name| kept.descriptions().keep(name, &text));
+            cache.descriptions().store_for_digest(&digest, &text);
+            names.iter().for_each(|name| cache.descriptions().store(name, &text));
         };
-        // Where it is not kept it is not known.
+        // If caching fails, the next start only asks the component again.
         let _ = tokio::task::spawn_blocking(keep).await;
     }
 
-    /// What the component of this format, or of the file of this name, that was compiled last said of itself, if that is known.
+    /// Returns the last cached description for this format or file name.
     pub(crate) fn last_description(&self, name: &str) -> Option<Arc<Description>> {
-        self.kept.as_ref()?.descriptions().find(name)
+        self.cache.as_ref()?.descriptions().find(name)
     }
 
-    /// What the component of this digest said of itself when it was compiled, if that is known.
+    /// Returns the cached description of the component with this digest.
     pub(crate) async fn description_of(&self, digest: &Sha256) -> Option<Description> {
-        let (kept, digest) = (self.kept.clone()?, digest.digest().to_string());
-        tokio::task::spawn_blocking(move || kept.descriptions().find_of(&digest)).await.ok()?
+        let (cache, digest) = (self.cache.clone()?, digest.digest().to_string());
+        tokio::task::spawn_blocking(move || cache.descriptions().find_by_digest(&digest)).await.ok()?
     }
 
-    /// The component in this file, if it was compiled before. Of a file that cannot be read, none is known.
-    pub(crate) async fn kept_of(&self, file: &Path) -> Result<Option<Compiled>, String> {
+    /// Loads the component in this file, if it was compiled before. Returns none for a file that
+    /// cannot be read.
+    pub(crate) async fn load_cached_file(&self, file: &Path) -> Result<Option<Compiled>, String> {
         let (own, file) = (self.clone(), file.to_owned());
-        let kept = tokio::task::spawn_blocking(move || own.kept_here(&component_digest(&file).ok()?));
-        kept.await.map_err(|error| format!("loading what was compiled of it failed: {error}"))
+        let cached =
+            tokio::task::spawn_blocking(move || own.load_cached_here(&component_digest(&file).ok()?));
+        cached.await.map_err(|error| format!("loading its compiled code failed: {error}"))
     }
 
-    /// The component of these bytes, if it was compiled before.
-    pub(crate) async fn kept(&self, bytes: Bytes) -> Result<Option<Compiled>, String> {
+    /// Loads the component of these bytes, if it was compiled before.
+    pub(crate) async fn load_cached(&self, bytes: Bytes) -> Result<Option<Compiled>, String> {
         let own = self.clone();
-        let kept = tokio::task::spawn_blocking(move || own.kept_here(&Sha256::of(&bytes)));
-        kept.await.map_err(|error| format!("loading what was compiled of it failed: {error}"))
+        let cached = tokio::task::spawn_blocking(move || own.load_cached_here(&Sha256::of(&bytes)));
+        cached.await.map_err(|error| format!("loading its compiled code failed: {error}"))
     }
 
-    fn kept_here(&self, hash: &Sha256) -> Option<Compiled> {
+    fn load_cached_here(&self, hash: &Sha256) -> Option<Compiled> {
         let started = Instant::now();
         let digest = hash.digest().to_string();
-        let installed = self.installed.as_ref().and_then(|files| files.look(&self.engine, &digest));
-        let kept = || self.kept.as_ref()?.load(&self.engine, &digest);
-        let component = installed.or_else(kept)?;
+        let installed = self.installed.as_ref().and_then(|files| files.load_untouched(&self.engine, &digest));
+        let cached = || self.cache.as_ref()?.load(&self.engine, &digest);
+        let component = installed.or_else(cached)?;
         let work = Work { took: started.elapsed(), compiled: false };
         Some(Compiled { component, digest: *hash, work })
     }
 
     fn compile_here(&self, name: &str, bytes: &[u8]) -> Result<Compiled, String> {
         let hash = Sha256::of(bytes);
-        if let Some(kept) = self.kept_here(&hash) {
-            return Ok(kept);
+        if let Some(cached) = self.load_cached_here(&hash) {
+            return Ok(cached);
         }
         let started = Instant::now();
-        let component = self.compile_anew(name, &hash.digest().to_string(), bytes);
+        let component = self.compile_uncached(name, &hash.digest().to_string(), bytes);
         let component = component.map_err(|error| format!("{error:#}"))?;
         Ok(Compiled { component, digest: hash, work: Work { took: started.elapsed(), compiled: true } })
     }
 
-    fn compile_anew(&self, name: &str, digest: &str, bytes: &[u8]) -> wasmtime::Result<Component> {
-        let _told = UnderWay::begin(digest, name);
-        // Where nothing is kept, everything is compiled at each start, which was said already.
-        let Some(kept) = &self.kept else {
+    fn compile_uncached(&self, name: &str, digest: &str, bytes: &[u8]) -> wasmtime::Result<Component> {
+        let _under_way = CompilingGuard::begin(digest, name);
+        // Without a cache, every start compiles everything. `new` has logged that.
+        let Some(cache) = &self.cache else {
             return on_own_threads(|| Component::from_binary(&self.engine, bytes));
         };
         tracing::info!(plugin = name, digest, "compiling {name}");
         let started = Instant::now();
-        let component = match self.compile_apart(kept, digest, bytes)? {
+        let component = match self.compile_apart(cache, digest, bytes)? {
             Some(component) => component,
             None => {
                 let code = on_own_threads(|| self.engine.precompile_component(bytes))?;
-                kept.keep(&self.engine, digest, &code)?
+                cache.store(&self.engine, digest, &code)?
             }
         };
         tracing::info!(
@@ -204,20 +205,21 @@ impl Compiler {
         Ok(component)
     }
 
-    /// Compiles in a process of its own; none where there is none, or where it was of no use.
+    /// Compiles in a separate process. Returns none if no process is configured, or if the process
+    /// failed.
     fn compile_apart(
         &self,
-        kept: &CompiledFiles,
+        cache: &CompiledFiles,
         digest: &str,
         bytes: &[u8],
     ) -> wasmtime::Result<Option<Component>> {
         let Some((process, options)) = &self.process else { return Ok(None) };
         let compile = |file: &File| process.compile(*options, bytes, file);
-        match kept.keep_written(&self.engine, digest, compile) {
+        match cache.store_written(&self.engine, digest, compile) {
             Ok(component) => Ok(component),
             Err(NotCompiled::Refused(why)) => Err(wasmtime::Error::msg(why)),
             Err(NotCompiled::Failed(why)) => {
-                tracing::warn!(digest, why, "the process that compiles failed, so this one does");
+                tracing::warn!(digest, why, "compiler process failed; compiling in this process");
                 Ok(None)
             }
         }
@@ -228,37 +230,38 @@ impl Compiler {
 mod tests {
     use super::*;
 
-    fn kept_in(folder: &tempfile::TempDir) -> CompiledFolders<'_> {
+    fn folders_in(folder: &tempfile::TempDir) -> CompiledFolders<'_> {
         CompiledFolders { cache: Some(folder.path()), installed: None }
     }
 
     #[tokio::test]
-    async fn where_the_process_that_compiles_is_of_no_use_this_one_does() {
+    async fn a_failing_compiler_process_is_replaced_by_this_process() {
         let component = Bytes::from(wat::parse_str("(component (core module (func)))").unwrap());
         let options = EngineOptions { pool: None, memory_bytes: 64 << 10 };
-        // One that is not there, one that fails, and one that says that all went well and wrote nothing.
+        // One program that does not exist, one that fails, and one that succeeds without writing
+        // anything.
         for program in ["/nowhere/packhouse", "false", "true"] {
             let folder = tempfile::tempdir().unwrap();
             let process = CompilingProcess { program: program.into(), command: "compile-component" };
-            let compiler = Compiler::new(&options, kept_in(&folder)).unwrap();
-            let compiler = compiler.in_process_of_its_own(Some(&process), &options);
+            let compiler = Compiler::new(&options, folders_in(&folder)).unwrap();
+            let compiler = compiler.in_separate_process(Some(&process), &options);
             let compiled = compiler.compile(Path::new("a.wasm"), component.clone()).await.unwrap();
             assert!(compiled.work.compiled, "{program}");
-            assert!(compiler.kept(component.clone()).await.unwrap().is_some(), "{program}");
+            assert!(compiler.load_cached(component.clone()).await.unwrap().is_some(), "{program}");
         }
     }
 
     #[tokio::test]
-    async fn what_the_process_refuses_is_refused() {
+    async fn a_component_that_the_compiler_process_refuses_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("refuse");
-        std::fs::write(&script, "#!/bin/sh\necho it is no component >&2\nexit 3\n").unwrap();
+        std::fs::write(&script, "#!/bin/sh\necho it is not a component >&2\nexit 3\n").unwrap();
         std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
         let options = EngineOptions { pool: None, memory_bytes: 64 << 10 };
         let process = CompilingProcess { program: script, command: "compile-component" };
-        let compiler = Compiler::new(&options, kept_in(&folder)).unwrap();
-        let compiler = compiler.in_process_of_its_own(Some(&process), &options);
+        let compiler = Compiler::new(&options, folders_in(&folder)).unwrap();
+        let compiler = compiler.in_separate_process(Some(&process), &options);
         let refused = compiler.compile(Path::new("a.wasm"), Bytes::from_static(b"x")).await;
-        assert_eq!(refused.map(drop), Err("it is no component".to_owned()));
+        assert_eq!(refused.map(drop), Err("it is not a component".to_owned()));
     }
 }

@@ -1,5 +1,6 @@
-//! Compiling in a process of its own. A large component takes a hundred MiB while it is compiled, which lie between what the server
-//! allocates meanwhile and afterwards: it would keep half of them for good.
+//! Compiling in a separate process. Compiling a large component takes a hundred MiB. If the server
+//! compiled, long-lived allocations would end up within that memory, and the server could never
+//! return half of it.
 
 use std::fs::File;
 use std::io::{self, Read, Write as _};
@@ -10,26 +11,26 @@ use crate::component_file::MAX_COMPONENT_BYTES;
 use crate::engine::{self, EngineOptions};
 use crate::error::LoadError;
 
-/// What that process ends with when the component cannot be compiled; it says why on standard error.
+/// Exit code of the compiling process if it cannot compile the component. The process writes the
+/// reason to standard error.
 pub const NOT_COMPILED: u8 = 3;
-/// Bytes of what it says that are listened to.
+/// Bytes of standard error that are read.
 const MAX_REASON: u64 = 64 << 10;
 
-/// How such a process is started. It does [`receive_component`] and [`compile_component`], and writes the code to standard output.
+/// Program and command of a compiling process. The process runs [`receive_component`] and
+/// [`compile_component`], and writes the code to standard output.
 #[derive(Clone, Debug)]
 pub struct CompilingProcess {
-    /// The program.
     pub program: PathBuf,
-    /// The argument with which it does that, before those of the engine.
+    /// Argument that starts this mode. The engine's options follow it.
     pub command: &'static str,
 }
 
-/// Why nothing was compiled.
 #[derive(Debug)]
 pub(crate) enum NotCompiled {
-    /// The component cannot be.
+    /// The component cannot be compiled.
     Refused(String),
-    /// The process was of no use: another way may be.
+    /// The process failed. Another way may succeed.
     Failed(String),
 }
 
@@ -52,44 +53,46 @@ impl CompilingProcess {
         if let Some(pool) = options.pool {
             command.arg("--pool").arg(pool.to_string());
         }
-        // What is in the environment may be a secret, and it needs nothing of it.
+        // The environment may hold secrets, and the process needs none of it.
         command.env_clear().stdin(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.stdout(into.try_clone()?).spawn()?;
-        let (handed, said) = converse(&mut child, component);
-        // One that was written to in vain ends as well.
+        let (handed, stderr) = converse(&mut child, component);
+        // The process ends even if it has not read all its input.
         let status = child.wait()?;
         match status.code() {
             Some(0) => Ok(handed?),
             Some(code) if code == i32::from(NOT_COMPILED) => {
-                Err(NotCompiled::Refused(said.trim_end().to_owned()))
+                Err(NotCompiled::Refused(stderr.trim_end().to_owned()))
             }
             _ => Err(NotCompiled::Failed(format!("it ended with {status}"))),
         }
     }
 }
 
-/// Hands the component over, and reads until the process ends what it says: how the one went, and the other.
+/// Hands the component over, then reads standard error until the process ends. Returns the result
+/// of the hand-over and the text.
 fn converse(child: &mut Child, component: &[u8]) -> (io::Result<()>, String) {
     let (mut input, errors) = (child.stdin.take(), child.stderr.take());
     let handed = input.as_mut().map_or(Ok(()), |input| hand_over(input, component));
-    let mut said = Vec::new();
+    let mut stderr = Vec::new();
     if let Some(errors) = errors {
-        // What was read by then is what it said.
-        let _ = errors.take(MAX_REASON).read_to_end(&mut said);
+        // After a read error, the text read so far is used.
+        let _ = errors.take(MAX_REASON).read_to_end(&mut stderr);
     }
-    // Open until then: the process ends when this one does.
+    // The input stays open until here. If this process dies earlier, the input closes and the
+    // compiling process ends.
     drop(input);
-    (handed, String::from_utf8_lossy(&said).into_owned())
+    (handed, String::from_utf8_lossy(&stderr).into_owned())
 }
 
-/// Its length, and its bytes.
+/// Writes the length and then the bytes.
 fn hand_over(input: &mut ChildStdin, component: &[u8]) -> io::Result<()> {
     input.write_all(&(component.len() as u64).to_le_bytes())?;
     input.write_all(component)
 }
 
-/// What such a process is asked to compile: a component, with its length in 8 bytes before it. Input is open behind it as long as somebody
-/// waits for what comes of it.
+/// Reads the component that a compiling process receives: its length in 8 bytes, then its bytes.
+/// The server keeps the input open as long as it waits for the result.
 pub fn receive_component(mut input: impl Read) -> io::Result<Vec<u8>> {
     let mut length = [0; 8];
     input.read_exact(&mut length)?;
@@ -99,7 +102,8 @@ pub fn receive_component(mut input: impl Read) -> io::Result<Vec<u8>> {
     Ok(component)
 }
 
-/// Compiles it for an engine with these options. The inner error says why the component cannot be compiled, the outer one why nothing can.
+/// Compiles a component for an engine with these options. The inner error says why this component
+/// cannot be compiled. The outer error says why no component can be compiled.
 pub fn compile_component(
     options: &EngineOptions,
     component: &[u8],
@@ -109,14 +113,14 @@ pub fn compile_component(
     Ok(code.map_err(|error| format!("{error:#}")))
 }
 
-/// Compiles with as many threads as there are cores, which are this component's alone: on threads that all share, the functions of a large
-/// one would stand before those of all others.
+/// Compiles with one thread per core, used by this component only. On shared threads, the functions
+/// of one large component would delay all other components.
 pub(crate) fn on_own_threads<T: Send>(compile: impl FnOnce() -> T + Send) -> T {
     match rayon::ThreadPoolBuilder::new().thread_name(|at| format!("compile-{at}")).build() {
         Ok(own) => own.install(compile),
-        // On those that all share, then.
+        // Compile on the shared threads instead.
         Err(error) => {
-            tracing::debug!(%error, "there are no threads to be had");
+            tracing::debug!(%error, "cannot start compiler threads");
             compile()
         }
     }

@@ -1,4 +1,4 @@
-//! Files of components: `NAME.wasm`, or `NAME.wasm.zst`, which is the same compressed, as images ship them.
+//! Files of components: `NAME.wasm`, or compressed as `NAME.wasm.zst`, which images ship.
 
 use std::fs::File;
 use std::io::{Error, Read};
@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 
 use packhouse_store::Sha256;
 
-/// Bytes of a component at most.
+/// Most bytes of a component.
 pub const MAX_COMPONENT_BYTES: usize = 64 << 20;
 
 const ENDINGS: [&str; 2] = [".wasm", ".wasm.zst"];
 
-/// The files of a folder that are components by their names, sorted. The error is what the system says.
+/// Returns the files of a folder whose names end like a component's, sorted. Returns the system's
+/// error.
 pub fn component_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -24,20 +25,21 @@ pub fn component_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The file's name without its ending, by custom its format; none of a file that is no component by its name.
+/// Returns the file's name without its ending, which is usually the format. Returns none if the
+/// file name does not end like a component's.
 pub fn component_name(file: &Path) -> Option<String> {
     let name = file.file_name()?.to_string_lossy();
     let stem = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending))?;
     Some(stem.to_owned())
 }
 
-/// The digest of the component in a file, of which no more than a piece is held. The error is what the system says. Blocks.
+/// Digest of the component in a file, read in chunks. Returns the error of the system. Blocking.
 pub(crate) fn component_digest(file: &Path) -> std::io::Result<Sha256> {
     Sha256::of_reader(open(file)?)
 }
 
-/// The component in a file, which is taken out of its compression. The error is what the system says, or that it holds more than
-/// [`MAX_COMPONENT_BYTES`]. Blocks.
+/// Reads and decompresses the component in a file. Returns the error of the system, or an error if
+/// it has more than [`MAX_COMPONENT_BYTES`]. Blocking.
 pub fn read_component(file: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(file)?.read_to_end(&mut bytes)?;
@@ -47,7 +49,7 @@ pub fn read_component(file: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What is in it, taken out of its compression, and not much beyond what a component may have.
+/// Opens the decompressed content, cut shortly after the largest allowed size.
 fn open(file: &Path) -> std::io::Result<Box<dyn Read>> {
     let opened = File::open(file)?;
     let is_compressed = file.extension().is_some_and(|ending| ending == "zst");
@@ -64,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_compressed_is_the_same_component() {
+    fn a_compressed_file_is_the_same_component() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str| folder.path().join(name);
         std::fs::write(file("b.wasm"), b"\0asm").unwrap();
@@ -81,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_swells_is_refused() {
+    fn a_file_that_decompresses_beyond_the_limit_is_refused() {
         let file = tempfile::Builder::new().suffix(".wasm.zst").tempfile().unwrap();
         let zeros = std::io::repeat(0).take(MAX_COMPONENT_BYTES as u64 + 1);
         std::fs::write(file.path(), zstd::encode_all(zeros, 1).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! What the operator says about plugins: where they are, and how much each may use.
+//! The operator's settings for plugins: their folder, and the limits of each.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,42 +7,45 @@ use std::time::Duration;
 use crate::compiler::CompiledFolders;
 use crate::compiling_process::CompilingProcess;
 
-/// Where plugins come from and what bounds them.
+/// Location of plugins and their limits.
 #[derive(Clone, Debug, Default)]
 pub struct RuntimeConfig {
     /// The folder whose `*.wasm` files are loaded at start.
     pub plugins: PathBuf,
-    /// Folder for compiled code; without it everything is compiled at each start. It is used only where no other account can write to it.
+    /// Folder for compiled code. Without it, each start compiles everything. The host uses the
+    /// folder only if no other account can write to it.
     pub cache: Option<PathBuf>,
-    /// Folder with the compiled code of the package that brought the plugins; it is only read.
+    /// Folder with compiled code from the package that installed the plugins. The host only reads
+    /// it.
     pub installed: Option<PathBuf>,
-    /// What compiles what is kept in `cache`; without it this process does.
+    /// The process that compiles code for `cache`. Without it, this process compiles.
     pub compiling: Option<CompilingProcess>,
-    /// For every plugin that `per_plugin` says nothing else of.
+    /// Limits for every plugin without an entry in `per_plugin`.
     pub default_limits: Limits,
-    /// By the plugin's format. A name that no plugin has is an error of [`Runtime::load`](crate::Runtime::load).
+    /// Settings by the plugin's format. A name that no plugin has is an error of
+    /// [`Runtime::load`](crate::Runtime::load).
     pub per_plugin: BTreeMap<String, PluginConfig>,
 }
 
 impl RuntimeConfig {
     /// Bytes of the largest linear memory that a plugin may have.
     pub(crate) fn most_memory(&self) -> usize {
-        // Asking for a description runs under the default limits, whatever is configured.
+        // Includes the default, because `describe` always runs under the default limits.
         let default = Limits::default().memory_bytes;
         self.all_limits().map(|limits| limits.memory_bytes).max().unwrap_or(default).max(default)
     }
 
-    /// Calls of one plugin at one time, at most.
+    /// Highest number of concurrent calls of one plugin.
     pub(crate) fn most_concurrency(&self) -> usize {
         self.all_limits().map(|limits| limits.concurrency).max().unwrap_or(1)
     }
 
-    /// Where compiled code lies.
+    /// Folders of compiled code, as configured.
     pub(crate) fn compiled(&self) -> CompiledFolders<'_> {
         CompiledFolders { cache: self.cache.as_deref(), installed: self.installed.as_deref() }
     }
 
-    /// Whether the operator allows WASI to a plugin of this name.
+    /// Returns true if the operator allows WASI to a plugin of this name.
     pub(crate) fn links_wasi(&self, name: &str) -> bool {
         self.per_plugin.get(name).is_some_and(|own| own.wasi)
     }
@@ -53,41 +56,43 @@ impl RuntimeConfig {
     }
 }
 
-/// What differs for one plugin.
 #[derive(Clone, Debug, Default)]
 pub struct PluginConfig {
-    /// In place of the default limits.
+    /// Limits that replace the default ones.
     pub limits: Option<Limits>,
-    /// Whether somebody asked for the concurrency in `limits`, so that having less is worth a warning.
+    /// True if the operator set the concurrency in `limits`, so that a lower value is worth a
+    /// warning.
     pub concurrency_is_set: bool,
-    /// Bytes of a request's body at most, whatever the plugin's intent asks for; also in place of its description's.
+    /// Most bytes of a request body, overriding both the plugin's intent and its description.
     pub max_file_bytes: Option<u64>,
-    /// Bytes of a body under the limit `manifest` at most, where the plugin describes that.
+    /// Most bytes of a body under the limit `manifest`, if the plugin describes one.
     pub max_manifest_bytes: Option<u64>,
-    /// Links WASI 0.2 with no files, network, environment or arguments, as guests in JavaScript, Python or Go need it.
+    /// Links WASI 0.2 without files, network, environment or arguments. Guests in JavaScript,
+    /// Python or Go need it.
     pub wasi: bool,
 }
 
-/// Bounds of one call.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Linear memory of one instance, all its memories together, in bytes.
     pub memory_bytes: usize,
-    /// How long one call may take, but for the host's own work on bulk bytes.
+    /// Time limit of one call, excluding the host's own work on bulk bytes.
     pub call_timeout: Duration,
-    /// How long the host may work on bulk bytes in one call: reading them again for a digest, decoding them, making them durable.
-    /// The guest asks for it but cannot make it faster, so it is not part of `call_timeout`.
+    /// Time limit of the host's work on bulk bytes in one call: reading them again for a digest,
+    /// decoding them, making them durable. The guest requests this work but cannot make it faster,
+    /// so `call_timeout` does not include it.
     pub host_work_timeout: Duration,
-    /// Bytes that the guest may hand over in one host call, or in its result.
+    /// Bytes that the guest may pass in one host call, or in its result.
     pub hostcall_bytes: usize,
-    /// Resource handles that are open at one time.
+    /// Resource handles that may be open at once.
     pub handles: usize,
-    /// Calls of one plugin at one time; more wait, at most `queue_timeout`. Those of all plugins fit the engine's pool, so that of
-    /// many plugins each has fewer.
+    /// Concurrent calls of one plugin. Further calls wait for at most `queue_timeout`. The calls of
+    /// all plugins must fit the engine's pool, so with many plugins each gets fewer.
     pub concurrency: usize,
-    /// How long a call waits for its turn before it is refused as busy.
+    /// How long a call waits for a free slot before it is refused as busy.
     pub queue_timeout: Duration,
-    /// Bytes that one call may write by `writer`, put into transactions and send upstream, all together.
+    /// Bytes that one call may write with `writer`, put into transactions and send upstream, all
+    /// together.
     pub written_bytes: u64,
     /// Bytes that the host may decode for one call, all together.
     pub decoded_bytes: u64,

@@ -1,11 +1,11 @@
-//! The contract's name and version, and whether a component's imports and exports fit it.
+//! Name and version of the contract, and checks of a component's imports and exports against it.
 
 use semver::Version;
 
-/// The package of the contract.
+/// Package name of the contract.
 const PACKAGE: &str = "packhouse:format";
 
-/// What this host offers.
+/// Contract version that this host offers.
 pub(crate) const OFFERED: Version = Version::new(0, 1, 0);
 
 /// Interfaces that a plugin may import.
@@ -23,16 +23,16 @@ const INTERFACES: [&str; 11] = [
     "memo",
 ];
 
-/// The interface that every plugin exports.
+/// Interface that every plugin exports.
 const FORMAT: &str = "format";
 
-/// `blobs` of `packhouse:format/blobs@0.1.0`; none of another package's.
+/// Returns `blobs` for `packhouse:format/blobs@0.1.0`, and none for another package's interface.
 pub(crate) fn interface_of(name: &str) -> Option<&str> {
     let rest = name.strip_prefix(PACKAGE)?.strip_prefix('/')?;
     rest.split('@').next()
 }
 
-/// Whether the operator has to allow WASI to a component with these imports.
+/// Returns true if these imports include WASI, which the operator has to allow.
 pub(crate) fn imports_wasi(imports: &[String]) -> bool {
     imports.iter().any(|name| is_of_wasi(name))
 }
@@ -41,7 +41,8 @@ fn is_of_wasi(name: &str) -> bool {
     name.starts_with("wasi:")
 }
 
-/// Why this host cannot link these imports and exports; the sentences say what is wanted and what is offered.
+/// Reasons why this host cannot link these imports and exports. Each sentence states a requirement
+/// of the component or host, and what the host or component offers instead.
 pub(crate) fn objections<'a>(
     imports: impl Iterator<Item = &'a str>,
     exports: impl Iterator<Item = &'a str>,
@@ -54,21 +55,21 @@ pub(crate) fn objections<'a>(
 
 fn import_objection(name: &str, wasi: bool) -> Option<String> {
     if is_of_wasi(name) {
-        let how = "links WASI only for a plugin that the configuration names: `wasi = true` under [plugins.NAME], with NAME both the \
-                   plugin's format and its file's name";
-        return (!wasi).then(|| format!("the component wants {name}; this host {how}"));
+        let how = "links WASI only for plugins for which the configuration allows it: set `wasi = true` \
+            under [plugins.NAME], where NAME is the plugin's format and its file name";
+        return (!wasi).then(|| format!("the component imports {name}; this host {how}"));
     }
     let Some(interface) = interface_of(name) else {
         return Some(format!(
-            "the component wants {name}; this host offers the interfaces of {PACKAGE}@{OFFERED} and no others"
+            "the component imports {name}; this host offers only the interfaces of {PACKAGE}@{OFFERED}"
         ));
     };
     if !fits(name) {
-        return Some(format!("the component wants {name}; this host offers {OFFERED}"));
+        return Some(format!("the component imports {name}; this host offers {OFFERED}"));
     }
     if !INTERFACES.contains(&interface) {
         return Some(format!(
-            "the component wants {name}; this host offers no interface of that name, but {}",
+            "the component imports {name}; this host has no such interface, only {}",
             INTERFACES.join(", ")
         ));
     }
@@ -76,7 +77,7 @@ fn import_objection(name: &str, wasi: bool) -> Option<String> {
 }
 
 fn export_objection<'a>(exports: impl Iterator<Item = &'a str>) -> Option<String> {
-    let wanted = format!("{PACKAGE}/{FORMAT}@{OFFERED}");
+    let required = format!("{PACKAGE}/{FORMAT}@{OFFERED}");
     let mut found = Vec::new();
     for name in exports {
         if interface_of(name) == Some(FORMAT) && fits(name) {
@@ -85,11 +86,12 @@ fn export_objection<'a>(exports: impl Iterator<Item = &'a str>) -> Option<String
         found.push(name);
     }
     let found = if found.is_empty() { "nothing".to_owned() } else { found.join(", ") };
-    Some(format!("the component does not export {wanted}, but {found}"))
+    Some(format!("the component does not export {required}; it exports {found}"))
 }
 
-/// Whether the version in the name is one that this host's stands for: the same but for the last number while the first is 0.
-/// A later last number may want a function that is not here; linking tells.
+/// Returns true if this host's version is compatible with the version in the name. The first two
+/// numbers must be equal. A later third number may require a function that this host lacks; linking
+/// detects that.
 fn fits(name: &str) -> bool {
     let Some(version) = name.split_once('@').and_then(|(_, version)| Version::parse(version).ok()) else {
         return false;
@@ -97,7 +99,7 @@ fn fits(name: &str) -> bool {
     version.major == OFFERED.major && version.minor == OFFERED.minor && version.pre.is_empty()
 }
 
-/// The export of this interface, in whichever fitting version it is.
+/// Returns true if this interface is exported in a compatible version.
 pub(crate) fn exports<'a>(mut exports: impl Iterator<Item = &'a str>, interface: &str) -> bool {
     exports.any(|name| interface_of(name) == Some(interface) && fits(name))
 }
@@ -113,28 +115,28 @@ mod tests {
     }
 
     #[test]
-    fn what_is_offered_fits() {
+    fn offered_interfaces_are_compatible() {
         for import in ["packhouse:format/blobs@0.1.0", "packhouse:format/types@0.1.7"] {
             assert_eq!(objection(import), None, "{import}");
         }
     }
 
     #[test]
-    fn what_is_not_offered_is_told_with_both_versions() {
-        let told = objection("packhouse:format/blobs@0.2.0").unwrap();
-        assert_eq!(told, "the component wants packhouse:format/blobs@0.2.0; this host offers 0.1.0");
-        assert!(objection("packhouse:format/weather@0.1.0").unwrap().contains("no interface of that name"));
-        let told = objection("wasi:cli/environment@0.2.6").unwrap();
-        assert!(told.starts_with("the component wants wasi:") && told.contains("wasi = true"), "{told}");
-        assert!(objection("acme:thing/x@1.0.0").unwrap().contains("and no others"));
+    fn an_incompatible_import_is_reported_with_both_versions() {
+        let found = objection("packhouse:format/blobs@0.2.0").unwrap();
+        assert_eq!(found, "the component imports packhouse:format/blobs@0.2.0; this host offers 0.1.0");
+        assert!(objection("packhouse:format/weather@0.1.0").unwrap().contains("has no such interface"));
+        let found = objection("wasi:cli/environment@0.2.6").unwrap();
+        assert!(found.starts_with("the component imports wasi:") && found.contains("wasi = true"), "{found}");
+        assert!(objection("acme:thing/x@1.0.0").unwrap().contains("offers only the interfaces of"));
     }
 
     #[test]
-    fn a_component_of_another_kind_is_told_apart() {
-        let told = objections([].into_iter(), ["wasi:cli/run@0.2.0"].into_iter(), false);
+    fn a_component_of_another_kind_is_refused() {
+        let found = objections([].into_iter(), ["wasi:cli/run@0.2.0"].into_iter(), false);
         assert_eq!(
-            told,
-            ["the component does not export packhouse:format/format@0.1.0, but wasi:cli/run@0.2.0"]
+            found,
+            ["the component does not export packhouse:format/format@0.1.0; it exports wasi:cli/run@0.2.0"]
         );
         assert_eq!(objections([].into_iter(), GOOD.into_iter(), false), Vec::<String>::new());
     }

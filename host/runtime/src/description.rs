@@ -1,8 +1,9 @@
-//! What a plugin says of itself: the JSON object that `describe` returns.
+//! A plugin's description: the JSON object that `describe` returns.
 //!
-//! Fields that this host does not know are ignored, so that a plugin may describe what a later host understands.
+//! Unknown fields are ignored, so that a plugin may describe features of a later host.
 
 mod challenge;
+mod client_sentence;
 mod clients;
 mod error_format;
 mod error_template;
@@ -11,7 +12,6 @@ mod limits;
 mod purl;
 mod released;
 mod setting;
-mod shown_sentence;
 mod tags;
 mod template;
 
@@ -22,57 +22,61 @@ use packhouse_names::Folding;
 use serde::{Deserialize, Serialize};
 
 pub use challenge::{Challenge, ChallengeParameter, ChallengeScheme, NamedChallenge};
-pub use clients::{ClientTemplate, InstallTemplate, Places, Purpose, Template};
+pub use client_sentence::{ClientSentence, SentencePlace};
+pub use clients::{ClientTemplate, InstallTemplate, Purpose, Template, TemplateValues};
 pub use error_format::{ErrorFormat, excess_of};
 pub use error_template::{CodeKind, ErrorTemplate, PlacedMembers, RefusalWords};
-pub use exchange::{Exchange, ExchangeRefusal, Gives, TrustedPublishing};
+pub use exchange::{Exchange, ExchangeRefusal, ExchangeResult, TrustedPublishing};
 pub(crate) use limits::MANIFEST;
 pub use limits::{DescriptionLimits, NamedLimit};
 pub use purl::PurlForm;
 pub use released::ErrorStyle;
 pub use setting::{Setting, SettingKind};
-pub use shown_sentence::{SentencePlace, ShownSentence};
 pub use tags::TagKeys;
 pub use template::{fill, fill_members, fill_text};
 
-/// Bytes of a description at most.
+/// Most bytes of a description.
 pub(crate) const MAX_DESCRIPTION: usize = 256 << 10;
 
-/// A plugin's description. docs/PLUGINS.md lists these fields for authors.
+/// A plugin's description. docs/plugins/description.md lists these fields for authors.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Description {
-    /// The format's name in addresses, settings and tokens: lower-case letters, digits and `-`, 1 to 32 characters.
+    /// The format's name in addresses, settings and tokens: 1 to 32 lower-case letters, digits and
+    /// `-`.
     pub format: String,
     /// The plugin's own version, for people.
     pub version: String,
-    /// Kinds of repository it can serve: of `hosted`, `proxy`, `group`. At least one.
+    /// Kinds of repository that it can serve: `hosted`, `proxy`, `group`. At least one.
     #[serde(default = "hosted")]
     pub kinds: Vec<String>,
-    /// How errors look on the wire, in one word; of no account where `errors` says it.
+    /// Named error format. Ignored if `errors` is set.
     #[serde(default)]
     pub error_style: ErrorStyle,
-    /// By what errors are written.
+    /// Template of the format's errors.
     #[serde(default)]
     pub errors: Option<ErrorTemplate>,
-    /// Whether the reason phrase of HTTP/1.1 is the sentence, but for a plain 404: for formats whose clients show nothing else.
+    /// True if the reason phrase of HTTP/1.1 carries the error sentence, except for a plain 404.
+    /// Set it for formats whose clients show only the reason phrase.
     #[serde(default)]
     pub sentence_as_reason: bool,
-    /// Clients that show the sentence of a refusal in one place alone.
+    /// Clients that show the sentence of a refusal in only one place.
     #[serde(default)]
-    pub sentence_clients: Vec<ShownSentence>,
-    /// Where codes of the plugin's own stand that are written as some of the host's are: in `code` or in `reason_code`.
+    pub sentence_clients: Vec<ClientSentence>,
+    /// The plugin's own codes that go into the same member as the host's codes: `code` or
+    /// `reason_code`.
     #[serde(default)]
     pub own_codes: BTreeMap<String, CodeKind>,
-    /// Which challenge a 401 carries.
+    /// The challenge of a 401 response.
     #[serde(default)]
     pub challenge: Challenge,
-    /// Which forms of `Authorization` count. At least one.
+    /// Accepted forms of `Authorization`. At least one.
     #[serde(default = "usual_forms")]
     pub authorization: Vec<AuthorizationForm>,
-    /// User names that go with any token, beside which `checks_username` looks for no other.
+    /// User names that are accepted with any token. `checks_username` exempts them.
     #[serde(default = "usual_token_usernames")]
     pub token_usernames: Vec<String>,
-    /// Whether the user name beside a token must be right; else it is ignored.
+    /// True if the user name next to a token must match the token. If false, the host ignores the
+    /// user name.
     #[serde(default)]
     pub checks_username: bool,
     /// Status for a refused credential on reads.
@@ -81,60 +85,66 @@ pub struct Description {
     /// Status for a refused credential on writes.
     #[serde(default = "unauthorized")]
     pub refused_write_status: u16,
-    /// Status for a repository that the credential does not reach.
+    /// Status for a repository that the credential cannot access.
     #[serde(default = "forbidden")]
     pub not_reached_status: u16,
-    /// Formats of tokens that are good here besides the general ones; empty means this format's own name.
+    /// Formats whose tokens are accepted here, in addition to the general ones. Empty means this
+    /// format's own name.
     #[serde(default)]
     pub token_formats: Vec<String>,
-    /// Whether people can make tokens of this format's own name, which open the repositories of formats that list it in
-    /// `token_formats`.
+    /// True if people can create tokens of this format's own name. Such a token opens the
+    /// repositories of every format that lists this name in `token_formats`.
     #[serde(default)]
     pub own_tokens: bool,
-    /// Kinds of credential that a proxy's upstream may need: of `basic`, `bearer`.
+    /// Kinds of credential that a proxy's upstream may need: `basic`, `bearer`.
     #[serde(default)]
     pub upstream_credentials: Vec<String>,
-    /// Whether `%2f` may stand in a path segment.
+    /// True if a path segment may contain `%2f`.
     #[serde(default)]
     pub encoded_slash: bool,
-    /// Whether its clients follow a redirect of a stored file, and check the digest of what they get themselves: the operator may then let
-    /// them fetch large files past the server.
+    /// True if clients follow a redirect to a stored file and check its digest themselves. The
+    /// operator may then let them fetch large files directly from the storage.
     #[serde(default)]
     pub follows_redirects: bool,
-    /// Whether the age of an upstream's version counts from the `Last-Modified` of its files, of which lists of versions tell nothing.
+    /// True if the age of an upstream's version counts from the `Last-Modified` of its files,
+    /// because its version lists contain no dates.
     #[serde(default)]
     pub file_dates: bool,
-    /// Which spellings of a package's name are the same.
+    /// Rule for spellings of a package name that are equal.
     #[serde(default)]
     pub name_folding: Folding,
-    /// What OSV calls the ecosystem of its packages, as `npm`: advisories of that ecosystem are about them. Empty: none are.
+    /// OSV's name of the packages' ecosystem, such as `npm`. Advisories of that ecosystem apply to
+    /// the packages. If empty, no advisories apply.
     #[serde(default)]
     pub ecosystem: String,
-    /// How its packages' URLs (purl) are written.
+    /// Form of its packages' URLs (purl).
     #[serde(default)]
     pub purl: Option<PurlForm>,
-    /// Prefixes of records' keys, with `{name}` for a package: a hosted repository that has such a record holds the package, as
-    /// one does that shows a version of it.
+    /// Prefixes of record keys, with `{name}` for a package. A hosted repository holds a package if
+    /// it has such a record or shows a version of the package.
     #[serde(default)]
     pub held_by: Vec<String>,
-    /// Which records hold the tags of packages, so that webhooks are told of those that move.
+    /// Records that hold the tags of packages. The host reads them to send webhooks when a tag
+    /// moves.
     #[serde(default)]
     pub tags: Vec<TagKeys>,
-    /// Request headers that the plugin wants to see besides `accept` and `content-*`, in lower case. Never a credential's.
+    /// Request headers that the plugin receives in addition to `accept` and `content-*`, in lower
+    /// case. Credential headers are excluded.
     #[serde(default)]
     pub request_headers: Vec<String>,
-    /// Where bearers are given out; a `bearer` challenge needs one.
+    /// Endpoint that gives out bearer tokens. A `bearer` challenge requires one.
     #[serde(default)]
     pub token_service: Option<TokenService>,
-    /// Paths at the root of the repository host that are this format's.
+    /// Paths at the root of the repository host that belong to this format.
     #[serde(default)]
     pub claims: Vec<Claim>,
-    /// Where the format's clients exchange an identity that their build service vouches for: the host answers there.
+    /// Endpoints at which the host exchanges an ID token of a client's build service for a token.
     #[serde(default)]
     pub trusted_publishing: Option<TrustedPublishing>,
-    /// Requests whose intent may be `open`, as `POST /-/v1/login` or `GET /files/{name}`; a last `{name..}` takes the rest of the
-    /// path. Whoever may not know which repositories there are is answered so at any name. Where nothing is said, any request may
-    /// be.
+    /// Requests whose intent may be `open`, such as `POST /-/v1/login` or `GET /files/{name}`. A
+    /// last `{name..}` takes the rest of the path. A client that may not learn which repositories
+    /// exist gets the same answer to such a request for every repository name. If absent, any
+    /// request may be open.
     #[serde(default)]
     pub open_requests: Option<Vec<String>>,
     /// Settings of a repository of this format, by name.
@@ -143,17 +153,18 @@ pub struct Description {
     /// Bounds of what the format accepts.
     #[serde(default)]
     pub limits: DescriptionLimits,
-    /// What to write where, so that a client uses a repository.
+    /// Instructions for clients: the text to write into which file.
     #[serde(default)]
     pub clients: Vec<ClientTemplate>,
-    /// How clients install a version.
+    /// Commands with which clients install a version.
     #[serde(default)]
     pub install: Vec<InstallTemplate>,
-    /// Paths whose fetches count as one of their version, with `*` for any text; where nothing is said, those of every file. Of a
-    /// version in several pieces, of which a client fetches each, one stands for all.
+    /// Paths whose fetches count as fetches of their version, with `*` for any text. If absent,
+    /// every file counts. If a client fetches several files of a version, list only one of them.
     #[serde(default)]
     pub counted_files: Vec<String>,
-    /// What `error_style`, `errors`, `challenge`, `token_service` and `limits` say of refusals, put together.
+    /// Combined error format from `error_style`, `errors`, `challenge`, `token_service` and
+    /// `limits`.
     #[serde(skip)]
     pub error_format: Arc<ErrorFormat>,
 }
@@ -162,39 +173,37 @@ pub struct Description {
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AuthorizationForm {
-    /// `Basic`, with a token or a member's own password.
+    /// `Basic`, with a token or a member's password.
     Basic,
-    /// `Bearer`, with a token.
     Bearer,
     /// A token and nothing else.
     Bare,
 }
 
-/// Where the host gives out bearers for this format, and which words of a scope mean which action. The host answers there.
+/// The endpoint at which the host gives out bearer tokens for this format, and the scope words for
+/// each action.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct TokenService {
-    /// At the root, without a slash at its end, as `/v2/token`.
+    /// Path at the root, without a trailing slash, such as `/v2/token`.
     pub path: String,
-    /// The word for reading.
     #[serde(default = "pull")]
     pub read: String,
-    /// The word for publishing.
     #[serde(default = "push")]
     pub publish: String,
-    /// The word for deleting.
     #[serde(default = "delete")]
     pub delete: String,
 }
 
-/// A path at the root that is a format's.
+/// A path at the root that belongs to a format.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Claim {
-    /// What `request.claim` answers.
+    /// The value that `request.claim` returns.
     pub name: String,
-    /// As `/v2/`; with `{repository}` where a repository's name stands. The rest below it is the request's path.
+    /// Path such as `/v2/`, with `{repository}` in place of a repository's name. The rest below it
+    /// is the request's path.
     pub path: String,
-    /// For a bearer challenge: the scope's template, with `{repository}`, `{subject}` (that of the intent) and `{action}` in
-    /// this order. `{subject}` may be left out.
+    /// Scope template of a bearer challenge, with `{repository}`, `{subject}` (that of the intent)
+    /// and `{action}` in this order. `{subject}` may be left out.
     #[serde(default)]
     pub challenge: Option<String>,
 }
@@ -231,28 +240,28 @@ fn delete() -> String {
     "delete".to_owned()
 }
 
-/// Headers that carry credentials; no plugin sees them, whatever it asks for.
+/// Headers that carry credentials. Plugins never receive them.
 const SECRET_HEADERS: [&str; 4] = ["authorization", "cookie", "proxy-authorization", "x-api-key"];
 
-/// What stands for a package in `held_by`.
+/// Placeholder of the package in `held_by`.
 const NAME: &str = "{name}";
-/// Prefixes in `held_by`.
 const MAX_HELD_BY: usize = 8;
 
 impl Description {
-    /// Reads what `describe` returned. Says what is wrong with it, and where.
+    /// Parses the output of `describe`. The error names the invalid field and the reason.
     pub fn parse(text: &str) -> Result<Description, String> {
-        let told = |problem: String| format!("its description is not as it should be: {problem}");
+        let invalid = |problem: String| format!("its description is invalid: {problem}");
         let mut description: Description =
-            serde_json::from_str(text).map_err(|error| told(error.to_string()))?;
+            serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
         description.limits.name_shorthand();
-        description.validate().map_err(told)?;
-        description.error_format = Arc::new(description.put_together().map_err(told)?);
+        description.validate().map_err(invalid)?;
+        description.error_format = Arc::new(description.combined_error_format().map_err(invalid)?);
         Ok(description)
     }
 
-    /// How the format's refusals look, of the fields that each say a part of it.
-    fn put_together(&self) -> Result<ErrorFormat, String> {
+    /// Combines the fields that define parts of the error format, and returns an error if they do
+    /// not fit.
+    fn combined_error_format(&self) -> Result<ErrorFormat, String> {
         let (mut template, manifest) = match &self.errors {
             Some(template) => (template.clone(), None),
             None => self.error_style.stands_for()?,
@@ -273,20 +282,21 @@ impl Description {
         })
     }
 
-    /// Whether this form of `Authorization` counts.
+    /// Returns true if this form of `Authorization` is accepted.
     #[must_use]
     pub fn takes(&self, form: AuthorizationForm) -> bool {
         self.authorization.contains(&form)
     }
 
-    /// Whether a fetch of this path counts as one of its version.
+    /// Returns true if a fetch of this path counts as a fetch of its version.
     #[must_use]
     pub fn counts_for_version(&self, path: &str) -> bool {
         self.counted_files.is_empty()
             || self.counted_files.iter().any(|pattern| packhouse_names::glob_match(pattern, path))
     }
 
-    /// Prefixes of keys of which one record says that a repository holds this package.
+    /// Key prefixes for this package. One record below any of them means that the repository holds
+    /// the package.
     pub fn keys_that_hold(&self, package: &str) -> impl Iterator<Item = String> {
         self.held_by.iter().map(move |prefix| prefix.replace(NAME, package))
     }
@@ -294,7 +304,7 @@ impl Description {
     fn validate(&self) -> Result<(), String> {
         check("format", &self.format, is_name(&self.format), "1 to 32 lower-case letters, digits and `-`")?;
         check("version", &self.version, !self.version.is_empty(), "not empty")?;
-        check("kinds", "", !self.kinds.is_empty(), "of hosted, proxy and group at least one")?;
+        check("kinds", "", !self.kinds.is_empty(), "at least one of hosted, proxy and group")?;
         for kind in &self.kinds {
             check(
                 "kinds",
@@ -317,24 +327,29 @@ impl Description {
         for header in &self.request_headers {
             let known = http::HeaderName::from_lowercase(header.as_bytes()).is_ok();
             check("request_headers", header, known, "names in lower case")?;
-            check("request_headers", header, !SECRET_HEADERS.contains(&header.as_str()), "no credential's")?;
+            check(
+                "request_headers",
+                header,
+                !SECRET_HEADERS.contains(&header.as_str()),
+                "a header without credentials",
+            )?;
         }
         self.errors.iter().try_for_each(ErrorTemplate::validate)?;
-        shown_sentence::validate(&self.sentence_clients)?;
+        client_sentence::validate(&self.sentence_clients)?;
         self.challenge.validate(self.token_service.is_some())?;
         self.limits.validate()?;
-        check("authorization", "", !self.authorization.is_empty(), "of basic, bearer and bare at least one")?;
+        check("authorization", "", !self.authorization.is_empty(), "at least one of basic, bearer and bare")?;
         let bearers = self.token_service.is_none() || self.takes(AuthorizationForm::Bearer);
-        check("authorization", "no bearer", bearers, "one that takes what the token service gives out")?;
+        check("authorization", "without bearer", bearers, "able to accept the tokens of the token service")?;
         self.trusted_publishing.iter().try_for_each(TrustedPublishing::validate)?;
         for request in self.open_requests.iter().flatten() {
             let valid = Description::validate_open_request(request);
-            check("open_requests", request, valid, "a method and a path, with `{name..}` at its end alone")?;
+            check("open_requests", request, valid, "a method and a path, with `{name..}` only at its end")?;
         }
         check("held_by", "", self.held_by.len() <= MAX_HELD_BY, "at most 8 prefixes")?;
         for prefix in &self.held_by {
             let one = prefix.matches(NAME).count() == 1 && prefix.len() <= 256 && !prefix.contains('\0');
-            check("held_by", prefix, one, "a key's prefix of at most 256 bytes with {name} in it once")?;
+            check("held_by", prefix, one, "a key prefix of at most 256 bytes that contains {name} once")?;
         }
         clients::validate(&self.clients, &self.install)?;
         check("counted_files", "", self.counted_files.len() <= 16, "at most 16 patterns")?;
@@ -349,7 +364,12 @@ impl Claim {
         check("a claim's name", &self.name, !self.name.is_empty(), "not empty")?;
         let path = &self.path;
         let rooted = path.starts_with('/') && path.len() > 1 && !path.starts_with("/repositories/");
-        check("a claim's path", path, rooted, "below `/` and not `/repositories/`, which is every format's")?;
+        check(
+            "a claim's path",
+            path,
+            rooted,
+            "below `/` and outside `/repositories/`, which all formats share",
+        )?;
         let template = self.challenge.as_deref().unwrap_or("{repository}{action}");
         let at = |place: &str| template.find(place);
         let in_order = match (at("{repository}"), at("{subject}"), at("{action}")) {
@@ -362,7 +382,7 @@ impl Claim {
             "a claim's challenge",
             template,
             in_order,
-            "with {repository}, {subject} and {action} in this order",
+            "a text with {repository}, {subject} and {action} in this order",
         )
     }
 }
@@ -376,7 +396,7 @@ impl TokenService {
             "token_service.path",
             path,
             ours,
-            "below `/`, without a slash at its end, and not `/repositories/`",
+            "below `/` and outside `/repositories/`, without a slash at its end",
         )?;
         for word in [&self.read, &self.publish, &self.delete] {
             let plain = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
@@ -391,8 +411,8 @@ fn is_name(name: &str) -> bool {
     (1..=32).contains(&name.len()) && name.bytes().all(allowed)
 }
 
-fn check(what: &str, value: &str, holds: bool, wanted: &str) -> Result<(), String> {
-    if holds { Ok(()) } else { Err(format!("{what} must be {wanted}, not {value:?}")) }
+fn check(what: &str, value: &str, holds: bool, expected: &str) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(format!("{what} must be {expected}, not {value:?}")) }
 }
 
 #[cfg(test)]
@@ -407,11 +427,11 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_told() {
-        for (field, told) in [
+    fn invalid_descriptions_are_refused_with_a_reason() {
+        for (field, expected) in [
             (r#""kinds": ["mirror"]"#, "hosted, proxy or group"),
             (r#""refused_read_status": 200"#, "400 to 499"),
-            (r#""request_headers": ["cookie"]"#, "no credential's"),
+            (r#""request_headers": ["cookie"]"#, "a header without credentials"),
             (r#""claims": [{"name": "a", "path": "/"}]"#, "a claim's path"),
             (
                 r#""claims": [{"name": "a", "path": "/a/", "challenge": "{action}:{repository}"}]"#,
@@ -422,8 +442,8 @@ mod tests {
             (r#""settings": {"s": {"kind": "boolean", "default": 1}}"#, "a setting's default"),
             (r#""encoded_slash": 1"#, "expected a boolean"),
             (r#""name_folding": "upper""#, "unknown variant"),
-            (r#""held_by": ["m/"]"#, "with {name} in it once"),
-            (r#""errors": {"body": []}"#, "an object or a text"),
+            (r#""held_by": ["m/"]"#, "that contains {name} once"),
+            (r#""errors": {"body": []}"#, "an object or a string"),
             (r#""errors": {"body": {"a": "{who}"}}"#, "the placeholders of errors.body"),
             (r#""errors": {"body": "", "refusals": {"401": {"status": 200}}}"#, "400 to 599"),
             (r#""errors": {"body": "", "refusals": {"401": {"code": "{message}"}}}"#, "the placeholders of"),
@@ -437,18 +457,21 @@ mod tests {
             ),
             (
                 r#""challenge": {"scheme": "A", "parameters": [{"name": "b", "value": "{token_service}"}]}"#,
-                "needs a token_service",
+                "requires token_service",
             ),
             (r#""authorization": []"#, "at least one"),
             (r#""authorization": ["digest"]"#, "unknown variant"),
-            (r#""authorization": ["bare"], "token_service": {"path": "/t"}"#, "gives out"),
+            (
+                r#""authorization": ["bare"], "token_service": {"path": "/t"}"#,
+                "accept the tokens of the token service",
+            ),
             (r#""trusted_publishing": {"paths": ["/repositories/a"]}"#, "a path at the root"),
             (r#""limits": {"named": {"A": {"max_bytes": 1}}}"#, "a limit's name"),
             (r#""limits": {"named": {"a": {}}}"#, "missing field"),
         ] {
             let text = format!(r#"{{"format": "x", "version": "1", {field}}}"#);
             let problem = Description::parse(&text).unwrap_err();
-            assert!(problem.contains(told), "{field}: {problem}");
+            assert!(problem.contains(expected), "{field}: {problem}");
         }
         assert!(Description::parse(r#"{"format": "X", "version": "1"}"#).is_err());
         assert!(Description::parse("").is_err());

@@ -1,10 +1,12 @@
-//! The one Wasm engine of the program, and the thread that gives it its epochs.
+//! The one Wasm engine of the program, and the thread that advances its epochs.
 //!
-//! Guests run on asynchronous fibers: a guest is straight-line code, and when a host function waits for storage the fiber is
-//! parked and its thread serves another request. The other way, Wasm on a blocked worker thread, saves about 2 µs a call, but
-//! a slow database would then take threads away from requests that need none of it, and nothing could end a call that waits.
-//! With fibers the wall-clock timeout is a timer beside the call: when it fires the fiber is dropped, wherever it is. Epochs
-//! are for the guest's own code, which no timer can interrupt: every 10 ms it looks at its clock and lets other tasks run.
+//! Guests run on asynchronous fibers. Guest code is synchronous. When a host function waits for
+//! storage, the engine parks the fiber, and its thread serves another request. Running Wasm on a
+//! blocked worker thread would save about 2 µs a call. But then a slow database would take threads
+//! away from requests that do not need the database, and nothing could end a waiting call. With
+//! fibers, the wall-clock timeout is a timer next to the call: when it fires, the fiber is dropped,
+//! wherever it is. No timer can interrupt the guest's own code. So epochs make it check the call's
+//! clock every 10 ms and let other tasks run.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,34 +19,35 @@ use wasmtime::{
 use crate::component_file::component_name;
 use crate::error::LoadError;
 
-/// How often a running guest looks at its clock.
+/// Interval at which a running guest checks its clock.
 const TICK: Duration = Duration::from_millis(10);
 /// Address space that must be free for the pool to be used: 4 GiB for each instance.
 const POOL_ADDRESS_BITS: u32 = 44;
-/// Instances that fit into that, and with which ten plugins, and two that come later, have as many as one may have unless something
-/// else is set.
+/// Most instances that fit into that space. With default settings, this number gives ten plugins,
+/// and two that are added later, their full concurrency.
 pub(crate) const MAX_POOL: usize = 3_000;
-/// Formats that may come while the server runs, for which the pool has places.
+/// Formats that may be added while the server runs. The pool reserves space for them.
 const LATER_FORMATS: usize = 2;
-/// Instances of calls aside of those that clients wait for: they take none of the others' places.
-pub(crate) const ASIDE: usize = 1;
-/// Instances of policies, which judge while a plugin's call waits for them.
-pub(crate) const POLICY_PLACES: usize = 32;
-/// Instances of calls that compare versions. Another call may wait for one of these, which waits for nothing: it is short and reaches
-/// nothing. So they have places of their own.
-pub(crate) const COMPARING: usize = 2;
-/// Memory of a slot that is cleared in place instead of being given back to the system: more than a call of a small guest
-/// touches. Measured: 23 µs a fresh instance against 44 µs.
+/// Instances for policies, which run while a plugin's call waits for them.
+pub(crate) const POLICY_SLOTS: usize = 32;
+/// Instances for calls that compare versions. Another call may hold an instance while it waits for
+/// such a comparison. So comparisons have their own instances; they are short and wait for nothing.
+pub(crate) const COMPARISON_SLOTS: usize = 2;
+/// Bytes of a slot's memory that the engine clears in place instead of returning them to the
+/// system. A call of a small guest touches fewer bytes. Measured: a fresh instance takes 23 µs with
+/// clearing in place, and 44 µs without.
 const KEEP_RESIDENT: usize = 2 << 20;
-/// Slots that have been used and are free, for each core, before a call takes one of another component's instead of a new one: what such a
-/// slot keeps stays with it. As many as calls of four formats need that run at one time, each in one of its own; with 64 for two cores,
-/// reads of all kinds left 150 slots behind.
+/// Most warm slots for each core. A warm slot was used before and is free; its memory stays
+/// allocated. Above this number, a call takes a warm slot of another component instead of a new
+/// one. The number is enough for concurrent calls of four formats, each in its own slot. With 64
+/// for two cores, reads of all kinds left 150 warm slots behind.
 const WARM_SLOTS_PER_CORE: usize = 8;
-/// Calls of a plugin that run at one time, for each core, as long as they wait for look-ups alone. More of them would be no faster, and leave
-/// what their slots keep behind: 990 clients of a cold server left 350 to 460 slots of a hundred KiB each.
+/// Concurrent calls of a plugin for each core, counting only calls that wait at most for look-ups.
+/// More calls would not be faster, and would leave more slot memory behind. With 990 clients of a
+/// cold server, 350 to 460 slots of a hundred KiB each were left.
 const TURNS_PER_CORE: usize = 16;
-/// Core instances, tables and memories of one component: what wit-component makes of one module, and of an interpreter with its
-/// libraries: componentize-py makes 38 instances where it stubs WASI.
+/// Core instances, tables and memories of one component. The limit is enough for one module, and
+/// for an interpreter with its libraries: componentize-py makes 38 instances if it stubs WASI.
 pub(crate) const MAX_CORE_INSTANCES: usize = 48;
 pub(crate) const MAX_TABLES: usize = 16;
 pub(crate) const MAX_MEMORIES: usize = 4;
@@ -52,31 +55,31 @@ pub(crate) const MAX_MEMORIES: usize = 4;
 const GUEST_STACK: usize = 512 << 10;
 const FIBER_STACK: usize = 2 << 20;
 
-/// The processor whose instructions the code of packages uses, as Cranelift names it: those of x86-64-v3, which servers have had since 2013.
-/// None stands for what every processor of the architecture has.
+/// The processor whose instructions packaged code uses, by Cranelift's name: x86-64-v3, which
+/// servers have had since 2013. None stands for the instructions that every processor of the
+/// architecture has.
 const BASELINE: Option<&str> = if cfg!(target_arch = "x86_64") { Some("haswell") } else { None };
 
-/// What the engine is made for.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineOptions {
-    /// Instances at one time, at most 3,000 and those that are kept for calls beside them; none to allocate each instance by
-    /// itself.
+    /// Concurrent instances in the pool: at most 3,000, plus the ones reserved for policies and
+    /// comparisons. None means that the engine allocates each instance separately.
     pub pool: Option<usize>,
     /// Largest linear memory, in bytes.
     pub memory_bytes: usize,
 }
 
-/// Makes the engine and starts its ticker, which ends with the engine.
+/// Creates the engine and starts its ticker, which ends with the engine.
 pub(crate) fn engine(options: &EngineOptions) -> Result<Engine, LoadError> {
     let mut config = base();
     if let Some(size) = options.pool {
         if pool_fits() {
-            tracing::info!(instances = size, "instances come from a pool");
+            tracing::info!(instances = size, "instances are pooled");
             config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(size, options.memory_bytes)));
         } else {
             tracing::warn!(
-                "instances are allocated one by one, which is slower: 2^{POOL_ADDRESS_BITS} bytes of address space cannot be \
-                 reserved; is it limited by `ulimit -v`?"
+                "instances are allocated one by one, which is slower: cannot reserve 2^{POOL_ADDRESS_BITS} \
+                 bytes of address space; check `ulimit -v`"
             );
         }
     }
@@ -85,7 +88,8 @@ pub(crate) fn engine(options: &EngineOptions) -> Result<Engine, LoadError> {
     Ok(engine)
 }
 
-/// Cranelift alone, wasmtime's own defaults for traps, and nothing of Wasm that a plugin has no use for.
+/// Base configuration: Cranelift only, wasmtime's defaults for traps, and no Wasm features that
+/// plugins do not need.
 pub(crate) fn base() -> Config {
     let mut config = Config::new();
     config
@@ -98,15 +102,16 @@ pub(crate) fn base() -> Config {
     config
 }
 
-/// The engine that compiles for packages: for every processor that has the instructions of [`BASELINE`], not for this machine's own. It runs
-/// nothing.
+/// Engine that compiles for packages: for every processor with the instructions of [`BASELINE`],
+/// not for this machine. This engine never runs code.
 pub(crate) fn baseline() -> Result<Engine, LoadError> {
     let failed = |error: wasmtime::Error| LoadError::Engine(format!("{error:#}"));
     let mut config = base();
     config.target(&format!("{}-unknown-linux-gnu", std::env::consts::ARCH)).map_err(failed)?;
     if let Some(instructions) = BASELINE {
-        #[expect(unsafe_code, reason = "wasmtime has no other way to name a processor")]
-        // SAFETY: a set of instructions; wasmtime refuses to load the code on a processor that lacks one of them.
+        #[expect(unsafe_code, reason = "wasmtime has no safe function to name a processor")]
+        // SAFETY: this only names a set of instructions. wasmtime refuses to load the code on a
+        // processor that lacks one of them.
         unsafe {
             config.cranelift_flag_enable(instructions);
         }
@@ -115,10 +120,10 @@ pub(crate) fn baseline() -> Result<Engine, LoadError> {
 }
 
 fn pool(size: usize, memory_bytes: usize) -> PoolingAllocationConfig {
-    let count = u32::try_from(size.min(MAX_POOL + ASIDE + POLICY_PLACES + COMPARING)).unwrap_or(u32::MAX);
+    let count = u32::try_from(size.min(MAX_POOL + POLICY_SLOTS + COMPARISON_SLOTS)).unwrap_or(u32::MAX);
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(count)
-        // No more than a number: an instance takes its memory when it is made.
+        // This is only an upper bound. An instance takes its memory when it is created.
         .total_core_instances(count.saturating_mul(MAX_CORE_INSTANCES as u32))
         .total_memories(count)
         .total_tables(count.saturating_mul(4))
@@ -139,7 +144,7 @@ fn warm_slots() -> u32 {
     u32::try_from(cores() * WARM_SLOTS_PER_CORE).unwrap_or(u32::MAX)
 }
 
-/// How many calls of a plugin run at one time that wait for look-ups alone.
+/// Number of concurrent calls of a plugin that wait only for look-ups.
 pub(crate) fn turns() -> usize {
     cores() * TURNS_PER_CORE
 }
@@ -148,13 +153,13 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Whether the pool's address space can be reserved, found out by reserving it.
+/// Checks that the pool's address space can be reserved, by reserving it.
 fn pool_fits() -> bool {
     let mut config = Config::new();
     config.wasm_memory64(true).memory_reservation(1 << POOL_ADDRESS_BITS);
     let Ok(engine) = Engine::new(&config) else { return false };
     let mut store = Store::new(&engine, ());
-    // In pages of 64 KiB.
+    // The size is in pages of 64 KiB.
     let memory = MemoryType::new64(0, Some(1 << (POOL_ADDRESS_BITS - 16)));
     Memory::new(&mut store, memory).is_ok()
 }
@@ -169,22 +174,21 @@ fn start_ticker(engine: &Engine) -> Result<(), LoadError> {
         }
     };
     let started = std::thread::Builder::new().name("wasm-epochs".to_owned()).spawn(ticker);
-    started
-        .map(drop)
-        .map_err(|error| LoadError::Engine(format!("cannot start the thread of epochs: {error}")))
+    started.map(drop).map_err(|error| LoadError::Engine(format!("cannot start the epoch thread: {error}")))
 }
 
-/// Instances that the pool holds: for as many plugins as there are, and some that come later, each with so many calls at one time.
+/// Instances in the pool: enough for the concurrency of each present plugin and of some that come
+/// later.
 pub(crate) fn pool_size(concurrency: usize, plugins: usize) -> usize {
     concurrency.saturating_mul(plugins.saturating_add(LATER_FORMATS)).clamp(1, MAX_POOL)
 }
 
-/// How many calls of each plugin can run at one time, so that all together fit the pool and none can starve another.
+/// Concurrent calls of each plugin, so that all together fit the pool and none can starve another.
 pub(crate) fn share(configured: usize, plugins: usize) -> usize {
     configured.min(MAX_POOL / plugins.max(1)).max(1)
 }
 
-/// The name that a plugin's file gives it before it has said its own.
+/// Provisional name of a plugin, from its file, until it is described.
 pub(crate) fn file_name(file: &Path) -> Arc<str> {
     component_name(file).unwrap_or_else(|| file.display().to_string()).into()
 }

@@ -1,4 +1,4 @@
-//! How loading a plugin or calling it can fail.
+//! Errors of loading and calling plugins.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,72 +7,68 @@ use packhouse_store::StoreError;
 
 use crate::component_file::component_name;
 
-/// Why a call gave no answer of the plugin's. Each is for the log; a client sees a 500, or 503 for [`CallError::Busy`] and
-/// [`CallError::Store`], or 429 for [`CallError::TooMany`], which is no failure but the caller's own doing.
+/// Reason why a call gave no answer of the plugin. The text of each is for the log. A client gets a
+/// 500, or a 503 for [`CallError::Busy`] and [`CallError::Store`], or a 429 for
+/// [`CallError::TooMany`], which the client causes itself.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The guest stopped by a trap of its own: unreachable code, a stack overflow, an import that it may not call here.
+    /// The guest trapped: unreachable code, a stack overflow, or an import that it may not call
+    /// here.
     #[error("trapped: {0}")]
     Trap(String),
-    /// It took longer than its limit.
+    /// The call took longer than its limit.
     #[error("took longer than {0:?}")]
     Deadline(Duration),
-    /// It wanted more memory than its limit and then trapped.
-    #[error("wanted {wanted} bytes of memory of {limit} and trapped: {trap}")]
-    Memory {
-        /// Bytes asked for.
-        wanted: usize,
-        /// Bytes allowed.
-        limit: usize,
-        /// How it ended.
-        trap: String,
-    },
-    /// It handed over more bytes in one host call, or in its result, than its limit.
-    #[error("handed over more than {0} bytes at once")]
+    /// The guest requested more memory than its limit and then trapped.
+    #[error("requested {requested} bytes of memory, with a limit of {limit}, and trapped: {trap}")]
+    Memory { requested: usize, limit: usize, trap: String },
+    /// The guest passed more bytes in one host call, or in its result, than its limit.
+    #[error("passed more than {0} bytes in one call")]
     HostcallBytes(usize),
-    /// It opened more handles than its limit.
+    /// The guest opened more handles than its limit.
     #[error("opened more than {0} handles")]
     Handles(usize),
-    /// What it answered breaks the contract: says how.
-    #[error("answered what the contract does not allow: {0}")]
+    /// The guest's answer breaks the contract; the text says how.
+    #[error("returned a value that the contract does not allow: {0}")]
     BadAnswer(String),
-    /// Too many calls of this plugin were under way for too long.
-    #[error("no place free among {0} calls")]
+    /// Too many calls of this plugin were in progress for too long.
+    #[error("all {0} concurrent calls are in use")]
     Busy(usize),
-    /// It does not export this optional ability.
+    /// The plugin does not export this optional function.
     #[error("does not offer {0}")]
     NotOffered(&'static str),
-    /// The host's storage failed.
     #[error("storage: {0}")]
     Store(#[from] StoreError),
-    /// The caller has too much of something under way.
-    #[error("the caller has too many under way, and may try again after {retry_after_s} s")]
+    /// The caller has too many requests in progress.
+    #[error("the caller has too many requests in progress and may try again after {retry_after_s} s")]
     TooMany {
-        /// Seconds until it may succeed.
+        /// Seconds until a retry may succeed.
         retry_after_s: u64,
     },
-    /// The caller's credential does not reach a package that a commit is about: which, or empty where it says none.
-    #[error("the credential does not reach the package {0:?}")]
+    /// The caller's credential has no access to a package of a commit. Holds its name, or is empty
+    /// if the commit names none.
+    #[error("the credential has no access to the package {0:?}")]
     OtherPackage(String),
-    /// A policy refuses what the call is about: a sentence for the caller.
+    /// A policy refuses the call. Holds a sentence for the caller.
     #[error("a policy denies it: {0}")]
     PolicyDenied(String),
-    /// A version that a commit shows is not taken in, because of an advisory: in a sentence.
+    /// A version that a commit shows is refused because of an advisory. Holds a sentence.
     #[error("refused: {0}")]
     Advisory(String),
-    /// The host itself failed: a defect.
+    /// The host itself failed because of a defect.
     #[error("host: {0}")]
     Host(String),
 }
 
 impl CallError {
-    /// Whether the host's storage is to blame, and not the plugin.
+    /// Returns true if the host's storage failed, not the plugin.
     pub fn is_store(&self) -> bool {
         matches!(self, CallError::Store(_))
     }
 
-    /// Whether the caller is to blame, who can do it again: no fault of the plugin's, and nothing to fill a log with.
+    /// Returns true if the caller caused the error and can repeat it. The plugin is not at fault,
+    /// and such errors must not fill the log.
     pub fn is_callers(&self) -> bool {
         matches!(
             self,
@@ -84,12 +80,12 @@ impl CallError {
         )
     }
 
-    /// Whether the request may succeed when it is sent again later: 503 instead of 500.
+    /// Returns true if the same request may succeed later: 503 instead of 500.
     pub fn is_temporary(&self) -> bool {
         matches!(self, CallError::Store(_) | CallError::Busy(_))
     }
 
-    /// Every word that [`kind`](CallError::kind) says.
+    /// Every value that [`kind`](CallError::kind) returns.
     pub const KINDS: [&'static str; 10] = [
         "trap",
         "deadline",
@@ -124,51 +120,35 @@ impl CallError {
     }
 }
 
-/// Why plugins could not be loaded.
+/// Reason why plugins could not be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// The engine cannot be made on this machine.
-    #[error("cannot make the Wasm engine: {0}")]
+    /// The engine cannot be created on this machine.
+    #[error("cannot create the Wasm engine: {0}")]
     Engine(String),
-    /// The folder cannot be read.
     #[error("cannot read the plugin folder {}: {source}", folder.display())]
-    Folder {
-        /// The configured folder.
-        folder: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// A file is no plugin for this host: says what was wanted and what was found.
+    Folder { folder: PathBuf, source: std::io::Error },
+    /// A file is not a plugin for this host. The reason states what was expected and what was
+    /// found.
     #[error("cannot load the plugin {}: {reason}", file.display())]
-    Plugin {
-        /// The `.wasm` file.
-        file: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// Two files are of one format.
-    #[error("two plugins are of the format {format}: {} and {}; remove one", first.display(), second.display())]
-    Twice {
-        /// The format of both.
-        format: String,
-        /// One file.
-        first: PathBuf,
-        /// The other file.
-        second: PathBuf,
-    },
-    /// The configuration names a plugin that is not there.
-    #[error("the configuration names the plugin {name}, which is not among those loaded: {loaded}")]
+    Plugin { file: PathBuf, reason: String },
+    /// Two files implement the same format.
+    #[error("two plugins implement the format {format}: {} and {}; remove one", first.display(), second.display())]
+    Twice { format: String, first: PathBuf, second: PathBuf },
+    /// The configuration names a plugin that does not exist.
+    #[error(
+        "the configuration has settings for the plugin {name}, which is not loaded; loaded are: {loaded}"
+    )]
     Unknown {
-        /// As configured.
         name: String,
-        /// The formats that there are.
+        /// Loaded formats, separated by commas.
         loaded: String,
     },
 }
 
 impl LoadError {
-    /// What is wrong, without the name of the file.
+    /// The reason without the file name.
     #[must_use]
     pub fn reason(&self) -> String {
         match self {
@@ -177,13 +157,13 @@ impl LoadError {
         }
     }
 
-    /// The name of the file that is no plugin, without its ending: by custom that is its format.
+    /// Name of the refused file without its ending, which is usually the format.
     #[must_use]
     pub fn stem(&self) -> Option<String> {
         component_name(self.file()?)
     }
 
-    /// The name of the file that is no plugin.
+    /// Name of the refused file.
     #[must_use]
     pub fn file_name(&self) -> Option<String> {
         Some(self.file()?.file_name()?.to_string_lossy().into_owned())

@@ -1,5 +1,6 @@
-//! The functions of `format` that requests call, found in an instance one by one: the generated code finds all of them each time, and
-//! compares the types of each, where a call needs one. All were found and compared when the plugin was asked for its description.
+//! Functions of `format` that requests call. A call looks up only its own function in an instance.
+//! The generated code would look up all functions and compare all their types for each call. The
+//! host has checked all of them once, before it called `describe`.
 
 use wasmtime::component::{ComponentExportIndex, Instance, InstancePre, Resource};
 
@@ -8,14 +9,14 @@ use crate::state::HostState;
 use crate::state::http::{IntentRep, RequestRep};
 use crate::state::records::RepositoryRep;
 
-/// The interface, as the contract calls it.
+/// Name of the interface in the contract.
 const FORMAT: &str = "packhouse:format/format@0.1.0";
 
 type Guest = wasmtime::Store<HostState>;
-type Request = Resource<RequestRep>;
-type Repository = Resource<RepositoryRep>;
+type RequestHandle = Resource<RequestRep>;
+type RepositoryHandle = Resource<RepositoryRep>;
 
-/// Where a component has them.
+/// Positions of the exports in a component.
 pub(crate) struct FormatExports {
     route: ComponentExportIndex,
     check: ComponentExportIndex,
@@ -23,10 +24,10 @@ pub(crate) struct FormatExports {
 }
 
 impl FormatExports {
-    /// Those of a linked component. An error where it does not export one.
+    /// Finds the exports of a linked component. Returns an error if one is missing.
     pub(crate) fn of(linked: &InstancePre<HostState>) -> wasmtime::Result<FormatExports> {
         let component = linked.component();
-        let missing = |name: &str| wasmtime::Error::msg(format!("it exports no {name}"));
+        let missing = |name: &str| wasmtime::Error::msg(format!("it does not export {name}"));
         let format = component.get_export_index(None, FORMAT).ok_or_else(|| missing(FORMAT))?;
         let function = |name| component.get_export_index(Some(&format), name).ok_or_else(|| missing(name));
         Ok(FormatExports {
@@ -36,53 +37,53 @@ impl FormatExports {
         })
     }
 
-    /// `format.route`.
+    /// Calls `format.route` in an instance.
     pub(crate) async fn route(
         &self,
         guest: &mut Guest,
         instance: &Instance,
         kind: &str,
-        request: Request,
+        request: RequestHandle,
     ) -> wasmtime::Result<Result<Resource<IntentRep>, Failure>> {
-        type Answer = (Result<Resource<IntentRep>, Failure>,);
+        type Results = (Result<Resource<IntentRep>, Failure>,);
         guest.data_mut().note_arguments(&[&kind]);
         guest.data_mut().note_request(&request);
-        let function = instance.get_typed_func::<(&str, Request), Answer>(&mut *guest, &self.route)?;
+        let function = instance.get_typed_func::<(&str, RequestHandle), Results>(&mut *guest, &self.route)?;
         let answer = function.call_async(&mut *guest, (kind, request)).await?.0;
         guest.data_mut().note_answer(&answer);
         Ok(answer)
     }
 
-    /// `format.check`.
+    /// Calls `format.check` in an instance.
     pub(crate) async fn check(
         &self,
         guest: &mut Guest,
         instance: &Instance,
-        asked: Asked<'_>,
+        arguments: CallArguments<'_>,
     ) -> wasmtime::Result<Result<(), Failure>> {
-        type Answer = (Result<(), Failure>,);
-        guest.data_mut().note_request(&asked.0);
-        let function = instance.get_typed_func::<Asked<'_>, Answer>(&mut *guest, &self.check)?;
-        let answer = function.call_async(&mut *guest, asked).await?.0;
+        type Results = (Result<(), Failure>,);
+        guest.data_mut().note_request(&arguments.0);
+        let function = instance.get_typed_func::<CallArguments<'_>, Results>(&mut *guest, &self.check)?;
+        let answer = function.call_async(&mut *guest, arguments).await?.0;
         guest.data_mut().note_answer(&answer);
         Ok(answer)
     }
 
-    /// `format.handle`.
+    /// Calls `format.handle` in an instance.
     pub(crate) async fn handle(
         &self,
         guest: &mut Guest,
         instance: &Instance,
-        asked: Asked<'_>,
+        arguments: CallArguments<'_>,
     ) -> wasmtime::Result<Result<Response, Failure>> {
-        type Answer = (Result<Response, Failure>,);
-        guest.data_mut().note_request(&asked.0);
-        let function = instance.get_typed_func::<Asked<'_>, Answer>(&mut *guest, &self.handle)?;
-        let answer = function.call_async(&mut *guest, asked).await?.0;
+        type Results = (Result<Response, Failure>,);
+        guest.data_mut().note_request(&arguments.0);
+        let function = instance.get_typed_func::<CallArguments<'_>, Results>(&mut *guest, &self.handle)?;
+        let answer = function.call_async(&mut *guest, arguments).await?.0;
         guest.data_mut().note_answer(&answer);
         Ok(answer)
     }
 }
 
-/// A request, its target and the other repositories.
-pub(crate) type Asked<'a> = (Request, Option<Repository>, &'a [Repository]);
+/// Arguments of a call: a request, its target and the other repositories.
+pub(crate) type CallArguments<'a> = (RequestHandle, Option<RepositoryHandle>, &'a [RepositoryHandle]);

@@ -1,4 +1,5 @@
-//! The plugins of the folder: those that are loaded, and why other files are none. It grows while components are compiled at the start.
+//! Plugins of the folder: the loaded ones, and the files that were refused. The lists grow while
+//! the server compiles components at its start.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,20 +7,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::error::LoadError;
 use crate::plugin::Plugin;
 
-/// See the module.
+/// Loaded and refused files of the plugin folder.
 #[derive(Default)]
-pub(crate) struct Folder(Mutex<Contents>);
+pub(crate) struct PluginFolder(Mutex<FolderState>);
 
 #[derive(Default)]
-struct Contents {
-    /// By format.
+struct FolderState {
     plugins: BTreeMap<Arc<str>, Arc<Plugin>>,
     refused: Vec<Arc<LoadError>>,
 }
 
-impl Folder {
-    /// Takes a plugin in. Of two of one format the first by the name of its file is the plugin, whichever comes first.
-    pub(crate) fn take_in(&self, plugin: Plugin) {
+impl PluginFolder {
+    /// Adds a plugin. Of two plugins with one format, the file whose name sorts first wins, in
+    /// whichever order they arrive.
+    pub(crate) fn add(&self, plugin: Plugin) {
         let plugin = Arc::new(plugin);
         let mut contents = self.contents();
         let Some(other) = contents.plugins.get(&plugin.format).cloned() else {
@@ -34,33 +35,34 @@ impl Folder {
         contents.refuse(twice);
     }
 
-    /// Notes why a file is no plugin, which the log says too.
+    /// Records and logs why a file was refused.
     pub(crate) fn refuse(&self, error: LoadError) {
         self.contents().refuse(error);
     }
 
-    /// Those that are loaded, sorted by format.
+    /// Loaded plugins, sorted by format.
     pub(crate) fn plugins(&self) -> Vec<Arc<Plugin>> {
         self.contents().plugins.values().cloned().collect()
     }
 
-    /// The one of this format.
+    /// Returns the loaded plugin of this format.
     pub(crate) fn plugin(&self, format: &str) -> Option<Arc<Plugin>> {
         self.contents().plugins.get(format).cloned()
     }
 
-    /// Why other files are none.
+    /// Reasons why other files were refused.
     pub(crate) fn refused(&self) -> Vec<Arc<LoadError>> {
         self.contents().refused.clone()
     }
 
-    /// Takes out why one of them is none.
+    /// Removes and returns the reason for one refused file.
     pub(crate) fn take_refused(&self) -> Option<LoadError> {
         Arc::into_inner(self.contents().refused.pop()?)
     }
 
-    /// The first name that is configured and that no plugin has, nor a file that is refused, which says more; with the formats that
-    /// there are.
+    /// Returns an error for the first configured name that belongs neither to a plugin nor to a
+    /// refused file. A refused file has its own, more exact error. The error lists the loaded
+    /// formats.
     pub(crate) fn unknown_name<'a>(
         &self,
         mut configured: impl Iterator<Item = &'a String>,
@@ -75,14 +77,14 @@ impl Folder {
         Some(LoadError::Unknown { name: name.clone(), loaded: loaded.join(", ") })
     }
 
-    fn contents(&self) -> MutexGuard<'_, Contents> {
+    fn contents(&self) -> MutexGuard<'_, FolderState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Contents {
+impl FolderState {
     fn refuse(&mut self, error: LoadError) {
-        tracing::error!(%error, "a plugin cannot be loaded; everything else is served");
+        tracing::error!(%error, "could not load a plugin; the others are served");
         self.refused.push(Arc::new(error));
     }
 }

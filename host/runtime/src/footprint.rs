@@ -1,30 +1,33 @@
-//! How much memory a component has from the beginning, before it does anything.
+//! Initial memory of a component, before it does anything.
 
 use wasmtime::component::Component;
 
 use crate::config::Limits;
 
-/// Bytes of a page of memory.
+/// Bytes of a memory page.
 const PAGE: u64 = 64 << 10;
 
-/// Bytes of the largest memory that an instance begins with; none where that depends on what the component is linked with. With several
-/// memories an instance begins with more, but wasmtime does not tell the sizes of the others.
+/// Bytes of the largest memory that an instance begins with. None if the size depends on the linked
+/// imports. An instance with several memories begins with more bytes, but wasmtime reports only the
+/// largest memory.
 pub(crate) fn memory_bytes(component: &Component) -> Option<usize> {
     let pages = component.resources_required()?.max_initial_memory_size.unwrap_or(0);
     usize::try_from(pages.checked_mul(PAGE)?).ok()
 }
 
-/// Whether an instance can begin at all where it may have `most` bytes; where not, what to set.
+/// Checks that an instance can start with at most `most` bytes. The error says what to set.
 pub(crate) fn fits(component: &Component, most: usize) -> Result<(), String> {
     match memory_bytes(component) {
         Some(bytes) if bytes > most => Err(format!(
-            "each call of it begins with {bytes} bytes of memory, over its limit of {most}: set `memory_bytes` to as much at least for this plugin"
+            "each call of it starts with {bytes} bytes of memory, over its limit of {most}: set \
+             `memory_bytes` of this plugin to at least that"
         )),
         _ => Ok(()),
     }
 }
 
-/// Bytes of memory with which it is asked what it is: the default limit, unless it may begin with more.
+/// Memory limit of the `describe` call, in bytes: the default limit, or more if the component may
+/// begin with more.
 pub(crate) fn to_describe(component: &Component) -> usize {
     let memories = component.resources_required().map_or(0, |required| required.num_memories);
     let most = memory_bytes(component).unwrap_or(0).saturating_mul(memories as usize);
@@ -38,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_component_that_begins_with_more_than_its_limit_is_refused_in_words() {
+    fn a_component_that_begins_with_more_than_its_limit_is_refused() {
         let text = r#"(component
             (core module $a (memory 32))
             (core module $b (memory 1600))
@@ -51,7 +54,7 @@ mod tests {
         assert_eq!(fits(&component, 100 << 20), Ok(()));
         let refused = fits(&component, (100 << 20) - 1).unwrap_err();
         assert!(
-            refused.contains("begins with 104857600 bytes") && refused.contains("set `memory_bytes`"),
+            refused.contains("starts with 104857600 bytes") && refused.contains("set `memory_bytes`"),
             "{refused}"
         );
         let small = Component::new(&engine, wat::parse_str("(component)").unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Why a host function did not do what it was asked: the guest is told, or its call ends.
+//! Errors of host functions: the guest receives the error, or its call ends.
 
 #![allow(unreachable_pub, reason = "named by the generated code, which is public")]
 
@@ -7,23 +7,21 @@ use packhouse_store::StoreError;
 use crate::error::CallError;
 use crate::services::ServiceError;
 
-/// What a guest is told, as the contract's `error` has it.
+/// Error that the guest receives, as in the contract's `error`.
 pub enum GuestError {
-    /// Not within the call's rights.
+    /// The call has no right to this.
     Denied,
-    /// The arguments make no sense: says which.
+    /// Invalid arguments; the text says which.
     Invalid(String),
-    /// More bytes than the limit: how many.
+    /// More bytes than the limit. Holds the announced size, or the number of received bytes.
     TooLarge(u64),
-    /// The upstream cannot be reached.
     Unavailable(String),
-    /// Anything else.
     Other(String),
 }
 
-/// Why a host function did not do what it was asked: either the guest is told, or its call ends.
+/// Error of a host function: either the guest receives it, or the call ends.
 pub enum HostError {
-    /// The guest's own business.
+    /// The guest receives the error.
     Tell(GuestError),
     /// The call ends: the host's storage failed, or a limit is broken.
     Stop(CallError),

@@ -1,5 +1,6 @@
-//! A call in an instance: its turn, its limits, its clock, and what is told of it afterwards. An instance is fresh, but that a request's
-//! next call may go on in the one that the request's call before has left.
+//! A call in an instance: its slot, turn, limits and clock, and the report at its end. Instances
+//! are fresh, except that the next call of a request may continue in the instance of the previous
+//! one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,42 +15,42 @@ use wasmtime::{Engine, Store, Trap, UpdateDeadline};
 use crate::clock::CallClock;
 use crate::config::Limits;
 use crate::error::CallError;
+use crate::guest_stdio::GuestOutput;
 use crate::meters::Meters;
 use crate::recording::RecordedPlugin;
 use crate::request::RequestHead;
-use crate::said::Said;
 use crate::state::HostState;
 
-/// What runs a plugin's calls.
+/// Runner of a plugin's calls.
 pub(crate) struct Runner {
     pub(crate) engine: Engine,
     pub(crate) plugin: Arc<str>,
     pub(crate) limits: Arc<Limits>,
-    /// One permit for each place in the pool that is this plugin's: a full pool would be an error, not a queue.
-    places: Arc<Semaphore>,
-    /// One permit for each call that runs, until it waits for more than a look-up; none where calls take no turns.
+    /// One permit for each slot in the pool that belongs to this plugin. A call waits for a permit,
+    /// because wasmtime fails at once if the pool is full.
+    slots: Arc<Semaphore>,
+    /// Turns: a running call holds one permit until it waits for more than a look-up. None if calls
+    /// take no turns.
     pub(crate) turns: Option<Arc<Semaphore>>,
-    /// A place of calls aside.
-    pub(crate) aside: Arc<Semaphore>,
-    /// Calls that wait for a place or a turn.
+    /// Number of calls that wait for a slot or a turn.
     waiting: AtomicUsize,
     pub(crate) meters: Meters,
-    /// Whose calls may be recorded; none of what is no server's plugin.
+    /// Recorder of this plugin's calls. None if the plugin does not belong to a server.
     pub(crate) recorded: Option<RecordedPlugin>,
 }
 
-/// What a call has while it runs.
-type Taken<'a> = (SemaphorePermit<'a>, Option<OwnedSemaphorePermit>);
+/// Permits that a call holds while it runs.
+type CallPermits<'a> = (SemaphorePermit<'a>, Option<OwnedSemaphorePermit>);
 
-/// A call as logs and metrics name it.
+/// Names of a call for logs and metrics.
 pub(crate) struct CallName {
     pub(crate) function: &'static str,
     pub(crate) format: Arc<str>,
-    /// The target's; none where there is none.
+    /// Name of the target, if there is one.
     pub(crate) repository: Option<Arc<str>>,
-    /// The target's identifier, else that of the request's.
+    /// Identifier of the target, or else of the request's repository.
     pub(crate) repository_id: Option<RepositoryId>,
-    /// Of the request that the call is for.
+    /// Head of the request that the call belongs to.
     pub(crate) head: Arc<RequestHead>,
 }
 
@@ -57,33 +58,31 @@ impl CallName {
     fn repository(&self) -> &str {
         self.repository.as_deref().unwrap_or_default()
     }
-
-    fn is_aside(&self) -> bool {
-        self.head.aside.is_some()
-    }
 }
 
-/// What came of a call, and the instance that it ran in.
-pub(crate) struct Begun<'a, T> {
+/// Result of a call, and the instance that it ran in.
+pub(crate) struct FinishedCall<'a, T> {
     pub(crate) result: T,
-    pub(crate) instance: KeptInstance<'a>,
+    pub(crate) instance: ReusableInstance<'a>,
 }
 
-/// An instance between two calls of one request, with its place among the plugin's, and its turn: nothing is waited for between the two.
-pub(crate) struct KeptInstance<'a> {
-    // Dropped before the place is free, so that there are never more instances than places.
+/// An instance between two calls of one request, with its slot. The call keeps its turn as well,
+/// because nothing waits between the two.
+pub(crate) struct ReusableInstance<'a> {
+    // The fields drop in this order: the store before the slot, so that there are never more
+    // instances than slots.
     store: Store<HostState>,
     instance: Instance,
-    _place: SemaphorePermit<'a>,
+    _slot: SemaphorePermit<'a>,
 }
 
 impl Runner {
-    /// With these places, which others of its format may share: as many as `limits` say.
-    pub(crate) fn new(engine: Engine, plugin: Arc<str>, limits: Limits, places: Arc<Semaphore>) -> Runner {
+    /// Creates a runner with these slots, as many as `limits` allows. Other versions of the format
+    /// may share them.
+    pub(crate) fn new(engine: Engine, plugin: Arc<str>, limits: Limits, slots: Arc<Semaphore>) -> Runner {
         Runner {
-            places,
+            slots,
             turns: None,
-            aside: Arc::new(Semaphore::new(1)),
             waiting: AtomicUsize::new(0),
             meters: Meters::new(&plugin),
             limits: Arc::new(limits),
@@ -93,7 +92,7 @@ impl Runner {
         }
     }
 
-    /// Runs `body` on a fresh instance of `pre`. The instance is gone when this returns.
+    /// Runs `body` on a fresh instance of `pre`, and drops the instance.
     pub(crate) async fn run<T>(
         &self,
         name: CallName,
@@ -104,45 +103,46 @@ impl Runner {
         Ok(self.begin(name, state, pre, body).await?.result)
     }
 
-    /// Runs `body` on a fresh instance of `pre`, which is kept for the next call of the same request. It is gone after an error.
+    /// Runs `body` on a fresh instance of `pre`, and keeps it for the next call of the same
+    /// request. An error drops it.
     pub(crate) async fn begin<T>(
         &self,
         name: CallName,
         state: impl FnOnce() -> HostState,
         pre: &InstancePre<HostState>,
         body: impl AsyncFnOnce(&mut Store<HostState>, &Instance) -> wasmtime::Result<T>,
-    ) -> Result<Begun<'_, T>, CallError> {
+    ) -> Result<FinishedCall<'_, T>, CallError> {
         let call = async {
-            let (place, turn) = match self.place(&name).await {
+            let (slot, turn) = match self.slot().await {
                 Ok(taken) => taken,
                 Err(busy) => {
                     self.report(&name, Some(&busy), Duration::ZERO, 0);
                     return Err(busy);
                 }
             };
-            let mut store = self.store(self.taped(&name, state()));
+            let mut store = self.store(self.with_tape(&name, state()));
             store.data_mut().turn = turn;
             let entered = self.timed(&name, &mut store, async |store| {
                 let instance = pre.instantiate_async(&mut *store).await?;
                 Ok((body(store, &instance).await?, instance))
             });
             let (result, instance) = entered.await?;
-            Ok(Begun { result, instance: KeptInstance { store, instance, _place: place } })
+            Ok(FinishedCall { result, instance: ReusableInstance { store, instance, _slot: slot } })
         };
         let span = self.span(&name);
         call.instrument(span).await
     }
 
-    /// Runs `body` on an instance that an earlier call of the same request ran in. Its state becomes `next`, its time begins anew, and
-    /// it is gone when this returns.
-    pub(crate) async fn go_on<T>(
+    /// Runs `body` on the instance of an earlier call of the same request, and drops the instance.
+    /// The state becomes `next`, and the call's time starts again.
+    pub(crate) async fn resume<T>(
         &self,
         name: CallName,
-        kept: KeptInstance<'_>,
+        reused: ReusableInstance<'_>,
         next: HostState,
         body: impl AsyncFnOnce(&mut Store<HostState>, &Instance) -> wasmtime::Result<T>,
     ) -> Result<T, CallError> {
-        let KeptInstance { mut store, instance, _place } = kept;
+        let ReusableInstance { mut store, instance, _slot } = reused;
         store.data_mut().become_next(next);
         self.limit(&mut store);
         let call = self.timed(&name, &mut store, async |store| body(store, &instance).await);
@@ -150,8 +150,9 @@ impl Runner {
         call.instrument(span).await
     }
 
-    /// Of whoever looks closer: a span is written as JSON whether or not a line is logged in it, which costs more than all else that
-    /// surrounds a call. The lines of calls name plugin, function and request themselves.
+    /// Span for debugging. Rendering a span as JSON costs more than everything else around a call,
+    /// even if no line is logged in the span. So log lines of calls name plugin, function and
+    /// request themselves.
     fn span(&self, name: &CallName) -> tracing::Span {
         tracing::debug_span!(
             "plugin.call",
@@ -163,7 +164,7 @@ impl Runner {
         )
     }
 
-    /// Runs `call` until it ends or its time is up, and tells what came of it.
+    /// Runs `call` until it ends or its time is up, and reports the outcome.
     async fn timed<T>(
         &self,
         name: &CallName,
@@ -176,52 +177,45 @@ impl Runner {
         let result = result.map_err(|error| classify(error, store));
         store.data_mut().end_call(result.as_ref().err());
         self.report(name, result.as_ref().err(), clock.elapsed(), store.data().memory.bytes());
-        if let Some(text) = store.data().said.as_ref().and_then(Said::take) {
+        if let Some(text) = store.data().output.as_ref().and_then(GuestOutput::take) {
             let (plugin, function, request_id) = (&*self.plugin, name.function, &*name.head.request_id);
-            if name.is_aside() {
-                tracing::debug!(target: "packhouse::plugin", plugin, function, request_id, "aside: {text}");
-            } else {
-                tracing::warn!(target: "packhouse::plugin", plugin, function, request_id, "it printed: {text}");
-            }
+            tracing::warn!(target: "packhouse::plugin", plugin, function, request_id, "plugin output: {text}");
         }
         result
     }
 
-    /// Waits for a place and a turn, no longer than the configured time.
-    async fn place(&self, name: &CallName) -> Result<Taken<'_>, CallError> {
-        let busy = |_| CallError::Busy(self.limits.concurrency);
-        if name.is_aside() {
-            return Ok((self.aside.acquire().await.map_err(busy)?, None));
-        }
-        if let Some(taken) = self.free_place() {
+    /// Waits for a slot and a turn, at most for the configured time.
+    async fn slot(&self) -> Result<CallPermits<'_>, CallError> {
+        if let Some(taken) = self.free_slot() {
             return Ok(taken);
         }
-        let _waiting = Waiting::begin(&self.waiting);
+        let _waiting = WaitingCall::begin(&self.waiting);
         let since = Instant::now();
         let both = async {
-            let place = self.places.acquire().await?;
+            let slot = self.slots.acquire().await?;
             let turn = match self.turns.clone() {
                 Some(turns) => Some(turns.acquire_owned().await?),
                 None => None,
             };
-            Ok::<_, AcquireError>((place, turn))
+            Ok::<_, AcquireError>((slot, turn))
         };
         let waited = tokio::time::timeout(self.limits.queue_timeout, both).await;
         self.meters.waited(since.elapsed());
-        // The semaphores are never closed, so the only other outcome is that time ran out.
+        // The semaphores are never closed, so the only other outcome is a timeout.
         waited.ok().and_then(Result::ok).ok_or(CallError::Busy(self.limits.concurrency))
     }
 
-    /// A place and a turn, where neither has to be waited for.
-    fn free_place(&self) -> Option<Taken<'_>> {
-        let place = self.places.try_acquire().ok()?;
+    /// Returns a slot and a turn if both are free.
+    fn free_slot(&self) -> Option<CallPermits<'_>> {
+        let slot = self.slots.try_acquire().ok()?;
         let turn = self.turns.clone().map(Semaphore::try_acquire_owned).transpose().ok()?;
-        Some((place, turn))
+        Some((slot, turn))
     }
 
-    /// How many calls have a place, and how many wait for one or for a turn; who waits for a turn has a place.
+    /// Number of calls that have a slot, and of calls that wait for a slot or a turn. A call that
+    /// waits for a turn has a slot.
     pub(crate) fn calls_now(&self) -> (usize, usize) {
-        let running = self.limits.concurrency.saturating_sub(self.places.available_permits());
+        let running = self.limits.concurrency.saturating_sub(self.slots.available_permits());
         (running, self.waiting.load(Ordering::Relaxed))
     }
 
@@ -235,20 +229,16 @@ impl Runner {
         store
     }
 
-    /// The state of a call with a tape, where that is to be recorded.
-    fn taped(&self, name: &CallName, mut state: HostState) -> HostState {
+    /// Adds a tape to the state of a call that is to be recorded.
+    fn with_tape(&self, name: &CallName, mut state: HostState) -> HostState {
         let Some(recorded) = &self.recorded else { return state };
-        state.tape = match &name.head.aside {
-            Some(aside) if aside.is_recorded => recorded.tape_aside(aside, &name.head, &self.limits),
-            None if recorded.recorder.is_armed() => {
-                recorded.tape(name.repository_id, &name.head, &self.limits)
-            }
-            _ => None,
-        };
+        if recorded.recorder.is_armed() {
+            state.tape = recorded.tape(name.repository_id, &name.head, &self.limits);
+        }
         state
     }
 
-    /// What each call begins with.
+    /// Sets the limits that each call starts with.
     fn limit(&self, store: &mut Store<HostState>) {
         store.set_hostcall_fuel(self.limits.hostcall_bytes);
         store.set_max_component_handles(self.limits.handles);
@@ -257,16 +247,12 @@ impl Runner {
 
     fn report(&self, name: &CallName, error: Option<&CallError>, spent: Duration, memory: usize) {
         let (function, outcome) = (name.function, error.map_or("ok", CallError::kind));
-        if name.is_aside() {
-            tracing::debug!(plugin = &*self.plugin, function, outcome, ?error, "a call aside has ended");
-            return;
-        }
         self.meters.count(function, outcome, spent, memory);
         self.meters.ended(error.is_some_and(|error| !error.is_callers()));
         let (plugin, duration_ms) = (&*self.plugin, spent.as_secs_f64() * 1e3);
         let (repository, request_id) = (name.repository(), &*name.head.request_id);
         match error {
-            // Of the second a stranger can make as many as he likes.
+            // Unauthenticated clients can cause any number of `TooMany`.
             None | Some(CallError::TooMany { .. } | CallError::PolicyDenied(_)) => {}
             Some(error) if error.is_temporary() => {
                 tracing::error!(
@@ -277,7 +263,7 @@ impl Runner {
                     outcome,
                     duration_ms,
                     memory_bytes = memory,
-                    "a plugin's call was not served: {error}"
+                    "plugin call not served: {error}"
                 );
             }
             Some(error) => {
@@ -289,30 +275,30 @@ impl Runner {
                     outcome,
                     duration_ms,
                     memory_bytes = memory,
-                    "a plugin's call failed: {error}"
+                    "plugin call failed: {error}"
                 );
             }
         }
     }
 }
 
-/// Counts a call as one that waits until it is dropped, as it is when its client goes away.
-struct Waiting<'a>(&'a AtomicUsize);
+/// Counts a waiting call until it is dropped, which also happens if its client disconnects.
+struct WaitingCall<'a>(&'a AtomicUsize);
 
-impl<'a> Waiting<'a> {
-    fn begin(waiting: &'a AtomicUsize) -> Waiting<'a> {
+impl<'a> WaitingCall<'a> {
+    fn begin(waiting: &'a AtomicUsize) -> WaitingCall<'a> {
         waiting.fetch_add(1, Ordering::Relaxed);
-        Waiting(waiting)
+        WaitingCall(waiting)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingCall<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Epochs do not reach a call that waits in the host, so a timer runs beside it.
+/// Runs a call next to a timer, because epochs do not interrupt a call that waits in the host.
 async fn until_expired<T>(
     clock: &CallClock,
     call: impl Future<Output = wasmtime::Result<T>>,
@@ -324,33 +310,34 @@ async fn until_expired<T>(
     }
 }
 
-/// Tells a failure that the host raised itself from one of the guest's.
+/// Converts an error of wasmtime, and distinguishes failures that the host raised from failures of
+/// the guest.
 fn classify(error: wasmtime::Error, store: &Store<HostState>) -> CallError {
     let error = match error.downcast::<CallError>() {
         Ok(raised) => return raised,
         Err(error) => error,
     };
-    let said = error.root_cause().to_string();
+    let cause = error.root_cause().to_string();
     tracing::debug!("how the guest ended: {error:?}");
     let state = store.data();
-    // wasmtime has no type of its own for these two.
-    if said.contains("fuel allocated for hostcalls has been exhausted") {
+    // wasmtime has no error types for these two limits, so their messages identify them.
+    if cause.contains("fuel allocated for hostcalls has been exhausted") {
         return CallError::HostcallBytes(state.limits.hostcall_bytes);
     }
-    if said.contains("store handle limit exceeded") {
+    if cause.contains("store handle limit exceeded") {
         return CallError::Handles(state.limits.handles);
     }
     match (error.downcast_ref::<Trap>(), state.memory.refused()) {
-        (Some(Trap::UnreachableCodeReached), Some((wanted, limit))) => {
-            CallError::Memory { wanted, limit, trap: said }
+        (Some(Trap::UnreachableCodeReached), Some((requested, limit))) => {
+            CallError::Memory { requested, limit, trap: cause }
         }
-        _ => CallError::Trap(said),
+        _ => CallError::Trap(cause),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "test code: to fail is how it speaks")]
+    #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
     use tokio::sync::oneshot;
     use wasmtime::component::Component;
@@ -397,12 +384,12 @@ mod tests {
             Ok(([before, refused], store.data().memory.refused()))
         });
         let (grown, refused) = call.await.unwrap();
-        assert_eq!(grown, [1, -1], "two pages to begin with and two more are all four");
+        assert_eq!(grown, [1, -1], "two initial pages and two more are all four");
         assert_eq!(refused, Some((5 * PAGE, 4 * PAGE)));
     }
 
     #[tokio::test]
-    async fn a_call_that_lets_others_have_its_turn_keeps_its_place() {
+    async fn a_call_that_gives_up_its_turn_keeps_its_slot() {
         let engine = engine(&EngineOptions { pool: None, memory_bytes: 1 << 20 }).unwrap();
         let component = Component::new(&engine, wat::parse_str("(component)").unwrap()).unwrap();
         let linked = crate::imports::linker(&engine, false).unwrap().instantiate_pre(&component).unwrap();
@@ -413,10 +400,10 @@ mod tests {
             let (plugin, limits) = (Arc::clone(&runner.plugin), Arc::clone(&runner.limits));
             HostState::within(Phase::Serve, plugin, limits, Arc::default())
         };
-        let (let_others, told) = oneshot::channel::<()>();
+        let (give_up_turn, turn_given_up) = oneshot::channel::<()>();
         let (end, ended) = oneshot::channel::<()>();
         let first = runner.run(name(), state, &linked, async |store, _| {
-            told.await.unwrap();
+            turn_given_up.await.unwrap();
             store.data_mut().turn = None;
             ended.await.unwrap();
             Ok(())
@@ -425,10 +412,10 @@ mod tests {
             let mut second = Box::pin(runner.run(name(), state, &linked, async |_, _| Ok(())));
             assert!(futures::poll!(&mut second).is_pending());
             assert_eq!(runner.calls_now().1, 1, "it waits");
-            let_others.send(()).unwrap();
+            give_up_turn.send(()).unwrap();
             second.await.unwrap();
-            assert_eq!(runner.calls_now(), (1, 0), "the first goes on");
-            // What has ended has given its turn back.
+            assert_eq!(runner.calls_now(), (1, 0), "the first call continues");
+            // The ended call has returned its turn.
             runner.run(name(), state, &linked, async |_, _| Ok(())).await.unwrap();
             end.send(()).unwrap();
         };

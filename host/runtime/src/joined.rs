@@ -1,4 +1,5 @@
-//! A document in memory in the parts that a plugin put it together of: joining them would copy what is remembered anyway.
+//! A document in memory, in the parts that a plugin joined. One buffer for all parts would need a
+//! copy of bytes that the memo already holds.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,40 +7,38 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use packhouse_store::Blob;
 
-/// See the module. Cheap to clone.
+/// A document in parts. Cheap to clone.
 #[derive(Clone)]
 pub struct Joined {
     parts: Arc<[JoinedPart]>,
     size: u64,
 }
 
-/// A part of it.
+/// One part of a document.
 #[derive(Clone)]
 pub struct JoinedPart {
-    /// Its bytes.
     pub bytes: Bytes,
-    /// What they are cut out of.
+    /// Position in the memoized blob that the bytes were cut from.
     pub cut: Option<Cut>,
 }
 
-/// Where bytes lie in something that is remembered, whose digest is known once it was asked for.
+/// Position of bytes in a memoized blob. The digest of that blob is computed once and then known.
 #[derive(Clone)]
 pub struct Cut {
-    /// That whole.
     pub of: Blob,
-    /// Where they begin in it.
+    /// Offset of the bytes in `of`.
     pub start: u64,
 }
 
 impl Joined {
-    /// Of these parts, in their order.
+    /// Joins these parts in their order.
     #[must_use]
     pub fn of(parts: Vec<JoinedPart>) -> Joined {
         let size = parts.iter().map(|part| part.bytes.len() as u64).sum();
         Joined { parts: parts.into(), size }
     }
 
-    /// Bytes of all.
+    /// Bytes of all parts together.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
@@ -51,14 +50,15 @@ impl Joined {
         &self.parts
     }
 
-    /// The bytes of a range, which is cut off at the end, without a copy.
+    /// Returns the bytes of a range without copying them. The range is cut at the end of the
+    /// document.
     #[must_use]
     pub fn range(&self, range: Range<u64>) -> Vec<Bytes> {
         let mut found = Vec::with_capacity(self.parts.len());
         let mut at = 0;
         for JoinedPart { bytes, .. } in self.parts.iter() {
             let length = bytes.len() as u64;
-            // Both are at most the length, which fits.
+            // Both values are at most the length of the part, which fits `usize`.
             let within = |offset: u64| usize::try_from(offset.saturating_sub(at).min(length)).unwrap_or(0);
             let (from, to) = (within(range.start), within(range.end));
             if from < to {
@@ -69,7 +69,7 @@ impl Joined {
         found
     }
 
-    /// All of it as one, copied.
+    /// Copies all parts into one buffer.
     #[must_use]
     pub fn concat(&self) -> Bytes {
         let mut bytes = BytesMut::with_capacity(usize::try_from(self.size).unwrap_or(0));
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_is_the_same_as_of_the_whole() {
+    fn a_range_equals_the_range_of_the_whole() {
         let part = |text: &'static str| JoinedPart { bytes: Bytes::from_static(text.as_bytes()), cut: None };
         let joined = Joined::of(vec![part("ab"), part("cde"), part("f")]);
         assert_eq!((joined.size(), &*joined.concat()), (6, &b"abcdef"[..]));

@@ -1,14 +1,16 @@
-//! Bounds on what an instance may take: memory and tables here; host-call bytes and handles are set where the call is begun.
+//! Limits of an instance's memory and tables. The limits of host-call bytes and handles are set at
+//! the start of a call.
 
 use std::sync::Arc;
 
 use wasmtime::ResourceLimiter;
 
-/// Elements of all tables, a function pointer each: 0.8 MB besides the memory.
+/// Elements of all tables, a function pointer each: 0.8 MB in addition to the memory.
 const MAX_TABLE_ELEMENTS: usize = 100_000;
 
-/// Watches the memory of an instance: that of all its core instances together, each of which may have memories and tables of its own.
-/// Memories and tables never shrink, so what was counted stays counted. The first refusal of memory is logged with the plugin's name.
+/// Limiter of an instance's memory: the sum over all its core instances, each of which may have its
+/// own memories and tables. Memories and tables never shrink, so the counts only grow. The first
+/// refusal of memory is logged with the plugin's name.
 pub(crate) struct MemoryLimiter {
     plugin: Arc<str>,
     limit: usize,
@@ -22,19 +24,19 @@ impl MemoryLimiter {
         MemoryLimiter { plugin, limit, bytes: 0, table_elements: 0, refused: None }
     }
 
-    /// Takes over what an earlier call of the same instance took. What was refused it is no matter of the next call's.
-    pub(crate) fn go_on_from(&mut self, before: &MemoryLimiter) {
+    /// Takes over the sizes from an earlier call of the same instance, but not its refusal.
+    pub(crate) fn continue_from(&mut self, before: &MemoryLimiter) {
         (self.bytes, self.table_elements) = (before.bytes, before.table_elements);
     }
 
-    /// Bytes of all memories.
+    /// Bytes of all memories together.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The first size of all memories that was refused, with the limit.
+    /// The first total size that was refused, with the limit.
     pub(crate) fn refused(&self) -> Option<(usize, usize)> {
-        self.refused.map(|wanted| (wanted, self.limit))
+        self.refused.map(|requested| (requested, self.limit))
     }
 }
 
@@ -45,20 +47,20 @@ impl ResourceLimiter for MemoryLimiter {
         desired: usize,
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let wanted = grown(self.bytes, current, desired);
-        if wanted > self.limit {
+        let requested = grown(self.bytes, current, desired);
+        if requested > self.limit {
             if self.refused.is_none() {
-                self.refused = Some(wanted);
+                self.refused = Some(requested);
                 tracing::warn!(
-                    plugin = %self.plugin, wanted, has = self.bytes, limit = self.limit,
-                    "a plugin was refused memory"
+                    plugin = %self.plugin, requested, has = self.bytes, limit = self.limit,
+                    "plugin memory limit reached"
                 );
             }
             return Ok(false);
         }
         let fits = within(desired, maximum);
         if fits {
-            self.bytes = wanted;
+            self.bytes = requested;
         }
         Ok(fits)
     }
@@ -69,14 +71,14 @@ impl ResourceLimiter for MemoryLimiter {
         desired: usize,
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let wanted = grown(self.table_elements, current, desired);
-        if wanted > MAX_TABLE_ELEMENTS {
-            tracing::warn!(plugin = %self.plugin, wanted, "a plugin was refused table elements");
+        let requested = grown(self.table_elements, current, desired);
+        if requested > MAX_TABLE_ELEMENTS {
+            tracing::warn!(plugin = %self.plugin, requested, "plugin table limit reached");
             return Ok(false);
         }
         let fits = within(desired, maximum);
         if fits {
-            self.table_elements = wanted;
+            self.table_elements = requested;
         }
         Ok(fits)
     }
@@ -94,12 +96,13 @@ impl ResourceLimiter for MemoryLimiter {
     }
 }
 
-/// The size of all after one of them has grown.
+/// Size of all after one of them has grown.
 fn grown(all: usize, current: usize, desired: usize) -> usize {
     all.saturating_add(desired.saturating_sub(current))
 }
 
-/// Whether the size is within the maximum that the guest declared. wasmtime would refuse it only after it was counted.
+/// Returns true if the size is within the maximum that the guest declared. wasmtime checks this
+/// maximum only after the limiter has counted the size.
 fn within(desired: usize, maximum: Option<usize>) -> bool {
     maximum.is_none_or(|maximum| desired <= maximum)
 }
@@ -122,10 +125,10 @@ mod tests {
         assert!(limiter.memory_growing(0, 60, None).unwrap());
         assert!(!limiter.memory_growing(0, 41, None).unwrap());
         assert!(limiter.memory_growing(0, 20, Some(20)).unwrap());
-        assert!(!limiter.memory_growing(20, 21, Some(20)).unwrap(), "over what the guest declared");
-        assert!(limiter.memory_growing(60, 80, None).unwrap(), "what was refused does not count");
+        assert!(!limiter.memory_growing(20, 21, Some(20)).unwrap(), "above the guest's maximum");
+        assert!(limiter.memory_growing(60, 80, None).unwrap(), "refused growth does not count");
         let mut next = MemoryLimiter::new("x".into(), 100);
-        next.go_on_from(&limiter);
+        next.continue_from(&limiter);
         assert!(!next.memory_growing(80, 81, None).unwrap(), "the next call has the same memories");
         assert!(limiter.table_growing(0, MAX_TABLE_ELEMENTS - 1, None).unwrap());
         assert!(!limiter.table_growing(0, 2, None).unwrap());

@@ -1,4 +1,5 @@
-//! From a folder of components' files, or the bytes of one, to what was compiled of it: asked what it is, refused with a reason.
+//! Loading of components from a folder or from bytes: each is compiled and described, or refused
+//! with a reason.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,39 +23,41 @@ use crate::exports::FormatExports;
 use crate::footprint;
 use crate::imports;
 use crate::instance::{CallName, Runner};
-use crate::plugin::Code;
+use crate::plugin::LinkedComponent;
 use crate::policy::PolicyComponents;
 use crate::request::RequestHead;
 use crate::state::{HostState, Phase};
 
-/// Plugins that are compiled at one time, or read from what was compiled, at most; each compilation uses all cores by itself. More than
-/// there are cores would only hold more memory at once.
+/// Most plugins that are compiled or loaded from the cache at one time. Each compilation uses all
+/// cores. More of them than cores would only need more memory.
 const PARALLEL: usize = 4;
 
-/// What is found in a component.
-pub(crate) struct Loaded {
+/// A compiled and described component.
+pub(crate) struct LoadedComponent {
     pub(crate) description: Description,
     pub(crate) imports: Vec<String>,
     pub(crate) exports: Vec<String>,
-    /// Bytes that each instance begins with.
+    /// Bytes of memory that each instance begins with.
     pub(crate) memory_bytes: Option<usize>,
     pub(crate) digest: Sha256,
-    pub(crate) code: Code,
+    pub(crate) code: LinkedComponent,
     pub(crate) work: Work,
 }
 
-/// What was found in the files of a folder, sorted by name, and why the others are none.
-pub(crate) struct Found {
+/// Components of a folder, sorted by file name, and the refused files.
+pub(crate) struct FolderComponents {
     pub(crate) compiler: Compiler,
-    pub(crate) files: Vec<(PathBuf, Loaded)>,
-    /// Those that have to be compiled first, the smallest first.
+    pub(crate) files: Vec<(PathBuf, LoadedComponent)>,
+    /// Files that have to be compiled first, the smallest first.
     pub(crate) uncompiled: Vec<PathBuf>,
     pub(crate) refused: Vec<LoadError>,
     pub(crate) policies: PolicyComponents,
 }
 
-impl Found {
-    /// Whether there is a plugin, or a file, of each of these names, or one whose component before was of it.
+impl FolderComponents {
+    /// Returns true if each of these names is known. A known name is the format of a plugin, or a
+    /// refused or uncompiled file. The format that an uncompiled file had in its previous version
+    /// is known as well.
     pub(crate) fn knows<'a>(&self, mut names: impl Iterator<Item = &'a String>) -> bool {
         let is_loaded = |name: &str| self.files.iter().any(|(_, loaded)| loaded.description.format == name);
         let is_refused = |name: &str| self.refused.iter().any(|error| error.stem().as_deref() == Some(name));
@@ -68,7 +71,8 @@ impl Found {
     }
 }
 
-/// What compiles for a server of these settings, and the files of the configured folder.
+/// Creates a compiler for a server with these settings, and lists the files of the configured
+/// folder.
 pub(crate) fn compiler(config: &RuntimeConfig) -> Result<(Compiler, Vec<PathBuf>), LoadError> {
     let folder = &config.plugins;
     let failed = |source| LoadError::Folder { folder: folder.clone(), source };
@@ -76,19 +80,18 @@ pub(crate) fn compiler(config: &RuntimeConfig) -> Result<(Compiler, Vec<PathBuf>
     let options = EngineOptions {
         pool: Some(
             engine::pool_size(config.most_concurrency(), files.len())
-                + engine::ASIDE
-                + engine::POLICY_PLACES
-                + engine::COMPARING,
+                + engine::POLICY_SLOTS
+                + engine::COMPARISON_SLOTS,
         ),
         memory_bytes: config.most_memory(),
     };
     let compiler = Compiler::new(&options, config.compiled())?;
-    Ok((compiler.in_process_of_its_own(config.compiling.as_ref(), &options), files))
+    Ok((compiler.in_separate_process(config.compiling.as_ref(), &options), files))
 }
 
-/// Asks each file of the configured folder what it is: those that were compiled before, and with `compile` the others too, which are
-/// compiled for it.
-pub(crate) async fn find(config: &RuntimeConfig, compile: bool) -> Result<Found, LoadError> {
+/// Loads the files of the configured folder that were compiled before. With `compile`, also
+/// compiles and loads all other files.
+pub(crate) async fn find(config: &RuntimeConfig, compile: bool) -> Result<FolderComponents, LoadError> {
     let (compiler, files) = compiler(config)?;
     let mut examining = futures::stream::iter(files)
         .map(|file| {
@@ -98,12 +101,12 @@ pub(crate) async fn find(config: &RuntimeConfig, compile: bool) -> Result<Found,
                 let examined = if compile {
                     examine(compiler, &file, wasi, most).await.map(Some)
                 } else {
-                    examine_kept(compiler, &file, wasi, most).await
+                    examine_cached(compiler, &file, wasi, most).await
                 };
                 (file, examined)
             }
         })
-        .buffer_unordered(side_by_side());
+        .buffer_unordered(parallel_compilations());
     let (mut files, mut uncompiled, mut refused) = (Vec::new(), Vec::new(), Vec::new());
     while let Some((file, examined)) = examining.next().await {
         match examined {
@@ -114,37 +117,39 @@ pub(crate) async fn find(config: &RuntimeConfig, compile: bool) -> Result<Found,
     }
     drop(examining);
     files.sort_by(|(one, _), (other, _)| one.cmp(other));
-    // What takes long shall not stand in the way of what does not.
+    // The smallest files come first, so that slow compilations do not delay fast ones.
     uncompiled.sort_by_cached_key(|file| (file.metadata().map_or(0, |of| of.len()), file.clone()));
     let policies = PolicyComponents::of_folder(compiler.clone(), &config.plugins).await;
-    Ok(Found { compiler, files, uncompiled, refused, policies })
+    Ok(FolderComponents { compiler, files, uncompiled, refused, policies })
 }
 
-/// How many components are compiled at one time: two at least, so that one that takes long does not hold up all others.
-pub fn side_by_side() -> usize {
+/// Number of components that are compiled at one time: at least two, so that a slow one does not
+/// delay all others.
+pub fn parallel_compilations() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).clamp(2, PARALLEL)
 }
 
-/// Compiles one file and asks it what it is, under the default limits. An instance can have `most` bytes of memory.
+/// Compiles one file and describes it under the default limits. An instance can have `most` bytes
+/// of memory.
 pub(crate) async fn examine(
     compiler: &Compiler,
     file: &Path,
     wasi: bool,
     most: usize,
-) -> Result<Loaded, LoadError> {
+) -> Result<LoadedComponent, LoadError> {
     examine_bytes(compiler, file, read(file).await?, wasi, most).await
 }
 
-/// The same of a file that was compiled before; none for one that was not.
-pub(crate) async fn examine_kept(
+/// Loads a file that was compiled before. Returns none if no compiled code for it is cached.
+pub(crate) async fn examine_cached(
     compiler: &Compiler,
     file: &Path,
     wasi: bool,
     most: usize,
-) -> Result<Option<Loaded>, LoadError> {
+) -> Result<Option<LoadedComponent>, LoadError> {
     let refuse = |reason: String| LoadError::Plugin { file: file.to_owned(), reason };
-    if let Some(compiled) = compiler.kept_of(file).await.map_err(refuse)? {
-        return ask(compiler, file, compiled, wasi, most).await.map(Some);
+    if let Some(compiled) = compiler.load_cached_file(file).await.map_err(refuse)? {
+        return inspect(compiler, file, compiled, wasi, most).await.map(Some);
     }
     check_layer(&read(file).await?).map_err(refuse)?;
     Ok(None)
@@ -162,44 +167,45 @@ async fn read(file: &Path) -> Result<Bytes, LoadError> {
     Ok(bytes.into())
 }
 
-/// The same of the bytes of a component, which errors call by this name.
+/// Compiles and describes the component in these bytes. Errors use this name.
 pub(crate) async fn examine_bytes(
     compiler: &Compiler,
     name: &Path,
     bytes: Bytes,
     wasi: bool,
     most: usize,
-) -> Result<Loaded, LoadError> {
+) -> Result<LoadedComponent, LoadError> {
     let refuse = |reason: String| LoadError::Plugin { file: name.to_owned(), reason };
     check_layer(&bytes).map_err(refuse)?;
     let compiled = compiler.compile(name, bytes).await.map_err(refuse)?;
-    ask(compiler, name, compiled, wasi, most).await
+    inspect(compiler, name, compiled, wasi, most).await
 }
 
-/// The same, if the component was compiled before.
-pub(crate) async fn examine_kept_bytes(
+/// Loads these bytes if the component was compiled before.
+pub(crate) async fn examine_cached_bytes(
     compiler: &Compiler,
     name: &Path,
     bytes: Bytes,
     wasi: bool,
     most: usize,
-) -> Result<Option<Loaded>, LoadError> {
+) -> Result<Option<LoadedComponent>, LoadError> {
     let refuse = |reason: String| LoadError::Plugin { file: name.to_owned(), reason };
     check_layer(&bytes).map_err(refuse)?;
-    match compiler.kept(bytes).await.map_err(refuse)? {
-        Some(compiled) => ask(compiler, name, compiled, wasi, most).await.map(Some),
+    match compiler.load_cached(bytes).await.map_err(refuse)? {
+        Some(compiled) => inspect(compiler, name, compiled, wasi, most).await.map(Some),
         None => Ok(None),
     }
 }
 
-/// Asks what was compiled what it is; where it was compiled before, it said so then.
-async fn ask(
+/// Reads or requests the description of a compiled component. A component that was compiled before
+/// has a cached description.
+async fn inspect(
     compiler: &Compiler,
     name: &Path,
     compiled: Compiled,
     wasi: bool,
     most: usize,
-) -> Result<Loaded, LoadError> {
+) -> Result<LoadedComponent, LoadError> {
     let refuse = |reason: String| LoadError::Plugin { file: name.to_owned(), reason };
     let (engine, Compiled { component, digest, work }) = (compiler.engine(), compiled);
     footprint::fits(&component, most).map_err(refuse)?;
@@ -221,29 +227,37 @@ async fn ask(
         None => {
             let (description, text) = describe(engine, &code, name).await.map_err(refuse)?;
             let names = component_name(name).into_iter().chain([description.format.clone()]).collect();
-            compiler.keep_description(&digest, names, text).await;
+            compiler.cache_description(&digest, names, text).await;
             description
         }
     };
     let memory_bytes = footprint::memory_bytes(&component);
-    Ok(Loaded { description, imports, exports, memory_bytes, digest, code, work })
+    Ok(LoadedComponent { description, imports, exports, memory_bytes, digest, code, work })
 }
 
-/// A core module is the usual mistake, and wasmtime's words for it say nothing of what to do.
+/// Detects a core module, which is a frequent mistake. wasmtime's message for it does not say what
+/// to do.
 pub(crate) fn check_layer(bytes: &[u8]) -> Result<(), String> {
     if bytes.len() > MAX_COMPONENT_BYTES {
         return Err(format!("the file has {} bytes, over the limit of {MAX_COMPONENT_BYTES}", bytes.len()));
     }
     match bytes {
         [0, b'a', b's', b'm', 1, 0, 0, 0, ..] => {
-            Err("the file is a core module, not a component: `packhouse plugins build` makes one of a project, wit-component of any".to_owned())
+            Err("the file is a core module, not a component: `packhouse plugins build` builds a component \
+                from a project, and wit-component converts any module"
+                .to_owned())
         }
         [0, b'a', b's', b'm', _, _, _, _, ..] => Ok(()),
         _ => Err("the file is not a WebAssembly component".to_owned()),
     }
 }
 
-fn link(engine: &Engine, component: &Component, exports: &[String], wasi: bool) -> wasmtime::Result<Code> {
+fn link(
+    engine: &Engine,
+    component: &Component,
+    exports: &[String],
+    wasi: bool,
+) -> wasmtime::Result<LinkedComponent> {
     let linked = imports::linker(engine, wasi)?.instantiate_pre(component)?;
     let format = format::GuestIndices::new(&linked)?;
     let offers = |interface: &str| contract::exports(borrowed(exports), interface);
@@ -252,15 +266,19 @@ fn link(engine: &Engine, component: &Component, exports: &[String], wasi: bool) 
     let retention = if offers("retention") { Some(retention::GuestIndices::new(&linked)?) } else { None };
     let versions = if offers("versions") { Some(versions::GuestIndices::new(&linked)?) } else { None };
     let exports = FormatExports::of(&linked)?;
-    Ok(Code { linked, format, exports, upkeep, present, retention, versions })
+    Ok(LinkedComponent { linked, format, exports, upkeep, present, retention, versions })
 }
 
-/// Asks the component for its description, which is answered as it was said too, in an instance from which no import can be called.
-async fn describe(engine: &Engine, code: &Code, file: &Path) -> Result<(Description, String), String> {
+/// Calls `describe` in an instance that can call no import. Returns the description and its text.
+async fn describe(
+    engine: &Engine,
+    code: &LinkedComponent,
+    file: &Path,
+) -> Result<(Description, String), String> {
     let memory_bytes = footprint::to_describe(code.linked.component());
     let (limits, name) = (Limits { memory_bytes, ..Limits::default() }, engine::file_name(file));
-    let places = Arc::new(Semaphore::new(limits.concurrency));
-    let runner = Runner::new(engine.clone(), name, limits, places);
+    let slots = Arc::new(Semaphore::new(limits.concurrency));
+    let runner = Runner::new(engine.clone(), name, limits, slots);
     let name = CallName {
         function: "describe",
         format: engine::file_name(file),
@@ -279,7 +297,7 @@ async fn describe(engine: &Engine, code: &Code, file: &Path) -> Result<(Descript
     });
     let text = text.await.map_err(|error| format!("`describe` failed: it {error}"))?;
     if text.len() > MAX_DESCRIPTION {
-        return Err(format!("its description has {} bytes, over {MAX_DESCRIPTION}", text.len()));
+        return Err(format!("its description has {} bytes; the limit is {MAX_DESCRIPTION}", text.len()));
     }
     Ok((Description::parse(&text)?, text))
 }

@@ -1,5 +1,5 @@
-//! From what was compiled to plugins over a store: with the operator's limits, and with places among the engine's instances that all
-//! versions of a format share.
+//! Creation of plugins from loaded components. Each plugin gets a store, the operator's limits, and
+//! slots of the engine's pool. All versions of a format share its slots.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,74 +16,71 @@ use crate::contract;
 use crate::description::{Description, MANIFEST};
 use crate::engine;
 use crate::error::LoadError;
-use crate::folder::Folder;
+use crate::folder::PluginFolder;
 use crate::footprint;
 use crate::instance::Runner;
-use crate::load::{self, Found, Loaded};
+use crate::load::{self, FolderComponents, LoadedComponent};
 use crate::memos::Memos;
 use crate::plugin::Plugin;
 use crate::policy::PolicyComponents;
 use crate::recording::{RecordedPlugin, Recorder};
 
-/// Tells plugins apart: two that are loaded have different numbers.
+/// Numbers that distinguish plugins: two loaded plugins have different numbers.
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
-/// Makes plugins.
 pub(crate) struct Loader {
     compiler: Compiler,
     config: RuntimeConfig,
     storage: Store,
     memos: Arc<Memos>,
-    /// Of all its plugins' calls.
+    /// Recorder of all its plugins' calls.
     pub(crate) recorder: Recorder,
-    /// Plugins that the pool was made for.
+    /// Number of plugins that the pool was sized for.
     count: usize,
-    /// The places of each format: two of its components that are loaded share them.
-    places: Mutex<HashMap<String, Places>>,
-    /// Those of calls that no client waits for.
-    aside: Arc<Semaphore>,
-    /// Those of calls that compare versions.
+    /// Slots of each format. Loaded versions of one format share them.
+    slots: Mutex<HashMap<String, Slots>>,
+    /// Slots for calls that compare versions.
     comparing: Arc<Semaphore>,
 }
 
 #[derive(Clone)]
-struct Places {
+struct Slots {
     count: usize,
     free: Arc<Semaphore>,
-    /// For calls in one of them.
+    /// Turns for calls that have a slot.
     turns: Arc<Semaphore>,
 }
 
-/// The plugins of a folder, and what of it has to be compiled first.
+/// Plugins of a folder, and the files that have to be compiled first.
 pub(crate) struct FolderPlugins {
-    pub(crate) folder: Folder,
+    pub(crate) folder: PluginFolder,
     pub(crate) uncompiled: Vec<PathBuf>,
     pub(crate) policies: PolicyComponents,
 }
 
 impl Loader {
-    /// Makes plugins of what was found. A file that cannot be one costs its own format, and is in the log; a configured plugin of
-    /// which there is no file is an error.
+    /// Creates plugins from the components that were found. An unusable file disables only its own
+    /// format; the log states the reason. A configured plugin without a file is an error.
     pub(crate) fn of(
-        found: Found,
+        found: FolderComponents,
         config: RuntimeConfig,
         storage: Store,
     ) -> Result<(Loader, FolderPlugins), LoadError> {
-        let Found { compiler, files, uncompiled, refused, policies } = found;
-        let (memos, places) = (Arc::default(), Mutex::default());
-        let (recorder, aside) = (Recorder::default(), Arc::new(Semaphore::new(engine::ASIDE)));
-        let comparing = Arc::new(Semaphore::new(engine::COMPARING));
+        let FolderComponents { compiler, files, uncompiled, refused, policies } = found;
+        let (memos, slots) = (Arc::default(), Mutex::default());
+        let recorder = Recorder::default();
+        let comparing = Arc::new(Semaphore::new(engine::COMPARISON_SLOTS));
         let count = files.len() + uncompiled.len();
-        let loader = Loader { compiler, config, storage, memos, recorder, count, places, aside, comparing };
-        let folder = Folder::default();
+        let loader = Loader { compiler, config, storage, memos, recorder, count, slots, comparing };
+        let folder = PluginFolder::default();
         refused.into_iter().for_each(|error| folder.refuse(error));
         for (file, loaded) in files {
             match loader.plugin(Some(file), loaded) {
-                Ok(plugin) => folder.take_in(plugin),
+                Ok(plugin) => folder.add(plugin),
                 Err(error) => folder.refuse(error),
             }
         }
-        // Else it is found out once all are compiled.
+        // If files are still uncompiled, `check_names` checks the names once all are compiled.
         let unknown = folder.unknown_name(loader.config.per_plugin.keys()).filter(|_| uncompiled.is_empty());
         match unknown {
             Some(unknown) => Err(unknown),
@@ -91,45 +88,51 @@ impl Loader {
         }
     }
 
-    /// Compiles a file of the folder and takes it in there.
-    pub(crate) async fn compile_file(&self, file: &Path, folder: &Folder) {
+    /// Compiles a file of the folder and adds its plugin, or the reason of its refusal, to
+    /// `folder`.
+    pub(crate) async fn compile_file(&self, file: &Path, folder: &PluginFolder) {
         let (wasi, most) = (self.config.links_wasi(&engine::file_name(file)), self.config.most_memory());
         let loaded = load::examine(&self.compiler, file, wasi, most).await;
         match loaded.and_then(|loaded| self.plugin(Some(file.to_owned()), loaded)) {
-            Ok(plugin) => folder.take_in(plugin),
+            Ok(plugin) => folder.add(plugin),
             Err(error) => folder.refuse(error),
         }
     }
 
-    /// What the component of this format, or of the file of this name, that was compiled last said of itself, if that is known.
+    /// Returns the last cached description for this format or file name.
     pub(crate) fn last_description(&self, name: &str) -> Option<Arc<Description>> {
         self.compiler.last_description(name)
     }
 
-    /// Notes what is configured for a plugin that is not there, now that all are there: it is too late to end the start for it.
-    pub(crate) fn check_names(&self, folder: &Folder) {
+    /// Records an error for a configured plugin that does not exist, once all files are compiled.
+    /// The server already serves by then, so the error does not abort the start.
+    pub(crate) fn check_names(&self, folder: &PluginFolder) {
         if let Some(unknown) = folder.unknown_name(self.config.per_plugin.keys()) {
             folder.refuse(unknown);
         }
     }
 
-    /// Compiles these bytes and asks them what they are: what `Plugin` says why it cannot be run here. WASI is linked where it is
-    /// imported and the operator allows it to the format.
-    pub(crate) async fn examine(&self, name: &str, bytes: Bytes) -> Result<Loaded, LoadError> {
+    /// Compiles and describes these bytes. The error `Plugin` states why the component cannot run
+    /// here. WASI is linked if the component imports it and the operator allows it for the format.
+    pub(crate) async fn examine(&self, name: &str, bytes: Bytes) -> Result<LoadedComponent, LoadError> {
         let name = Path::new(name);
         let most = self.config.most_memory();
         self.allowed(name, load::examine_bytes(&self.compiler, name, bytes, true, most).await?)
     }
 
-    /// The same, if they were compiled before.
-    pub(crate) async fn examine_kept(&self, name: &str, bytes: Bytes) -> Result<Option<Loaded>, LoadError> {
+    /// Loads these bytes if they were compiled before.
+    pub(crate) async fn examine_cached(
+        &self,
+        name: &str,
+        bytes: Bytes,
+    ) -> Result<Option<LoadedComponent>, LoadError> {
         let name = Path::new(name);
         let most = self.config.most_memory();
-        let loaded = load::examine_kept_bytes(&self.compiler, name, bytes, true, most).await?;
+        let loaded = load::examine_cached_bytes(&self.compiler, name, bytes, true, most).await?;
         loaded.map(|loaded| self.allowed(name, loaded)).transpose()
     }
 
-    fn allowed(&self, name: &Path, loaded: Loaded) -> Result<Loaded, LoadError> {
+    fn allowed(&self, name: &Path, loaded: LoadedComponent) -> Result<LoadedComponent, LoadError> {
         let format = &loaded.description.format;
         if contract::imports_wasi(&loaded.imports) && !self.config.links_wasi(format) {
             let reason =
@@ -139,20 +142,21 @@ impl Loader {
         Ok(loaded)
     }
 
-    /// The plugin of what was compiled, from this file or from the store.
-    pub(crate) fn plugin(&self, file: Option<PathBuf>, loaded: Loaded) -> Result<Plugin, LoadError> {
+    /// Creates the plugin of a loaded component, from this file or from the store.
+    pub(crate) fn plugin(&self, file: Option<PathBuf>, loaded: LoadedComponent) -> Result<Plugin, LoadError> {
         let format: Arc<str> = loaded.description.format.as_str().into();
         if let Some(file) = &file
             && self.config.links_wasi(&engine::file_name(file))
             && !self.config.links_wasi(&format)
         {
             let reason = format!(
-                "WASI is configured for the file's name, but its format is {format}; rename the file"
+                "the configuration allows WASI for the file's name, but the plugin's format is {format}; \
+                 rename the file"
             );
             return Err(LoadError::Plugin { file: file.clone(), reason });
         }
         let own = self.config.per_plugin.get(&*format);
-        let (limits, places) = self.limits(own, &format);
+        let (limits, slots) = self.limits(own, &format);
         if let Err(reason) = footprint::fits(loaded.code.linked.component(), limits.memory_bytes) {
             let file = file.unwrap_or_else(|| loaded.digest.digest().to_string().into());
             return Err(LoadError::Plugin { file, reason });
@@ -167,20 +171,19 @@ impl Loader {
         }
         let (version, digest) = (&description.version, loaded.digest.digest());
         let from = file.as_ref().map_or_else(|| "the store".to_owned(), |file| file.display().to_string());
-        tracing::info!(plugin = %format, version, %digest, from, "loaded a plugin");
+        tracing::info!(plugin = %format, version, %digest, from, "plugin loaded");
         let engine = self.compiler.engine();
-        let compared = Limits { concurrency: engine::COMPARING, ..limits.clone() };
+        let comparison_limits = Limits { concurrency: engine::COMPARISON_SLOTS, ..limits.clone() };
         let comparing =
-            Runner::new(engine.clone(), Arc::clone(&format), compared, Arc::clone(&self.comparing));
-        let mut runner = Runner::new(engine.clone(), Arc::clone(&format), limits, places.free);
-        runner.turns = Some(places.turns);
+            Runner::new(engine.clone(), Arc::clone(&format), comparison_limits, Arc::clone(&self.comparing));
+        let mut runner = Runner::new(engine.clone(), Arc::clone(&format), limits, slots.free);
+        runner.turns = Some(slots.turns);
         runner.recorded = Some(RecordedPlugin {
             recorder: self.recorder.clone(),
             format: Arc::clone(&format),
             version: version.clone(),
             digest: digest.to_string(),
         });
-        runner.aside = Arc::clone(&self.aside);
         runner.meters.announce();
         Ok(Plugin {
             runner,
@@ -199,33 +202,34 @@ impl Loader {
         })
     }
 
-    /// Forgets all pieces that plugins made.
+    /// Drops all pieces that plugins memoized.
     pub(crate) fn forget_pieces(&self) {
         self.memos.forget();
     }
 
-    /// The format's limits, with as many places as it gets of the pool.
-    fn limits(&self, own: Option<&PluginConfig>, format: &str) -> (Limits, Places) {
+    /// Returns the format's limits, with its share of the pool's slots.
+    fn limits(&self, own: Option<&PluginConfig>, format: &str) -> (Limits, Slots) {
         let mut limits =
             own.and_then(|own| own.limits.as_ref()).unwrap_or(&self.config.default_limits).clone();
-        let mut all = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken: usize = all.values().map(|places| places.count).sum();
-        let places = all.entry(format.to_owned()).or_insert_with(|| {
+        let mut all = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken: usize = all.values().map(|slots| slots.count).sum();
+        let slots = all.entry(format.to_owned()).or_insert_with(|| {
             let left = engine::pool_size(self.config.most_concurrency(), self.count).saturating_sub(taken);
             let count = engine::share(limits.concurrency, self.count).min(left).max(1);
-            // What nobody set is as much as there is; what somebody set counts as set, even if it is the default.
+            // Warns only if the operator set the value, even to the default. An unset value means
+            // all available slots.
             if count < limits.concurrency && own.is_some_and(|own| own.concurrency_is_set) {
                 tracing::warn!(
                     plugin = format,
                     configured = limits.concurrency,
                     share = count,
-                    "all plugins' calls together must fit the pool"
+                    "concurrency reduced: the calls of all plugins must fit into the pool"
                 );
             }
             let [free, turns] = [count, engine::turns()].map(|permits| Arc::new(Semaphore::new(permits)));
-            Places { count, free, turns }
+            Slots { count, free, turns }
         });
-        limits.concurrency = places.count;
-        (limits, places.clone())
+        limits.concurrency = slots.count;
+        (limits, slots.clone())
     }
 }

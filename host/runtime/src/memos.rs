@@ -1,7 +1,9 @@
-//! Pieces of documents that plugins made, remembered until a commit touches what was read for them.
+//! Memoized pieces of documents that plugins made. A piece is valid until a commit touches the
+//! records that were read for it.
 //!
-//! All plugins and repositories share one bound of memory. What is over it goes where most is: the piece that was used least lately of
-//! the repository that takes most. So who asks for every package of one repository displaces that repository's pieces alone.
+//! All plugins and repositories share one memory bound. Above it, the least recently used piece of
+//! the largest repository is dropped. So a client that requests every package of one repository
+//! displaces only that repository's pieces.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -9,58 +11,58 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use hashlink::LruCache;
-use packhouse_store::{Blob, Dependencies, RepositoryId, Seen, Store};
+use packhouse_store::{Blob, Dependencies, ReadPoint, RepositoryId, Store};
 
-/// Bytes of all pieces.
+/// Most bytes of all pieces together.
 const TOTAL_BYTES: usize = 32 << 20;
-/// Bytes of one piece; the contract says so.
+/// Most bytes of one piece; the contract states this limit.
 pub(crate) const PIECE_BYTES: usize = 1 << 20;
-/// What a piece costs besides its name, its bytes and what it depends on.
+/// Memory of a piece in addition to its name, bytes and dependencies.
 const OVERHEAD: usize = 256;
 
-/// A piece.
-pub(crate) struct Piece {
-    /// What the plugin noted of it.
+/// A memoized piece of a document.
+pub(crate) struct MemoPiece {
+    /// The plugin's note on the piece.
     pub(crate) note: Bytes,
-    /// Its bytes, in memory. Its digest is computed once.
+    /// The piece's bytes, in memory. Their digest is computed once.
     pub(crate) blob: Blob,
-    /// What was read of its repository.
+    /// Dependencies on records of its repository.
     pub(crate) dependencies: Dependencies,
-    /// Those of its repository.
+    /// Settings of its repository when it was made.
     settings: Arc<str>,
-    /// The revision up to which nothing of it was changed.
-    good_at: AtomicU64,
+    /// Newest revision at which the piece is known to be valid.
+    valid_at: AtomicU64,
 }
 
-/// Of one component the pieces of one repository.
+/// Owner of pieces: one component in one repository.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-struct Owner {
+struct PieceOwner {
     plugin: u32,
     repository: RepositoryId,
 }
 
-/// See the module.
+/// Memoized pieces of all plugins.
 pub(crate) struct Memos {
     total: usize,
     plugins: AtomicU32,
-    held: Mutex<Held>,
+    held: Mutex<MemoTable>,
 }
 
 #[derive(Default)]
-struct Held {
+struct MemoTable {
     bytes: usize,
-    shares: HashMap<Owner, Share>,
-    /// The owners, each with the bytes of its pieces.
-    sizes: BTreeSet<(usize, Owner)>,
+    shares: HashMap<PieceOwner, Share>,
+    /// Owners, each with the bytes of its pieces.
+    sizes: BTreeSet<(usize, PieceOwner)>,
 }
 
-/// What one owner has.
+/// Pieces of one owner, with their total size.
 struct Share {
     bytes: usize,
-    pieces: LruCache<Box<str>, Arc<Piece>>,
+    pieces: LruCache<Box<str>, Arc<MemoPiece>>,
 }
 
-/// The pieces of one component.
+/// Memoized pieces of one component.
 #[derive(Clone)]
 pub(crate) struct PluginMemos {
     memos: Arc<Memos>,
@@ -78,69 +80,71 @@ impl Memos {
         Memos { total, plugins: AtomicU32::new(0), held: Mutex::default() }
     }
 
-    /// For a component that was loaded: it finds none of another's pieces.
+    /// Creates the memo of a newly loaded component. It finds no pieces of other components.
     pub(crate) fn for_plugin(self: &Arc<Self>) -> PluginMemos {
         PluginMemos { memos: Arc::clone(self), plugin: self.plugins.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// Forgets all pieces: something changed that no commit tells of.
+    /// Drops all pieces, after a change that no commit announces.
     pub(crate) fn forget(&self) {
-        *self.held() = Held::default();
+        *self.held() = MemoTable::default();
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, MemoTable> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl PluginMemos {
-    /// The piece of this name, if it was made under these settings and nothing that was read for it has changed.
+    /// Finds the piece of this name, if it was made under these settings and nothing that it
+    /// depends on has changed.
     pub(crate) fn find(
         &self,
         store: &Store,
-        seen: Seen,
+        read_point: ReadPoint,
         settings: &Arc<str>,
         name: &str,
-    ) -> Option<Arc<Piece>> {
-        let piece = self.memos.held().shares.get_mut(&self.owner(seen))?.pieces.get(name).cloned()?;
+    ) -> Option<Arc<MemoPiece>> {
+        let piece = self.memos.held().shares.get_mut(&self.owner(read_point))?.pieces.get(name).cloned()?;
         let same_settings = Arc::ptr_eq(&piece.settings, settings) || piece.settings == *settings;
-        (same_settings && piece.holds(store, seen)).then_some(piece)
+        (same_settings && piece.is_valid(store, read_point)).then_some(piece)
     }
 
-    /// Remembers a piece, note and bytes, that was made by a call which saw the repository as `seen` says.
+    /// Stores a piece with its note and bytes. The call that made it read the repository at
+    /// revision `read_point`.
     pub(crate) fn remember(
         &self,
-        seen: Seen,
+        read_point: ReadPoint,
         settings: Arc<str>,
         name: &str,
         (note, blob): (Bytes, Blob),
         dependencies: Dependencies,
     ) {
-        let good_at = AtomicU64::new(seen.revision);
-        let piece = Piece { note, blob, dependencies, settings, good_at };
+        let valid_at = AtomicU64::new(read_point.revision);
+        let piece = MemoPiece { note, blob, dependencies, settings, valid_at };
         if piece.bytes() <= PIECE_BYTES {
-            self.memos.held().insert(self.owner(seen), name.into(), Arc::new(piece), self.memos.total);
+            self.memos.held().insert(self.owner(read_point), name.into(), Arc::new(piece), self.memos.total);
         }
     }
 
-    fn owner(&self, seen: Seen) -> Owner {
-        Owner { plugin: self.plugin, repository: seen.repository }
+    fn owner(&self, read_point: ReadPoint) -> PieceOwner {
+        PieceOwner { plugin: self.plugin, repository: read_point.repository }
     }
 }
 
-impl Piece {
-    fn holds(&self, store: &Store, seen: Seen) -> bool {
-        let good_at = self.good_at.load(Ordering::Relaxed);
-        // What was made later than this request saw its repository is good for it as well.
-        if good_at >= seen.revision {
+impl MemoPiece {
+    fn is_valid(&self, store: &Store, read_point: ReadPoint) -> bool {
+        let valid_at = self.valid_at.load(Ordering::Relaxed);
+        // The piece was valid at the request's revision or later, so it is valid for this request.
+        if valid_at >= read_point.revision {
             return true;
         }
-        let holds = self.dependencies == Dependencies::default()
-            || store.unchanged(seen.repository, good_at, seen.revision, &self.dependencies);
-        if holds {
-            self.good_at.fetch_max(seen.revision, Ordering::Relaxed);
+        let valid = self.dependencies == Dependencies::default()
+            || store.unchanged(read_point.repository, valid_at, read_point.revision, &self.dependencies);
+        if valid {
+            self.valid_at.fetch_max(read_point.revision, Ordering::Relaxed);
         }
-        holds
+        valid
     }
 
     fn bytes(&self) -> usize {
@@ -152,8 +156,8 @@ impl Piece {
     }
 }
 
-impl Held {
-    fn insert(&mut self, owner: Owner, name: Box<str>, piece: Arc<Piece>, total: usize) {
+impl MemoTable {
+    fn insert(&mut self, owner: PieceOwner, name: Box<str>, piece: Arc<MemoPiece>, total: usize) {
         let weight = piece.weight(&name);
         let share = self.shares.entry(owner).or_insert_with(Share::new);
         let before = share.bytes;
@@ -165,7 +169,8 @@ impl Held {
         while self.bytes > total && self.displace() {}
     }
 
-    /// Forgets what the owner of most has used least lately; false where there is nothing.
+    /// Drops the least recently used piece of the largest owner. Returns false if there are no
+    /// pieces.
     fn displace(&mut self) -> bool {
         let Some(&(before, owner)) = self.sizes.last() else { return false };
         let Some(share) = self.shares.get_mut(&owner) else { return false };
@@ -183,7 +188,7 @@ impl Held {
         true
     }
 
-    fn resize(&mut self, owner: Owner, before: usize, now: usize) {
+    fn resize(&mut self, owner: PieceOwner, before: usize, now: usize) {
         self.sizes.remove(&(before, owner));
         if now > 0 {
             self.sizes.insert((now, owner));
@@ -202,22 +207,22 @@ impl Share {
 mod tests {
     use super::*;
 
-    fn seen(repository: i64, revision: u64) -> Seen {
-        Seen { repository: RepositoryId(repository), revision }
+    fn read_point(repository: i64, revision: u64) -> ReadPoint {
+        ReadPoint { repository: RepositoryId(repository), revision }
     }
 
     fn remember(memos: &PluginMemos, repository: i64, name: &str, bytes: usize) {
         let blob = Blob::from_bytes(vec![b'x'; bytes].into());
         let parts = (Bytes::new(), blob);
-        memos.remember(seen(repository, 1), "{}".into(), name, parts, Dependencies::default());
+        memos.remember(read_point(repository, 1), "{}".into(), name, parts, Dependencies::default());
     }
 
     fn has(memos: &PluginMemos, repository: i64, name: &str) -> bool {
-        let owner = memos.owner(seen(repository, 1));
+        let owner = memos.owner(read_point(repository, 1));
         memos.memos.held().shares.get(&owner).is_some_and(|share| share.pieces.contains_key(name))
     }
 
-    /// Bytes and sizes are those of what is there.
+    /// Checks that byte counts and sizes match the stored pieces.
     fn assert_counts(memos: &Memos) {
         let held = memos.held();
         let of_share =
@@ -229,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crawler_displaces_its_own() {
+    fn a_crawler_displaces_only_its_own_pieces() {
         let memos = Arc::new(Memos::within(100_000));
         let plugin = memos.for_plugin();
         for repository in 1..=4 {
@@ -244,14 +249,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_stays() {
+    fn used_pieces_stay() {
         let memos = Arc::new(Memos::within(50_000));
         let plugin = memos.for_plugin();
         remember(&plugin, 1, "used", 5_000);
         for number in 0..100 {
             remember(&plugin, 1, &number.to_string(), 5_000);
             assert!(
-                memos.held().shares.get_mut(&plugin.owner(seen(1, 1))).unwrap().pieces.get("used").is_some()
+                memos
+                    .held()
+                    .shares
+                    .get_mut(&plugin.owner(read_point(1, 1)))
+                    .unwrap()
+                    .pieces
+                    .get("used")
+                    .is_some()
             );
         }
         remember(&plugin, 1, "used", 6_000);
@@ -259,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn components_and_repositories_have_pieces_of_their_own() {
+    fn components_and_repositories_have_separate_pieces() {
         let memos = Arc::new(Memos::default());
         let (one, other) = (memos.for_plugin(), memos.for_plugin());
         remember(&one, 1, "piece", 10);

@@ -1,4 +1,5 @@
-//! Metrics of plugin calls. Handles on the usual ones are made once; install the recorder before plugins are loaded.
+//! Metrics of plugin calls. Each plugin creates its metric handles once, so install the metrics
+//! recorder before you load plugins.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,20 +15,20 @@ const SECONDS: &str = "packhouse_plugin_call_seconds";
 const MEMORY: &str = "packhouse_plugin_memory_bytes";
 const WAITED: &str = "packhouse_plugin_wait_seconds";
 
-/// One plugin's meters.
 pub(crate) struct Meters {
     plugin: String,
     functions: Vec<(&'static str, FunctionMeters)>,
-    /// Made by the first call that waits.
+    /// Created by the first call that waits.
     waited: OnceLock<Histogram>,
-    /// Calls that ended, and those of them that failed.
+    /// Number of ended calls, and of failed ones among them.
     calls: AtomicU64,
     failures: AtomicU64,
 }
 
 struct FunctionMeters {
     ok: Counter,
-    /// Made by the first call: each is many lines of the metrics, and most plugins never have some of the functions called.
+    /// Created by the first call. Each function adds many lines of metrics, and most plugins never
+    /// run some functions.
     measured: OnceLock<Measured>,
 }
 
@@ -38,14 +39,6 @@ struct Measured {
 
 impl Meters {
     pub(crate) fn new(plugin: &str) -> Meters {
-        metrics::describe_counter!(CALLS, "Calls of plugins by function and outcome");
-        metrics::describe_histogram!(SECONDS, metrics::Unit::Seconds, "Time that plugin calls took");
-        metrics::describe_histogram!(MEMORY, metrics::Unit::Bytes, "Linear memory of plugin calls");
-        metrics::describe_histogram!(
-            WAITED,
-            metrics::Unit::Seconds,
-            "Time that calls waited for a place, of those that had to"
-        );
         let meters = |&function: &&'static str| (function, FunctionMeters::new(plugin, function));
         Meters {
             plugin: plugin.to_owned(),
@@ -56,13 +49,13 @@ impl Meters {
         }
     }
 
-    /// A call waited this long for a place, whether it got one or not.
+    /// Records how long a call waited for a slot, whether it got one or not.
     pub(crate) fn waited(&self, time: Duration) {
         let waited = self.waited.get_or_init(|| histogram!(WAITED, "plugin" => self.plugin.clone()));
         waited.record(time.as_secs_f64());
     }
 
-    /// Makes every outcome known at 0, so that the first failure is seen as an increase.
+    /// Registers every outcome at 0, so that the first failure appears as an increase.
     pub(crate) fn announce(&self) {
         for function in FUNCTIONS {
             for outcome in CallError::KINDS {
@@ -71,12 +64,13 @@ impl Meters {
         }
     }
 
-    /// How many calls ended, and how many of them failed.
+    /// Number of ended calls, and of failed ones among them.
     pub(crate) fn calls(&self) -> (u64, u64) {
         (self.calls.load(Ordering::Relaxed), self.failures.load(Ordering::Relaxed))
     }
 
-    /// That a call ended, for people; `failed` where it is the plugin's or the host's fault.
+    /// Counts an ended call for the portal and API. `failed` means that the plugin or the host is
+    /// at fault.
     pub(crate) fn ended(&self, failed: bool) {
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.failures.fetch_add(u64::from(failed), Ordering::Relaxed);

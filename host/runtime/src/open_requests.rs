@@ -1,25 +1,25 @@
-//! Which requests a description says to be open to anybody: a method and a pattern of the path below a repository's address. In
-//! the same grammar, the paths at the root at which clients exchange identities.
+//! Requests that a description opens to anybody: a method and a pattern of the path below a
+//! repository's address. Root paths of trusted publishing use the same grammar.
 
 use crate::description::Description;
 use crate::path_pattern::{is_at, matches};
 
 impl Description {
-    /// Whether the description says that this request may be open. `HEAD` goes with `GET`. False where it says nothing: then only
-    /// `route` knows.
+    /// Returns true if the description lists this request as open. `HEAD` counts as `GET`. Returns
+    /// false if the description has no list: then only `route` decides.
     #[must_use]
     pub fn may_open(&self, method: &str, path: &[String]) -> bool {
         let method = if method == "HEAD" { "GET" } else { method };
         self.open_requests.iter().flatten().any(|request| is_of(request, method, path))
     }
 
-    /// What is wrong with one.
+    /// Returns true if a listed request is valid.
     pub(crate) fn validate_open_request(request: &str) -> bool {
         let Some((method, pattern)) = request.split_once(" /") else { return false };
         !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase()) && rest_is_last(pattern)
     }
 
-    /// Whether the format's clients exchange an identity at this path at the root.
+    /// Returns true if the format's clients exchange ID tokens at this root path.
     #[must_use]
     pub fn exchanges_identities_at(&self, path: &[String]) -> bool {
         self.trusted_publishing
@@ -28,7 +28,8 @@ impl Description {
             .any(|pattern| is_at(pattern, path))
     }
 
-    /// What is wrong with a path at the root. It begins with a word, and not with one that the host needs for itself.
+    /// Returns true if a root path is valid. Its first segment must be a literal that the host does
+    /// not reserve.
     pub(crate) fn validate_root_path(path: &str) -> bool {
         let Some(pattern) = path.strip_prefix('/') else { return false };
         let first = pattern.split('/').next().unwrap_or_default();
@@ -55,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_told_by_its_method_and_its_path() {
+    fn open_requests_match_by_method_and_path() {
         let declared =
             description(r#"["POST /-/v1/login", "GET /-/v1/login/{id}", "PUT /-/user/{user..}", "GET /"]"#);
         let may = |method: &str, path: &str| {
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused() {
+    fn invalid_requests_are_refused() {
         for wrong in ["GET", "get /x", " /x", "GET x", "GET /{a..}/b"] {
             let text = format!(r#"{{"format": "x", "version": "1", "open_requests": ["{wrong}"]}}"#);
             assert!(Description::parse(&text).is_err(), "{wrong}");

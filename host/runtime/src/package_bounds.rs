@@ -1,5 +1,6 @@
-//! Which packages the commits of a call may be about, where the caller's credential reaches only some. What a request's path does not
-//! tell, a form's or an archive's content, is judged here, in the commit.
+//! Bounds of the packages that a call's commits may concern, for a credential with access to only
+//! some packages. A request's path does not always name the package: the name may be in a form or
+//! an archive. So [`PackageBounds::judge`] checks each commit.
 
 use std::sync::Arc;
 
@@ -8,19 +9,21 @@ use packhouse_store::CatalogChange;
 
 use crate::error::CallError;
 
-/// Patterns of packages.
+/// Packages that the commits of a call may concern.
 #[derive(Clone, Debug)]
 pub struct PackageBounds {
-    /// With `*` for any text.
+    /// Package names, with `*` for any text.
     pub patterns: Arc<[String]>,
-    /// Which spellings are the same.
+    /// Rule for equal spellings of names.
     pub folding: Folding,
-    /// Whether the request named its package, and that one is within: then a commit need not show any, as when a layer of an image comes.
+    /// True if the request named its package, and that package is allowed. Then a commit need not
+    /// show any package, as with a layer of an image.
     pub named: bool,
 }
 
 impl PackageBounds {
-    /// Refuses a commit that shows or hides another package, and one of a request that named none and shows none.
+    /// Refuses a commit that concerns a package outside the patterns. Also refuses a commit without
+    /// packages if the request named no package.
     pub(crate) fn judge(&self, catalog: &[CatalogChange]) -> Result<(), CallError> {
         let other = catalog.iter().map(package).find(|name| !self.covers(name));
         match other {
@@ -42,7 +45,7 @@ fn package(change: &CatalogChange) -> &str {
         | CatalogChange::HideFile { name, .. }
         | CatalogChange::Attest(packhouse_store::SignedStatement { name, .. })
         | CatalogChange::Document(packhouse_store::VersionDocument { name, .. })
-        | CatalogChange::ShowFile(packhouse_store::ShownFile { name, .. }) => name,
+        | CatalogChange::ShowFile(packhouse_store::CatalogFile { name, .. }) => name,
     }
 }
 
@@ -55,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_is_about_what_the_patterns_cover_and_nothing_else() {
+    fn a_commit_may_only_concern_packages_that_the_patterns_cover() {
         let bounds = |named| PackageBounds {
             patterns: Arc::from(["acme-*".to_owned(), "lib".to_owned()]),
             folding: Folding::Pep503,

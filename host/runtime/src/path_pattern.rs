@@ -1,11 +1,11 @@
-//! Patterns of paths as descriptions write them: `{name}` for a segment that is not empty, a last `{name..}` for the rest.
+//! Path patterns of descriptions: `{name}` for a non-empty segment, a last `{name..}` for the rest.
 
-/// Whether a path at the root is as this pattern says.
+/// Returns true if a root path matches this pattern.
 pub(crate) fn is_at(pattern: &str, path: &[String]) -> bool {
     pattern.strip_prefix('/').is_some_and(|pattern| matches(pattern, path))
 }
 
-/// Whether a path is as this pattern says, which begins with no `/`.
+/// Returns true if a path matches this pattern; the pattern has no leading `/`.
 pub(crate) fn matches(pattern: &str, path: &[String]) -> bool {
     if pattern.is_empty() {
         return path.is_empty();

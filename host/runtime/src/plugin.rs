@@ -1,4 +1,5 @@
-//! One loaded plugin: its functions, each put to a fresh instance, but that `handle` may go on in that of `route`.
+//! One loaded plugin and its functions. Each call runs in a fresh instance, except that `handle`
+//! may continue in the instance of `route`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::description::{Description, DescriptionLimits};
 use crate::durable::Handled;
 use crate::error::CallError;
 use crate::exports::FormatExports;
-use crate::instance::{CallName, KeptInstance, Runner};
+use crate::instance::{CallName, ReusableInstance, Runner};
 use crate::memos::PluginMemos;
 use crate::presentation::Presentation;
 use crate::request::{Action, RequestHead};
@@ -26,32 +27,31 @@ use crate::state::records::RepositoryRep;
 use crate::state::{Access, HostState, Phase};
 use crate::view::RepositoryView;
 
-/// Versions that are compared in one call, and their bytes together.
+/// Most versions that one call compares, and most bytes of all of them together.
 pub const MAX_COMPARED: usize = 50_000;
 const MAX_COMPARED_BYTES: usize = 1 << 20;
 
-/// One loaded plugin.
 pub struct Plugin {
     pub(crate) description: Description,
     pub(crate) format: Arc<str>,
-    /// None for a component of the store.
+    /// The plugin's file. None for a component from the store.
     pub(crate) file: Option<PathBuf>,
     pub(crate) digest: Sha256,
     pub(crate) number: u64,
     pub(crate) imports: Vec<String>,
     pub(crate) exports: Vec<String>,
-    /// As the component describes them, whatever the operator allows.
+    /// Limits as the component describes them, without the operator's settings.
     pub(crate) described_limits: DescriptionLimits,
     pub(crate) runner: Runner,
-    /// Of calls that compare versions.
+    /// Runner of calls that compare versions.
     pub(crate) comparing: Runner,
     pub(crate) storage: Store,
-    pub(crate) code: Code,
+    pub(crate) code: LinkedComponent,
     pub(crate) memos: PluginMemos,
 }
 
 /// A compiled component, linked with all imports.
-pub(crate) struct Code {
+pub(crate) struct LinkedComponent {
     pub(crate) linked: InstancePre<HostState>,
     pub(crate) format: format::GuestIndices,
     pub(crate) exports: FormatExports,
@@ -62,145 +62,149 @@ pub(crate) struct Code {
 }
 
 pub(crate) type Guest = wasmtime::Store<HostState>;
-/// The repositories that a call is handed.
-struct Handed {
+/// Repositories that a call receives.
+struct CallRepositories {
     target: Option<RepositoryView>,
     others: Vec<RepositoryView>,
 }
 
-impl Handed {
-    fn of(call: &mut Call) -> Handed {
-        Handed { target: call.target.take(), others: std::mem::take(&mut call.others) }
+impl CallRepositories {
+    fn of(call: &mut Call) -> CallRepositories {
+        CallRepositories { target: call.target.take(), others: std::mem::take(&mut call.others) }
     }
 }
 
 impl Plugin {
-    /// What it says of itself.
     pub fn description(&self) -> &Description {
         &self.description
     }
 
-    /// Its own version.
     pub fn version(&self) -> &str {
         &self.description.version
     }
 
-    /// The file it was loaded from; none for a component of the store.
+    /// The file that it was loaded from. None for a component from the store.
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
 
-    /// Tells it from every other plugin that this process has loaded: what one answered may not be given as another's.
+    /// Number that no other plugin of this process has. An answer of one plugin must not be served
+    /// as another's.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// What it imports, as `packhouse:format/blobs@0.1.0`.
+    /// Imported interfaces, such as `packhouse:format/blobs@0.1.0`.
     pub fn imports(&self) -> &[String] {
         &self.imports
     }
 
-    /// What it exports, as `packhouse:format/format@0.1.0`.
+    /// Exported interfaces, such as `packhouse:format/format@0.1.0`.
     pub fn exports(&self) -> &[String] {
         &self.exports
     }
 
-    /// Its bounds as it describes them; those of its [`description`](Plugin::description) may be less, where the operator says so.
+    /// Limits as the plugin describes them. The limits in its [`description`](Plugin::description)
+    /// may be lower because of the operator's settings.
     pub fn described_limits(&self) -> &DescriptionLimits {
         &self.described_limits
     }
 
-    /// SHA-256 of the component that it is.
+    /// SHA-256 digest of the component's bytes.
     pub fn digest(&self) -> Digest {
         self.digest.digest()
     }
 
-    /// How many calls of it have ended since the server started, and how many of them failed: what callers do wrong is no failure.
+    /// Number of calls that ended since the server started, and of failed ones among them. Errors
+    /// of callers do not count as failures.
     pub fn calls(&self) -> (u64, u64) {
         self.runner.meters.calls()
     }
 
-    /// Bytes of a request's body at most: the operator's limit, else the description's.
+    /// Most bytes of a request body: the operator's limit, or else the description's.
     pub fn max_file_bytes(&self) -> Option<u64> {
         self.description.limits.max_file_bytes
     }
 
-    /// Calls of it at one time.
+    /// Highest number of concurrent calls.
     pub fn concurrency(&self) -> usize {
         self.runner.limits.concurrency
     }
 
-    /// How many calls of it run at the moment, and how many wait for their turn.
+    /// Number of running calls, and of calls that wait for their turn.
     pub fn calls_now(&self) -> (usize, usize) {
         self.runner.calls_now()
     }
 
-    /// Whether [`delete_version`](Plugin::delete_version) and [`mark_version`](Plugin::mark_version) are offered.
+    /// Returns true if [`delete_version`](Plugin::delete_version) and
+    /// [`mark_version`](Plugin::mark_version) are available.
     pub fn has_upkeep(&self) -> bool {
         self.code.upkeep.is_some()
     }
 
-    /// Asks whether the request can succeed, as far as can be told without its body. All handles are read-only. Any [`CallError`].
+    /// Checks if the request can succeed, as far as this is possible without its body. All handles
+    /// are read-only. Returns any [`CallError`].
     #[boxed]
     pub async fn check(&self, mut call: Call) -> Result<Result<(), Failure>, CallError> {
         (call.body, call.parts, call.appended) = (None, Vec::new(), None);
         let name = self.name("check", &call.head, Some(&call));
-        let handed = Handed::of(&mut call);
+        let repositories = CallRepositories::of(&mut call);
         let state = || self.state(Access::ReadOnly, call, Some(self.storage.clone()));
         let body = async |guest: &mut Guest, instance: &Instance| {
             let request = guest.data_mut().push(RequestRep)?;
-            let target = guest.data_mut().target(handed.target)?;
-            let others = guest.data_mut().others(handed.others)?;
-            let asked = (borrow(&request), target, others.as_slice());
-            refused(self.code.exports.check(guest, instance, asked).await?)
+            let target = guest.data_mut().target(repositories.target)?;
+            let others = guest.data_mut().others(repositories.others)?;
+            let arguments = (borrow(&request), target, others.as_slice());
+            refused(self.code.exports.check(guest, instance, arguments).await?)
         };
         self.runner.run(name, state, &self.code.linked, body).await
     }
 
-    /// Answers the request. What was kept is durable when this returns an [`Answer`]; of a [`Failure`] and of an error nothing is
-    /// left but what was committed before. Any [`CallError`].
+    /// Answers the request. Blobs that the call kept are durable when this returns an [`Answer`].
+    /// After a [`Failure`] or an error, only earlier commits remain. Returns any [`CallError`].
     #[boxed]
     pub async fn handle(&self, mut call: Call) -> Result<Result<Answer, Failure>, CallError> {
         let name = self.name("handle", &call.head, Some(&call));
-        let handed = Handed::of(&mut call);
+        let repositories = CallRepositories::of(&mut call);
         let state = || self.handling(call);
-        let body = async |guest: &mut Guest, instance: &Instance| self.answer(guest, instance, handed).await;
+        let body =
+            async |guest: &mut Guest, instance: &Instance| self.answer(guest, instance, repositories).await;
         let handled = self.runner.run(name, state, &self.code.linked, body).await?;
-        self.kept_durable(handled).await
+        self.make_result_durable(handled).await
     }
 
-    /// The same in the instance that the request's `route` ran in.
+    /// Runs `handle` in the instance of the request's `route`.
     pub(crate) async fn handle_in(
         &self,
-        kept: KeptInstance<'_>,
+        reused: ReusableInstance<'_>,
         mut call: Call,
     ) -> Result<Result<Answer, Failure>, CallError> {
         let name = self.name("handle", &call.head, Some(&call));
-        let handed = Handed::of(&mut call);
-        let body = async |guest: &mut Guest, instance: &Instance| self.answer(guest, instance, handed).await;
-        let handled = self.runner.go_on(name, kept, self.handling(call), body).await?;
-        self.kept_durable(handled).await
+        let repositories = CallRepositories::of(&mut call);
+        let body =
+            async |guest: &mut Guest, instance: &Instance| self.answer(guest, instance, repositories).await;
+        let handled = self.runner.resume(name, reused, self.handling(call), body).await?;
+        self.make_result_durable(handled).await
     }
 
     fn handling(&self, call: Call) -> HostState {
-        let access = if call.head.aside.is_some() { Access::Aside } else { Access::Intent(call.action) };
-        self.state(access, call, Some(self.storage.clone()))
+        self.state(Access::Intent(call.action), call, Some(self.storage.clone()))
     }
 
     async fn answer(
         &self,
         guest: &mut Guest,
         instance: &Instance,
-        handed: Handed,
+        repositories: CallRepositories,
     ) -> wasmtime::Result<Handled> {
         let request = guest.data_mut().push(RequestRep)?;
-        let target = guest.data_mut().target(handed.target)?;
-        let others = guest.data_mut().others(handed.others)?;
-        let asked = (borrow(&request), target, others.as_slice());
-        let answered = match self.code.exports.handle(guest, instance, asked).await? {
+        let target = guest.data_mut().target(repositories.target)?;
+        let others = guest.data_mut().others(repositories.others)?;
+        let arguments = (borrow(&request), target, others.as_slice());
+        let answered = match self.code.exports.handle(guest, instance, arguments).await? {
             Ok(response) => {
                 let answer = answer::answer(guest.data_mut(), response)?;
-                Ok((answer, std::mem::take(&mut guest.data_mut().kept)))
+                Ok((answer, std::mem::take(&mut guest.data_mut().blobs_to_keep)))
             }
             Err(failure) => {
                 let failure = answer::failure(failure)?;
@@ -211,7 +215,8 @@ impl Plugin {
         Ok(Handled { answered, sent: guest.data_mut().take_sent() })
     }
 
-    /// Removes a version of the call's target. `NotOffered` without the ability; else any [`CallError`].
+    /// Removes a version of the call's target. Returns `NotOffered` if the plugin lacks the
+    /// function, or any other [`CallError`].
     #[boxed]
     pub async fn delete_version(
         &self,
@@ -228,7 +233,8 @@ impl Plugin {
         .await
     }
 
-    /// Marks a version of the call's target. `NotOffered` without the ability; else any [`CallError`].
+    /// Marks a version of the call's target. Returns `NotOffered` if the plugin lacks the function,
+    /// or any other [`CallError`].
     #[boxed]
     pub async fn mark_version(
         &self,
@@ -246,13 +252,14 @@ impl Plugin {
         .await
     }
 
-    /// Whether [`present_version`](Plugin::present_version) is offered.
+    /// Returns true if [`present_version`](Plugin::present_version) is available.
     pub fn has_present(&self) -> bool {
         self.code.present.is_some()
     }
 
-    /// What people are shown of a version of the call's target. All handles are read-only. `NotOffered` without the ability,
-    /// `Unreadable` for what is not as the contract says; else any [`CallError`].
+    /// Presentation of a version of the call's target for people. All handles are read-only.
+    /// Returns `NotOffered` if the plugin lacks the function, `Host` if the result breaks the
+    /// contract, or any other [`CallError`].
     #[boxed]
     pub async fn present_version(
         &self,
@@ -264,7 +271,7 @@ impl Plugin {
         let id = VersionId { name: name.to_owned(), version: version.to_owned() };
         let called = self.name("present_version", &call.head, Some(&call));
         let Some(target) = call.target.take() else {
-            return Err(CallError::Host("present_version needs a repository".to_owned()));
+            return Err(CallError::Host("present_version requires a repository".to_owned()));
         };
         let state = || self.state(Access::ReadOnly, call, Some(self.storage.clone()));
         let body = async |guest: &mut Guest, instance: &Instance| {
@@ -297,7 +304,7 @@ impl Plugin {
         let Some(indices) = &self.code.upkeep else { return Err(CallError::NotOffered("upkeep")) };
         let name = self.name(function, &call.head, Some(&call));
         let Some(target) = call.target.take() else {
-            return Err(CallError::Host(format!("{function} needs a repository")));
+            return Err(CallError::Host(format!("{function} requires a repository")));
         };
         let access = Access::Intent(call.action);
         let state = || self.state(access, call, Some(self.storage.clone()));
@@ -307,24 +314,26 @@ impl Plugin {
             let answer = ask(guest, &upkeep, target).await?;
             guest.data_mut().note_answer(&answer);
             let done = refused(answer)?;
-            Ok(done.map(|()| std::mem::take(&mut guest.data_mut().kept)))
+            Ok(done.map(|()| std::mem::take(&mut guest.data_mut().blobs_to_keep)))
         };
         match self.runner.run(name, state, &self.code.linked, body).await? {
-            Ok(kept) => {
-                self.make_durable(kept).await?;
+            Ok(blobs) => {
+                self.make_durable(blobs).await?;
                 Ok(Ok(()))
             }
             Err(failure) => Ok(Err(failure)),
         }
     }
 
-    /// Whether [`judge_versions`](Plugin::judge_versions) and [`list_unshown`](Plugin::list_unshown) are offered.
+    /// Returns true if [`judge_versions`](Plugin::judge_versions) and
+    /// [`list_unshown`](Plugin::list_unshown) are available.
     pub fn has_retention(&self) -> bool {
         self.code.retention.is_some()
     }
 
-    /// What retention has to know of these versions of the call's target, at most 1,000 of them; nothing of one that is not there. All
-    /// handles are read-only. `NotOffered` without the ability, `Host` for what is not as the contract says; else any [`CallError`].
+    /// Facts about at most 1,000 versions of the call's target for retention. The fact is none for
+    /// a version that does not exist. All handles are read-only. Returns `NotOffered` if the plugin
+    /// lacks the function, `Host` if the result breaks the contract, or any other [`CallError`].
     #[boxed]
     pub async fn judge_versions(
         &self,
@@ -334,7 +343,7 @@ impl Plugin {
         let named =
             |(name, version): &(String, String)| VersionId { name: name.clone(), version: version.clone() };
         let named: Vec<VersionId> = ids.iter().map(named).collect();
-        let answered = self.of_retention("judge_versions", call, async |guest, retention, target| {
+        let answered = self.call_retention("judge_versions", call, async |guest, retention, target| {
             guest.data_mut().note_arguments(&[&named]);
             retention.call_judge_versions(guest, target, &named).await
         });
@@ -344,7 +353,8 @@ impl Plugin {
         }
     }
 
-    /// A page of what the call's target holds and nobody is shown; `after` is empty, or what the page before said. As
+    /// A page of stored data that the call's target does not show. `after` is empty, or the value
+    /// that the previous page returned. Handles and errors are those of
     /// [`judge_versions`](Plugin::judge_versions).
     #[boxed]
     pub async fn list_unshown(
@@ -352,7 +362,7 @@ impl Plugin {
         call: Call,
         after: &str,
     ) -> Result<Result<UnshownPage, Failure>, CallError> {
-        let answered = self.of_retention("list_unshown", call, async |guest, retention, target| {
+        let answered = self.call_retention("list_unshown", call, async |guest, retention, target| {
             guest.data_mut().note_arguments(&[&after]);
             retention.call_list_unshown(guest, target, after).await
         });
@@ -362,7 +372,7 @@ impl Plugin {
         }
     }
 
-    async fn of_retention(
+    async fn call_retention(
         &self,
         function: &'static str,
         mut call: Call,
@@ -375,7 +385,7 @@ impl Plugin {
         let Some(indices) = &self.code.retention else { return Err(CallError::NotOffered("retention")) };
         let name = self.name(function, &call.head, Some(&call));
         let Some(target) = call.target.take() else {
-            return Err(CallError::Host(format!("{function} needs a repository")));
+            return Err(CallError::Host(format!("{function} requires a repository")));
         };
         let state = || self.state(Access::ReadOnly, call, Some(self.storage.clone()));
         let body = async |guest: &mut Guest, instance: &Instance| {
@@ -391,14 +401,15 @@ impl Plugin {
         self.runner.run(name, state, &self.code.linked, body).await
     }
 
-    /// Whether [`compare_versions`](Plugin::compare_versions) is offered.
+    /// Returns true if [`compare_versions`](Plugin::compare_versions) is available.
     pub fn has_versions(&self) -> bool {
         self.code.versions.is_some()
     }
 
-    /// Where each of these versions stands among them in the format's order, 0 the lowest, equal ones at the same place; none for what is
-    /// no version. It reaches nothing, and another call may wait for it. `NotOffered` without the ability, `BadAnswer` for what is not as
-    /// the contract says; else any [`CallError`].
+    /// Position of each version in the format's order: 0 is the lowest, equal versions share a
+    /// position, and invalid ones have none. The call can use no imports, so it waits for nothing,
+    /// and another call may wait for it. Returns `NotOffered` if the plugin lacks the function,
+    /// `BadAnswer` if the result breaks the contract, or any other [`CallError`].
     #[boxed]
     pub async fn compare_versions(&self, versions: &[String]) -> Result<Vec<Option<u32>>, CallError> {
         let Some(indices) = &self.code.versions else { return Err(CallError::NotOffered("versions")) };
@@ -412,28 +423,27 @@ impl Plugin {
             let (plugin, limits) = (Arc::clone(&self.comparing.plugin), Arc::clone(&self.comparing.limits));
             HostState::within(Phase::Describe, plugin, limits, head)
         };
-        let places = self.comparing.run(name, state, &self.code.linked, async |guest, instance| {
+        let positions = self.comparing.run(name, state, &self.code.linked, async |guest, instance| {
             let order = indices.load(&mut *guest, instance)?;
             order.call_compare_versions(&mut *guest, versions).await
         });
-        let places = places.await?;
-        if places.len() == versions.len() {
-            Ok(places)
+        let positions = positions.await?;
+        if positions.len() == versions.len() {
+            Ok(positions)
         } else {
-            let (told, asked) = (places.len(), versions.len());
-            Err(CallError::BadAnswer(format!("{told} places of {asked} versions")))
+            let (found, expected) = (positions.len(), versions.len());
+            Err(CallError::BadAnswer(format!("{found} positions for {expected} versions")))
         }
     }
 
     fn state(&self, access: Access, call: Call, storage: Option<Store>) -> HostState {
         let limits = Arc::clone(&self.runner.limits);
-        let is_recorded = call.head.aside.as_ref().is_some_and(|aside| aside.is_recorded);
         let writes = matches!(&access, Access::Intent(action) if action.writes());
         let mut state = HostState::new(Arc::clone(&self.runner.plugin), limits, storage, access, call);
         if writes {
             state.tags.clone_from(&self.description.tags);
         }
-        if is_recorded { state } else { state.remembering(self.memos.clone()) }
+        state.with_memos(self.memos.clone())
     }
 
     pub(crate) fn name(
@@ -453,7 +463,7 @@ impl Plugin {
     }
 }
 
-/// What the guest sees of a handle that stays the host's.
+/// Borrowed handle for the guest; the host keeps the handle itself.
 pub(crate) fn borrow<T: 'static>(handle: &Resource<T>) -> Resource<T> {
     Resource::new_borrow(handle.rep())
 }

@@ -1,28 +1,27 @@
-//! What a plugin shows people of a version: the JSON object that `present-version` returns. Members that this host does not know are
-//! ignored; each that it knows has a bound.
+//! Presentation of a version for people: the JSON object that `present-version` returns. Unknown
+//! members are ignored; each known member has a bound.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes of the object.
+/// Most bytes of the object.
 const MAX_BYTES: usize = 4 << 20;
-/// Bytes of a README.
+/// Most bytes of a README.
 const MAX_README: usize = 1 << 20;
-/// Entries of each list.
+/// Most entries of each list.
 const MAX_ENTRIES: usize = 2_000;
 
-/// What people are shown of a version.
+/// Presentation of a version for people.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Presentation {
-    /// What its author says of it.
+    /// Text of the version's author.
     pub readme: Option<Readme>,
-    /// What it needs.
     pub dependencies: Vec<Dependency>,
-    /// Of a container image or another artifact of a registry.
+    /// Details of a container image or another OCI artifact.
     pub image: Option<Image>,
-    /// Statements about where it comes from, as they are kept: nothing here has verified them.
+    /// Unverified statements about the origin, as they are stored.
     pub attestations: Vec<Attestation>,
 }
 
@@ -30,41 +29,39 @@ pub struct Presentation {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Readme {
-    /// `text/markdown`, `text/x-rst` or `text/plain`.
+    /// One of `text/markdown`, `text/x-rst` and `text/plain`.
     pub media_type: String,
-    /// The text.
     pub text: String,
 }
 
-/// What a version needs.
+/// A requirement of a version.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Dependency {
-    /// The package.
+    /// Name of the required package.
     pub name: String,
-    /// Which versions, in the format's words.
+    /// Allowed versions, in the format's notation.
     pub requirement: String,
-    /// For what, in the format's words; empty: always.
+    /// Purpose in the format's words. Empty means always.
     pub group: String,
 }
 
-/// A container image, or what else has a manifest.
+/// A container image, or another artifact with a manifest.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Image {
-    /// Of the manifest.
     pub digest: String,
-    /// Of the manifest.
+    /// Media type of the manifest.
     pub media_type: String,
-    /// Of an index: what is in it.
+    /// Images of an index, one for each platform.
     pub platforms: Vec<Platform>,
-    /// From the lowest one.
+    /// Layers, starting with the lowest.
     pub layers: Vec<Layer>,
-    /// How it was made.
+    /// Build steps of the image.
     pub history: Vec<History>,
     /// Labels of the configuration and annotations of the manifest.
     pub labels: BTreeMap<String, String>,
-    /// What says something about it: signatures, bills of materials.
+    /// Artifacts that refer to the image: signatures, bills of materials.
     pub referrers: Vec<Referrer>,
 }
 
@@ -72,91 +69,81 @@ pub struct Image {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Platform {
-    /// The operating system.
     pub os: String,
-    /// The processor.
     pub architecture: String,
-    /// Which of its kind.
+    /// Variant of the processor architecture.
     pub variant: String,
-    /// Of its manifest.
     pub digest: String,
-    /// Of its configuration and layers together, in bytes, where its manifest is here.
+    /// Size of its configuration and layers together, in bytes. None if its manifest is not stored
+    /// here.
     pub size: Option<u64>,
 }
 
-/// A layer.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Layer {
-    /// Of its bytes.
     pub digest: String,
-    /// In bytes.
     pub size: u64,
-    /// What it is.
     pub media_type: String,
 }
 
-/// A step of an image's making.
+/// A build step of an image.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub struct History {
-    /// When, as RFC 3339 has it.
+    /// Time of the step in RFC 3339 format.
     pub created: String,
-    /// By which command.
+    /// Command that made the step.
     pub created_by: String,
-    /// What was noted.
     pub comment: String,
-    /// Whether it made no layer.
+    /// True if the step made no layer.
     pub empty_layer: bool,
 }
 
-/// What says something about an image.
+/// An artifact that refers to an image.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Referrer {
-    /// Of its manifest.
     pub digest: String,
-    /// Of its manifest, in bytes.
+    /// Size of its manifest in bytes.
     pub size: u64,
-    /// What kind of thing it is.
     pub artifact_type: String,
-    /// Its annotations.
     pub annotations: BTreeMap<String, String>,
 }
 
-/// A statement about where a version, or a file of it, comes from.
+/// A statement about the origin of a version or of one file.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Attestation {
-    /// The file; empty: the version.
+    /// Name of the file. Empty means the version.
     pub file: String,
-    /// What kind of statement: a predicate's type.
+    /// Kind of statement: the type of its predicate.
     pub kind: String,
-    /// Who states it, as it says itself: by name and value.
+    /// Unverified claims about the signer, by name.
     pub publisher: BTreeMap<String, String>,
-    /// Where the whole of it is fetched: a path in the repository.
+    /// Path in the repository from which the whole statement can be fetched.
     pub path: String,
 }
 
 impl Presentation {
-    /// Reads what `present-version` returned; says what is wrong with it.
+    /// Parses the result of `present-version`. The error says what is wrong with it.
     pub(crate) fn parse(text: &str) -> Result<Presentation, String> {
         if text.len() > MAX_BYTES {
-            return Err(format!("the plugin presents {} bytes: {MAX_BYTES} are allowed", text.len()));
+            return Err(format!("the plugin presents {} bytes; the limit is {MAX_BYTES}", text.len()));
         }
-        let mut shown: Presentation = serde_json::from_str(text)
-            .map_err(|error| format!("what the plugin presents cannot be read: {error}"))?;
-        if let Some(readme) = &mut shown.readme {
+        let mut presentation: Presentation = serde_json::from_str(text)
+            .map_err(|error| format!("the plugin's presentation cannot be read: {error}"))?;
+        if let Some(readme) = &mut presentation.readme {
             readme.text.truncate(readme.text.floor_char_boundary(MAX_README));
         }
-        shown.dependencies.truncate(MAX_ENTRIES);
-        shown.attestations.truncate(MAX_ENTRIES);
-        if let Some(image) = &mut shown.image {
+        presentation.dependencies.truncate(MAX_ENTRIES);
+        presentation.attestations.truncate(MAX_ENTRIES);
+        if let Some(image) = &mut presentation.image {
             image.platforms.truncate(MAX_ENTRIES);
             image.layers.truncate(MAX_ENTRIES);
             image.history.truncate(MAX_ENTRIES);
             image.referrers.truncate(MAX_ENTRIES);
         }
-        Ok(shown)
+        Ok(presentation)
     }
 }

@@ -1,25 +1,26 @@
-//! What a call read of the repositories that it was handed: it says what its answer is good for.
+//! Data that a call read from its repositories. The answer is valid until a part of this data
+//! changes.
 
 use std::collections::BTreeMap;
 
 use packhouse_store::{Dependencies, RepositoryId};
 
-/// See the module. A repository of which nothing was read is not in it.
+/// Dependencies by repository. A repository without reads has no entry.
 #[derive(Clone, Debug, Default)]
 pub struct Reads(BTreeMap<RepositoryId, Dependencies>);
 
 impl Reads {
-    /// What was read of this repository, to be added to.
+    /// Returns the dependencies on this repository, to be extended.
     pub fn of(&mut self, repository: RepositoryId) -> &mut Dependencies {
         self.0.entry(repository).or_default()
     }
 
-    /// Whether nothing was read but single records of this repository.
+    /// Returns true if only single records of this repository were read.
     pub(crate) fn are_records_of(&self, repository: Option<RepositoryId>) -> bool {
         self.0.iter().all(|(id, dependencies)| Some(*id) == repository && dependencies.are_single_records())
     }
 
-    /// Adds what another read.
+    /// Adds the reads of another call.
     pub fn extend(&mut self, other: Reads) {
         for (repository, dependencies) in other.0 {
             self.of(repository).extend(&dependencies);

@@ -1,86 +1,78 @@
-//! A request as a plugin sees it, and what the plugin says it would do.
+//! A request as a plugin receives it, and the intent that the plugin states for it.
 
 use std::sync::Arc;
 
 use packhouse_store::{Algorithm, RepositoryId};
 
-use crate::aside::Aside;
-
-/// One request without its body. Its parts are as wit/v0.1/http.wit says of `request`; the server has resolved the repository,
-/// taken credentials out, and left only the headers that the description asks for.
+/// One request without its body. wit/v0.1/http.wit documents its parts under `request`. The server
+/// has resolved the repository, removed credentials, and kept only the headers that the description
+/// requests.
 #[derive(Clone, Debug, Default)]
 pub struct RequestHead {
-    /// In upper case.
+    /// HTTP method in upper case.
     pub method: String,
-    /// The name of the description's claim that matched.
+    /// Name of the description's claim that matched.
     pub claim: Option<String>,
-    /// Below the repository's address, percent-decoded once, one item a segment.
+    /// Path below the repository's address, percent-decoded once, one item for each segment.
     pub path: Arc<[String]>,
-    /// In the order they came, percent-decoded.
+    /// Query parameters in their order, percent-decoded.
     pub query: Vec<(String, String)>,
-    /// Names in lower case.
+    /// Headers with their names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The public address that `path` is below, without a slash at its end.
+    /// Public address that `path` is below, without a trailing slash.
     pub address: String,
-    /// The caller's name as it may be shown; none for anonymous.
+    /// Display name of the caller. None for an anonymous caller.
     pub caller: Option<Arc<str>>,
-    /// For logs; a plugin does not see it.
+    /// Request id for logs, hidden from plugins.
     pub request_id: Arc<str>,
-    /// The repository that it is about, for recordings; a plugin does not see it.
+    /// Repository of the request, for recordings. Hidden from plugins.
     pub repository: Option<RepositoryId>,
-    /// Whether the calls for it are aside of those that clients wait for; a plugin does not see it.
-    pub aside: Option<Arc<Aside>>,
 }
 
-/// What a request does, told by the plugin and judged by the host.
+/// Effect of a request, stated by the plugin and authorized by the host.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Hash)]
 pub enum Action {
-    /// Needs no credential.
     Open,
-    /// Reads.
     Read,
-    /// Adds or changes.
     Publish,
-    /// Removes.
     Delete,
 }
 
 impl Action {
-    /// Whether the target may be changed.
+    /// Returns true if the target may be changed.
     pub fn writes(self) -> bool {
         matches!(self, Action::Publish | Action::Delete)
     }
 }
 
-/// How the request's body is wanted. Limits are in bytes, the operator's limit for the plugin already applied.
+/// How the host should receive the request's body. Limits are in bytes, and already include the
+/// operator's limit for the plugin.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub enum BodyPlan {
-    /// Not read.
     #[default]
     None,
-    /// As one blob.
+    /// The body becomes one blob.
     Body {
-        /// At most this many bytes.
+        /// Most bytes of the body.
         limit: u64,
     },
-    /// As the parts of a form.
+    /// The body becomes the parts of a form.
     Parts {
-        /// At most this many bytes together.
+        /// Most bytes of all parts together.
         limit: u64,
     },
-    /// At the end of an upload of the target.
+    /// The body is appended to an upload of the target.
     Append {
-        /// Name of the upload.
         upload: String,
-        /// What it must already hold.
+        /// Number of bytes that the upload must already hold.
         offset: Option<u64>,
-        /// At most this many bytes.
+        /// Most bytes of the body.
         limit: u64,
     },
 }
 
 impl BodyPlan {
-    /// The same with the smaller of both limits.
+    /// Lowers the limit to `max`.
     pub(crate) fn at_most(self, max: Option<u64>) -> BodyPlan {
         let least = |limit: u64| max.map_or(limit, |max| limit.min(max));
         match self {
@@ -94,45 +86,43 @@ impl BodyPlan {
     }
 }
 
-/// What the request would do: the answer of [`Plugin::route`](crate::Plugin::route).
+/// Effect of a request, as [`Plugin::route`](crate::Plugin::route) states it.
 #[derive(Clone, Debug)]
 pub struct Intent {
-    /// What must be allowed.
+    /// Action that must be allowed.
     pub action: Action,
-    /// The package, image or file it is about.
+    /// The package, image or file that the request is about.
     pub subject: Option<String>,
-    /// How the body is wanted.
     pub body: BodyPlan,
-    /// The limit of the description's that it is under, by its name, in place of that of a file.
+    /// Name of a limit in the description that replaces the limit of a file.
     pub limit: Option<String>,
-    /// Digests besides SHA-256, to be computed while the body comes in.
+    /// Digests in addition to SHA-256, computed while the body arrives.
     pub digests: Vec<Algorithm>,
     /// Names of further repositories that the request reads from.
     pub also_read: Vec<String>,
-    /// Whether [`Plugin::check`](crate::Plugin::check) is to be asked before the body is received.
+    /// True if [`Plugin::check`](crate::Plugin::check) must run before the body is received.
     pub check: bool,
-    /// Whether a credential that can only write may do this reading.
+    /// True if a credential with only the right to write may make this read.
     pub for_publish: bool,
-    /// Names of the packages that it is about.
+    /// Names of the packages that the request is about.
     pub packages: Vec<String>,
-    /// Whether it is about none, or about packages that the plugin asks
-    /// [`UpstreamService::withheld`](crate::UpstreamService::withheld) of.
+    /// True if the request is about no package, or about packages that the plugin checks with
+    /// [`UpstreamService::withheld`](crate::UpstreamService::withheld).
     pub many_packages: bool,
-    /// Whether the plugin looked at who asks: another caller's intent may be another then.
+    /// True if the plugin read the caller. Then the intent may differ for another caller.
     pub for_caller: bool,
-    /// What of the request the plugin looked at to tell it.
+    /// Parts of the request that the plugin read for the intent.
     pub looked: Looked,
 }
 
-/// How much of a request a plugin looked at, each with what is before it: what comes of it is the same for every request that differs
-/// in the rest alone. Method, claim, path and address count as looked at.
+/// Parts of a request that a plugin read; each value includes the ones before it. The plugin's
+/// result is the same for requests that differ only in unread parts. Method, claim, path and
+/// address always count as read.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Looked {
-    /// Neither its headers nor its query.
+    /// Neither the headers nor the query.
     #[default]
     AtPath,
-    /// Its headers.
     AtHeaders,
-    /// Its query.
     AtQuery,
 }

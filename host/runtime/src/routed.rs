@@ -1,4 +1,5 @@
-//! A plugin's `route`, and what comes of it for a request that goes on: the intent, and the instance in which `handle` may go on.
+//! A plugin's `route` and its result: the intent, and the instance in which the request's `handle`
+//! may continue.
 
 use std::sync::Arc;
 
@@ -9,37 +10,39 @@ use crate::boxed;
 use crate::call::Call;
 use crate::description::MANIFEST;
 use crate::error::CallError;
-use crate::instance::{Begun, KeptInstance};
+use crate::instance::{FinishedCall, ReusableInstance};
 use crate::plugin::{Guest, Plugin, borrow};
 use crate::request::{BodyPlan, Intent, RequestHead};
 use crate::state::http::RequestRep;
 use crate::state::{HostState, Phase};
 
-/// The answer of [`Plugin::route_to_handle`].
+/// Intent of a request, and the instance for its `handle`.
 pub struct Routed<'a> {
-    /// What the request would do.
     pub intent: Intent,
-    /// Where `handle` may go on; none where it must have an instance of its own.
+    /// Instance in which `handle` may continue. None if it needs its own.
     pub instance: Option<RoutedInstance<'a>>,
 }
 
-/// The instance that a request's `route` ran in, for this request's `handle`. It holds one of the plugin's places: drop it as soon as the
-/// request is refused, and let no client be waited for meanwhile.
+/// The instance in which a request's `route` ran, for the `handle` of the same request. It holds
+/// one of the plugin's slots. So drop the instance as soon as the request is refused, and do not
+/// wait for a client while you hold it.
 pub struct RoutedInstance<'a> {
     pub(crate) plugin: &'a Plugin,
     pub(crate) head: Arc<RequestHead>,
-    pub(crate) kept: KeptInstance<'a>,
+    pub(crate) reusable: ReusableInstance<'a>,
 }
 
 impl RoutedInstance<'_> {
-    /// As [`Plugin::handle`], in this instance, which is gone afterwards. The request is the one that was routed, whatever the call's head.
+    /// Runs [`Plugin::handle`] in this instance and drops it. The routed request replaces the
+    /// call's head.
     pub async fn handle(self, call: Call) -> Result<Result<Answer, Failure>, CallError> {
-        self.plugin.handle_in(self.kept, Call { head: self.head, ..call }).await
+        self.plugin.handle_in(self.reusable, Call { head: self.head, ..call }).await
     }
 }
 
 impl Plugin {
-    /// Asks what a request would do; `kind` is the repository's. Nothing can be reached from it. Any [`CallError`] but `Store`.
+    /// Requests the intent of a request; `kind` is the repository's. The call has no access to
+    /// data. Returns any [`CallError`] except `Store`.
     #[boxed]
     pub async fn route(
         &self,
@@ -49,8 +52,9 @@ impl Plugin {
         Ok(self.route_to_handle(kind, head).await?.map(|routed| routed.intent))
     }
 
-    /// As [`route`](Plugin::route), and keeps the instance for the same request's `handle` where the intent lets it go on there: it
-    /// reads, and there is neither a body to wait for nor a check. The instance holds one of the plugin's places until it is dropped.
+    /// Runs [`route`](Plugin::route) and keeps the instance for the request's `handle` if the
+    /// intent allows it: a read without a body and without a check. The instance holds one of the
+    /// plugin's slots until it is dropped.
     pub async fn route_to_handle(
         &self,
         kind: &str,
@@ -73,16 +77,18 @@ impl Plugin {
                 Err(failure) => Ok(Err(answer::failure(failure)?)),
             }
         };
-        let Begun { result, instance } = self.runner.begin(name, state, &self.code.linked, body).await?;
+        let FinishedCall { result, instance } =
+            self.runner.begin(name, state, &self.code.linked, body).await?;
         Ok(result.map(|intent| {
-            let kept = goes_on(&intent).then_some(instance);
-            let instance = kept.map(|kept| RoutedInstance { plugin: self, head: Arc::clone(head), kept });
+            let reusable = can_reuse_instance(&intent).then_some(instance);
+            let instance =
+                reusable.map(|reusable| RoutedInstance { plugin: self, head: Arc::clone(head), reusable });
             Routed { intent, instance }
         }))
     }
 
-    /// The intent with the smaller of its own limits and the operator's. A limit that it names and the description does not is the
-    /// plugin's mistake.
+    /// Applies the smaller of the intent's own limit and the operator's. A named limit that the
+    /// description lacks is an error of the plugin.
     fn bounded(&self, mut intent: Intent) -> Result<Intent, CallError> {
         let limits = &self.description.limits;
         if let (None, BodyPlan::Body { limit }, Some(declared)) =
@@ -94,7 +100,11 @@ impl Plugin {
             None => limits.body(),
             Some(name) => match limits.named.get(name) {
                 Some(limit) => Some(limit.max_bytes),
-                None => return Err(CallError::BadAnswer(format!("a limit {name:?} that is not described"))),
+                None => {
+                    return Err(CallError::BadAnswer(format!(
+                        "the limit {name:?}, which its description does not declare"
+                    )));
+                }
             },
         };
         intent.body = intent.body.at_most(most);
@@ -102,7 +112,8 @@ impl Plugin {
     }
 }
 
-/// Whether `handle` may go on in the instance of `route`: nobody has to be waited for between the two, and `check` does not come between.
-fn goes_on(intent: &Intent) -> bool {
+/// Returns true if `handle` may run in the instance of `route`: the host neither waits for a client
+/// nor calls `check` in between.
+fn can_reuse_instance(intent: &Intent) -> bool {
     !intent.action.writes() && intent.body == BodyPlan::None && !intent.check
 }

@@ -1,6 +1,7 @@
-//! Folders of code that this process runs. Whoever can write to such a folder, or to a file in it, runs native code with the rights of this
-//! process, so owner and mode of both are checked. The check looks at the descriptors that are used afterwards: a path may lead
-//! somewhere else a moment later.
+//! Folders of code that this process runs. An account that can write to such a folder, or to a file
+//! in it, runs native code with the rights of this process. So owner and mode of both are checked.
+//! The check uses open descriptors, and the host then reads through the same descriptors, because a
+//! path may lead somewhere else a moment later.
 
 use std::fs::{self, DirBuilder, File, Metadata, Permissions};
 use std::io;
@@ -10,26 +11,27 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
-/// Mode bits with which other accounts write.
+/// Mode bits that let other accounts write.
 const WRITABLE: u32 = 0o022;
-/// Mode bits with which other accounts do anything.
+/// Mode bits that give other accounts any access.
 const OTHERS: u32 = 0o077;
-/// Mode of a folder that this process makes.
+/// Mode of a folder that this process creates.
 const OWN: u32 = 0o700;
 const ROOT: u32 = 0;
-/// The running program.
 const PROGRAM: &str = "/proc/self/exe";
 
 /// A folder to which only trusted accounts can write.
 pub(crate) struct TrustedFolder {
     directory: File,
-    shown: PathBuf,
+    configured: PathBuf,
     owners: Vec<u32>,
 }
 
 impl TrustedFolder {
-    /// Opens a folder of this process's own account, or of root; makes it where it is missing. A folder of this account is
-    /// closed to others, and where they could write to it, `empty` throws away what it holds. The error says why the folder is not trusted.
+    /// Opens a folder that belongs to this process's account or to root, and creates it if it is
+    /// missing. If this account owns the folder, removes all access of other accounts. If other
+    /// accounts could write to the folder before, calls `empty` to delete its content. The error
+    /// says why the folder is not trusted.
     pub(crate) fn own(path: &Path, empty: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<TrustedFolder> {
         make(path)?;
         let folder = TrustedFolder::open(path, vec![ROOT, account()])?;
@@ -39,14 +41,15 @@ impl TrustedFolder {
             if metadata.mode() & WRITABLE != 0 {
                 empty(&folder.path())?;
                 let path = path.display();
-                tracing::warn!(%path, "other accounts could write to the compiled code, so it was thrown away");
+                tracing::warn!(%path, "deleted the compiled code, because other accounts could write to it");
             }
         }
         folder.checked()
     }
 
-    /// Opens a folder that was installed with the program: of this process's account, of root, or of the account that owns the program,
-    /// which could change the program itself. The error says why the folder is not trusted.
+    /// Opens a folder that was installed with the program. It may belong to this process's account,
+    /// to root, or to the account that owns the program and could change the program itself. The
+    /// error says why the folder is not trusted.
     pub(crate) fn installed(path: &Path) -> io::Result<TrustedFolder> {
         let program = fs::metadata(PROGRAM).map(|program| program.uid());
         let owners = [ROOT, account()].into_iter().chain(program).collect();
@@ -56,7 +59,7 @@ impl TrustedFolder {
     fn open(path: &Path, owners: Vec<u32>) -> io::Result<TrustedFolder> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-        Ok(TrustedFolder { directory, shown: path.to_owned(), owners })
+        Ok(TrustedFolder { directory, configured: path.to_owned(), owners })
     }
 
     fn checked(self) -> io::Result<TrustedFolder> {
@@ -66,7 +69,7 @@ impl TrustedFolder {
 
     /// Opens a file of the folder for reading. The error says why the file is not trusted.
     pub(crate) fn file(&self, name: &str) -> io::Result<File> {
-        // Without waiting, should the name be that of a pipe.
+        // `NONBLOCK`: opening a pipe must not wait for a writer.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = File::from(rustix::fs::openat(&self.directory, name, flags, Mode::empty())?);
         let metadata = file.metadata()?;
@@ -77,28 +80,30 @@ impl TrustedFolder {
         Ok(file)
     }
 
-    /// A path to this very folder, whatever its name leads to by now. It is valid as long as this value.
+    /// A path to the open folder, even if its configured path now leads elsewhere. The path is
+    /// valid as long as this value lives.
     pub(crate) fn path(&self) -> PathBuf {
         opened_path(&self.directory)
     }
 
     /// The folder's name, for the log.
-    pub(crate) fn shown(&self) -> &Path {
-        &self.shown
+    pub(crate) fn configured(&self) -> &Path {
+        &self.configured
     }
 }
 
-/// A path to an open file. It is valid as long as the file is open.
+/// A path to an open file, valid as long as the file is open.
 pub(crate) fn opened_path(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// Makes the folder for this account alone. Root makes none in another account's folder, which would keep that account out of it.
+/// Creates the folder for this account only. Root does not create a folder within another account's
+/// folder, because that account could not use the new folder.
 fn make(path: &Path) -> io::Result<()> {
     let parent = path.parent().and_then(|parent| fs::metadata(parent).ok());
     let is_foreign = parent.is_some_and(|parent| account() == ROOT && parent.uid() != ROOT);
     if is_foreign && !path.exists() {
-        return Err(io::Error::other("it would be made in the folder of another account"));
+        return Err(io::Error::other("it would be created in a folder of another account"));
     }
     DirBuilder::new().recursive(true).mode(OWN).create(path)
 }
@@ -110,7 +115,7 @@ fn account() -> u32 {
 fn check(metadata: &Metadata, owners: &[u32]) -> io::Result<()> {
     if !owners.contains(&metadata.uid()) {
         return Err(io::Error::other(format!(
-            "it belongs to the account {}, and this process runs as {}",
+            "it belongs to the account {}, but this process runs as {}",
             metadata.uid(),
             account()
         )));
@@ -189,6 +194,6 @@ mod tests {
         let refused = own(&path).err().unwrap().to_string();
         assert!(refused.contains("account 65534"), "{refused}");
         std::os::unix::fs::chown(folder.path(), Some(65534), None).unwrap();
-        assert!(own(&folder.path().join("new")).is_err(), "root makes none there");
+        assert!(own(&folder.path().join("new")).is_err(), "root creates no folder there");
     }
 }

@@ -1,27 +1,25 @@
-//! A repository as it is handed to a plugin.
+//! A repository as a plugin receives it.
 
 use std::sync::Arc;
 
-use packhouse_store::{RepositoryId, Seen};
+use packhouse_store::{ReadPoint, RepositoryId};
 
-/// A repository as it is handed to a plugin.
 #[derive(Clone, Debug)]
 pub struct RepositoryView {
-    /// Where its records are.
     pub id: RepositoryId,
-    /// The revision at which the request saw it: a call that only reads may find its records as they were then, or later.
+    /// The revision at which the request read the repository. A call that only reads finds the
+    /// records of this revision or of a later one.
     pub revision: u64,
-    /// As it stands in addresses.
+    /// Name as used in addresses.
     pub name: Arc<str>,
-    /// `hosted`, `proxy` or `group`.
     pub kind: Arc<str>,
     /// A JSON object with every default filled in.
     pub settings: Arc<str>,
 }
 
 impl RepositoryView {
-    /// What is read of it, and from which revision on.
-    pub(crate) fn seen(&self) -> Seen {
-        Seen { repository: self.id, revision: self.revision }
+    /// The repository and the revision for its reads.
+    pub(crate) fn read_point(&self) -> ReadPoint {
+        ReadPoint { repository: self.id, revision: self.revision }
     }
 }

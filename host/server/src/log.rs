@@ -1,5 +1,6 @@
-//! The log: text where a person reads it, a JSON object a line otherwise, on standard error. No secret is ever given to
-//! it: secrets hide themselves, and no header of a request is logged.
+//! The log on standard error: text on a terminal, otherwise one JSON object a line. It never
+//! contains a secret: secret types hide their values when they are formatted, and request headers
+//! are not logged.
 
 mod access;
 mod lines;
@@ -24,25 +25,25 @@ use tracing_subscriber::{Layer, Registry};
 use self::access::JsonLines;
 use self::lines::Lines;
 
-/// The target of the lines of requests.
+/// Log target of request lines.
 const ACCESS: &str = "packhouse::access";
-/// The lines of this process, where they are JSON.
+/// The writer of the JSON log.
 static LINES: OnceLock<Lines<Stderr>> = OnceLock::new();
-/// How its filter is changed.
-static SET: OnceLock<SetFilter> = OnceLock::new();
-/// What hands traces to their collector, if there is one.
+/// The function that replaces the log's filter.
+static SET_FILTER: OnceLock<SetFilter> = OnceLock::new();
+/// The exporter that sends traces to the collector, if tracing is configured.
 static TRACES: OnceLock<SdkTracerProvider> = OnceLock::new();
-/// How long the collector has for the last spans.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// How long the shutdown waits for the collector to accept the last spans.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 type SetFilter = Box<dyn Fn(Targets) -> anyhow::Result<()> + Send + Sync>;
 
-/// Starts the log, and traces where settings for them are given. `directives` are those of the setting `log`, as `info` or
-/// `info,packhouse_store=debug`.
+/// Starts the log, and tracing if it is configured. `directives` is the setting `log`, such as
+/// `info` or `info,packhouse_store=debug`.
 pub(crate) fn start(directives: &str, traces: Option<&Tracing>) -> anyhow::Result<()> {
     let filter = filter(directives)?;
     let started = match traces {
-        // The log's filter is everybody's.
+        // Without tracing, one filter serves the whole subscriber.
         None => {
             let (filter, handle) = Reloadable::new(filter);
             keep(handle);
@@ -53,9 +54,10 @@ pub(crate) fn start(directives: &str, traces: Option<&Tracing>) -> anyhow::Resul
             keep(handle);
             let provider = traces::provider(settings)?;
             let spans = traces::layer(&provider);
-            // Set once: a process has one log.
+            // Cannot fail: the log is started once in a process.
             let _ = TRACES.set(provider);
-            // Each filters for itself: what one does not take is made for the other alone.
+            // Each layer has its own filter: an event that one layer drops still reaches the other
+            // layer.
             tracing_subscriber::registry()
                 .with(layer::<Registry>()?.with_filter(filter))
                 .with(spans)
@@ -65,7 +67,7 @@ pub(crate) fn start(directives: &str, traces: Option<&Tracing>) -> anyhow::Resul
     started.map_err(|error| anyhow::anyhow!("failed to start the log: {error}"))
 }
 
-/// The log, as text or as JSON.
+/// Builds the log's layer, as text or as JSON.
 fn layer<S>() -> anyhow::Result<Box<dyn Layer<S> + Send + Sync>>
 where
     S: Subscriber + for<'a> LookupSpan<'a> + 'static,
@@ -77,56 +79,58 @@ where
     Ok(base.with_writer(lines()?).json().flatten_event(true).map_event_format(JsonLines).boxed())
 }
 
-/// The lines of this process, which a thread of their own writes.
+/// Returns the writer of the JSON log, whose lines a separate thread writes.
 fn lines() -> anyhow::Result<Lines<Stderr>> {
     let lines = Lines::start(std::io::stderr()).context("failed to start the log's thread")?;
     Ok(LINES.get_or_init(|| lines).clone())
 }
 
-/// Logs by other directives from now on.
+/// Replaces the filter of the running log.
 pub(crate) fn set(directives: &str) -> anyhow::Result<()> {
     let filter = filter(directives)?;
-    SET.get().map_or(Ok(()), |set| set(filter))
+    SET_FILTER.get().map_or(Ok(()), |set| set(filter))
 }
 
 fn filter(directives: &str) -> anyhow::Result<Targets> {
-    // A space would be taken for a part of a target.
-    let without_spaces: String = without_traces(&quieter(directives)).split_whitespace().collect();
-    without_spaces.parse::<Targets>().with_context(|| format!("log: {directives:?} is no log level"))
+    // `Targets` would take a space for part of a target.
+    let without_spaces: String =
+        without_traces(&limit_storage_library(directives)).split_whitespace().collect();
+    without_spaces.parse::<Targets>().with_context(|| format!("log: {directives:?} is not a valid filter"))
 }
 
 fn keep<S: 'static>(handle: Handle<Targets, S>) {
     let set = move |filter: Targets| handle.reload(filter).context("failed to change the log");
-    // A second log cannot be started.
-    let _ = SET.set(Box::new(set));
+    // Cannot fail: a second log cannot be started.
+    let _ = SET_FILTER.set(Box::new(set));
 }
 
-/// Writes the lines, and sends the spans, that still wait: the last thing that the program does.
+/// Writes the buffered lines and sends the remaining spans. The program calls it last.
 pub(crate) fn finish() {
     if let Some(provider) = TRACES.get() {
-        // There is nobody left to tell that the collector is away.
-        let _ = provider.shutdown_with_timeout(FAREWELL);
+        // If the collector does not answer now, there is nowhere left to report it.
+        let _ = provider.shutdown_with_timeout(SHUTDOWN_TIMEOUT);
     }
     if let Some(lines) = LINES.get() {
-        // There is nowhere to say that the log cannot be written.
+        // If the log cannot be written, there is nowhere to report it.
         let _ = lines.write_waiting();
     }
 }
 
-/// The spans of traces are not the log's: with none wanted, nobody wants them.
+/// Removes the spans of traces from the log.
 fn without_traces(directives: &str) -> String {
     format!("{directives},{TARGET}=off")
 }
 
-/// A library that tells of each try of each request at `info` would fill the log while storage is away, of which this program tells
-/// itself. Whoever wants to see more than `info`, or names the library, gets it.
-fn quieter(directives: &str) -> String {
+/// Limits the storage library to warnings. At `info` it logs every retry of every request while
+/// storage is unavailable, and this program already reports that. A filter that asks for `debug` or
+/// `trace`, or names the library, is left alone.
+fn limit_storage_library(directives: &str) -> String {
     let wants_all =
-        ["debug", "trace", LIBRARY].iter().any(|word| directives.to_ascii_lowercase().contains(word));
-    if wants_all { directives.to_owned() } else { format!("{directives},{LIBRARY}=warn") }
+        ["debug", "trace", STORAGE_LIBRARY].iter().any(|word| directives.to_ascii_lowercase().contains(word));
+    if wants_all { directives.to_owned() } else { format!("{directives},{STORAGE_LIBRARY}=warn") }
 }
 
-const LIBRARY: &str = "object_store";
+const STORAGE_LIBRARY: &str = "object_store";
 
 #[cfg(test)]
 mod tests {
@@ -135,10 +139,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_library_is_quiet_unless_it_is_asked_for() {
-        assert_eq!(quieter("info"), "info,object_store=warn");
+    fn the_storage_library_logs_only_warnings_by_default() {
+        assert_eq!(limit_storage_library("info"), "info,object_store=warn");
         for directives in ["debug", "info,object_store=info", "trace"] {
-            assert_eq!(quieter(directives), directives);
+            assert_eq!(limit_storage_library(directives), directives);
         }
     }
 

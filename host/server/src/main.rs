@@ -1,24 +1,26 @@
-//! The program: HTTP, identity, access, the management API and the command line, over the store and the plugins.
+//! The `packhouse` program: the command line and the server process.
 //!
 //! # Layout
 //!
-//! `cli` reads the command line; `serve` opens everything in order and stops it again. All else is crates that point one way:
-//! `config` (settings), `wire` (HTTP below the request, every error code), `identity` (secrets, passwords, the one decision who
-//! may do what), `upstream` (proxies' upstreams), `app` (the state that both hosts share), `packages` (the repository host) and
-//! `api` (the management API). This one puts them together.
+//! `cli` parses and runs commands. `serve` starts the parts of the server in order and stops them
+//! again. Everything else is in crates, each of which depends only on earlier ones in this list.
+//! `config` has the settings, `wire` HTTP and all error codes, and `identity` secrets, passwords
+//! and access decisions. `upstream` has the upstreams of proxies, and `app` the state that both
+//! hosts share. `packages` is the repository host, and `api` the management API. This crate
+//! assembles them.
 
+mod bind_error;
 mod cli;
 mod log;
 mod memory;
 mod serve;
-mod unbound;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 fn main() -> ExitCode {
-    memory::give_back_soon();
+    memory::return_memory_soon();
     serve::make_files_private();
     let done = cli::run(cli::Cli::parse());
     log::finish();
@@ -26,14 +28,14 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is::<cli::NotCompiled>() => ExitCode::from(cli::NotCompiled::CODE),
         Err(error) => {
-            complain(&error);
+            print_error(&error);
             if error.is::<cli::NotReplayed>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }
 
-/// Why the program could not do what it was asked, for the person who started it: the log may not have begun.
-#[expect(clippy::print_stderr, reason = "the last word of a program that ends")]
-fn complain(error: &anyhow::Error) {
+/// Prints why the program failed. It goes to standard error because the log may not have started.
+#[expect(clippy::print_stderr, reason = "the final error of a command")]
+fn print_error(error: &anyhow::Error) {
     eprintln!("packhouse: {}", packhouse_store::causes(error.as_ref()));
 }

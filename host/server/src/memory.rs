@@ -1,23 +1,26 @@
-//! The allocator, and how soon it gives memory back.
+//! The allocator, and how soon it returns freed memory to the system.
 
 use tikv_jemalloc_ctl::{Access as _, AsName as _};
 
-/// Measured under many small publishes: a tenth less CPU than the system's allocator, and memory that compiling plugins or
-/// hashing a password took is given back.
+/// jemalloc. Under many small publishes it needs a tenth less CPU than the system allocator. It
+/// also returns the memory that compiling plugins and hashing passwords used.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Milliseconds after which freed memory goes back to the system. The allocator's own ten seconds kept 25 MiB of a password's hash and of
-/// loaded plugins long after the start; a second costs nothing that could be measured.
+/// Milliseconds after which freed memory returns to the system. With jemalloc's default of ten
+/// seconds, 25 MiB for a password hash and plugin loading stayed resident long after the start. One
+/// second had no measurable cost.
 const DECAY_MS: isize = 1000;
 
-/// Sets what the allocator does with freed memory, in the arena of the main thread and in those that further threads will get. To be
-/// called before there are any. Where the allocator does not take a setting its own stays.
-pub(crate) fn give_back_soon() {
+/// Configures how the allocator returns freed memory, for the main thread's arena and for the
+/// arenas of later threads. It must run before any thread starts. If the allocator rejects a
+/// setting, its default stays.
+pub(crate) fn return_memory_soon() {
     for name in ["arenas.dirty_decay_ms\0", "arena.0.dirty_decay_ms\0"] {
         let _ = name.name().write(DECAY_MS);
     }
-    // Pages that the system may take but has not: they would count as ours until it does.
+    // The system may take muzzy pages at any time. Until then, the pages would count as memory of
+    // this process.
     for name in ["arenas.muzzy_decay_ms\0", "arena.0.muzzy_decay_ms\0"] {
         let _ = name.name().write(0_isize);
     }
@@ -29,7 +32,7 @@ mod tests {
 
     #[test]
     fn the_allocator_takes_the_settings() {
-        give_back_soon();
+        return_memory_soon();
         let read = |name: &'static str| -> isize { name.name().read().unwrap() };
         assert_eq!(read("arenas.dirty_decay_ms\0"), DECAY_MS);
         assert_eq!(read("arena.0.dirty_decay_ms\0"), DECAY_MS);

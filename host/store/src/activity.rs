@@ -1,5 +1,7 @@
-//! What happened on each day: how many versions were published and how many were fetched, of a package, a repository or an organization.
-//! Publishes are counted by the database with each commit, downloads behind it (`write_behind`); both are kept for [`ACTIVITY_DAYS`].
+//! Daily numbers of publishes and downloads of a package, a repository or an organization.
+//!
+//! The database counts publishes with each commit; `write_behind` counts downloads later. The store
+//! retains both numbers for [`ACTIVITY_DAYS`].
 
 use std::collections::BTreeMap;
 
@@ -9,35 +11,32 @@ use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId};
 use crate::store::Store;
 
-/// How many days are told of, today among them. The schema's triggers count no publish that is older.
+/// Number of reported days, including today. The triggers of the schema ignore older publishes.
 pub const ACTIVITY_DAYS: i64 = 30;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-/// Rows that go in one transaction, few enough that no publish waits long.
+/// Rows of one transaction. The number is small so that publishes do not wait long.
 const AT_ONCE: i64 = 400;
 
-/// What is asked about.
+/// The subject of an activity report.
 #[derive(Clone, Copy, Debug)]
 pub enum ActivityOf<'a> {
-    /// All repositories of an organization.
     Organization(OrganizationId),
-    /// A repository.
     Repository(RepositoryId),
     /// A package of a repository.
     Package(RepositoryId, &'a str),
 }
 
-/// What happened on a day.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct DayOfActivity {
-    /// When it begins in UTC, in ms since 1970.
+    /// Begin of the day in UTC, in ms since 1970.
     pub begins: i64,
-    /// Versions that were published.
+    /// Number of versions that were published.
     pub publishes: u64,
-    /// Fetches of versions.
+    /// Number of fetches of versions.
     pub downloads: u64,
 }
 
-/// The day of a time in ms since 1970, counted from 1970.
+/// Days since 1970 of a time in ms since 1970.
 pub(crate) fn day_of(at: i64) -> i64 {
     at.div_euclid(DAY_MS)
 }
@@ -54,8 +53,9 @@ const FORGET: &str = "DELETE FROM activity WHERE (repository, name, day) IN \
     (SELECT repository, name, day FROM activity WHERE day < $1 ORDER BY day LIMIT $2)";
 
 impl Store {
-    /// The last [`ACTIVITY_DAYS`] days, the oldest first and today last, each of them, whether or not something happened. Of what is not
-    /// there nothing did. `Unavailable` when the database failed.
+    /// Activity of the last [`ACTIVITY_DAYS`] days, the oldest first and today last. Days without
+    /// activity are included. A subject that does not exist has no activity. `Unavailable` if the
+    /// database failed.
     pub async fn activity(&self, of: ActivityOf<'_>) -> Result<Vec<DayOfActivity>, StoreError> {
         let today = day_of(self.now_ms());
         let first = today - ACTIVITY_DAYS + 1;
@@ -86,7 +86,8 @@ impl Store {
         Ok(days.into_values().collect())
     }
 
-    /// Forgets days that are told of no more; how many rows. In pieces, so that no publish waits long.
+    /// Deletes days that are no longer reported; returns the number of rows. It deletes in pieces,
+    /// so that no publish waits long.
     #[boxed]
     pub async fn forget_activity(&self) -> Result<u64, StoreError> {
         let before = day_of(self.now_ms()) - ACTIVITY_DAYS + 1;
@@ -101,7 +102,8 @@ fn at(day: i64) -> DayOfActivity {
 fn counted(row: &Row) -> Result<(i64, u64, u64), StoreError> {
     let mut columns = row.columns();
     let (day, publishes) = (columns.int("day")?, columns.int("publishes")?);
-    // What was brought back is taken away again, maybe from a day that has been forgotten.
+    // An undo subtracts the restored versions from their day's count. The count can become
+    // negative, because the day's row may have been deleted in between.
     let publishes = u64::try_from(publishes).unwrap_or_default();
     Ok((day, publishes, columns.unsigned("downloads")?))
 }

@@ -1,9 +1,12 @@
-//! Orphans of a bucket that are not even recorded: what was written after the moment to which a database was restored. Every
-//! object has a row from before its first byte, as a blob or as an orphan; so one that has neither, and is older than the time of
-//! grace, is nobody's.
+//! Removal of bucket objects that no row knows. They appear when a database is restored to an
+//! earlier moment.
 //!
-//! Their age is told by the bucket's own clock. A listing costs a request for each thousand objects, so there is one in each
-//! time of grace, by whichever server comes first, and it is held in memory a page at a time.
+//! Every object has a row (blob or orphan) before its first byte is written. So this module can
+//! remove an object that is older than the grace period and has no row.
+//!
+//! The age comes from the bucket's own clock. A listing costs one request for each thousand
+//! objects, so only one server lists in each grace period. That server holds one page in memory at
+//! a time.
 
 use std::time::Duration;
 
@@ -14,16 +17,17 @@ use crate::db::values;
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// Objects that are asked for in one statement.
+/// Objects looked up in one statement.
 const PAGE: usize = 1000;
-/// The longest time between two listings.
+/// Maximum time between two listings.
 const LONGEST: Duration = Duration::from_hours(24);
-/// The row of `meta` that says when the last listing began, in ms by the database's clock.
+/// Row of `meta` with the start time of the last listing, in ms by the database's clock.
 pub(crate) const LISTED: &str = "objects_listed_at";
 
 impl Store {
-    /// Removes the objects that no row knows of, if it is time to look for them; how many. The first time is one time of grace
-    /// after the first call, so that a bucket that is shared by mistake can be noticed.
+    /// Removes unknown objects if a listing is due; returns how many. The first listing happens one
+    /// grace period after the first call. This delay gives the operator time to notice a bucket
+    /// that is shared by mistake.
     pub(crate) async fn sweep_bucket(&self, bucket: &Objects) -> Result<u64, StoreError> {
         if !self.claim_listing().await? {
             return Ok(0);
@@ -45,12 +49,12 @@ impl Store {
             swept += self.sweep_unnamed(&keys).await?;
         }
         if swept > 0 {
-            tracing::info!(objects = swept, "removed objects that no row of the database knows of");
+            tracing::info!(objects = swept, "removed objects that the database does not reference");
         }
         Ok(swept)
     }
 
-    /// Whether it is time for a listing and no other server has begun it.
+    /// Claims the listing if it is due and no other server has begun it.
     async fn claim_listing(&self) -> Result<bool, StoreError> {
         let now = self.now_ms();
         let insert = "INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";

@@ -1,94 +1,78 @@
-//! What people and policies see of a repository, the same for every format: package, version, file.
+//! The catalog of a repository for people and policies: packages, versions and files. All formats
+//! share this model.
 
 use crate::attestations::statement::SignedStatement;
 use crate::digest::{Digest, Sha256};
 use crate::documents::document::VersionDocument;
 
-/// A version of a package, or what changed of it.
+/// A version of a package, or a change of it.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Version {
-    /// The package, in the format's own spelling.
+    /// Package name in the format's own spelling.
     pub name: String,
-    /// The version.
     pub version: String,
-    /// Files to add, or to replace by path; one that is not named stays.
+    /// Files to add, or to replace by path. Other files of the version stay.
     pub files: Vec<VersionFile>,
-    /// When it came into the world, in ms since 1970; none: when it is first shown.
+    /// Publication time, in ms since 1970; `None` for the time when it is first listed.
     pub published: Option<u64>,
-    /// One line for a list.
+    /// Summary of one line for lists.
     pub summary: String,
-    /// The format's own facts as name and value.
+    /// Format-specific properties as name and value.
     pub properties: Vec<(String, String)>,
-    /// Empty, or why it should not be used: `yanked`, `deprecated`, `withdrawn`.
+    /// Empty, or the reason not to use the version: `yanked`, `deprecated`, `withdrawn`.
     pub state: String,
 }
 
-/// A file of a version.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VersionFile {
-    /// Its path in the repository.
+    /// Path of the file in the repository.
     pub path: String,
-    /// Of its bytes.
     pub digest: Digest,
-    /// How many bytes.
+    /// Size of the file in bytes.
     pub size: u64,
 }
 
-/// One file of a version, whatever else is shown of that.
+/// One file of a version, independent of the rest of the version.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ShownFile {
-    /// The package.
+pub struct CatalogFile {
     pub name: String,
-    /// The version; one that is not shown yet is from now on.
+    /// The version; it is created in the catalog if necessary.
     pub version: String,
-    /// Its path in the repository.
+    /// Path of the file in the repository.
     pub path: String,
-    /// Of its bytes.
     pub digest: Digest,
-    /// How many bytes.
+    /// Size of the file in bytes.
     pub size: u64,
 }
 
-/// What policies ask of a version.
+/// Facts of a version that policies need.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct ShownState {
-    /// When it came into the world, in ms since 1970, as far as the format said so.
+pub struct CatalogState {
+    /// Publication time in ms since 1970, if the format stated one.
     pub published: Option<u64>,
-    /// As [`Version::state`].
+    /// State of the version, as in [`Version::state`].
     pub state: String,
 }
 
-/// A change of what is shown.
+/// A change of the catalog.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CatalogChange {
-    /// Shows a version, or changes what is shown of it.
+    /// Adds or changes a version.
     Show(Version),
-    /// Shows a file, and changes nothing else of its version.
-    ShowFile(ShownFile),
-    /// Keeps a signed statement about a version that is shown.
+    /// Adds a file and leaves the rest of its version unchanged.
+    ShowFile(CatalogFile),
+    /// Adds a signed statement about a listed version.
     Attest(SignedStatement),
-    /// Knows a document that came with a version that is shown.
+    /// Adds a document of a listed version.
     Document(VersionDocument),
-    /// No longer shows a version, with all its files. One that is not shown is no fault.
-    Hide {
-        /// The package.
-        name: String,
-        /// The version.
-        version: String,
-    },
-    /// No longer shows one file; a version without a file left is no longer shown either.
-    HideFile {
-        /// The package.
-        name: String,
-        /// The version.
-        version: String,
-        /// The file.
-        path: String,
-    },
+    /// Removes a version with all its files. A missing version is not an error.
+    Hide { name: String, version: String },
+    /// Removes one file. A version without files is removed too.
+    HideFile { name: String, version: String, path: String },
 }
 
 impl CatalogChange {
-    /// The package that it is about.
+    /// Package that the change is about.
     #[must_use]
     pub fn package(&self) -> &str {
         match self {
@@ -100,7 +84,7 @@ impl CatalogChange {
         }
     }
 
-    /// Of the files that it shows, as far as their digest is a SHA-256.
+    /// SHA-256 digests of the files that the change adds. Files with another digest are skipped.
     pub(crate) fn sha256s(&self) -> impl Iterator<Item = Sha256> {
         let (files, file) = match self {
             CatalogChange::Show(version) => (version.files.as_slice(), None),

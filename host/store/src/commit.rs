@@ -1,4 +1,4 @@
-//! Committing: what a commit names is made durable, and handed to the writer.
+//! Commits: makes their blobs durable and hands them to the writer.
 
 use std::sync::Arc;
 
@@ -11,12 +11,14 @@ use crate::records::{Commit, Outcome};
 use crate::store::Store;
 use crate::writer::{Done, checked};
 
-/// How often stored bytes are examined for one commit, where other servers replace them meanwhile.
+/// Maximum number of times that a commit examines stored bytes, because other servers may replace
+/// them meanwhile.
 const EXAMINATIONS: u32 = 8;
 
 impl Store {
-    /// Applies a commit, all of it or nothing, durably. `Invalid` when it is beyond the limits or the repository is not there,
-    /// `QuotaExceeded` when it publishes and would pass a quota, `Unavailable` when it is not known whether it is applied.
+    /// Applies a commit atomically and durably. `Invalid` if it exceeds the limits or the
+    /// repository does not exist. `QuotaExceeded` if it publishes and would exceed a quota.
+    /// `Unavailable` if its result is unknown.
     #[boxed]
     pub async fn commit(&self, repository: RepositoryId, commit: Commit) -> Result<Outcome, StoreError> {
         let mut commit = checked(commit)?;
@@ -28,11 +30,13 @@ impl Store {
         if let Some(quota) = done.refused {
             return Err(StoreError::QuotaExceeded { quota });
         }
-        done.outcome.ok_or_else(|| StoreError::Corrupt("a commit without an outcome".to_owned()))
+        done.outcome
+            .ok_or_else(|| StoreError::Corrupt("the writer returned no outcome for a commit".to_owned()))
     }
 
-    /// Makes blobs durable and holds them in this repository for the time of grace. From a blob that another repository holds
-    /// nothing is copied. `Invalid` when the repository is not there, or a blob no longer is.
+    /// Makes blobs durable and holds them in this repository for the grace period. Bytes of a blob
+    /// that another repository holds are not copied. `Invalid` if the repository does not exist, or
+    /// if a blob is gone.
     #[boxed]
     pub async fn keep(&self, repository: RepositoryId, blobs: &[Blob]) -> Result<(), StoreError> {
         if blobs.is_empty() {
@@ -41,9 +45,9 @@ impl Store {
         self.write(repository, None, blobs).await.map(drop)
     }
 
-    /// Hands a commit to the writer with the blobs that it keeps. Where the same bytes are stored
-    /// already, they are examined before, and replaced by those that came if they are missing or
-    /// damaged: so what is acknowledged can be read.
+    /// Hands a commit and its blobs to the writer. If the same bytes are stored already, first
+    /// examines them, and replaces missing or damaged ones by the new bytes. So acknowledged
+    /// content is always readable.
     async fn write(
         &self,
         repository: RepositoryId,
@@ -55,15 +59,15 @@ impl Store {
         for _ in 0..EXAMINATIONS {
             let done = self.inner.writer.submit(repository, commit.clone(), rows).await?;
             if !done.unexamined {
-                for (blob, kept) in blobs.iter().zip(&done.rows) {
-                    blob.settled(self, *kept);
+                for (blob, row) in blobs.iter().zip(&done.rows) {
+                    blob.settled(self, *row);
                 }
                 return Ok(done);
             }
             rows = self.settle(blobs).await?;
             self.examine_stored(&mut rows).await?;
         }
-        Err(StoreError::storage("other servers replace the same bytes again and again"))
+        Err(StoreError::storage("other servers keep replacing the same bytes"))
     }
 
     async fn settle(&self, blobs: &[Blob]) -> Result<Vec<BlobRow>, StoreError> {

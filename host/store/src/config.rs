@@ -1,4 +1,4 @@
-//! What the store is told when it is opened.
+//! Configuration of the store: locations, limits and retention times.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,55 +6,55 @@ use std::time::Duration;
 
 use crate::sqlite::sqlite_file;
 
-/// Where the store keeps what it keeps, and for how long.
+/// Locations and retention times of the store.
 #[derive(Clone)]
 pub struct StoreConfig {
-    /// The data folder. Made when it is not there.
+    /// The data folder; it is created if necessary.
     pub data: PathBuf,
-    /// `sqlite://PATH` or `postgres://…`.
+    /// URL of the database: `sqlite://PATH` or `postgres://…`.
     pub database_url: String,
-    /// How long PostgreSQL may take.
+    /// Time limits of PostgreSQL statements.
     pub database: DatabaseLimits,
-    /// Where larger blobs lie.
+    /// Storage of blobs that are larger than `inline_max`.
     pub blobs: BlobsConfig,
-    /// Which of them clients may fetch from S3 themselves; none where all pass through the server.
+    /// Blobs that clients may fetch from S3 directly; `None` if all bytes pass through the server.
     pub redirects: Option<RedirectsConfig>,
-    /// How long S3 may go without a byte of what it was asked for; a part that is written may take
-    /// twice as long.
+    /// Maximum time that S3 may send no byte of a response. Writing a part may take twice as long.
     pub blobs_idle: Duration,
-    /// Blobs of at most this many bytes lie in the database.
+    /// Blobs of at most this many bytes are stored in the database.
     pub inline_max: u64,
-    /// How long a blob stays that nothing holds any more.
+    /// Grace period of a blob that nothing holds any more.
     pub gc_grace: Duration,
-    /// How long a repository holds a blob after it was kept there, or looked for by a publish, whether a record names it or not.
+    /// Time for which a repository holds a blob that no record names: after it was stored there, or
+    /// after a publish looked for it.
     pub gc_lease: Duration,
-    /// How long an upload is kept to which nothing is added.
+    /// Lifetime of an upload to which nothing is added.
     pub upload_ttl: Duration,
-    /// How many bytes may be staged at one time.
+    /// Maximum bytes staged at one time.
     pub staging: StagingLimits,
 }
 
-/// Bounds of bytes that were received, decoded or uploaded and are named by no record yet.
+/// Bounds of bytes that were received, decoded or uploaded and that no record names yet.
 #[derive(Clone, Copy, Debug)]
 pub struct StagingLimits {
-    /// Of one repository, in bytes.
+    /// Maximum bytes of one repository.
     pub repository_bytes: u64,
-    /// Of all repositories, in bytes.
+    /// Maximum bytes of all repositories.
     pub server_bytes: u64,
-    /// What is to stay free on the disk of a blob folder, in bytes.
+    /// Bytes that must stay free on the disk of a blob folder.
     pub keep_free_bytes: u64,
 }
 
 impl Default for StagingLimits {
-    /// 128 GiB, 256 GiB, 1 GiB.
+    /// Returns 128 GiB, 256 GiB and 1 GiB.
     fn default() -> StagingLimits {
         StagingLimits { repository_bytes: 128 << 30, server_bytes: 256 << 30, keep_free_bytes: 1 << 30 }
     }
 }
 
 impl StoreConfig {
-    /// The defaults in this data folder: SQLite in `packhouse.db`, blobs in `blobs`, 32 KiB inline,
-    /// 5 seconds for S3 without a byte, 24 hours for all other times.
+    /// Defaults for this data folder: SQLite in `packhouse.db`, blobs in `blobs`, 32 KiB inline. S3
+    /// may be silent for 5 seconds; all other times are 24 hours.
     #[must_use]
     pub fn new(data: impl Into<PathBuf>) -> StoreConfig {
         let data = data.into();
@@ -73,7 +73,7 @@ impl StoreConfig {
         }
     }
 
-    /// The database's file, where it is SQLite's.
+    /// File of the database, if it is SQLite.
     #[must_use]
     pub fn sqlite_file(&self) -> Option<PathBuf> {
         self.database_url.starts_with("sqlite:").then(|| sqlite_file(&self.database_url))?.ok()
@@ -81,7 +81,7 @@ impl StoreConfig {
 }
 
 impl fmt::Debug for StoreConfig {
-    /// Without the addresses, which may hold a password.
+    /// Omits the addresses, which may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoreConfig")
             .field("data", &self.data)
@@ -90,13 +90,13 @@ impl fmt::Debug for StoreConfig {
     }
 }
 
-/// How long a statement of PostgreSQL may take, so that a lock that is never given up and a network that has gone silent hold up
-/// what waits for them and nothing else. SQLite's reads have one of their own.
+/// Time limits of PostgreSQL statements. They bound the wait for a lock that is never released, and
+/// for a network that has gone silent. SQLite's reads have their own limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatabaseLimits {
-    /// One statement; what the collection of garbage does may take 30 times as long.
+    /// Limit of one statement. Statements of garbage collection may take 30 times as long.
     pub statement: Duration,
-    /// A statement that waits for a lock.
+    /// Limit of waiting for a lock.
     pub lock: Duration,
 }
 
@@ -107,31 +107,33 @@ impl Default for DatabaseLimits {
 }
 
 impl DatabaseLimits {
-    /// How long the client waits: a little longer than the database, whose own answer says more.
+    /// Time limit of the client. It is a little longer than the database's limit, because the
+    /// database's own error is more precise.
     pub(crate) fn deadline(&self) -> Duration {
         self.statement.saturating_add(Duration::from_secs(2))
     }
 }
 
-/// Blobs that clients fetch from S3 themselves, at an address that is signed for a while.
+/// Blobs that clients fetch from S3 directly, with a signed URL.
 #[derive(Clone, Debug)]
 pub struct RedirectsConfig {
-    /// Bytes of such a blob at least.
+    /// Minimum size of such a blob.
     pub min_bytes: u64,
-    /// Where clients reach S3, as `https://s3.example`; none where the server reaches it.
+    /// Address of S3 for clients, as `https://s3.example`; `None` for the address that the server
+    /// uses.
     pub endpoint: Option<String>,
-    /// How long an address is good.
+    /// Lifetime of a signed URL.
     pub lifetime: Duration,
 }
 
-/// Where larger blobs lie.
+/// Storage of blobs that are larger than [`StoreConfig::inline_max`].
 #[derive(Clone)]
 pub enum BlobsConfig {
-    /// A folder of the file system, which holds the folders `blobs` and `staging`.
+    /// A folder of the file system, with the subfolders `blobs` and `staging`.
     Fs(PathBuf),
-    /// Memory: for tests.
     Memory,
-    /// `s3://bucket?endpoint=…&region=…&access_key_id=…&secret_access_key=…&allow_http=true`; a path is put before every key.
+    /// URL of a bucket; a path in it is the prefix of every key. The form is
+    /// `s3://bucket?endpoint=…&region=…&access_key_id=…&secret_access_key=…&allow_http=true`.
     S3(String),
 }
 

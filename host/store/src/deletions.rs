@@ -1,5 +1,5 @@
-//! Packages that are being deleted: a row says what is left, so that another server can continue when the one that worked on it
-//! is gone.
+//! Deletions of packages in progress. A row lists the remaining versions, so that another server
+//! can continue if the first one is gone.
 
 use std::time::Duration;
 
@@ -10,26 +10,23 @@ use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId, new_id};
 use crate::store::Store;
 
-/// How long a claim lasts that the server does not renew.
+/// Lifetime of a claim that is not renewed.
 const CLAIM: Duration = Duration::from_secs(20);
 
-/// A package that is to go.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Deletion {
-    /// Its row.
+    /// Id of the row in `deletions`.
     pub id: i64,
-    /// Where the package is.
     pub repository: RepositoryId,
-    /// The package.
     pub name: String,
-    /// Versions that are left to be deleted.
+    /// Versions that are not deleted yet.
     pub versions: Vec<String>,
-    /// What is remembered of each, but for its subject.
+    /// Audit event of each deletion, except for its subject.
     pub event: AuditEvent,
 }
 
 impl Store {
-    /// Records that these versions are to be deleted, claimed by the caller.
+    /// Records that these versions must be deleted; the caller holds the claim.
     #[boxed]
     pub async fn begin_deletion(
         &self,
@@ -62,9 +59,10 @@ impl Store {
         claimed.as_ref().map(deletion).transpose()
     }
 
-    /// Records which versions are left and renews the claim; with none left the deletion is removed.
+    /// Records the remaining versions and renews the claim. If no version is left, removes the row
+    /// of the deletion.
     #[boxed]
-    pub async fn go_on_with_deletion(&self, id: i64, left: &[String]) -> Result<(), StoreError> {
+    pub async fn continue_deletion(&self, id: i64, left: &[String]) -> Result<(), StoreError> {
         if left.is_empty() {
             return self.inner.db.execute("DELETE FROM deletions WHERE id = $1", values![id]).await.map(drop);
         }
@@ -72,7 +70,7 @@ impl Store {
         self.inner.db.execute(sql, values![id, list(left), self.deletion_claim(CLAIM)]).await.map(drop)
     }
 
-    /// Gives the claim back: any server may claim the deletion after `pause`.
+    /// Releases the claim: any server may claim the deletion after `pause`.
     #[boxed]
     pub async fn leave_deletion(&self, id: i64, pause: Duration) -> Result<(), StoreError> {
         let sql = "UPDATE deletions SET claimed_until = $2 WHERE id = $1";
@@ -101,9 +99,9 @@ fn deletion(row: &Row) -> Result<Deletion, StoreError> {
     let (versions, event) = (columns.text("versions")?, columns.text("event")?);
     let damaged = |problem| StoreError::Corrupt(format!("the deletion {id}: {problem}"));
     let versions = serde_json::from_str(&versions).map_err(damaged)?;
-    type Told = (i64, String, String, String, String, String, String, String);
+    type DeletionNotice = (i64, String, String, String, String, String, String, String);
     let (organization, actor, credential, action, subject, address, request_id, detail) =
-        serde_json::from_str::<Told>(&event).map_err(damaged)?;
+        serde_json::from_str::<DeletionNotice>(&event).map_err(damaged)?;
     let organization = OrganizationId(organization);
     let event = AuditEvent { organization, actor, credential, action, subject, address, request_id, detail };
     Ok(Deletion { id, repository, name, versions, event })

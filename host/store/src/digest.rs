@@ -6,20 +6,20 @@ use std::str::FromStr;
 
 use crate::error::StoreError;
 
-/// Bytes that are read at a time.
+/// Bytes read at a time.
 const PIECE: usize = 64 << 10;
 
-/// A SHA-256, by which blobs are found. Shown and parsed as 64 characters of lower-case hex.
+/// SHA-256, the key of blobs. The text form is 64 characters of lower-case hex.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Sha256(pub [u8; 32]);
 
 impl Sha256 {
-    /// Of these bytes, which are few: at most those of a record.
+    /// Digest of these bytes, which must be few: at most a record's size.
     pub fn of(bytes: &[u8]) -> Sha256 {
         Sha256(<sha2::Sha256 as sha2::Digest>::digest(bytes).into())
     }
 
-    /// Of all that this gives, of which no more than a piece is held. Blocks. The error is the reader's.
+    /// Digest of the whole stream, read in chunks. Blocking. Returns the reader's error.
     pub fn of_reader(mut reader: impl Read) -> std::io::Result<Sha256> {
         let (mut hasher, mut piece) = (<sha2::Sha256 as sha2::Digest>::new(), vec![0; PIECE]);
         loop {
@@ -32,7 +32,7 @@ impl Sha256 {
         }
     }
 
-    /// The same as a [`Digest`], which carries its algorithm's name.
+    /// Converts the value to a [`Digest`], which names its algorithm.
     #[must_use]
     pub fn digest(&self) -> Digest {
         Digest { algorithm: Algorithm::Sha256, bytes: self.0.to_vec() }
@@ -54,7 +54,7 @@ impl fmt::Debug for Sha256 {
 impl FromStr for Sha256 {
     type Err = StoreError;
 
-    /// `Invalid` unless it is 64 characters of lower-case hex.
+    /// Returns `Invalid` unless the text is 64 characters of lower-case hex.
     fn from_str(text: &str) -> Result<Sha256, StoreError> {
         let bytes = lower_hex(text)?;
         let bytes = bytes.try_into().map_err(|_| invalid(text))?;
@@ -65,24 +65,20 @@ impl FromStr for Sha256 {
 /// An algorithm that the store can compute while bytes arrive.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Algorithm {
-    /// `sha256`, always computed.
+    /// `sha256`, which is always computed.
     Sha256,
-    /// `sha512`.
     Sha512,
-    /// `sha1`.
     Sha1,
-    /// `md5`.
     Md5,
-    /// `blake2b-256`.
     Blake2b256,
 }
 
 impl Algorithm {
-    /// Every algorithm, SHA-256 first.
+    /// All algorithms, of which SHA-256 is the first.
     pub const ALL: [Algorithm; 5] =
         [Algorithm::Sha256, Algorithm::Sha512, Algorithm::Sha1, Algorithm::Md5, Algorithm::Blake2b256];
 
-    /// Its name, as digests are written with it.
+    /// Name of the algorithm in the text form of digests.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -94,7 +90,7 @@ impl Algorithm {
         }
     }
 
-    /// How many bytes its digests have.
+    /// Length of its digests in bytes.
     #[must_use]
     pub fn length(self) -> usize {
         match self {
@@ -115,7 +111,7 @@ impl fmt::Display for Algorithm {
 impl FromStr for Algorithm {
     type Err = StoreError;
 
-    /// `Invalid` for a name that is none of the five.
+    /// Returns `Invalid` for an unknown name.
     fn from_str(text: &str) -> Result<Algorithm, StoreError> {
         Algorithm::ALL
             .into_iter()
@@ -124,12 +120,11 @@ impl FromStr for Algorithm {
     }
 }
 
-/// A digest with its algorithm. Shown and parsed as `sha256:<lower-case hex>`.
+/// A digest with its algorithm. The text form is `sha256:<lower-case hex>`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Digest {
-    /// What computed it.
     pub algorithm: Algorithm,
-    /// The length is the algorithm's.
+    /// Bytes, as many as the algorithm requires.
     pub bytes: Vec<u8>,
 }
 
@@ -140,7 +135,7 @@ impl Digest {
         hex::encode(&self.bytes)
     }
 
-    /// The SHA-256 that this is, or none for another algorithm.
+    /// The digest as SHA-256; `None` for another algorithm.
     #[must_use]
     pub fn sha256(&self) -> Option<Sha256> {
         if self.algorithm != Algorithm::Sha256 {
@@ -159,7 +154,7 @@ impl fmt::Display for Digest {
 impl FromStr for Digest {
     type Err = StoreError;
 
-    /// `Invalid` for an unknown algorithm, upper-case hex or a wrong length.
+    /// Returns `Invalid` for an unknown algorithm, upper-case hex or a wrong length.
     fn from_str(text: &str) -> Result<Digest, StoreError> {
         let (algorithm, hex) = text.split_once(':').ok_or_else(|| invalid(text))?;
         let algorithm: Algorithm = algorithm.parse()?;

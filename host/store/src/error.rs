@@ -1,84 +1,81 @@
-//! Why the store could not do what it was asked.
+//! Errors of the store and their texts.
 
 use std::error::Error;
 
 use sqlx::error::DatabaseError;
 
-/// A failure of the store, as opposed to an outcome such as a stale commit, which is a value.
+/// A failure of the store. An outcome such as a stale commit is a value, not an error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The database or the storage of blobs did not answer, or answered with a failure of its own. The caller may try again.
+    /// The database or the blob storage did not answer, or failed. The caller may try again.
     #[error("{what} is unavailable: {}", causes(source.as_ref()))]
     Unavailable {
-        /// What was out of reach, for the log: `the database`, `blob storage`.
+        /// Unavailable part, for the log: `the database`, `blob storage`.
         what: &'static str,
-        /// What it said.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The database answers, and all of it can be read but this part. The caller may try again.
+    /// One part of the database cannot be read, but the rest can. The caller may try again.
     #[error("{0} cannot be read")]
-    Unreadable(Part),
-    /// What is stored is not what was stored: a digest, a length or a row that makes no sense. Says which.
+    Unreadable(DatabasePart),
+    /// Stored data is damaged: a digest, a length or a row is wrong. The text says which.
     #[error("stored data is damaged: {0}")]
     Corrupt(String),
-    /// More bytes than the limit.
-    #[error("{observed} bytes, where at most {limit} are allowed")]
+    /// The content is larger than the limit.
+    #[error("{observed} bytes exceed the limit of {limit} bytes")]
     TooLarge {
-        /// Bytes at most.
+        /// Maximum size of the content in bytes.
         limit: u64,
-        /// How many were announced, or had come when they were given up.
+        /// Announced bytes, or those received before the transfer was stopped.
         observed: u64,
     },
-    /// More bytes are staged already than may be at one time, or the disk is nearly full. The caller may try again later.
-    #[error("there is no room for more bytes that are not kept yet {what} ({limit} bytes)")]
+    /// The staging area is at its limit, or the disk is nearly full. The caller may try again
+    /// later.
+    #[error("staging is full: the limit for {what} is {limit} bytes")]
     NoRoom {
-        /// Of what, for the log.
+        /// Name of the limit, for the log.
         what: &'static str,
-        /// The bound that was met, in bytes.
+        /// The limit that is exceeded, in bytes.
         limit: u64,
     },
-    /// A commit that publishes would bring a repository, or an organization's repositories together, past its quota.
+    /// A publish would exceed the quota of a repository or of an organization's repositories
+    /// together.
     #[error("{}", quota.sentence())]
     QuotaExceeded {
-        /// Which, and by how much.
+        /// The quota, and by how much it is exceeded.
         quota: ExceededQuota,
     },
-    /// Bytes that were still arriving did not come to their end, or were not what they had to be. Says why.
-    #[error("the bytes broke off: {0}")]
+    /// An incoming transfer ended early, or its bytes were wrong. The text says why.
+    #[error("the transfer broke off: {0}")]
     BrokenOff(String),
-    /// The arguments make no sense, or the configuration does not. Says what to do instead.
+    /// The arguments or the configuration are invalid. The text says what to do.
     #[error("{0}")]
     Invalid(String),
 }
 
-/// `EMFILE` and `ENFILE`, by their numbers, which are the same wherever this runs.
+/// `EMFILE` and `ENFILE`. The numbers are the same on all supported systems.
 const OUT_OF_DESCRIPTORS: [i32; 2] = [24, 23];
 
-/// What a quota is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuotaOf {
-    /// One repository.
     Repository,
     /// All repositories of an organization.
     Organization,
 }
 
-/// A quota that a publish would pass. All figures are bytes of files that are shown.
+/// A quota that a publish would exceed. All numbers are bytes of files in the catalog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExceededQuota {
-    /// What it is of.
     pub of: QuotaOf,
-    /// The quota.
     pub bytes: u64,
-    /// How many of it are used.
+    /// Bytes that are used already.
     pub used: u64,
-    /// How many the publish would add.
+    /// Bytes that the publish would add.
     pub added: u64,
 }
 
 impl ExceededQuota {
-    /// For whoever publishes.
+    /// Message for the person who publishes.
     #[must_use]
     pub fn sentence(&self) -> String {
         let ExceededQuota { of, bytes, used, added } = self;
@@ -87,43 +84,45 @@ impl ExceededQuota {
             QuotaOf::Organization => "the organization",
         };
         format!(
-            "The quota of {of} is {bytes} bytes, of which {used} are used: {added} more do not fit. Delete what is not needed, or \
-             have the quota raised."
+            "The quota of {of} is {bytes} bytes. {used} bytes are used, so {added} more do not fit. Delete \
+             versions that are not needed, or ask for a larger quota."
         )
     }
 }
 
-/// A part of the database that may be out of reach alone, as the specification's 503 family tells them apart.
+/// A part of the database that may fail alone. The specification has a 503 response for each of
+/// these parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum DatabasePart {
     /// Members: the owners of tokens, and the members' list.
     Members,
-    /// How members of an organization sign in.
+    /// Sign-in settings of an organization.
     SignInSettings,
 }
 
-impl std::fmt::Display for Part {
+impl std::fmt::Display for DatabasePart {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Part::Members => "the table of members",
-            Part::SignInSettings => "the table of sign-in settings",
+            DatabasePart::Members => "the table of members",
+            DatabasePart::SignInSettings => "the table of sign-in settings",
         })
     }
 }
 
 impl StoreError {
-    /// The database did not do what it was asked.
+    /// Wraps a failure of the database.
     pub(crate) fn database(source: impl Into<Box<dyn Error + Send + Sync>>) -> StoreError {
         StoreError::Unavailable { what: "the database", source: source.into() }
     }
 
-    /// The storage of blobs did not do what it was asked.
+    /// Wraps a failure of the blob storage.
     pub(crate) fn storage(source: impl Into<Box<dyn Error + Send + Sync>>) -> StoreError {
         StoreError::Unavailable { what: "blob storage", source: source.into() }
     }
 
-    /// Whether this process has as many files and sockets open as it may (`EMFILE`, `ENFILE`): neither the database nor the
-    /// storage of blobs is away then, and trying again when less is under way helps.
+    /// True if this process has reached its limit of open files and sockets (`EMFILE`, `ENFILE`).
+    /// The database and the blob storage are available then. A retry can succeed once fewer files
+    /// and sockets are open.
     #[must_use]
     pub fn is_out_of_descriptors(&self) -> bool {
         let StoreError::Unavailable { source, .. } = self else { return false };
@@ -138,7 +137,7 @@ impl StoreError {
         false
     }
 
-    /// Why, in a few words that hold no address, no name and no key: for whoever may see no more than that.
+    /// Short reason without addresses, names or keys, for readers who may not see such details.
     #[must_use]
     pub fn reason(&self) -> String {
         match self {
@@ -150,7 +149,7 @@ impl StoreError {
                 denied(cause).map_or_else(|| plain(&words(cause)), str::to_owned)
             }
             StoreError::Unreadable(part) => format!("{part} cannot be read"),
-            StoreError::Corrupt(_) => "what is stored is damaged or missing".to_owned(),
+            StoreError::Corrupt(_) => "stored data is damaged or missing".to_owned(),
             StoreError::TooLarge { .. }
             | StoreError::NoRoom { .. }
             | StoreError::BrokenOff(_)
@@ -159,30 +158,32 @@ impl StoreError {
         }
     }
 
-    /// Whether trying again later may help.
+    /// True if a later retry may help.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
         matches!(self, StoreError::Unavailable { .. } | StoreError::Unreadable(_))
     }
 }
 
-/// An error with its causes, each said once: some errors have their cause's words in their own, others leave them out.
+/// An error with its causes, each stated once. Some errors repeat their cause's text and others do
+/// not.
 #[must_use]
 pub fn causes(error: &(dyn Error + 'static)) -> String {
     let mut text = words(error);
     let mut next = error.source();
     while let Some(cause) = next {
-        let said = words(cause);
-        if !text.contains(&said) {
+        let cause_text = words(cause);
+        if !text.contains(&cause_text) {
             text.push_str(": ");
-            text.push_str(&said);
+            text.push_str(&cause_text);
         }
         next = cause.source();
     }
     text
 }
 
-/// What an error says of itself. sqlx ends PostgreSQL's words with a line of PostgreSQL's own source, which helps no operator.
+/// Text of an error. sqlx appends the position in PostgreSQL's source code to the message; this
+/// function removes it.
 fn words(error: &(dyn Error + 'static)) -> String {
     if let Some(sqlx::Error::Database(problem)) = error.downcast_ref::<sqlx::Error>() {
         return format!("error returned from database: {}", problem.message());
@@ -191,18 +192,18 @@ fn words(error: &(dyn Error + 'static)) -> String {
     problem.map_or_else(|| error.to_string(), |problem| problem.message().to_owned())
 }
 
-/// What a bucket answered, where its own words have more in them than others should see.
+/// Replacement text for bucket errors whose own text contains details that clients should not see.
 fn denied(cause: &(dyn Error + 'static)) -> Option<&'static str> {
     match cause.downcast_ref::<object_store::Error>()? {
         object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
             Some("S3 refuses the credentials")
         }
-        object_store::Error::NotFound { .. } => Some("S3 has no such bucket"),
+        object_store::Error::NotFound { .. } => Some("S3 does not have this bucket"),
         _ => None,
     }
 }
 
-/// The first line without what looks like a document, and not too long.
+/// First line of a text, up to the first `<`, shortened to 160 characters.
 fn plain(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let line = line.split('<').next().unwrap_or_default();
@@ -215,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn too_many_open_files_are_told_from_a_storage_that_is_away() {
+    fn too_many_open_files_differ_from_an_unavailable_storage() {
         let of = |number| StoreError::storage(std::io::Error::from_raw_os_error(number));
         assert!(of(24).is_out_of_descriptors() && of(23).is_out_of_descriptors());
         assert!(!of(5).is_out_of_descriptors());
@@ -232,7 +233,7 @@ mod tests {
     struct LeavesOut(#[source] Repeats);
 
     #[test]
-    fn each_cause_is_said_once() {
+    fn each_cause_is_stated_once() {
         let error = LeavesOut(Repeats { source: std::io::Error::other("no route") });
         assert_eq!(causes(&error), "the middle: outer: no route");
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Which versions a token fetched in a time, by days.
+//! Versions that a token fetched, by day.
 
 use crate::activity::day_of;
 use crate::boxed;
@@ -8,14 +8,14 @@ use crate::ids::{RepositoryId, TokenId};
 use crate::store::Store;
 use crate::write_behind::FETCH_DAYS;
 
-/// Rows that go in one transaction, few enough that no publish waits long.
+/// Rows of one transaction. The number is small so that publishes do not wait long.
 const AT_ONCE: i64 = 400;
 const OF_TOKEN: &str = "SELECT name, version, last_day, days FROM fetches WHERE token = $1 AND repository = $2 \
     AND (name, version) > ($3, $4) ORDER BY name, version LIMIT $5";
 const FORGET: &str = "DELETE FROM fetches WHERE (token, repository, name, version) IN \
     (SELECT token, repository, name, version FROM fetches WHERE last_day < $1 ORDER BY last_day LIMIT $2)";
 
-/// The days of a time, in UTC, each whole.
+/// A range of whole days in UTC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Days {
     first: i64,
@@ -23,30 +23,33 @@ pub struct Days {
 }
 
 impl Days {
-    /// Those from this time to that, both in ms since 1970.
+    /// Days from `since` to `until`, both in ms since 1970.
     #[must_use]
     pub fn between(since: i64, until: i64) -> Days {
         Days { first: day_of(since), last: day_of(until) }
     }
 
-    /// Whether one of them is a day of which bit n stands for the n-th before `last_day`.
+    /// True if the range contains a fetch day. Bit n of `days` stands for the n-th day before
+    /// `last_day`.
     fn meet(self, last_day: i64, days: i64) -> bool {
         (0..FETCH_DAYS)
             .any(|bit| days >> bit & 1 == 1 && (self.first..=self.last).contains(&(last_day - bit)))
     }
 }
 
-/// A page of what a token fetched.
+/// A page of the versions that a token fetched.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct FetchedVersions {
-    /// Package and version, in this order.
+    /// Pairs of package and version, in order.
     pub versions: Vec<(String, String)>,
-    /// Behind which the next page begins; none: this was the last.
+    /// Start of the next page (excluded); `None` on the last page.
     pub next: Option<(String, String)>,
 }
 
 impl Store {
-    /// The versions of a repository that a token fetched on these days, of at most `limit` that it ever fetched there behind `after`.
+    /// Versions of a repository that a token fetched on these days. One page examines at most
+    /// `limit` of all versions that the token fetched there, beginning after `after`, so it may
+    /// return fewer.
     #[boxed]
     pub async fn fetched_versions(
         &self,
@@ -73,7 +76,7 @@ impl Store {
         Ok(page)
     }
 
-    /// Forgets what was fetched last more than `days` days ago; how much that was.
+    /// Deletes entries whose last fetch was more than `days` days ago; returns how many.
     #[boxed]
     pub async fn forget_fetches(&self, days: i64) -> Result<u64, StoreError> {
         let before = day_of(self.now_ms()) - days + 1;

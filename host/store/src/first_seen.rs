@@ -1,4 +1,4 @@
-//! When the server first saw versions of an upstream that states no time for them.
+//! First sighting of versions whose upstream states no publication time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,20 +8,21 @@ use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::store::Store;
 
-/// Rows that go in one transaction, few enough that no publish waits long.
+/// Rows of one transaction. The number is small so that publishes do not wait long.
 const AT_ONCE: usize = 1_000;
-/// Rows of a repository, besides those of versions that it shows.
+/// Maximum rows of a repository, in addition to those of versions in its catalog.
 const MOST: i64 = 1_000_000;
-/// The average number of rows that are added before the store looks for surplus ones.
+/// Average number of added rows between two searches for surplus rows.
 const BETWEEN_LOOKS: u32 = 10_000;
 
-// Joined, so that each row is found by its whole key: `IN` over several columns would look at all rows of the repository.
+// A join finds each row by its whole key. `IN` over several columns would scan all rows of the
+// repository.
 pub(crate) const KNOWN: [&str; 2] = [
     "WITH judged (repository, name, version) AS (VALUES ",
     ") SELECT s.version, s.seen_at FROM judged j JOIN first_seen s \
       ON s.repository = j.repository AND s.name = j.name AND s.version = j.version",
 ];
-/// Another server may have been faster.
+/// Insert that keeps the row if another server has inserted it first.
 const NOTE: [&str; 2] = [
     "INSERT INTO first_seen (repository, name, version, seen_at) VALUES ",
     " ON CONFLICT (repository, name, version) DO NOTHING",
@@ -36,35 +37,15 @@ const FORGET: &str = "DELETE FROM first_seen WHERE (repository, name, version) I
      ORDER BY s.seen_at LIMIT $3)";
 
 impl Store {
-    /// The moments, in ms since 1970, at which the server first saw these versions of a package. Those that it has not seen before
-    /// it sees now, and remembers that. A version that no database can hold is left out.
+    /// Times in ms since 1970 at which the server first saw these versions of a package. New
+    /// versions are recorded with the current time. Versions that no database can store are left
+    /// out.
     #[boxed]
     pub async fn note_first_seen(
         &self,
         repository: RepositoryId,
         name: &str,
-        versions: BTreeSet<String>,
-    ) -> Result<BTreeMap<String, u64>, StoreError> {
-        self.first_seen(repository, name, versions, true).await
-    }
-
-    /// The same moments, but nothing is remembered.
-    #[boxed]
-    pub async fn read_first_seen(
-        &self,
-        repository: RepositoryId,
-        name: &str,
-        versions: BTreeSet<String>,
-    ) -> Result<BTreeMap<String, u64>, StoreError> {
-        self.first_seen(repository, name, versions, false).await
-    }
-
-    async fn first_seen(
-        &self,
-        repository: RepositoryId,
-        name: &str,
         mut versions: BTreeSet<String>,
-        remembers: bool,
     ) -> Result<BTreeMap<String, u64>, StoreError> {
         versions.retain(|version| !version.contains('\0'));
         if versions.is_empty() || name.contains('\0') {
@@ -74,23 +55,26 @@ impl Store {
             |version: &String| -> [Value; 3] { [repository.0.into(), name.into(), version.as_str().into()] };
         let [before, after] = KNOWN;
         let known = MultiRow::new(before, versions.iter().map(row).collect(), after);
-        let mut seen = BTreeMap::new();
+        let mut recorded = BTreeMap::new();
         for row in &self.inner.db.fetch_multi_row(known).await? {
             let mut columns = row.columns();
-            seen.insert(columns.text("version")?, columns.unsigned("seen_at")?);
+            recorded.insert(columns.text("version")?, columns.unsigned("seen_at")?);
         }
-        let new: Vec<String> = versions.into_iter().filter(|version| !seen.contains_key(version)).collect();
+        let new: Vec<String> =
+            versions.into_iter().filter(|version| !recorded.contains_key(version)).collect();
         let now = self.now_ms();
-        // A package can be listed though nothing can be written. What is not remembered is new again the next time.
-        if remembers && let Err(problem) = self.write_first_seen(repository, name, &new, now).await {
-            tracing::warn!(%problem, %repository, "the first sight of versions could not be written");
+        // An error here must not prevent the listing of a package. A version that is not recorded
+        // counts as new again next time.
+        if let Err(problem) = self.write_first_seen(repository, name, &new, now).await {
+            tracing::warn!(%problem, %repository, "could not record when versions were first seen");
         }
         let now = u64::try_from(now).unwrap_or_default();
-        seen.extend(new.into_iter().map(|version| (version, now)));
-        Ok(seen)
+        recorded.extend(new.into_iter().map(|version| (version, now)));
+        Ok(recorded)
     }
 
-    /// When the server first saw this version, in ms since 1970; none if it does not remember that.
+    /// Time in ms since 1970 at which the server first saw this version; `None` if it is not
+    /// recorded.
     #[boxed]
     pub async fn find_first_seen(
         &self,
@@ -102,8 +86,9 @@ impl Store {
         row.map(|row| row.columns().unsigned("seen_at")).transpose()
     }
 
-    /// Keeps the newest `most` rows of a repository and those of versions that it shows; returns how many are gone. A version that is
-    /// forgotten is new again when it is next listed.
+    /// Deletes all rows of a repository except the newest `most` and those of versions in its
+    /// catalog; returns the number of deleted rows. A version whose row was deleted counts as new
+    /// when it is next listed.
     #[boxed]
     pub async fn forget_first_seen(&self, repository: RepositoryId, most: i64) -> Result<u64, StoreError> {
         let rows = self.inner.db.fetch_uncounted(NEWEST_SURPLUS, values![repository.0, most]).await?;
@@ -112,7 +97,7 @@ impl Store {
         let mut gone = 0;
         loop {
             let values = values![repository.0, last, at_once];
-            match self.inner.db.execute_slowly(FORGET, values).await? {
+            match self.inner.db.execute_maintenance(FORGET, values).await? {
                 0 => return Ok(gone),
                 some => gone += some,
             }
@@ -137,13 +122,15 @@ impl Store {
             transaction.commit().await?;
             expected.carry_unchanged(self.inner.db.generation());
         }
-        // The search for surplus rows passes all others of the repository: it is not made with each list, and nobody waits for it.
+        // The search for surplus rows reads all other rows of the repository. So it runs rarely and
+        // in the background.
         let added = u32::try_from(versions.len()).unwrap_or(u32::MAX);
         if rand::random_range(0..BETWEEN_LOOKS) < added {
             let store = self.clone();
             tokio::spawn(async move {
                 if let Err(problem) = store.forget_first_seen(repository, MOST).await {
-                    tracing::warn!(%problem, %repository, "the oldest first sights of versions could not be removed");
+                    tracing::warn!(%problem, %repository, "could not remove the oldest records of when \
+                        versions were first seen");
                 }
             });
         }

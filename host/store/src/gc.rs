@@ -1,9 +1,12 @@
-//! Collection of garbage: blobs that nothing holds, uploads that expired, and what crashes left behind.
+//! Garbage collection: blobs that nothing holds, expired uploads, and leftovers of crashes.
 //!
-//! A blob that no record, kept answer or entry of the trash names and no lease holds is marked, waits out the time of grace, and is removed if it is
-//! still unheld: one transaction replaces its row by an orphan's, then the bytes go. So a publish that names it comes before, and
-//! finds it held, or after, and finds it unknown; the same bytes can be stored anew at once; and a collection that was
-//! interrupted goes on from the orphans.
+//! A blob is held by a record, a cached response, a trash entry or a pin (a row of `leases`). A
+//! collection marks any other blob, and removes it after the grace period if nothing holds it by
+//! then. One transaction replaces the blob's row by an orphan's row. Then the bytes are deleted.
+//!
+//! A publish that names the blob commits either before that transaction, and then holds the blob,
+//! or after it, and then finds the blob unknown. A client can store the same bytes again
+//! immediately. An interrupted collection continues with the orphans.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,36 +20,37 @@ use crate::db::{Value, is_retryable, placeholders, values};
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// Rows looked at in one transaction: few enough that a publish does not wait long, though each may hold a file's bytes.
+/// Rows examined in one transaction. The number is small, because each row may contain a file's
+/// bytes and publishes must not wait long.
 const PAGE: i64 = 250;
-/// Blobs removed in one go, and the pause after it: removing files slows down the writing of others.
+/// Blobs removed in one pass, and the pause after it. Removing files slows down other writes.
 const REMOVED: i64 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
-/// How long a file may be there before its row is.
+/// Maximum time for which a file may exist before its row does.
 const WINDOW: Duration = Duration::from_hours(1);
 
-/// Of a row of `blobs`, at the time `$1`.
+/// Condition that a row of `blobs` is held at the time `$1`.
 pub(crate) const HELD: &str = "(EXISTS (SELECT 1 FROM record_blobs r WHERE r.blob = blobs.id) \
                      OR EXISTS (SELECT 1 FROM leases l WHERE l.blob = blobs.id AND l.until > $1) \
                      OR EXISTS (SELECT 1 FROM cached_answers c WHERE c.blob = blobs.id) \
                      OR EXISTS (SELECT 1 FROM trash_blobs t WHERE t.blob = blobs.id))";
 
-/// What a collection removed.
+/// Numbers of what a collection removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// Blobs that no record named and no lease held.
+    /// Number of blobs that nothing held.
     pub blobs: u64,
-    /// Their bytes.
+    /// Total bytes of these blobs.
     pub bytes: u64,
-    /// Uploads that had expired.
+    /// Number of uploads that had expired.
     pub uploads: u64,
-    /// Stored objects and files that nothing knew of: leftovers of crashes.
+    /// Objects and files without a row: leftovers of crashes.
     pub leftovers: u64,
 }
 
 impl Store {
-    /// Removes blobs that nothing holds, uploads that expired, and leftovers. `Unavailable` when database or storage failed; what
-    /// was begun then goes on at the next call.
+    /// Removes blobs that nothing holds, expired uploads and leftovers. `Unavailable` if the
+    /// database or the storage failed; the next call continues.
     #[boxed]
     pub async fn collect_garbage(&self) -> Result<Collected, StoreError> {
         let uploads = self.expire_uploads().await?;
@@ -68,7 +72,8 @@ impl Store {
         Ok(collected)
     }
 
-    /// Removes what crashes left behind, and what is newer than a database that was restored; how many files or objects.
+    /// Removes leftovers of crashes, and objects that a restored older database does not know.
+    /// Returns the number of files or objects.
     pub(crate) async fn sweep_leftovers(&self) -> Result<u64, StoreError> {
         let orphans = self.inner.orphans.sweep().await?;
         match &self.inner.storage.place {
@@ -100,16 +105,17 @@ impl Store {
         Ok(swept)
     }
 
-    /// At the start: what processes that are gone were receiving goes at once, what takes a walk through all blobs in the
-    /// background.
+    /// Cleans up at the start. Incomplete files of earlier processes are removed immediately; work
+    /// that examines all blobs runs in the background.
     pub(crate) async fn sweep_at_start(&self) -> Result<(), StoreError> {
         let swept = self.sweep_staging().await?;
         if swept > 0 {
-            tracing::info!(files = swept, "removed what an earlier process was still receiving");
+            tracing::info!(files = swept, "removed incomplete files of an earlier process");
         }
         let store = self.clone();
         tokio::spawn(async move {
-            // A bucket is not listed now: a process that ends in a moment would take the turn from one that does not.
+            // Does not list a bucket now. Only one process lists in each grace period, and a
+            // short-lived process would take that turn from a longer-lived one.
             let swept = match &store.inner.storage.place {
                 StoragePlace::Folder(_) => store.sweep_leftovers().await,
                 StoragePlace::Bucket(_) => store.inner.orphans.sweep().await,
@@ -117,25 +123,27 @@ impl Store {
             if let Err(error) = swept
                 && !store.inner.closing.load(Ordering::Acquire)
             {
-                tracing::warn!(%error, "leftovers were not swept; the next collection does it");
+                tracing::warn!(%error, "sweeping leftovers failed; the next collection retries");
             }
         });
         Ok(())
     }
 
-    /// Removes what processes that are gone were receiving; how many files.
+    /// Removes incomplete files of earlier processes; returns the number of files.
     async fn sweep_staging(&self) -> Result<u64, StoreError> {
         let StoragePlace::Folder(folder) = &self.inner.storage.place else { return Ok(0) };
         let folder = Arc::clone(folder);
         blocking(move || folder.sweep_staging()).await
     }
 
-    /// Removes those of these keys that no blob has and that are not known to be on their way; how many.
+    /// Removes the objects and files with these keys that neither a blob nor an orphan names;
+    /// returns how many.
     pub(crate) async fn sweep_unnamed(&self, keys: &[String]) -> Result<u64, StoreError> {
         let mut swept = 0;
         for keys in keys.chunks(usize::try_from(PAGE).unwrap_or(usize::MAX)) {
             let among = placeholders(1, keys.len());
-            // In one statement: an orphan becomes a blob in one transaction, and its own row is removed only after that.
+            // One statement must read both tables. An orphan's row is removed only after a
+            // transaction names its key in `blobs`, so every known key is in one of the tables.
             let sql = format!(
                 "SELECT place FROM blobs WHERE place IN {among} UNION SELECT place FROM strays WHERE place IN {among}"
             );
@@ -150,15 +158,16 @@ impl Store {
     }
 
     async fn forget_leases(&self) -> Result<(), StoreError> {
-        // The condition is on the row itself too: PostgreSQL evaluates it again when it had to wait for a renewal of the lease.
+        // Checks the row itself too: PostgreSQL evaluates that condition again after it has waited
+        // for a renewal of the pin.
         let sql = "DELETE FROM leases WHERE until <= $1 AND (blob, repository) IN \
                    (SELECT blob, repository FROM leases WHERE until <= $1 ORDER BY until LIMIT $2)";
-        while self.inner.db.execute_slowly(sql, values![self.now_ms(), PAGE]).await? > 0 {}
+        while self.inner.db.execute_maintenance(sql, values![self.now_ms(), PAGE]).await? > 0 {}
         Ok(())
     }
 
-    /// Marks what nothing holds, and takes the mark from what is held again: a page at a time, of which those that are as they
-    /// should be keep no publish waiting.
+    /// Marks blobs that nothing holds and unmarks those that are held again, a page at a time. A
+    /// page without a change writes nothing, so it blocks no publish.
     async fn mark(&self) -> Result<(), StoreError> {
         let now = self.now_ms();
         let wrong = format!(
@@ -180,18 +189,18 @@ impl Store {
             };
             let found = self.inner.db.fetch_one(wrong.clone(), values![now, from, to]).await?;
             if found.map_or(Ok(0), |row| row.columns().int("wrong"))? > 0 {
-                self.inner.db.execute_slowly(unmark.clone(), values![now, from, to]).await?;
-                self.inner.db.execute_slowly(mark.clone(), values![now, from, to]).await?;
+                self.inner.db.execute_maintenance(unmark.clone(), values![now, from, to]).await?;
+                self.inner.db.execute_maintenance(mark.clone(), values![now, from, to]).await?;
             }
             from = to;
         }
     }
 
-    /// Removes the rows of some blobs whose time of grace is over; how many, and their bytes.
+    /// Removes the rows of some blobs whose grace period is over; returns their number and bytes.
     async fn remove_marked(&self) -> Result<(u64, u64), StoreError> {
         loop {
             match self.try_remove_marked().await {
-                // A publish came first: look again at what is held now.
+                // A publish changed these rows first, so examine the current state again.
                 Err(error) if is_retryable(&error) => {}
                 other => return other,
             }
@@ -220,7 +229,8 @@ impl Store {
             return Ok((0, 0));
         }
         let (count, list) = (ids.len(), placeholders(1, ids.len()));
-        // What is left of leases is over; one that was taken just now keeps the row, and this transaction fails.
+        // All pins of these blobs have expired. If another process pins one meanwhile, the pin
+        // references the row, and this transaction fails.
         let leases = format!("DELETE FROM leases WHERE blob IN {list} AND until <= ${}", count + 1);
         transaction.execute(leases, [ids.clone(), values![now]].concat()).await?;
         transaction.execute(format!("DELETE FROM blobs WHERE id IN {list}"), ids).await?;
@@ -236,10 +246,10 @@ mod tests {
     use super::*;
     use crate::config::StoreConfig;
 
-    /// More than two pages.
+    /// More than two pages of rows.
     const BLOBS: i64 = 2500;
 
-    /// A store with blobs of which nothing is held, all of them marked at this time or none.
+    /// Opens a store with blobs that nothing holds, all marked at this time or none.
     async fn with_blobs(folder: &std::path::Path, marked_at: Option<i64>) -> Store {
         let config = StoreConfig { gc_grace: Duration::ZERO, ..StoreConfig::new(folder) };
         let store = Store::open(config).await.unwrap();
@@ -262,7 +272,7 @@ mod tests {
         let collected = store.collect_garbage().await.unwrap();
         assert_eq!(collected.blobs, BLOBS as u64);
         assert_eq!(count(&store, "id > 0").await, 0);
-        let most = store.inner.db.most_changed_slowly();
+        let most = store.inner.db.most_changed_by_maintenance();
         assert!(0 < most && most <= PAGE as u64, "{most} rows in one transaction");
         store.close().await;
     }
@@ -280,7 +290,7 @@ mod tests {
         store.inner.db.execute(leases, values![i64::MAX]).await.unwrap();
         assert_eq!(store.collect_garbage().await.unwrap().blobs, 0);
         assert_eq!(count(&store, "marked_at IS NULL").await, BLOBS);
-        let most = store.inner.db.most_changed_slowly();
+        let most = store.inner.db.most_changed_by_maintenance();
         assert!(0 < most && most <= PAGE as u64, "{most} rows in one transaction");
         store.close().await;
     }

@@ -1,5 +1,5 @@
-//! Identifiers of rows: 63-bit numbers that rise with the time at which they were made, so that their order is the order of
-//! creation and no database has to count.
+//! Identifiers of rows: 63-bit numbers that increase with the time of creation. So their order is
+//! the order of creation, and the database needs no counter.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,7 +22,7 @@ macro_rules! ids {
         impl FromStr for $name {
             type Err = StoreError;
 
-            /// `Invalid` unless it is a number as `Display` writes it.
+            /// Returns `Invalid` unless the text is a number in the format of `Display`.
             fn from_str(text: &str) -> Result<$name, StoreError> {
                 match text.parse::<i64>() {
                     Ok(id) if id.to_string() == text => Ok($name(id)),
@@ -34,52 +34,51 @@ macro_rules! ids {
 }
 
 ids! {
-    /// An organization.
+    /// Id of an organization, unique in the database.
     OrganizationId,
-    /// A repository.
+    /// Id of a repository, unique in the database.
     RepositoryId,
-    /// A member of an organization.
+    /// Id of a member of an organization.
     MemberId,
-    /// A token or service key.
+    /// Id of a token or service key.
     TokenId,
-    /// A subscriber, or a group of them: who holds access keys.
+    /// Id of an owner of access keys: a subscriber or a group of subscribers.
     KeyOwnerId,
-    /// An access key.
+    /// Id of an access key.
     AccessKeyId,
-    /// Something deleted that can be brought back.
+    /// Id of a deletion that can be undone.
     TrashId,
-    /// A policy of retention.
+    /// Id of a retention policy.
     PolicyId,
-    /// A rule over versions.
+    /// Id of a rule about versions.
     RuleId,
-    /// What passes one nevertheless.
+    /// Id of an exception to a rule.
     ExceptionId,
-    /// A run of a policy of retention.
+    /// Id of a run of a retention policy.
     RunId,
-    /// What is recorded of plugins' calls.
+    /// Id of a set of recorded plugin calls.
     RecordingSetId,
-    /// A recorded call.
+    /// Id of a recorded call.
     RecordingId,
-    /// A trusted publisher.
+    /// Id of a trusted publisher.
     PublisherId,
-    /// An address that is told of events.
+    /// Id of a webhook, which receives events.
     WebhookId,
-    /// An event on its way to one of them.
+    /// Id of the delivery of an event to a webhook.
     DeliveryId,
-    /// A trial of a component.
-    TrialId,
-    /// A signed statement about a version.
+    /// Id of a signed statement about a version.
     AttestationId,
 }
 
-/// The name of what was asked of an upstream: SHA-256 of all that its answer depends on.
+/// Name of a request to an upstream: SHA-256 of everything that its response depends on.
 pub type CacheName = [u8; 32];
 
-/// The bits of an identifier below the seconds since 1970.
+/// Bits of an identifier below the seconds since 1970.
 const BELOW_SECONDS: u32 = 31;
 
-/// A new identifier: in each second this process counts on from a place chosen at random, half of the room at most. So its own
-/// never meet, and those of two processes once in days of full load; the database refuses the second of them.
+/// Returns a new identifier. In each second a process starts at a random number in the lower half
+/// of the range and counts up. Its own identifiers never collide. Identifiers of two processes
+/// collide once in days of full load, and the database rejects the second one.
 pub(crate) fn new_id() -> i64 {
     static LAST: AtomicI64 = AtomicI64::new(0);
     let start = (now_ms() / 1000) << BELOW_SECONDS;
@@ -90,13 +89,13 @@ pub(crate) fn new_id() -> i64 {
     }
 }
 
-/// No identifier that was made at this time (ms since 1970) or later is smaller.
+/// Lower bound of identifiers made at this time (ms since 1970) or later.
 pub(crate) fn first_id_at(at: i64) -> i64 {
     const SECONDS: i64 = i64::MAX >> BELOW_SECONDS;
     at.div_euclid(1000).clamp(0, SECONDS) << BELOW_SECONDS
 }
 
-/// Milliseconds since 1970-01-01 UTC.
+/// Current time in milliseconds since 1970-01-01 UTC.
 #[must_use]
 pub fn now_ms() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();

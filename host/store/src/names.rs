@@ -1,4 +1,4 @@
-//! Which packages repositories hold: those of which they show a version, and those of which a record of theirs says so.
+//! Package names that repositories hold, in the catalog or in the keys of records.
 
 use std::collections::BTreeSet;
 
@@ -9,23 +9,25 @@ use crate::ids::RepositoryId;
 use crate::records::range::Range;
 use crate::store::Store;
 
-/// Packages that one statement asks for.
+/// Packages looked up in one statement.
 const NAMES: usize = 1_000;
-/// The same where records are looked for as well: each package is a part of the statement's own.
+/// Packages looked up in one statement that also searches records. Each package is then a part of
+/// the statement.
 const PARTS: usize = 100;
 
-/// A package, and the prefixes of records' keys by which a repository holds it besides what it shows.
+/// A package, and the prefixes of record keys by which a repository also holds it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PackageName {
-    /// As it is shown.
+    /// Name of the package in the catalog.
     pub name: String,
-    /// None where what is shown says all.
+    /// Prefixes of record keys; empty if the catalog is sufficient.
     pub keys: Vec<String>,
 }
 
 impl Store {
-    /// Those of these packages that one of the repositories holds, at this moment. A seek for each package and repository, in one
-    /// statement for up to a thousand packages (a hundred with keys); none where there is nothing to look for.
+    /// Returns the packages that one of the repositories holds. A look-up costs one index seek for
+    /// each package and repository. One statement handles up to a thousand packages (a hundred with
+    /// keys). No statement runs if either list is empty.
     #[boxed]
     pub async fn held_names(
         &self,
@@ -36,20 +38,20 @@ impl Store {
         if repositories.is_empty() {
             return Ok(held);
         }
-        // No database takes a text with NUL for a name, and so nothing has one.
+        // No database stores text with NUL, so such a name cannot exist.
         let possible = packages.iter().filter(|package| !package.name.contains('\0'));
         let (with_keys, plain): (Vec<&PackageName>, Vec<&PackageName>) =
             possible.partition(|package| !package.keys.is_empty());
         for page in plain.chunks(NAMES) {
             let mut values: Vec<Value> = repositories.iter().map(|id| Value::from(id.0)).collect();
             values.extend(page.iter().map(|package| Value::from(package.name.as_str())));
-            let rows = self.inner.db.fetch(shown_sql(repositories.len(), page.len()), values).await?;
+            let rows = self.inner.db.fetch(catalog_sql(repositories.len(), page.len()), values).await?;
             for row in &rows {
                 held.insert(row.columns().text("name")?);
             }
         }
         for page in with_keys.chunks(PARTS) {
-            let mut statement = Statement::new(repositories);
+            let mut statement = HeldNamesQuery::new(repositories);
             page.iter().enumerate().for_each(|(at, package)| statement.add(at, package));
             let rows = self.inner.db.fetch(statement.sql, statement.values).await?;
             for row in &rows {
@@ -61,8 +63,8 @@ impl Store {
     }
 }
 
-/// Names that are shown, of so many, in so many repositories.
-pub(crate) fn shown_sql(repositories: usize, names: usize) -> String {
+/// SQL that looks up `names` names in the catalogs of `repositories` repositories.
+pub(crate) fn catalog_sql(repositories: usize, names: usize) -> String {
     let (repositories, names) = (places(1, repositories), places(repositories + 1, names));
     format!("SELECT DISTINCT name FROM packages WHERE repository IN ({repositories}) AND name IN ({names})")
 }
@@ -72,14 +74,15 @@ fn places(from: usize, count: usize) -> String {
     places.join(",")
 }
 
-/// Asks for packages by what is shown and by records: the numbers of those that are held.
-pub(crate) struct Statement {
+/// Statement that looks up packages by catalog and records. It returns the numbers of the held
+/// packages.
+pub(crate) struct HeldNamesQuery {
     pub(crate) sql: String,
     values: Vec<Value>,
     repositories: String,
 }
 
-impl Statement {
+impl HeldNamesQuery {
     pub(crate) fn new(repositories: &[RepositoryId]) -> Self {
         let values = repositories.iter().map(|id| Value::from(id.0)).collect();
         Self { sql: String::new(), values, repositories: places(1, repositories.len()) }

@@ -1,4 +1,5 @@
-//! Packages as they are listed, a page at a time: each is told by indexes, however many packages, versions and files there are.
+//! Lists of packages, a page at a time. Indexes make the cost of a page independent of the numbers
+//! of packages, versions and files.
 
 use std::collections::HashMap;
 
@@ -10,33 +11,34 @@ use crate::store::Store;
 
 pub(crate) const NAMES: &str =
     "SELECT name FROM packages WHERE repository = $1 AND name > $2 ORDER BY name LIMIT $3";
-/// Of each package how many versions it has, and of the one that was published last its name and time.
+/// Number of versions of each package, and the name and time of the version that was published
+/// last.
 pub(crate) const SUMMARIES: [&str; 2] = [
-    "WITH wanted (repository, name) AS (VALUES ",
-    ") SELECT wanted.name, \
-        (SELECT COUNT(*) FROM versions v WHERE v.repository = wanted.repository AND v.name = wanted.name) AS versions, \
-        (SELECT v.version FROM versions v WHERE v.repository = wanted.repository AND v.name = wanted.name \
+    "WITH requested (repository, name) AS (VALUES ",
+    ") SELECT requested.name, \
+        (SELECT COUNT(*) FROM versions v WHERE v.repository = requested.repository AND v.name = requested.name) AS versions, \
+        (SELECT v.version FROM versions v WHERE v.repository = requested.repository AND v.name = requested.name \
          ORDER BY COALESCE(v.published, v.shown_at) DESC, v.version DESC LIMIT 1) AS latest, \
-        (SELECT COALESCE(v.published, v.shown_at) FROM versions v WHERE v.repository = wanted.repository AND v.name = wanted.name \
+        (SELECT COALESCE(v.published, v.shown_at) FROM versions v WHERE v.repository = requested.repository AND v.name = requested.name \
          ORDER BY COALESCE(v.published, v.shown_at) DESC, v.version DESC LIMIT 1) AS updated_at \
-      FROM wanted",
+      FROM requested",
 ];
 
-/// What a list says of a package.
+/// Summary of a package in a list.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct PackageSummary {
-    /// In the format's own spelling.
+    /// Name in the format's own spelling.
     pub name: String,
-    /// How many versions are shown.
+    /// Number of versions in the catalog.
     pub versions: u64,
-    /// The one that was published last.
+    /// Version that was published last.
     pub latest: Option<String>,
-    /// When it was, in ms since 1970.
+    /// Time of that publication, in ms since 1970.
     pub updated_at: Option<u64>,
 }
 
 impl Store {
-    /// The names of at most `limit` packages after this one, in the order of their bytes.
+    /// Names of at most `limit` packages after this one, in byte order.
     #[boxed]
     pub async fn package_names(
         &self,
@@ -49,17 +51,17 @@ impl Store {
         rows.iter().map(|row| row.columns().text("name")).collect()
     }
 
-    /// These packages, in this order.
+    /// Summaries of these packages, in this order.
     #[boxed]
     pub async fn package_summaries(
         &self,
         repository: RepositoryId,
         names: Vec<String>,
     ) -> Result<Vec<PackageSummary>, StoreError> {
-        let wanted = names.iter().map(|name| [Value::from(repository.0), Value::from(name.as_str())]);
+        let rows = names.iter().map(|name| [Value::from(repository.0), Value::from(name.as_str())]);
         let [before, after] = SUMMARIES;
         let mut found = HashMap::new();
-        for row in &self.inner.db.fetch_multi_row(MultiRow::new(before, wanted.collect(), after)).await? {
+        for row in &self.inner.db.fetch_multi_row(MultiRow::new(before, rows.collect(), after)).await? {
             let summary = summary(row)?;
             found.insert(summary.name.clone(), summary);
         }

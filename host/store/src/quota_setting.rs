@@ -1,9 +1,8 @@
-//! The quota among a repository's settings.
+//! The quota in the settings of a repository.
 
-/// The setting of a repository.
 const QUOTA_BYTES: &str = "quota_bytes";
 
-/// The quota among a repository's settings, as they are stored.
+/// Reads the quota from the stored settings of a repository.
 pub(crate) fn of_settings(settings: &str) -> Option<u64> {
     if !settings.contains(QUOTA_BYTES) {
         return None;

@@ -1,5 +1,8 @@
-//! Quotas: how many bytes a repository, and all of an organization, may show. A commit is judged by them in the transaction that
-//! applies it (`writer/quota.rs`); here is what can be told before, of a publish that says how many bytes it brings.
+//! Quotas: maximum bytes in the catalogs of a repository, and of all repositories of an
+//! organization.
+//!
+//! The commit enforces them in its transaction (`writer/quota.rs`). This module checks a publish
+//! that announces its size before its bytes arrive.
 
 use crate::boxed;
 use crate::db::values;
@@ -13,17 +16,17 @@ pub(crate) const ROOM: &str = "SELECT u.bytes, (SELECT MAX(f.size) FROM files f 
 const TOTAL: &str = "SELECT CAST(COALESCE(SUM(u.bytes), 0) AS BIGINT) AS bytes FROM repositories r \
      JOIN repository_usage u ON u.repository = r.id WHERE r.organization = $1 AND r.deleted_at IS NULL";
 
-/// The quotas that a publish into a repository is judged by, in bytes.
+/// Quotas that apply to a publish into a repository, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QuotasOf {
-    /// The repository's own.
+    /// Quota of the repository itself.
     pub repository: Option<u64>,
-    /// Its organization's.
+    /// Quota of all repositories of its organization together.
     pub organization: Option<u64>,
 }
 
 impl QuotasOf {
-    /// Of a repository with these settings, as they are stored, in an organization with this quota.
+    /// Quotas of a repository with these stored settings, in an organization with this quota.
     #[must_use]
     pub fn new(settings: &str, organization: Option<u64>) -> QuotasOf {
         QuotasOf { repository: of_settings(settings), organization }
@@ -31,8 +34,9 @@ impl QuotasOf {
 }
 
 impl Store {
-    /// The quota that a file of this path and of at least so many bytes would pass as things are; no statement where none is set. What
-    /// passes here may be refused by the commit, which decides.
+    /// The quota that a new file at this path with at least this size would exceed now; `None` if
+    /// it fits. No statement runs if there is no quota. The commit decides, and may still refuse a
+    /// publish that passes here.
     #[boxed]
     pub async fn exceeded_by(
         &self,

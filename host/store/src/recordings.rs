@@ -1,5 +1,6 @@
-//! Recorded calls of plugins: which are wanted, and the files of those that were made. All of it is bounded: sets, recordings of a set, bytes
-//! of all, and age; what is over goes, the oldest first.
+//! Recorded calls of plugins: which calls must be recorded, and the files of the recordings. The
+//! numbers of sets and recordings, the total bytes and the age are bounded; the store deletes the
+//! oldest recordings first.
 
 use crate::accounts::{AuditEvent, remember};
 use crate::boxed;
@@ -8,131 +9,125 @@ use crate::error::StoreError;
 use crate::ids::{OrganizationId, RecordingId, RecordingSetId, RepositoryId, new_id};
 use crate::store::Store;
 
-/// Sets that there may be.
+/// Maximum number of sets in the database.
 pub const MAX_RECORDING_SETS: u32 = 100;
-/// Recordings that a set may want.
+/// Maximum number of recordings of a set.
 pub const MAX_RECORDINGS: u32 = 50;
-/// Days after which a set is gone, with what it holds.
+/// Days after which a set and its recordings are deleted.
 pub const RECORDING_DAYS: u32 = 7;
 
-/// Bytes of all recordings, as they are kept.
+/// Maximum stored bytes of all recordings.
 const MAX_BYTES: i64 = 256 << 20;
-/// Bytes of one, as it is kept.
+/// Maximum stored bytes of one recording.
 const MAX_RECORDING_BYTES: usize = 16 << 20;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-/// How long a set records at most.
+/// Maximum time for which a set records, in ms.
 pub(crate) const ARMED_MS: i64 = RECORDING_DAYS as i64 * DAY_MS;
 
 const SETS: &str = "SELECT s.id, s.organization, s.format, s.repository, s.wanted, s.only_failures, s.created_by, s.created_at, s.armed_until, \
     (SELECT COUNT(*) FROM recordings r WHERE r.recording_set = s.id) AS recorded FROM recording_sets s";
-/// A set that records still.
+/// Condition that a set still records.
 const ARMED: &str = "s.armed_until > $1 AND (s.only_failures = 1 \
     OR (SELECT COUNT(*) FROM recordings r WHERE r.recording_set = s.id) < s.wanted)";
 pub(crate) const RECORDINGS: &str = "SELECT r.id, r.recording_set, s.repository, r.recorded_at, r.function, r.outcome, r.component, r.is_cut, r.bytes \
     FROM recordings r JOIN recording_sets s ON s.id = r.recording_set";
 
-/// What is recorded.
+/// A set of recordings, and which calls it records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordingSet {
-    /// Its identifier.
     pub id: RecordingSetId,
-    /// The repository's organization.
     pub organization: OrganizationId,
-    /// The repository's format.
     pub format: String,
-    /// Whose calls.
+    /// Repository whose calls are recorded.
     pub repository: RepositoryId,
-    /// So many at most: the first, or of failing ones the last.
-    pub wanted: u32,
-    /// Only calls that fail.
+    /// Maximum number of recordings: the first ones, or the last ones of failing calls.
+    pub max_recordings: u32,
+    /// True if only failing calls are recorded.
     pub only_failures: bool,
-    /// An e-mail, or the name of a command.
+    /// E-mail address of the creator, or the name of a command.
     pub created_by: String,
-    /// In ms since 1970.
+    /// Creation time in ms since 1970.
     pub created_at: i64,
-    /// When it stops to record, in ms since 1970.
+    /// End of the recording, in ms since 1970.
     pub armed_until: i64,
-    /// How many it holds.
+    /// Number of recordings in the set.
     pub recorded: u32,
 }
 
-/// What shall be recorded.
+/// A set of recordings to be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRecordingSet {
-    /// The repository's organization.
     pub organization: OrganizationId,
-    /// The repository's format.
     pub format: String,
-    /// Whose calls.
+    /// Repository whose calls are recorded.
     pub repository: RepositoryId,
-    /// 1 to [`MAX_RECORDINGS`].
-    pub wanted: u32,
-    /// Only calls that fail.
+    /// Maximum number of recordings, 1 to [`MAX_RECORDINGS`].
+    pub max_recordings: u32,
+    /// True if only failing calls are recorded.
     pub only_failures: bool,
-    /// An e-mail, or the name of a command.
+    /// E-mail address of the creator, or the name of a command.
     pub created_by: String,
 }
 
 /// A recording, without its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordingRow {
-    /// Its identifier.
     pub id: RecordingId,
-    /// The set that it belongs to.
+    /// Set that contains the recording.
     pub set: RecordingSetId,
-    /// Whose call.
     pub repository: RepositoryId,
-    /// In ms since 1970.
+    /// Time of the call, in ms since 1970.
     pub recorded_at: i64,
-    /// The plugin's function.
+    /// Called function of the plugin.
     pub function: String,
-    /// How it ended, in a word.
+    /// Outcome of the call, in a word.
     pub outcome: String,
-    /// `sha256:` and hexadecimal digits.
+    /// Digest of the component, as `sha256:` and hex.
     pub component: String,
-    /// Whether it is not whole.
+    /// True if the recording is incomplete.
     pub is_cut: bool,
-    /// Of the file, as it is kept.
+    /// Stored size of the file in bytes.
     pub bytes: u64,
 }
 
-/// A recording to be kept.
+/// A recording to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRecording {
-    /// In ms since 1970.
+    /// Time of the call, in ms since 1970.
     pub recorded_at: i64,
-    /// The plugin's function.
+    /// Called function of the plugin.
     pub function: String,
-    /// How it ended, in a word.
+    /// Outcome of the call, in a word.
     pub outcome: String,
-    /// `sha256:` and hexadecimal digits.
+    /// Digest of the component, as `sha256:` and hex.
     pub component: String,
-    /// Whether it is not whole.
+    /// True if the recording is incomplete.
     pub is_cut: bool,
-    /// The file, compressed.
+    /// Content of the file, compressed.
     pub content: Vec<u8>,
 }
 
 impl Store {
-    /// Wants calls of a repository recorded, for [`RECORDING_DAYS`] at most; none when there are [`MAX_RECORDING_SETS`] already. `Invalid`
-    /// for a number of calls that is none.
+    /// Starts to record calls of a repository, for at most [`RECORDING_DAYS`]. Returns `None` if
+    /// there are [`MAX_RECORDING_SETS`] already. `Invalid` if the number of calls is out of range.
     #[boxed]
     pub async fn create_recording_set(
         &self,
         new: NewRecordingSet,
         audit: Option<AuditEvent>,
     ) -> Result<Option<RecordingSet>, StoreError> {
-        let NewRecordingSet { organization, format, repository, wanted, only_failures, created_by } = new;
-        if wanted == 0 || wanted > MAX_RECORDINGS {
+        let NewRecordingSet { organization, format, repository, max_recordings, only_failures, created_by } =
+            new;
+        if max_recordings == 0 || max_recordings > MAX_RECORDINGS {
             return Err(StoreError::Invalid(format!(
-                "a set has 1 to {MAX_RECORDINGS} recordings, not {wanted}"
+                "a set must have 1 to {MAX_RECORDINGS} recordings, not {max_recordings}"
             )));
         }
         let (id, now) = (RecordingSetId(new_id()), self.now_ms());
         let mut transaction = self.inner.db.begin().await?;
         let insert = "INSERT INTO recording_sets (id, organization, format, repository, wanted, only_failures, created_by, created_at, \
                       armed_until) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9 \
-                      WHERE (SELECT COUNT(*) FROM recording_sets WHERE trial IS NULL) < $10";
+                      WHERE (SELECT COUNT(*) FROM recording_sets) < $10";
         let most = i64::from(MAX_RECORDING_SETS);
         let until = now.saturating_add(ARMED_MS);
         let values = values![
@@ -140,7 +135,7 @@ impl Store {
             organization.0,
             format.as_str(),
             repository.0,
-            i64::from(wanted),
+            i64::from(max_recordings),
             only_failures,
             created_by.as_str(),
             now,
@@ -157,7 +152,7 @@ impl Store {
             organization,
             format,
             repository,
-            wanted,
+            max_recordings,
             only_failures,
             created_by,
             created_at: now,
@@ -166,7 +161,7 @@ impl Store {
         }))
     }
 
-    /// All sets that record calls of formats' plugins, of every organization.
+    /// All sets of every organization that record calls of format plugins.
     #[boxed]
     pub async fn armed_recording_sets(&self) -> Result<Vec<RecordingSet>, StoreError> {
         let sql = format!("{SETS} WHERE {ARMED} AND s.rule IS NULL ORDER BY s.id");
@@ -174,7 +169,7 @@ impl Store {
         rows.iter().map(set).collect()
     }
 
-    /// The set of this identifier, of this organization and format.
+    /// The set of this identifier in this organization and format.
     #[boxed]
     pub async fn recording_set(
         &self,
@@ -187,12 +182,12 @@ impl Store {
         row.as_ref().map(set).transpose()
     }
 
-    /// Keeps a recording in a set: of failing calls the last ones stay, else the first. False where the set is gone or has enough, and
-    /// for what is too large.
+    /// Stores a recording in a set. The set retains the last failing calls, or otherwise the first
+    /// calls. Returns false if the set is gone or full, or if the recording is too large.
     #[boxed]
     pub async fn keep_recording(&self, of: RecordingSetId, new: NewRecording) -> Result<bool, StoreError> {
         let mut transaction = self.inner.db.begin().await?.uncounted();
-        // Others that keep one in the same set wait for this row.
+        // Locks the set's row, so that concurrent writers of the same set wait.
         let lock = "UPDATE recording_sets SET wanted = wanted WHERE id = $1";
         if transaction.execute(lock, values![of.0]).await? == 0 {
             return Ok(false);
@@ -210,7 +205,8 @@ impl Store {
         Ok(true)
     }
 
-    /// Recordings of an organization's repositories of a format, the newest first; of one set alone where one is named.
+    /// Recordings of a format in an organization, the newest first. If a set is given, only its
+    /// recordings.
     #[boxed]
     pub async fn recordings(
         &self,
@@ -231,7 +227,7 @@ impl Store {
         rows.iter().map(|row| recording(&mut row.columns())).collect()
     }
 
-    /// The file of a recording, as it was kept.
+    /// Stored file of a recording.
     #[boxed]
     pub async fn recording(
         &self,
@@ -245,7 +241,8 @@ impl Store {
         row.map(|row| row.columns().vec("content")).transpose()
     }
 
-    /// Removes a set with what it holds, or one recording; false where there is neither of this identifier.
+    /// Deletes a set with its recordings, or one recording. Returns false if neither has this
+    /// identifier.
     #[boxed]
     pub async fn delete_recordings(
         &self,
@@ -270,7 +267,7 @@ impl Store {
         Ok(true)
     }
 
-    /// Removes the sets that are over, and those of repositories and of rules that are gone.
+    /// Deletes expired sets, and sets of deleted repositories and rules.
     #[boxed]
     pub async fn forget_recordings(&self) -> Result<u64, StoreError> {
         let over = "DELETE FROM recording_sets WHERE created_at <= $1 OR CASE WHEN rule IS NULL \
@@ -284,7 +281,8 @@ impl Store {
     }
 }
 
-/// Keeps a recording in a set that there is; of all recordings the oldest go that are over the bound. False for what is too large.
+/// Stores a recording in an existing set. The oldest of all recordings are deleted until the total
+/// is within the limit. Returns false if the recording is too large.
 pub(crate) async fn insert_recording(
     transaction: &mut Transaction,
     of: RecordingSetId,
@@ -312,7 +310,7 @@ fn set(row: &Row) -> Result<RecordingSet, StoreError> {
         organization: OrganizationId(columns.int("organization")?),
         format: columns.text("format")?,
         repository: RepositoryId(columns.int("repository")?),
-        wanted: small(columns.int("wanted")?),
+        max_recordings: small(columns.int("wanted")?),
         only_failures: columns.bool("only_failures")?,
         created_by: columns.text("created_by")?,
         created_at: columns.int("created_at")?,

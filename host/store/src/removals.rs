@@ -1,6 +1,7 @@
-//! Deleted repositories. From the moment of its deletion nobody sees one, and nothing can be committed to it; what it held is
-//! removed afterwards, in pieces that keep no publish waiting for long, each durable by itself. So a server that is killed in
-//! between loses nothing but the piece it was at, and whichever server finds the repository with nobody at it goes on.
+//! Deleted repositories. After its deletion a repository is invisible, and commits to it are
+//! impossible. A server then removes its content in small pieces that block publishes only briefly.
+//! Each piece is durable by itself. A killed server loses only its current piece, and any server
+//! can continue once the claim has expired.
 
 use std::time::{Duration, Instant};
 
@@ -12,17 +13,19 @@ use crate::db::{MultiRow, Row, Transaction, Value, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId, new_id};
 use crate::store::Store;
-use crate::webhooks::{EventKind, Telling, tell};
+use crate::webhooks::{EventKind, NewWebhookEvent, write_event};
 use crate::writer::sql::{named_by, unname};
 
-/// Rows of one table that go in one transaction.
+/// Rows of one table in one transaction.
 const PIECE: i64 = 400;
-/// How long a claim lasts that the server does not renew, as it does with each piece.
+/// Lifetime of a claim that is not renewed. Each piece renews it.
 const CLAIM: Duration = Duration::from_secs(5);
-/// The pause after a piece, in times of what it took: publishes have the database for most of the time.
+/// Pause after a piece, as a multiple of its duration. Publishes thus have the database for most of
+/// the time.
 const PAUSE: u32 = 3;
 
-/// What is few and tells somebody of the repository, or lets them into it: it goes with the deletion itself.
+/// Statements for small tables that give access to the repository or list it. The transaction that
+/// deletes the repository runs them.
 const AT_ONCE: [&str; 5] = [
     "DELETE FROM token_repositories WHERE repository = $1",
     "DELETE FROM key_owner_repositories WHERE repository = $1",
@@ -31,7 +34,8 @@ const AT_ONCE: [&str; 5] = [
     "DELETE FROM deletions WHERE repository = $1",
 ];
 
-/// What goes in pieces besides the records, what refers to others before them.
+/// Tables that are deleted in pieces besides the records. Referring tables come before referenced
+/// ones.
 const IN_PIECES: [&str; 9] = [
     "DELETE FROM trash WHERE id IN (SELECT id FROM trash WHERE repository = $1 ORDER BY id LIMIT $2)",
     "DELETE FROM files WHERE (repository, name, version, path) IN (SELECT repository, name, version, path FROM files \
@@ -52,15 +56,16 @@ const IN_PIECES: [&str; 9] = [
      WHERE repository = $1 LIMIT $2)",
 ];
 
-/// What a server is at.
+/// A removal that this server works on.
 struct Removal {
     repository: RepositoryId,
     claimed_until: i64,
 }
 
 impl Store {
-    /// Deletes a repository with all that it holds; false when there is none. Its name is free and it is out of everybody's sight
-    /// when this returns, and [`Store::remove_deleted`] removes the rest. Its blobs are left to the collection of garbage.
+    /// Deletes a repository and everything in it; returns false if it does not exist. On return the
+    /// name is free and the repository is invisible. [`Store::remove_deleted`] removes the rest,
+    /// and garbage collection the blobs.
     #[boxed]
     pub async fn delete_repository(
         &self,
@@ -73,7 +78,7 @@ impl Store {
         let Some(row) = transaction.fetch_one(sql, values![organization.0, id.0]).await? else {
             return Ok(false);
         };
-        // No repository has a name with a slash in it.
+        // The new name contains a slash, so it cannot collide with the name of another repository.
         let hide = "UPDATE repositories SET deleted_at = $3, name = $4, members = '[]', revision = revision + 1, \
                     settings_revision = settings_revision + 1 \
                     WHERE organization = $1 AND id = $2 AND deleted_at IS NULL";
@@ -87,27 +92,29 @@ impl Store {
         transaction
             .execute("INSERT INTO removals (repository, claimed_until) VALUES ($1, 0)", values![id.0])
             .await?;
-        // What the index of packages has of it goes in pieces too.
+        // Its part of the package index is also removed in pieces.
         let queue = "INSERT INTO search_queue (id, repository, name) VALUES ($1, $2, '')";
         transaction.execute(queue, values![new_id(), id.0]).await?;
         let by = audit.as_ref().map_or_else(String::new, |event| event.actor.clone());
-        let hooks = tell(&mut transaction, organization, told(id, &row, &by)?).await?;
+        let hooks = write_event(&mut transaction, organization, deletion_event(id, &row, &by)?).await?;
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
-        self.inner.bell.ring(hooks);
+        self.inner.delivery_notifier.notify(hooks);
         self.inner.deleted.notify_one();
         Ok(true)
     }
 
-    /// Returns once a repository was deleted through this handle, at once when that was since the last call.
+    /// Waits until a repository is deleted through this handle; returns immediately if that
+    /// happened since the last call.
     #[boxed]
     pub async fn until_deleted(&self) {
         self.inner.deleted.notified().await;
     }
 
-    /// Removes what deleted repositories held, one repository after the other; how many are gone for good. One that another server is
-    /// at is left to it. `Unavailable` when the database failed: the next call goes on from there, on any server. One that fails holds
-    /// up no other.
+    /// Removes the content of deleted repositories one after the other; returns how many are
+    /// completely removed. Repositories claimed by another server are skipped. `Unavailable` if the
+    /// database failed; the next call continues on any server. A failing repository does not block
+    /// others.
     #[boxed]
     pub async fn remove_deleted(&self) -> Result<u64, StoreError> {
         let (mut gone, mut failed) = (0, None);
@@ -116,10 +123,11 @@ impl Store {
             match self.remove_repository(removal).await {
                 Ok(true) => {
                     gone += 1;
-                    tracing::info!(%repository, took = ?since.elapsed(), "all that a deleted repository held is removed");
+                    tracing::info!(%repository, took = ?since.elapsed(), "removed the content of a deleted repository");
                 }
                 Ok(false) => {}
-                // It is claimed for a while, so the next is another.
+                // The claim of this repository has not expired yet, so the loop continues with
+                // another one.
                 Err(problem) => failed = Some(problem),
             }
         }
@@ -139,10 +147,10 @@ impl Store {
         Ok(claimed.then_some(removal))
     }
 
-    /// Holds the claim for longer; false when another server has it.
+    /// Renews the claim; returns false if another server has it.
     async fn renew(&self, transaction: &mut Transaction, removal: &mut Removal) -> Result<bool, StoreError> {
         let lasts = i64::try_from(CLAIM.as_millis()).unwrap_or(i64::MAX);
-        // Never the same twice: what is compared must differ.
+        // The new value must differ from the old one, because a later renewal compares it.
         let until = self.now_ms().saturating_add(lasts).max(removal.claimed_until.saturating_add(1));
         let sql = "UPDATE removals SET claimed_until = $3 WHERE repository = $1 AND claimed_until = $2";
         let values = values![removal.repository.0, removal.claimed_until, until];
@@ -151,7 +159,7 @@ impl Store {
         Ok(renewed)
     }
 
-    /// False when another server took it over.
+    /// Removes a repository; false if another server took over the claim.
     async fn remove_repository(&self, mut removal: Removal) -> Result<bool, StoreError> {
         self.drop_uploads_of(removal.repository).await?;
         for table in std::iter::once(None).chain(IN_PIECES.map(Some)) {
@@ -164,12 +172,13 @@ impl Store {
                 tokio::time::sleep(since.elapsed() * PAUSE).await;
             }
         }
-        // With the row goes what was begun for it at the moment of its deletion: next to nothing, and mostly nothing.
+        // This also deletes rows that were added at the moment of the deletion, usually none.
         let sql = "DELETE FROM repositories WHERE id = $1 AND deleted_at IS NOT NULL";
         Ok(self.inner.db.execute(sql, values![removal.repository.0]).await? == 1)
     }
 
-    /// One transaction over rows of a table, of none over records; how many rows went. None: another server has the claim.
+    /// Removes a piece of a table, or of the records if `table` is `None`. Returns the number of
+    /// rows, or `None` if another server has the claim.
     async fn remove_piece(
         &self,
         removal: &mut Removal,
@@ -189,7 +198,7 @@ impl Store {
     }
 }
 
-/// Removes some records with what they name: what names a blob is found through its record.
+/// Removes some records and the references to their blobs, which are found through the record.
 async fn remove_records(transaction: &mut Transaction, repository: RepositoryId) -> Result<u64, StoreError> {
     let sql = "SELECT key, blobs FROM records WHERE repository = $1 ORDER BY key LIMIT $2";
     let found = transaction.fetch(sql, values![repository.0, PIECE]).await?;
@@ -214,12 +223,13 @@ fn read(row: &Row) -> Result<(String, Vec<i64>), StoreError> {
     Ok((columns.text("key")?, named_by(columns.opt_text("blobs")?.as_deref())?))
 }
 
-fn told(id: RepositoryId, row: &Row, by: &str) -> Result<Telling, StoreError> {
+fn deletion_event(id: RepositoryId, row: &Row, by: &str) -> Result<NewWebhookEvent, StoreError> {
     let mut columns = row.columns();
     let (name, format) = (columns.text("name")?, columns.text("format")?);
-    let told = json!({"id": id.to_string(), "name": name, "format": format, "kind": columns.text("kind")?});
-    let data = json!({"repository": told, "deleted_by": by});
-    Ok(Telling {
+    let repository =
+        json!({"id": id.to_string(), "name": name, "format": format, "kind": columns.text("kind")?});
+    let data = json!({"repository": repository, "deleted_by": by});
+    Ok(NewWebhookEvent {
         kind: EventKind::RepositoryDeleted,
         repository: Some(id),
         about: ("repository", id.0),

@@ -1,4 +1,4 @@
-//! Scrub: every stored blob read again and its SHA-256 compared.
+//! Scrub: reads every stored blob and verifies its SHA-256.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::blobs::hashing::Hasher;
-use crate::blobs::repair::note_damage;
-use crate::blobs::row::{BLOB_COLUMNS, BlobRow, Place, read_row};
+use crate::blobs::repair::record_damage;
+use crate::blobs::row::{BLOB_COLUMNS, BlobLocation, BlobRow, read_row};
 use crate::blobs::source::Source;
 use crate::boxed;
 use crate::db::values;
@@ -15,41 +15,39 @@ use crate::digest::{Algorithm, Sha256};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId};
 use crate::store::Store;
-use crate::webhooks::{EventKind, Telling, tell};
+use crate::webhooks::{EventKind, NewWebhookEvent, write_event};
 
-/// Rows fetched at a time: with what lies in them, a few MiB.
+/// Rows fetched at a time. A page with its inline bytes has a few MiB.
 const PAGE: i64 = 100;
 /// Bytes read at a time.
 const CHUNK: u64 = 1024 * 1024;
-/// The most records that are named for one blob.
+/// Maximum number of records reported for one blob.
 const NAMED: i64 = 1000;
 
-/// Records of one repository that an event names.
-const TOLD: usize = 100;
+/// Maximum number of records of one repository in an event.
+const EVENT_RECORDS: usize = 100;
 
-/// What a scrub found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScrubReport {
-    /// Blobs read.
+    /// Number of blobs that were read.
     pub blobs: u64,
-    /// Bytes read.
+    /// Number of bytes that were read.
     pub bytes: u64,
-    /// Blobs that are not what was stored, or not there.
+    /// Blobs with damaged or missing bytes.
     pub damaged: Vec<Damaged>,
 }
 
 /// A blob that cannot be served any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damaged {
-    /// The digest it should have.
+    /// Expected digest of the blob.
     pub sha256: Sha256,
-    /// Its bytes are not there at all.
+    /// True if the bytes are missing completely.
     pub missing: bool,
-    /// The records that name it, 1,000 at most.
+    /// Records that name the blob, at most 1,000.
     pub records: Vec<(RepositoryId, String)>,
 }
 
-/// How a blob is.
 #[derive(PartialEq)]
 enum Condition {
     Sound,
@@ -58,8 +56,8 @@ enum Condition {
 }
 
 impl Store {
-    /// Reads every blob, at most `bytes_per_second`, and names those that are damaged or missing. `Unavailable` when database
-    /// or storage failed.
+    /// Reads every blob, with at most `bytes_per_second`, and reports damaged or missing ones.
+    /// `Unavailable` if the database or the storage failed.
     #[boxed]
     pub async fn scrub(&self, bytes_per_second: Option<u64>) -> Result<ScrubReport, StoreError> {
         let mut report = ScrubReport::default();
@@ -89,10 +87,10 @@ impl Store {
                 report.blobs += 1;
                 if condition != Condition::Sound && self.has_bytes(id, &key).await? {
                     tracing::error!(blob = id, %sha256, "a stored blob is damaged or missing");
-                    note_damage(&self.inner.db, id, &key).await;
+                    record_damage(&self.inner.db, id, &key).await;
                     let (missing, records) = (condition == Condition::Missing, self.naming(id).await?);
                     let damaged = Damaged { sha256, missing, records };
-                    self.tell_of_damage(&damaged).await?;
+                    self.notify_damage(&damaged).await?;
                     report.damaged.push(damaged);
                 }
                 last = id;
@@ -102,8 +100,8 @@ impl Store {
 
     async fn examine(&self, row: &BlobRow, pace: &mut Pace) -> Result<Condition, StoreError> {
         let source = match &row.place {
-            Place::Inline(bytes) => Source::Bytes(bytes.clone()),
-            Place::Stored(key) => match Source::open(&self.inner.storage, key, row.size).await {
+            BlobLocation::Inline(bytes) => Source::Bytes(bytes.clone()),
+            BlobLocation::Stored(key) => match Source::open(&self.inner.storage, key, row.size).await {
                 Ok(source) => source,
                 Err(StoreError::Corrupt(_)) => return Ok(Condition::Missing),
                 Err(error) => return Err(error),
@@ -118,14 +116,14 @@ impl Store {
         while at < length {
             let chunk = match source.read(at..length.min(at + CHUNK)).await {
                 Ok(chunk) if !chunk.is_empty() => chunk,
-                // A file that is there and cannot be read is as bad as one that is not what it was.
+                // A file that cannot be read counts as damaged.
                 Err(error) if matches!(source, Source::Object(_)) && error.is_unavailable() => {
                     return Err(error);
                 }
                 _ => return Ok(Condition::Damaged),
             };
             at += chunk.len() as u64;
-            pace.keep(chunk.len() as u64).await;
+            pace.limit(chunk.len() as u64).await;
             hasher = tokio::task::spawn_blocking(move || {
                 hasher.update(&chunk);
                 hasher
@@ -136,8 +134,9 @@ impl Store {
         Ok(if hasher.finish() == row.sha256.0 { Condition::Sound } else { Condition::Damaged })
     }
 
-    /// Tells the webhooks of those whose records name the blob, a repository at a time.
-    async fn tell_of_damage(&self, damaged: &Damaged) -> Result<(), StoreError> {
+    /// Notifies the webhooks of organizations whose records name the blob, one event for each
+    /// repository.
+    async fn notify_damage(&self, damaged: &Damaged) -> Result<(), StoreError> {
         let repositories: BTreeSet<RepositoryId> = damaged.records.iter().map(|(id, _)| *id).collect();
         for id in repositories {
             let mut transaction = self.inner.db.begin().await?;
@@ -147,9 +146,9 @@ impl Store {
             let mut columns = row.columns();
             let organization = OrganizationId(columns.int("organization")?);
             let (name, format) = (columns.text("name")?, columns.text("format")?);
-            let records = damaged.records.iter().filter(|(of, _)| *of == id).take(TOLD);
+            let records = damaged.records.iter().filter(|(of, _)| *of == id).take(EVENT_RECORDS);
             let records: Vec<&str> = records.map(|(_, key)| key.as_str()).collect();
-            let telling = Telling {
+            let event = NewWebhookEvent {
                 kind: EventKind::BlobCorrupt,
                 repository: Some(id),
                 about: ("blobs", id.0),
@@ -157,17 +156,17 @@ impl Store {
                 data: json!({"repository": {"id": id.to_string(), "name": name, "format": format},
                     "digest": damaged.sha256.digest().to_string(), "missing": damaged.missing, "records": records}),
             };
-            let hooks = tell(&mut transaction, organization, telling).await?;
+            let hooks = write_event(&mut transaction, organization, event).await?;
             if !hooks.is_empty() {
                 transaction.commit().await?;
-                self.inner.bell.ring(hooks);
+                self.inner.delivery_notifier.notify(hooks);
             }
         }
         Ok(())
     }
 
-    /// Whether it is still a blob with these bytes: a collection may have removed it while it was
-    /// read, or a publish replaced them.
+    /// True if the row still has these bytes. A collection may have removed the blob while it was
+    /// read, or a publish may have replaced its bytes.
     async fn has_bytes(&self, id: i64, key: &str) -> Result<bool, StoreError> {
         let sql = "SELECT id FROM blobs WHERE id = $1 AND COALESCE(place, '') = $2";
         Ok(self.inner.db.fetch_one(sql, values![id, key]).await?.is_some())
@@ -186,7 +185,7 @@ impl Store {
     }
 }
 
-/// Keeps to a number of bytes a second.
+/// Limits the bytes read in a second.
 struct Pace {
     since: Instant,
     bytes: u64,
@@ -194,10 +193,10 @@ struct Pace {
 }
 
 impl Pace {
-    async fn keep(&mut self, bytes: u64) {
+    async fn limit(&mut self, bytes: u64) {
         self.bytes += bytes;
         let Some(per_second) = self.per_second.filter(|rate| *rate > 0) else { return };
-        let wanted = Duration::from_millis(self.bytes.saturating_mul(1000) / per_second);
-        tokio::time::sleep(wanted.saturating_sub(self.since.elapsed())).await;
+        let target = Duration::from_millis(self.bytes.saturating_mul(1000) / per_second);
+        tokio::time::sleep(target.saturating_sub(self.since.elapsed())).await;
     }
 }

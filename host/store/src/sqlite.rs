@@ -1,4 +1,4 @@
-//! How SQLite is opened: where a `sqlite://` address leads, and what every connection begins with.
+//! Opening of SQLite databases: the file of a `sqlite://` URL, and the setup of every connection.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,15 +9,17 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::error::StoreError;
 
-/// How long SQLite waits for another process that writes.
+/// Maximum time that SQLite waits for another writing process.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Prepared statements a connection keeps: those of the program, each in the lengths that batches have.
+/// Maximum prepared statements of a connection: enough for all statements of the program, each for
+/// the usual batch sizes.
 pub(crate) const STATEMENTS: usize = 512;
-/// What may stand behind a path: what is done anyway.
+/// URL parameters that are allowed, because they only request the default.
 const MODES: [&str; 2] = ["mode=rw", "mode=rwc"];
 
-/// The file that a `sqlite://` address names: what follows is its path, with `%3F` for a question mark in it and the like. `Invalid` for
-/// a database in memory, and for parameters that would have it opened in another way.
+/// File of a `sqlite://` URL. The rest of the URL is a path, in which a question mark is written
+/// `%3F`. `Invalid` for a database in memory, and for parameters that would change how SQLite opens
+/// the file.
 pub(crate) fn sqlite_file(url: &str) -> Result<PathBuf, StoreError> {
     let address = url.strip_prefix("sqlite:").unwrap_or(url);
     let address = address.strip_prefix("//").unwrap_or(address);
@@ -27,20 +29,21 @@ pub(crate) fn sqlite_file(url: &str) -> Result<PathBuf, StoreError> {
     }
     if !parameters.is_empty() && !MODES.contains(&parameters) {
         return Err(StoreError::Invalid(format!(
-            "the database's address: {parameters:?} is no parameter of it; write sqlite://PATH, with %3F for a question mark"
+            "the database URL has the unknown parameter {parameters:?}; write sqlite://PATH, with %3F for \
+             a question mark"
         )));
     }
     let path = percent_decode_str(path).decode_utf8();
-    let path = path.map_err(|problem| StoreError::Invalid(format!("the database's address: {problem}")))?;
+    let path = path.map_err(|problem| StoreError::Invalid(format!("the database URL: {problem}")))?;
     if path.is_empty() {
-        return Err(StoreError::Invalid("the database's address names no file".to_owned()));
+        return Err(StoreError::Invalid("the database URL does not name a file".to_owned()));
     }
     Ok(PathBuf::from(path.into_owned()))
 }
 
-/// A connection that only reads, to a file that is there.
+/// Opens an existing file for reading.
 pub(crate) fn open_reader(file: &Path) -> rusqlite::Result<Connection> {
-    // Who reads writes to the index of the log as well.
+    // The connection needs write access, because readers also write to the WAL index.
     let connection = Connection::open_with_flags(
         file,
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
@@ -52,8 +55,8 @@ pub(crate) fn open_reader(file: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// A statement is planned once. Else SQLite plans one with `LIMIT $1` anew each time that it is run: another number might serve another
-/// plan better.
+/// Makes SQLite plan each statement only once. By default, SQLite plans a statement with `LIMIT $1`
+/// again on each run, because another number might have a better plan.
 pub(crate) fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
@@ -82,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_bound_is_not_planned_anew() {
+    fn a_bound_limit_is_planned_once() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("test.db");
         Connection::open(&file).unwrap().execute_batch("CREATE TABLE t (a BIGINT)").unwrap();

@@ -1,22 +1,24 @@
-//! Spans for a trace of requests, apart from those of the log: they are wanted only where the setting `tracing.otlp_endpoint` says where
-//! traces go, and cost a request one comparison otherwise. No field of one ever holds a credential.
+//! Spans for request traces, separate from those of the log. They exist only if the setting
+//! `tracing.otlp_endpoint` names a destination. Otherwise each span costs a request one comparison.
+//! Their fields never contain a credential.
 
 use tracing::{Level, Span};
 
-/// The target of all of them.
+/// Target of all trace spans.
 pub const TARGET: &str = "packhouse::trace";
 
-/// Whether a span of a part of a request is wanted: traces are on, and a request is under way in this task. What the server does by
-/// itself is no trace.
-pub fn wanted() -> bool {
+/// True if spans of request parts are recorded: traces are enabled, and this task handles a
+/// request. Background work is not traced.
+pub fn is_enabled() -> bool {
     tracing::span_enabled!(target: TARGET, Level::INFO) && !Span::current().is_none()
 }
 
-/// A span of a part of the request that is under way, with fields as `tracing::info_span` takes them; none where none is wanted.
+/// Creates a span for a part of the current request, with fields as in `tracing::info_span`. The
+/// span is empty if tracing is off.
 #[macro_export]
 macro_rules! part_span {
     ($name:literal $($fields:tt)*) => {
-        if $crate::trace::wanted() {
+        if $crate::trace::is_enabled() {
             ::tracing::info_span!(target: $crate::trace::TARGET, $name $($fields)*)
         } else {
             ::tracing::Span::none()

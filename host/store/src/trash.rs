@@ -1,6 +1,8 @@
-//! The trash: what people deleted, as it was, until it goes for good. A deletion fills its entry in the transactions that carry it out
-//! (`writer/trash.rs`), and an undo takes it out in the one that brings it back, so that a server that is killed in between leaves one or
-//! the other. Its blobs are held meanwhile, and it counts in nobody's usage.
+//! The trash: deleted versions in their original state, until they are removed permanently.
+//!
+//! A deletion fills its entry in its own transactions (`writer/trash.rs`). An undo removes the
+//! entry in the transaction that restores it. A killed server therefore leaves the version either
+//! deleted or restored. The trash keeps its blobs from collection, and no usage includes them.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -18,17 +20,17 @@ use crate::records::{Change, Commit, Expectation, Outcome};
 use crate::store::Store;
 use crate::writer::sql::named_by;
 
-/// When a deletion that has changed nothing has come to nothing.
+/// Age at which the entry of a deletion that changed nothing is removed.
 const NOTHING_AFTER_MS: i64 = 60 * 60 * 1000;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-/// How often an undo is begun at most that others' commits come before.
+/// Maximum attempts of an undo when other commits come first.
 const TRIES: u32 = 8;
-/// Records of an undo that go in one commit, and their bytes at most; one may be of 1 MiB.
+/// Records of an undo in one commit, and their maximum bytes. One record may have 1 MiB.
 const PIECE: i64 = 2000;
 const PIECE_BYTES: usize = 8 << 20;
-/// Blobs whose bytes are looked for after one statement.
+/// Blobs examined after one statement.
 const BLOBS_AT_ONCE: i64 = 100;
-/// Entries that go for good in one transaction.
+/// Entries removed permanently in one transaction.
 const GONE_AT_ONCE: i64 = 20;
 
 const ENTRIES: &str = "SELECT t.id, t.name, t.version, t.deleted_at, t.deleted_by, t.gone_at, \
@@ -37,54 +39,51 @@ const ENTRIES: &str = "SELECT t.id, t.name, t.version, t.deleted_at, t.deleted_b
     FROM trash t WHERE t.repository = $1 AND t.gone_at > $2 AND (EXISTS (SELECT 1 FROM trash_versions v WHERE v.entry = t.id) \
     OR t.unshown_bytes IS NOT NULL AND EXISTS (SELECT 1 FROM trash_records r WHERE r.entry = t.id))";
 
-/// That of a deletion which has not come to its end: nothing was shown of it yet, or the very same is shown still.
+/// Entry of an unfinished deletion: it contains no version yet, or the version is still in the
+/// catalog.
 const OPEN: &str = "SELECT t.id FROM trash t WHERE t.repository = $1 AND t.name = $2 AND t.version = $3 AND t.open = 1 \
     AND (NOT EXISTS (SELECT 1 FROM trash_versions v WHERE v.entry = t.id) \
     OR EXISTS (SELECT 1 FROM trash_versions v JOIN versions s ON s.repository = t.repository AND s.name = v.name \
      AND s.version = v.version AND s.shown_at = v.shown_at WHERE v.entry = t.id)) ORDER BY t.id LIMIT 1";
 
-/// A version that was deleted and can be brought back.
+/// A deleted version that can be restored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TrashEntry {
-    /// Its identifier.
     pub id: TrashId,
-    /// The package.
     pub name: String,
-    /// The version.
     pub version: String,
-    /// In ms since 1970.
+    /// Time of the deletion, in ms since 1970.
     pub deleted_at: i64,
-    /// By whom.
     pub deleted_by: String,
-    /// When it goes for good, in ms since 1970.
+    /// Time of the permanent removal, in ms since 1970.
     pub gone_at: i64,
-    /// Of its files, each path once.
+    /// Total bytes of its files, each path once.
     pub bytes: u64,
 }
 
-/// What became of an undo. A quota that it would pass is an error.
+/// Outcome of an undo. An exceeded quota is an error.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Restored {
-    /// It is as it was.
     Done,
-    /// A version of its name was published meanwhile.
+    /// A version of the same name was published meanwhile.
     Exists,
-    /// There is no such entry any more.
+    /// The entry does not exist any more.
     Gone,
 }
 
 /// A record as it was before the deletion.
-struct Kept {
+struct TrashedRecord {
     key: String,
     value: Option<Bytes>,
     blobs: Vec<Sha256>,
-    /// Of what the deletion made of it; none where it removed it, or let it be.
+    /// Digest of the value that the deletion wrote; `None` if it removed the record or did not
+    /// change it.
     after: Option<Sha256>,
 }
 
 impl Store {
-    /// An entry that a deletion by `deleted_by` fills, for so many days: the one of a deletion of the same version that was interrupted,
-    /// where there is one.
+    /// Creates an entry for a deletion by `deleted_by`, to be retained for so many days. If an
+    /// interrupted deletion of the same version has an entry, that one is used.
     #[boxed]
     pub async fn begin_trash(
         &self,
@@ -111,8 +110,9 @@ impl Store {
         Ok(TrashId(id))
     }
 
-    /// Entries that a policy's deletions fill, in one transaction: of each package and version, and its bytes where it was never shown.
-    /// Those of deletions that were interrupted are gone on with.
+    /// Creates entries for a policy's deletions in one transaction. Each has a package, a version,
+    /// and its bytes if it was never in the catalog. Entries of interrupted deletions are used
+    /// again.
     #[boxed]
     pub async fn begin_trash_of(
         &self,
@@ -123,7 +123,8 @@ impl Store {
     ) -> Result<Vec<TrashId>, StoreError> {
         let now = self.now_ms();
         let gone_at = now.saturating_add(signed(days).saturating_mul(DAY_MS));
-        // Looked for before the transaction: nobody else begins one of these, and others' publishes wait for it.
+        // This runs before the transaction, so that publishes do not wait for it. No other process
+        // creates one of these entries meanwhile.
         let sql = "SELECT name, version FROM trash WHERE open = 1 AND repository = $1";
         let mut interrupted = BTreeSet::new();
         for row in &self.inner.db.fetch(sql, values![repository.0]).await? {
@@ -166,7 +167,7 @@ impl Store {
         Ok(entries)
     }
 
-    /// Ends the filling of entries, as [`end_trash`](Store::end_trash) does of one.
+    /// Completes several entries, as [`end_trash`](Store::end_trash) does for one.
     #[boxed]
     pub async fn end_trash_of(&self, entries: &[TrashId]) -> Result<(), StoreError> {
         let ids = || entries.iter().map(|entry| [Value::from(entry.0)]).collect::<Vec<_>>();
@@ -178,7 +179,8 @@ impl Store {
         transaction.commit().await
     }
 
-    /// Ends the filling of what an interrupted deletion of this version has filled whole: it is shown no longer.
+    /// Completes the entry of an interrupted deletion that had finished: its version is not in the
+    /// catalog any more.
     #[boxed]
     pub async fn end_interrupted_trash(
         &self,
@@ -191,7 +193,8 @@ impl Store {
         self.inner.db.execute(sql, values![repository.0, name, version]).await.map(drop)
     }
 
-    /// Ends the filling of an entry; one without a version is gone with it, unless it was said to have none.
+    /// Completes an entry. An entry without a version is deleted, unless it was created for a
+    /// version that was never in the catalog.
     #[boxed]
     pub async fn end_trash(&self, entry: TrashId) -> Result<(), StoreError> {
         let empty = "DELETE FROM trash WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM trash_versions v WHERE v.entry = trash.id) \
@@ -200,7 +203,8 @@ impl Store {
         self.inner.db.execute("UPDATE trash SET open = 0 WHERE id = $1", values![entry.0]).await.map(drop)
     }
 
-    /// What can be brought back in a repository, the latest deletion first, those before the entry `before`, at most `limit`.
+    /// Restorable versions of a repository, the latest deletion first, before the entry `before`,
+    /// at most `limit`.
     #[boxed]
     pub async fn trash(
         &self,
@@ -214,7 +218,7 @@ impl Store {
         self.inner.db.fetch(sql, values).await?.iter().map(entry).collect()
     }
 
-    /// One of them.
+    /// One entry of the trash.
     #[boxed]
     pub async fn trash_entry(
         &self,
@@ -226,11 +230,12 @@ impl Store {
         row.as_ref().map(entry).transpose()
     }
 
-    /// Brings back what was deleted, every record as it was. A record that several versions share
-    /// and that was changed since stays as it is now. `QuotaExceeded` where there is no room for
-    /// it, `Corrupt` where bytes of it are missing or known to be damaged: once they are sent
-    /// again, to whichever repository, it can be brought back. `Unavailable` when it is not known
-    /// whether it is back, or others changed the same records each time.
+    /// Restores every record of a deleted version. A record that several versions share stays
+    /// unchanged if it was changed since.
+    ///
+    /// `QuotaExceeded` if it does not fit. `Corrupt` if bytes are missing or known to be damaged;
+    /// uploading them again to any repository makes the restore possible. `Unavailable` if the
+    /// result is unknown, or if other commits changed the same records on each attempt.
     #[boxed]
     pub async fn restore_trash(
         &self,
@@ -257,11 +262,11 @@ impl Store {
                 return Ok(Restored::Done);
             }
         }
-        Err(StoreError::database("others changed what is to be brought back, again and again"))
+        Err(StoreError::database("other requests keep changing the content that is being restored"))
     }
 
-    /// Looks whether the bytes of an entry are there. `Corrupt` where some are missing or known to
-    /// be damaged.
+    /// Checks that the bytes of an entry exist. `Corrupt` if some are missing or known to be
+    /// damaged.
     async fn check_trashed_bytes(&self, repository: RepositoryId, entry: TrashId) -> Result<(), StoreError> {
         let sql = format!(
             "SELECT {BLOB_COLUMNS} FROM trash_blobs t JOIN blobs b ON b.id = t.blob \
@@ -278,28 +283,32 @@ impl Store {
                 last = row.id;
                 let sha256 = row.sha256;
                 if !self.open_blob(row, repository).await?.is_there().await? {
-                    return Err(StoreError::Corrupt(format!("the blob {sha256} of an entry of the trash")));
+                    return Err(StoreError::Corrupt(format!(
+                        "the blob {sha256} in the trash is missing or damaged"
+                    )));
                 }
             }
         }
     }
 
-    /// Removes entries whose time is over, and those of deletions that came to nothing; how many. Their blobs are left to the
-    /// collection of garbage.
+    /// Removes expired entries, and entries of deletions that changed nothing; returns how many.
+    /// Garbage collection removes their blobs.
     #[boxed]
     pub async fn empty_trash(&self) -> Result<u64, StoreError> {
-        // The condition is on the row itself too: PostgreSQL evaluates it again when it had to wait.
+        // Checks the row itself too: PostgreSQL evaluates that condition again after it has waited
+        // for a lock.
         let sql = "DELETE FROM trash WHERE gone_at <= $1 AND id IN \
                    (SELECT id FROM trash WHERE gone_at <= $1 ORDER BY gone_at LIMIT $2)";
         let gone = self.inner.db.delete_in_pieces(sql, self.now_ms(), GONE_AT_ONCE).await?;
         let nothing = "DELETE FROM trash WHERE open = 1 AND deleted_at <= $1 \
                        AND NOT EXISTS (SELECT 1 FROM trash_records r WHERE r.entry = trash.id)";
         let before = self.now_ms().saturating_sub(NOTHING_AFTER_MS);
-        self.inner.db.execute_slowly(nothing, values![before]).await?;
+        self.inner.db.execute_maintenance(nothing, values![before]).await?;
         Ok(gone)
     }
 
-    /// The records in as many commits as they need, what is shown with the last. False when another commit came before.
+    /// Restores the records in as many commits as needed, and the catalog entries in the last one.
+    /// Returns false if another commit came first.
     async fn put_back(
         &self,
         repository: RepositoryId,
@@ -310,18 +319,19 @@ impl Store {
         let mut after = String::new();
         let catalog: Vec<CatalogChange> = versions.into_iter().map(CatalogChange::Show).collect();
         loop {
-            let Some((kept, more)) = self.kept(entry, &after).await? else { return Ok(false) };
+            let Some((records, more)) = self.records_in_trash(entry, &after).await? else { return Ok(false) };
             if more {
                 self.hold_trash(repository, entry).await?;
             }
             let mut commit = Commit::default();
-            for kept in kept {
-                after.clone_from(&kept.key);
-                let now = self.get(repository, &kept.key).await?;
+            for record in records {
+                after.clone_from(&record.key);
+                let now = self.get(repository, &record.key).await?;
                 let now = now.map(|now| (now.revision, now.value));
-                commit.changes.extend(again(kept, now));
+                commit.changes.extend(restoring_change(record, now));
             }
-            // Where nothing is left to change, somebody else may have brought it back meanwhile: the entry went with that.
+            // If nothing is left to change, another undo may have restored the version and removed
+            // the entry.
             if commit.changes.is_empty() && self.trash_entry(repository, entry).await?.is_none() {
                 return Ok(false);
             }
@@ -333,22 +343,25 @@ impl Store {
                 Outcome::Applied(_) if more => {}
                 Outcome::Applied(_) => return Ok(true),
                 Outcome::Stale(_) => return Ok(false),
-                // Of a piece that is not the last: the entry's time was over before its blobs were held.
+                // In a piece before the last one, the entry may have expired before its blobs were
+                // pinned.
                 Outcome::UnknownBlobs(_) if self.trash_entry(repository, entry).await?.is_none() => {
                     return Ok(false);
                 }
                 Outcome::UnknownBlobs(_) => {
-                    return Err(StoreError::Corrupt(format!(
-                        "the entry {entry} of the trash has lost a blob"
-                    )));
+                    return Err(StoreError::Corrupt(format!("a blob of the trash entry {entry} is missing")));
                 }
             }
         }
     }
 
-    /// A piece of an entry's records after a key, and whether there are more. None where the entry went while it was read: somebody else
-    /// brought it back, or its time was over.
-    async fn kept(&self, entry: TrashId, after: &str) -> Result<Option<(Vec<Kept>, bool)>, StoreError> {
+    /// Some records of an entry after a key, and true if the entry has more. `None` if the entry
+    /// disappeared meanwhile, because of another undo or its expiry.
+    async fn records_in_trash(
+        &self,
+        entry: TrashId,
+        after: &str,
+    ) -> Result<Option<(Vec<TrashedRecord>, bool)>, StoreError> {
         let sql = "SELECT key, value, blobs, after FROM trash_records WHERE entry = $1 AND key > $2 ORDER BY key LIMIT $3";
         let rows = self.inner.db.fetch(sql, values![entry.0, after, PIECE + 1]).await?;
         let sql = "SELECT b.id, b.sha256 FROM trash_blobs t JOIN blobs b ON b.id = t.blob WHERE t.entry = $1";
@@ -357,10 +370,10 @@ impl Store {
             let mut columns = row.columns();
             digests.insert(columns.int("id")?, Sha256(columns.hash("sha256")?));
         }
-        let (mut kept, mut bytes) = (Vec::new(), 0);
+        let (mut records, mut bytes) = (Vec::new(), 0);
         for row in &rows {
-            if kept.len() as i64 == PIECE || bytes > PIECE_BYTES {
-                return Ok(Some((kept, true)));
+            if records.len() as i64 == PIECE || bytes > PIECE_BYTES {
+                return Ok(Some((records, true)));
             }
             let mut columns = row.columns();
             let (key, value) = (columns.text("key")?, columns.opt_vec("value")?.map(Bytes::from));
@@ -369,17 +382,18 @@ impl Store {
             let Some(blobs) = blobs else { return Ok(None) };
             let after = columns.opt_vec("after")?.and_then(|after| after.try_into().ok()).map(Sha256);
             bytes += value.as_ref().map_or(0, Bytes::len);
-            kept.push(Kept { key, value, blobs, after });
+            records.push(TrashedRecord { key, value, blobs, after });
         }
-        Ok(Some((kept, false)))
+        Ok(Some((records, false)))
     }
 
-    /// So that a commit that is not the last of an undo may name its blobs; the last finds them in the trash.
+    /// Pins the blobs of an entry, so that commits before the last one of an undo may name them.
+    /// The last commit finds the blobs in the trash.
     async fn hold_trash(&self, repository: RepositoryId, entry: TrashId) -> Result<(), StoreError> {
         let sql = "INSERT INTO leases (blob, repository, until) SELECT t.blob, e.repository, $3 FROM trash_blobs t \
                    JOIN trash e ON e.id = t.entry WHERE t.entry = $1 AND e.repository = $2 \
                    ON CONFLICT (blob, repository) DO UPDATE SET until = excluded.until";
-        let until = self.lease_end(self.now_ms());
+        let until = self.pin_end(self.now_ms());
         self.execute_for(repository, sql, values![entry.0, repository.0, until]).await.map(drop)
     }
 
@@ -413,9 +427,10 @@ impl Store {
     }
 }
 
-/// What makes of a record what it was. Nothing where it is that, or where others have changed it since.
-fn again(kept: Kept, now: Option<(u64, Bytes)>) -> Option<Change> {
-    let Kept { key, value, blobs, after } = kept;
+/// Change that restores a record; `None` if the record has its old value already, or if another
+/// commit has changed it since the deletion.
+fn restoring_change(record: TrashedRecord, now: Option<(u64, Bytes)>) -> Option<Change> {
+    let TrashedRecord { key, value, blobs, after } = record;
     let put = |key, value, expect| Some(Change::Put { key, value, expect, blobs });
     match (now, value) {
         (Some((_, now)), Some(before)) if now == before => None,

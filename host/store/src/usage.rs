@@ -1,4 +1,4 @@
-//! How much is shown of repositories, as counters that the database keeps with each commit.
+//! Usage of repositories: counters of the catalog that the database updates with each commit.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -9,41 +9,37 @@ use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId};
 use crate::store::Store;
 
-/// What is shown of a repository, counted.
+/// Counters of a repository's catalog.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct RepositoryUsage {
-    /// Of its files, each path once.
+    /// Total bytes of its files, each path once.
     pub bytes: u64,
-    /// Its packages.
     pub packages: u64,
-    /// Their versions.
     pub versions: u64,
-    /// How often a version of it was fetched.
+    /// Number of downloads of versions.
     pub downloads: u64,
-    /// When a version was last shown first, in ms since 1970.
+    /// Time of the last new version, in ms since 1970.
     pub last_published_at: Option<i64>,
 }
 
 /// A repository with its usage.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UsageRow {
-    /// The repository.
     pub id: RepositoryId,
-    /// Its name.
     pub name: String,
-    /// Its settings as JSON, without the defaults.
+    /// Settings as JSON, without the defaults.
     pub settings: String,
-    /// The counters.
     pub usage: RepositoryUsage,
 }
 
-/// For how long it is not counted again what blobs take up.
+/// Time for which a count of stored bytes is reused.
 const COUNTED_FOR: Duration = Duration::from_secs(30);
 
 const COUNTERS: &str = "u.bytes, u.packages, u.versions, u.downloads, u.last_published_at";
 
 impl Store {
-    /// The counters of these repositories of the organization. One that is not there has none.
+    /// Counters of these repositories of the organization. The result leaves out repositories that
+    /// do not exist.
     #[boxed]
     pub async fn repository_usage(
         &self,
@@ -66,7 +62,7 @@ impl Store {
         rows.iter().map(read).collect()
     }
 
-    /// Every repository of the organization with its counters, in the order of their making.
+    /// Every repository of the organization with its counters, in the order of creation.
     #[boxed]
     pub async fn usage(&self, organization: OrganizationId) -> Result<Vec<UsageRow>, StoreError> {
         let sql = format!(
@@ -82,8 +78,11 @@ impl Store {
         rows.iter().map(read).collect()
     }
 
-    /// Bytes of all blobs that the organization's records, its trash and its proxies' cached answers name, each blob once, as they were 30 seconds
-    /// ago at most. To count them reads a row for each: one call at a time does it, and who asks meanwhile waits for it.
+    /// Bytes of all blobs that the organization's records, trash and cached responses name, each
+    /// blob once. The result is at most 30 seconds old.
+    ///
+    /// The query reads a row for each blob. Only one call at a time runs this query; concurrent
+    /// calls wait for its result.
     #[boxed]
     pub async fn stored_bytes(&self, organization: OrganizationId) -> Result<u64, StoreError> {
         let mut counted = self.inner.stored_bytes.lock().await;

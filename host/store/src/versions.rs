@@ -1,9 +1,9 @@
-//! Reading what is shown of a package.
+//! Reads of a package's catalog entries.
 
 use std::collections::HashMap;
 
 use crate::boxed;
-use crate::catalog::{ShownState, Version, VersionFile};
+use crate::catalog::{CatalogState, Version, VersionFile};
 use crate::db::{Row, values};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
@@ -15,25 +15,26 @@ const FILES: &str = "SELECT version, path, digest, size FROM files WHERE reposit
     ORDER BY version, path";
 
 impl Store {
-    /// What policies ask of a version; nothing where it is not shown.
+    /// Facts of a version that policies need; empty if it is not in the catalog.
     #[boxed]
-    pub async fn shown_state(
+    pub async fn catalog_state(
         &self,
         repository: RepositoryId,
         name: &str,
         version: &str,
-    ) -> Result<ShownState, StoreError> {
+    ) -> Result<CatalogState, StoreError> {
         let sql =
             "SELECT published, state FROM versions WHERE repository = $1 AND name = $2 AND version = $3";
         let row = self.inner.db.find(sql, values![repository.0, name, version]).await?;
-        row.map_or(Ok(ShownState::default()), |row| {
+        row.map_or(Ok(CatalogState::default()), |row| {
             let mut columns = row.columns();
             let published = columns.opt_int("published")?.and_then(|at| u64::try_from(at).ok());
-            Ok(ShownState { published, state: columns.text("state")? })
+            Ok(CatalogState { published, state: columns.text("state")? })
         })
     }
 
-    /// What is shown of a package, the newest version first, each with its files by path and its time filled in.
+    /// Versions of a package, the newest first, each with files ordered by path. The publication
+    /// time is always set.
     #[boxed]
     pub async fn versions(&self, repository: RepositoryId, name: &str) -> Result<Vec<Version>, StoreError> {
         let values = || values![repository.0, name];

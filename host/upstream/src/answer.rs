@@ -1,4 +1,4 @@
-//! Which response a plugin gets: a cached one, the upstream's, or a cached one that is older than it should be.
+//! Chooses the response for a plugin: a cached one, the upstream's, or a stale cached one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,75 +13,79 @@ use super::client::UpstreamClient;
 use super::context::FetchContext;
 use super::counts::CacheOutcome;
 use super::error::UpstreamError;
-use super::fetched::{Content, FetchedResponse};
+use super::fetched::{FetchedResponse, ResponseContent};
 use super::plan::FetchPlan;
 use super::releases::{self, FetchedRelease};
 use super::session::{UpstreamSession, UsedResponse};
 use super::single_flight::{self, SingleFlight, Waiter};
 use super::unverified::UnverifiedResponse;
 
-/// How long an upstream has to confirm a cached response. Then all who wait get that one, and the request goes on without them.
+/// How long an upstream has to confirm a cached response. After that, all waiting calls get the
+/// cached one and the request continues in the background.
 const REVALIDATION: Duration = Duration::from_secs(2);
-/// The status for a version that must not be served.
+/// Status for a version that must not be served.
 const WITHHELD: u16 = 404;
 
-/// What a plugin gets.
-pub(crate) struct Answer {
+/// The response for a plugin.
+pub(crate) struct ProxyAnswer {
     pub fetched: FetchedResponse,
-    /// Keeps the fetch alive that brings the content.
+    /// Keeps the fetch that delivers the content alive.
     pub waiter: Option<Waiter>,
     pub outcome: CacheOutcome,
-    /// For how long the same is answered without asking the upstream; none where that is not known.
+    /// How long the host may repeat this answer without asking the upstream. None if that is
+    /// unknown.
     pub lifetime: Option<Lifetime>,
 }
 
-/// See [`packhouse_runtime::ReplyLifetime`].
+/// Period in which an answer is valid; see [`packhouse_runtime::ReplyLifetime`].
 #[derive(Clone, Default)]
 pub(crate) struct Lifetime {
-    /// In ms since 1970; none where time changes nothing.
+    /// End time in ms since 1970. None if the answer does not depend on time.
     pub until: Option<i64>,
-    /// What of the repository decided.
+    /// Repository data that the answer depends on.
     pub made_of: Dependencies,
-    /// The cached response that was used.
+    /// Name of the cached response that was used.
     pub name: Option<CacheName>,
 }
 
-impl Answer {
-    fn complete(fetched: FetchedResponse, outcome: CacheOutcome) -> Answer {
-        Answer { fetched, waiter: None, outcome, lifetime: None }
+impl ProxyAnswer {
+    fn complete(fetched: FetchedResponse, outcome: CacheOutcome) -> ProxyAnswer {
+        ProxyAnswer { fetched, waiter: None, outcome, lifetime: None }
     }
 
-    fn from_upstream(fetched: FetchedResponse, waiter: Option<Waiter>) -> Answer {
+    fn from_upstream(fetched: FetchedResponse, waiter: Option<Waiter>) -> ProxyAnswer {
         let outcome = if fetched.revalidated { CacheOutcome::Hit } else { CacheOutcome::Miss };
-        Answer { fetched, waiter, outcome, lifetime: None }
+        ProxyAnswer { fetched, waiter, outcome, lifetime: None }
     }
 }
 
-/// One request of a plugin on its way to an answer.
+/// A plugin's request that is being answered.
 pub(crate) struct FetchTask {
     pub fetches: Arc<SingleFlight>,
     pub client: Arc<UpstreamClient>,
     pub plan: Arc<FetchPlan>,
-    /// The digests that the content must have.
+    /// Digests that the content must have.
     pub expected: Vec<Digest>,
     pub session: Arc<UpstreamSession>,
 }
 
 impl FetchTask {
-    /// The stores and caches that all requests share.
+    /// Returns the store and the caches that all requests share.
     pub(crate) fn context(&self) -> &FetchContext {
         &self.fetches.context
     }
 
-    /// The answer. A version that its state, its age or an advisory of malware forbids is answered as if it were not there.
-    pub(crate) async fn answer(&self) -> Result<Answer, UpstreamError> {
+    /// Answers the request. If the state, the age or a malware advisory blocks the version, the
+    /// answer is 404.
+    pub(crate) async fn answer(&self) -> Result<ProxyAnswer, UpstreamError> {
         if self.plan.judged_as.is_empty() {
             return self.find().await;
         }
         let (release, judged) = self.first_open_release().await?;
         let Some(release) = release else { return Ok(self.withheld(judged, Lifetime::default())) };
         let answer = self.find().await?;
-        // A part has no date of its own: the file that it belongs to was judged by its date.
+        // A part of a file has no date of its own. The date is judged only for the file itself,
+        // which `show_as` names.
         let Some((name, version, _)) = &self.plan.show_as else { return Ok(self.of_release(answer)) };
         if judged.verdict == ReleaseVerdict::Offered || answer.fetched.status != 200 {
             return Ok(self.of_release(answer));
@@ -96,12 +100,13 @@ impl FetchTask {
         }
         Ok(match answer.lifetime {
             Some(lifetime) => self.withheld(judged, lifetime),
-            None => Answer { lifetime: None, ..self.withheld(judged, Lifetime::default()) },
+            None => ProxyAnswer { lifetime: None, ..self.withheld(judged, Lifetime::default()) },
         })
     }
 
-    /// When the server first saw this version, in ms since 1970: now, unless it remembers. If the fetch expects a digest, that stands
-    /// for the version, since a version as a tag may name other bytes later.
+    /// Returns when the server first saw this version, in ms since 1970. Records the current time
+    /// for a new version. An expected digest identifies the content instead of the version, because
+    /// a tag may later name other bytes.
     async fn first_seen(&self, name: &str, version: &str) -> Result<u64, StoreError> {
         let seen = self.expected.first().map_or_else(|| version.to_owned(), ToString::to_string);
         let (repository, seen) = (self.plan.repository, BTreeSet::from([seen]));
@@ -109,7 +114,7 @@ impl FetchTask {
         Ok(times.into_values().next().unwrap_or_else(releases::now))
     }
 
-    /// Whether a release is malware, where that is blocked.
+    /// Returns true if the release is malware and malware is blocked.
     async fn is_malware(&self, (name, version): &(String, String)) -> Result<bool, StoreError> {
         let Some(plugin) = self.session.ordering() else { return Ok(false) };
         let found = self.context().advisories.malware(plugin, name, std::slice::from_ref(version)).await?;
@@ -121,21 +126,21 @@ impl FetchTask {
         Ok(found.is_some())
     }
 
-    /// The answer, which depends on what is shown of its release too.
-    fn of_release(&self, answer: Answer) -> Answer {
-        let lifetime = answer.lifetime.map(|lifetime| self.judged_by_what_is_shown(lifetime));
-        Answer { lifetime, ..answer }
+    /// Makes the answer depend on the listed state of its release as well.
+    fn of_release(&self, answer: ProxyAnswer) -> ProxyAnswer {
+        let lifetime = answer.lifetime.map(|lifetime| self.depend_on_listed_state(lifetime));
+        ProxyAnswer { lifetime, ..answer }
     }
 
-    fn judged_by_what_is_shown(&self, mut lifetime: Lifetime) -> Lifetime {
+    fn depend_on_listed_state(&self, mut lifetime: Lifetime) -> Lifetime {
         for (name, _) in &self.plan.judged_as {
             lifetime.made_of.on_package(name);
         }
         lifetime
     }
 
-    /// The first release that is not withheld, of those that the response belongs to, and its judgement. Where
-    /// all are withheld, the judgement holds until one of them may be judged otherwise.
+    /// Returns the first release of the response that is not withheld, with its judgement. If all
+    /// are withheld, the judgement is valid until the judgement of one of them may change.
     async fn first_open_release(&self) -> Result<(Option<FetchedRelease>, Judgement), StoreError> {
         let mut until: Option<u64> = None;
         for named in &self.plan.judged_as {
@@ -148,7 +153,7 @@ impl FetchTask {
         Ok((None, Judgement { verdict: ReleaseVerdict::Withheld, until }))
     }
 
-    /// A release of those that the response belongs to, and its judgement.
+    /// Reads a release that the response belongs to, and judges it.
     pub(crate) async fn release(
         &self,
         named: &(String, String),
@@ -156,7 +161,8 @@ impl FetchTask {
         let FetchPlan { repository, settings, .. } = &*self.plan;
         let (rules, named_as) = (settings.releases.for_package(&named.0), (&*named.0, &*named.1));
         let release = FetchedRelease::find(&self.context().store, rules, *repository, named_as).await?;
-        // For how long malware is withheld is told by the number of changes of advisories, with which answers are kept.
+        // The judgement needs no end time, because every answer already depends on the advisories'
+        // change counter.
         let judged = if self.is_malware(named).await? {
             Judgement { verdict: ReleaseVerdict::Withheld, until: None }
         } else {
@@ -165,16 +171,17 @@ impl FetchTask {
         Ok((release, judged))
     }
 
-    /// `of` is for how long the file stands that was judged.
-    fn withheld(&self, judged: Judgement, of: Lifetime) -> Answer {
+    /// Returns the answer for a withheld version. `of` is the lifetime of the answer with the
+    /// withheld file.
+    fn withheld(&self, judged: Judgement, of: Lifetime) -> ProxyAnswer {
         let fetched = FetchedResponse::bare(WITHHELD, self.plan.request.url.as_str());
         let judged = judged.until.map(|at| i64::try_from(at).unwrap_or(i64::MAX));
         let until = of.until.into_iter().chain(judged).min();
-        let lifetime = Some(self.judged_by_what_is_shown(Lifetime { until, ..of }));
-        Answer { lifetime, ..Answer::complete(fetched, CacheOutcome::Hit) }
+        let lifetime = Some(self.depend_on_listed_state(Lifetime { until, ..of }));
+        ProxyAnswer { lifetime, ..ProxyAnswer::complete(fetched, CacheOutcome::Hit) }
     }
 
-    /// Of what is cached under the names that were looked for.
+    /// Returns a lifetime that depends on the cached responses under the names that were looked up.
     fn lifetime(&self, until: Option<i64>, name: Option<CacheName>) -> Option<Lifetime> {
         let mut made_of = Dependencies::default();
         made_of.on_answer(&self.plan.name);
@@ -182,7 +189,7 @@ impl FetchTask {
         Some(Lifetime { until, made_of, name })
     }
 
-    async fn find(&self) -> Result<Answer, UpstreamError> {
+    async fn find(&self) -> Result<ProxyAnswer, UpstreamError> {
         let FetchPlan { repository, settings, name, freshness, .. } = &*self.plan;
         if !self.plan.is_cacheable() {
             if settings.offline {
@@ -191,7 +198,8 @@ impl FetchTask {
             return self.ask_upstream(None).await;
         }
         let (key, cached) = (self.plan.key(), self.cached().await?);
-        // Asked before what came is looked for: what comes in between is then not missed.
+        // The fetches must be checked before the unverified responses. A fetch that ends in between
+        // has then already stored its response there, so the response is not missed.
         let under_way = self.fetches.is_under_way(key);
         if let Some(answer) = self.unverified(cached.is_some()) {
             return Ok(answer);
@@ -202,47 +210,54 @@ impl FetchTask {
             self.context().store.cache_used(*repository, &answer.name);
             let fresh = settings.is_fresh(answer, *freshness, now_ms());
             let outcome = if fresh { CacheOutcome::Hit } else { CacheOutcome::Stale };
-            // Without asking the upstream it stays as it is, but no longer counts as fresh.
+            // At this time the response does not change, but from then on it counts as stale.
             let until = settings.fresh_until(answer, *freshness).filter(|_| fresh);
-            // What is under way takes its place when a call has read it, and so there must be a call.
+            // A running fetch replaces the cached response only after a plugin call has read the
+            // new one. Without a lifetime, the next request causes such a call.
             let lifetime = self.lifetime(until, Some(answer.name)).filter(|_| !under_way);
-            return Ok(Answer { lifetime, ..Answer::complete(FetchedResponse::from_cache(answer), outcome) });
+            return Ok(ProxyAnswer {
+                lifetime,
+                ..ProxyAnswer::complete(FetchedResponse::from_cache(answer), outcome)
+            });
         }
         if settings.offline {
             return Err(UpstreamError::Offline);
         }
-        // A `HEAD` may be answered by what a `GET` left, but whether that is still right is a request of its own.
+        // A fresh cached `GET` can answer a `HEAD`. A stale one cannot, because a `HEAD` does not
+        // revalidate it.
         let cached = cached.filter(|answer| answer.name == *name);
         if let Some(answer) = &cached
             && settings.stale_on_error
             && (self.session.has_discarded(key) || self.context().unverified.is_backed_off(key))
         {
-            return Ok(self.stale(answer, "what came since could not be read"));
+            return Ok(self.stale(answer, "the newer response was unreadable"));
         }
         let negative = self.context().negatives.get(key).filter(|_| *freshness != Some(Freshness::Never));
         if let Some((fetched, expires_at)) = negative {
-            // A refusal says nothing about what is cached.
+            // A refusal does not invalidate the cached response.
             if let (Some(refusal), Some(answer), true) = (&fetched.refusal, &cached, settings.stale_on_error)
             {
                 return Ok(self.stale(answer, &refusal.status.to_string()));
             }
             let lifetime = self.lifetime(Some(expires_at), None);
-            return Ok(Answer { lifetime, ..Answer::complete(fetched, CacheOutcome::Hit) });
+            return Ok(ProxyAnswer { lifetime, ..ProxyAnswer::complete(fetched, CacheOutcome::Hit) });
         }
         self.ask_upstream(cached).await
     }
 
-    /// The latest response that no plugin has read yet, unless the plugin wants the upstream's present one.
-    fn unverified(&self, has_older: bool) -> Option<Answer> {
+    /// Returns the latest response that no plugin has read yet, unless the plugin requires the
+    /// current one.
+    fn unverified(&self, has_older: bool) -> Option<ProxyAnswer> {
         if !self.plan.needs_verification() || self.plan.freshness == Some(Freshness::Never) {
             return None;
         }
         let (unverified, response) = self.context().unverified.get(self.plan.key())?;
         self.note_used(unverified, response.status, has_older);
-        Some(Answer::complete(FetchedResponse::from_unverified(&response), CacheOutcome::Hit))
+        Some(ProxyAnswer::complete(FetchedResponse::from_unverified(&response), CacheOutcome::Hit))
     }
 
-    /// Notes that the call uses a fetch's response. A call that gets another one says nothing about it.
+    /// Records that the call uses the response of a fetch, so that the call's outcome decides
+    /// whether to cache the response. The outcome of other calls does not matter.
     fn note_fetched(&self, waiter: &Waiter, status: u16, has_older: bool) {
         if self.plan.needs_verification() {
             self.note_used(Arc::clone(&waiter.shared.unverified), status, has_older);
@@ -259,7 +274,7 @@ impl FetchTask {
         });
     }
 
-    /// The cached response, if its bytes have the expected digests.
+    /// Returns the cached response, if its bytes have the expected digests.
     async fn cached(&self) -> Result<Option<CachedAnswer>, UpstreamError> {
         let FetchPlan { repository, name, get_name, freshness, settings, .. } = &*self.plan;
         let own = self.context().store.cached(*repository, name).await?;
@@ -278,8 +293,8 @@ impl FetchTask {
         }
     }
 
-    /// The upstream's response; or the cached one where the upstream fails or is slow.
-    async fn ask_upstream(&self, cached: Option<CachedAnswer>) -> Result<Answer, UpstreamError> {
+    /// Returns the upstream's response, or the cached one if the upstream fails or is slow.
+    async fn ask_upstream(&self, cached: Option<CachedAnswer>) -> Result<ProxyAnswer, UpstreamError> {
         let FetchPlan { settings, freshness, .. } = &*self.plan;
         let cached = cached.filter(|_| settings.stale_on_error);
         if let Err(saturated) = self.session.enter(self.plan.repository, &self.client) {
@@ -289,26 +304,27 @@ impl FetchTask {
         let Some(cached) = cached else {
             let fetched = waiter.head().await?;
             self.note_fetched(&waiter, fetched.status, false);
-            return Ok(Answer::from_upstream(fetched, Some(waiter)));
+            return Ok(ProxyAnswer::from_upstream(fetched, Some(waiter)));
         };
-        // The response is worth keeping even if nobody waits for it, and only a complete one is better than the cached one.
+        // Only a complete response can replace the cached one, and it is worth caching even if no
+        // call waits for it.
         waiter.demand_body();
         let (complete, left) = (complete(&waiter), REVALIDATION.saturating_sub(waiter.shared.age()));
         let received = match freshness {
             Some(Freshness::Never) => complete.await,
             _ => match tokio::time::timeout(left, complete).await {
                 Ok(received) => received,
-                Err(_) => Err(UpstreamError::Unavailable("the upstream takes its time".to_owned())),
+                Err(_) => Err(UpstreamError::Unavailable("the upstream is slow".to_owned())),
             },
         };
         match received {
-            // A refusal says nothing about what is cached.
+            // A refusal does not invalidate the cached response.
             Ok(FetchedResponse { refusal: Some(refusal), .. }) => {
                 Ok(self.stale(&cached, &refusal.status.to_string()))
             }
             Ok(fetched) if fetched.status < 400 || matches!(fetched.status, 404 | 410) => {
                 self.note_fetched(&waiter, fetched.status, true);
-                Ok(Answer::from_upstream(fetched, None))
+                Ok(ProxyAnswer::from_upstream(fetched, None))
             }
             Err(error @ (UpstreamError::Store(_) | UpstreamError::Refused(_))) => Err(error),
             failed => {
@@ -318,19 +334,19 @@ impl FetchTask {
         }
     }
 
-    fn stale(&self, cached: &CachedAnswer, why: &str) -> Answer {
+    fn stale(&self, cached: &CachedAnswer, why: &str) -> ProxyAnswer {
         let (repository, path) = (&*self.plan.repository_name, self.plan.path());
-        tracing::info!(repository, path, why, "a kept answer is served though its time is over");
+        tracing::info!(repository, path, why, "serving a stale cached response");
         self.context().store.cache_used(self.plan.repository, &cached.name);
-        Answer::complete(FetchedResponse::from_cache(cached), CacheOutcome::Stale)
+        ProxyAnswer::complete(FetchedResponse::from_cache(cached), CacheOutcome::Stale)
     }
 }
 
-/// The response with all its bytes.
+/// Waits for the response with its whole body.
 async fn complete(waiter: &Waiter) -> Result<FetchedResponse, UpstreamError> {
     let fetched = waiter.head().await?;
-    let Content::Body(body) = &fetched.content else { return Ok(fetched) };
+    let ResponseContent::Body(body) = &fetched.content else { return Ok(fetched) };
     let arriving = single_flight::arriving(body.clone()).await?;
     let blob = arriving.wait().await.map_err(UpstreamError::unavailable)?;
-    Ok(FetchedResponse { content: Content::Complete(Some(blob)), ..fetched })
+    Ok(FetchedResponse { content: ResponseContent::Complete(Some(blob)), ..fetched })
 }

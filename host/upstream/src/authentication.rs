@@ -1,8 +1,8 @@
-//! Answers an upstream's challenges: Basic, and Bearer with a token service.
+//! Answers an upstream's authentication challenges: Basic, and Bearer with a token service.
 //!
-//! Credentials are sent to the upstream's own origin, and to a token service there or on the host that was named with them. They are
-//! sent nowhere else, whatever a challenge or a redirect says. A token service elsewhere is asked without them, as public registries
-//! want it.
+//! Credentials are sent only to the upstream's own origin, and to a token service at that origin or
+//! at the host that is configured with the credentials. A challenge or a redirect cannot change
+//! this rule. Other token services get requests without credentials, as public registries expect.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,44 +21,44 @@ use super::headers;
 use super::request::{UpstreamRequest, same_origin};
 use super::transport;
 
-/// The lifetime of a token that does not state one.
+/// Lifetime of a token that does not state one.
 const DEFAULT_LIFETIME: Duration = Duration::from_secs(60);
-/// The longest time for which a token or the credentials are used without a new challenge.
+/// Longest time to use a token or the credentials without a new challenge.
 const LONGEST_LIFETIME: Duration = Duration::from_hours(1);
-/// The largest answer of a token service, in bytes.
+/// Maximum size of a token service's response, in bytes.
 const TOKEN_BYTES: usize = 64 * 1024;
 
-/// What became of the credentials that are set for an upstream, where that is a problem.
+/// A problem with the configured credentials of an upstream.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum CredentialProblem {
-    /// The upstream or its token service refused them.
+    /// The upstream or its token service refused the credentials.
     Refused,
-    /// They were not shown: the token service is at this other origin, which was not named with
-    /// them.
-    NotShown(String),
+    /// The host did not send the credentials, because the token service is at this other origin and
+    /// no configuration allows it.
+    NotSent(String),
 }
 
 impl fmt::Display for CredentialProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused => f.write_str("the upstream refuses the credentials that are set for it"),
-            Self::NotShown(origin) => write!(
+            Self::Refused => f.write_str("the upstream refuses the configured credentials"),
+            Self::NotSent(origin) => write!(
                 f,
-                "the credentials that are set were not shown: the upstream's token service is at {origin}, \
-                 which is not named as their `token_realm`"
+                "the configured credentials were not sent: the upstream's token service is at {origin}, \
+                 which is not configured as their `token_realm`"
             ),
         }
     }
 }
 
-/// A response, and what became of the credentials.
+/// A response, and the problem with the credentials, if any.
 pub(crate) struct AuthenticatedResponse {
     pub response: Response,
     pub problem: Option<CredentialProblem>,
 }
 
-/// Sends a request to the upstream's own origin, and once more when it sends a challenge that can
-/// be answered.
+/// Sends a request to the upstream's own origin. Sends it once more if the response is a challenge
+/// that can be answered.
 pub(crate) async fn send(
     client: &UpstreamClient,
     request: &UpstreamRequest,
@@ -93,29 +93,30 @@ pub(crate) async fn send(
     Ok(AuthenticatedResponse { response: again, problem })
 }
 
-/// The answer to a challenge.
+/// An `Authorization` header that answers a challenge.
 struct Authorization {
     header: HeaderValue,
     lifetime: Duration,
-    /// Whether it is the credentials themselves. An upstream that refuses these was given the wrong ones; one that refuses a token
-    /// may only not have what was requested.
+    /// True if the header contains the credentials themselves. If the upstream refuses them, they
+    /// are wrong. If it refuses a token, the requested resource may just not exist.
     is_credentials: bool,
 }
 
-/// The answer to a challenge, where there is one, and what became of the credentials.
+/// The answer to a challenge and the problem with the credentials, either of which may be missing.
 #[derive(Default)]
 struct ChallengeAnswer {
     authorization: Option<Authorization>,
     problem: Option<CredentialProblem>,
 }
 
-/// The path without its last two segments. What lies there is mostly covered by one token.
+/// Returns the path without its last two segments. One token usually covers everything below this
+/// path.
 fn protection_space(url: &Url) -> String {
     let mut parts = url.path().rsplitn(3, '/');
     parts.nth(2).unwrap_or_default().to_owned()
 }
 
-/// The answer to a challenge.
+/// Answers the challenge in a response's headers.
 async fn answer_challenge(
     client: &UpstreamClient,
     headers: &HeaderMap,
@@ -138,7 +139,7 @@ async fn answer_challenge(
     Ok(ChallengeAnswer { authorization, problem: None })
 }
 
-/// Reads `realm="https://…",service="…"` as names and values.
+/// Parses `realm="https://…",service="…"` into names and values.
 fn parse_parameters(parameters: &str) -> HashMap<String, String> {
     let (mut found, mut rest) = (HashMap::new(), parameters.trim());
     while let Some((name, after)) = rest.split_once('=') {
@@ -153,16 +154,17 @@ fn parse_parameters(parameters: &str) -> HashMap<String, String> {
     found
 }
 
-/// A token service's answer. Some services use one name for the token, some the other, some both.
+/// Response of a token service. Services use either name for the token, or both.
 #[derive(Deserialize)]
 struct TokenResponse {
     token: Option<String>,
     access_token: Option<String>,
-    /// In seconds.
+    /// Lifetime in seconds.
     expires_in: Option<u64>,
 }
 
-/// Asks a token service. It receives the credentials only at the upstream's origin, or where it was named with them.
+/// Requests a token from a token service. The request contains the credentials only if the service
+/// is at the upstream's origin, or at the origin that is configured with them.
 async fn request_token(
     client: &UpstreamClient,
     challenge: &HashMap<String, String>,
@@ -189,9 +191,9 @@ async fn request_token(
     };
     let authenticated = authorization.is_some();
     let problem = (!authenticated && credentials.is_some())
-        .then(|| CredentialProblem::NotShown(realm.origin().ascii_serialization()));
+        .then(|| CredentialProblem::NotSent(realm.origin().ascii_serialization()));
     if let Some(problem) = &problem {
-        tracing::warn!(upstream = client.upstream.as_str(), %problem, "the credentials of an upstream are not used");
+        tracing::warn!(upstream = client.upstream.as_str(), %problem, "upstream credentials not sent");
     }
     let response = transport::send(client, &request, &Method::GET, &realm, authorization).await?;
     match response.status() {
@@ -219,7 +221,7 @@ impl TokenResponse {
         let TokenResponse { token, access_token, expires_in } = self;
         let token = token.or(access_token)?;
         let lifetime = expires_in.map_or(DEFAULT_LIFETIME, Duration::from_secs);
-        // A margin, so that no token expires on its way.
+        // A margin, so that tokens do not expire in transit.
         let lifetime = lifetime.saturating_sub(Duration::from_secs(10)).min(LONGEST_LIFETIME);
         let header = HeaderValue::try_from(format!("Bearer {token}")).ok()?;
         Some(Authorization { header, lifetime, is_credentials: false })
@@ -231,7 +233,7 @@ async fn read_token(
     mut response: Response,
 ) -> Result<Option<TokenResponse>, UpstreamError> {
     let mut bytes = Vec::new();
-    let late = |_| UpstreamError::Unavailable("the token service does not answer in time".to_owned());
+    let late = |_| UpstreamError::Unavailable("the token service did not respond in time".to_owned());
     while let Some(chunk) = tokio::time::timeout(client.bounds.idle, response.chunk())
         .await
         .map_err(late)?
@@ -262,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beside_shares_a_right() {
+    fn paths_beside_each_other_share_a_token() {
         let at = |path: &str| protection_space(&format!("https://r.test{path}").parse().unwrap());
         assert_eq!(at("/v2/library/alpine/manifests/latest"), at("/v2/library/alpine/blobs/sha256:0"));
         assert_ne!(at("/v2/library/alpine/manifests/latest"), at("/v2/library/busybox/manifests/latest"));

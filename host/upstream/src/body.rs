@@ -1,4 +1,5 @@
-//! Receives the body of an upstream's response: decodes it, limits it, writes it to the store and verifies its digests.
+//! Receives the body of an upstream's response: decodes it, limits its size, writes it to the store
+//! and verifies its digests.
 
 use std::io;
 use std::sync::Arc;
@@ -17,10 +18,9 @@ use tokio_util::io::StreamReader;
 
 use super::error::UpstreamError;
 
-/// The number of bytes that are decoded at a time.
+/// Number of bytes to decode at a time.
 const CHUNK: usize = 64 * 1024;
 
-/// How a body is encoded.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Coding {
     Plain,
@@ -30,8 +30,9 @@ pub(crate) enum Coding {
 }
 
 impl Coding {
-    /// Reads `Content-Encoding`. `Unavailable` for a coding that is not known. A compressed file that was requested as it is stays
-    /// as it is (`as_it_is`): some servers declare its own compression as the content's.
+    /// Parses `Content-Encoding`. `Unavailable` if the coding is unknown. If the plugin requested
+    /// the bytes unchanged (`as_it_is`), compressed files are not decoded, because some servers
+    /// declare a file's own compression as content coding.
     pub(crate) fn of(headers: &HeaderMap, path: &str, as_it_is: bool) -> Result<Coding, UpstreamError> {
         let name = headers.get(CONTENT_ENCODING).map_or("", |value| value.to_str().unwrap_or("?"));
         let packed = [".gz", ".tgz", ".zst", ".svgz"].iter().any(|end| path.ends_with(end));
@@ -41,23 +42,26 @@ impl Coding {
             "gzip" | "x-gzip" => Ok(Coding::Gzip),
             "deflate" => Ok(Coding::Deflate),
             "zstd" => Ok(Coding::Zstd),
-            other => Err(UpstreamError::Unavailable(format!("the upstream codes its answer as {other:?}"))),
+            other => Err(UpstreamError::Unavailable(format!(
+                "the upstream uses the unknown content coding {other:?}"
+            ))),
         }
     }
 }
 
-/// The length that the response declares, where that is the length of the decoded body.
+/// Returns the length that the response declares, if it is the length of the decoded body.
 pub(crate) fn declared(headers: &HeaderMap, coding: Coding) -> Option<u64> {
     let length = headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()?;
     (coding == Coding::Plain).then_some(length)
 }
 
-type Chunks = BoxStream<'static, io::Result<Bytes>>;
+type BodyStream = BoxStream<'static, io::Result<Bytes>>;
 
-/// The bytes as they are received. The stream ends with an error when none are received for `idle`, or more than `limit` are.
-fn chunks(response: Response, idle: Duration, limit: u64) -> Chunks {
+/// Streams the received bytes. Fails if no byte arrives for `idle`, or if more than `limit` bytes
+/// arrive.
+fn chunks(response: Response, idle: Duration, limit: u64) -> BodyStream {
     stream::try_unfold((response, 0_u64), move |(mut response, before)| async move {
-        let late = |_| io::Error::other("the upstream sends nothing more");
+        let late = |_| io::Error::other("the upstream stopped sending");
         let chunk = tokio::time::timeout(idle, response.chunk()).await.map_err(late)?;
         let chunk = chunk.map_err(|error| io::Error::other(UpstreamError::of_client(error)))?;
         let Some(chunk) = chunk else { return Ok(None) };
@@ -70,13 +74,13 @@ fn chunks(response: Response, idle: Duration, limit: u64) -> Chunks {
     .boxed()
 }
 
-/// A body may grow by this factor when it is decoded …
+/// Maximum factor by which decoding may enlarge a body.
 const RATIO: u64 = 100;
-/// … and to this size in any case.
+/// Decoded size in bytes that is allowed whatever the factor is.
 const ALWAYS: u64 = 64 << 20;
 
-/// The decoded bytes. The stream ends with an error when they grow out of all proportion.
-fn decoded(chunks: Chunks, coding: Coding) -> Chunks {
+/// Streams the decoded bytes. Fails if they exceed both [`RATIO`] and [`ALWAYS`].
+fn decoded(chunks: BodyStream, coding: Coding) -> BodyStream {
     let arrived = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&arrived);
     let chunks = chunks.inspect_ok(move |chunk| {
@@ -106,16 +110,16 @@ fn decoded(chunks: Chunks, coding: Coding) -> Chunks {
     .boxed()
 }
 
-/// Bounds of a body.
+/// Limits for receiving a body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BodyLimits {
-    /// Its size in bytes, encoded or decoded.
+    /// Maximum size in bytes, encoded and decoded.
     pub max_bytes: u64,
-    /// The time without a byte.
+    /// Maximum time without receiving a byte.
     pub idle: Duration,
 }
 
-/// Writes all bytes of a body to the store. `TooLarge` when there are more than the limit.
+/// Writes a whole body to the store. `TooLarge` if it exceeds the limit.
 pub(crate) async fn receive(
     response: Response,
     coding: Coding,
@@ -132,7 +136,7 @@ pub(crate) async fn receive(
     arrival.received().await
 }
 
-/// The first `most` bytes of a response without success, for the plugin to read.
+/// Reads at most `most` bytes of an unsuccessful response, for the plugin.
 pub(crate) async fn excerpt(response: Response, idle: Duration, most: usize) -> Bytes {
     let mut chunks = chunks(response, idle, u64::MAX);
     let mut bytes = BytesMut::new();
@@ -153,20 +157,20 @@ fn broken(error: io::Error) -> StoreError {
     }
 }
 
-/// Compares a blob with the expected digests. `BrokenOff` names the first that differs.
+/// Compares a blob with the expected digests. `BrokenOff` names the first mismatch.
 pub(crate) async fn verify(blob: &Blob, expected: &[Digest]) -> Result<(), StoreError> {
     for digest in expected {
         let found = blob.digest(digest.algorithm).await?;
         if found != *digest {
             return Err(StoreError::BrokenOff(format!(
-                "the upstream sent {found} where {digest} was expected"
+                "the upstream sent {found}, but {digest} was expected"
             )));
         }
     }
     Ok(())
 }
 
-/// The algorithms by which bytes are hashed while they are received.
+/// Returns the algorithms for hashing bytes while they are received.
 pub(crate) fn algorithms(expected: &[Digest]) -> Vec<Algorithm> {
     expected.iter().map(|digest| digest.algorithm).collect()
 }
@@ -182,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn codings_are_undone_but_for_files_that_are_packed_themselves() {
+    fn bodies_are_decoded_unless_the_file_itself_is_compressed() {
         assert_eq!(Coding::of(&HeaderMap::new(), "/a", false).unwrap(), Coding::Plain);
         assert_eq!(coding("gzip", "/a.json", false), Some(Coding::Gzip));
         assert_eq!(coding("GZIP", "/a-1.0.tar.gz", false), Some(Coding::Gzip));

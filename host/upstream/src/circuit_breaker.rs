@@ -1,54 +1,55 @@
-//! A circuit breaker: no requests are sent for a while to an upstream that fails again and again, or that asked to wait.
+//! A circuit breaker. It blocks requests for a while to an upstream that fails repeatedly or asked
+//! to wait.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The number of failures in a row that opens it.
+/// Number of failures in a row that opens the breaker.
 const FAILURES: u32 = 5;
-/// For how long it is open at first, and at most. Each further failure doubles the time.
+/// How long the breaker is open at first, and at most. Each further failure doubles the time.
 const SHORTEST: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_mins(1);
-/// The longest wait that an upstream may ask for: one that fails, and one that limits the rate of
-/// requests.
-const LONGEST_ASKED: Duration = Duration::from_mins(10);
+/// Longest wait that a failing upstream may request, and longest wait for an upstream that limits
+/// the rate of requests.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(10);
 const LONGEST_THROTTLED: Duration = Duration::from_hours(24);
-/// For how long all other requests go on failing while one finds out whether the upstream answers again.
+/// How long other requests keep failing while one request tests the upstream.
 const TRIAL: Duration = Duration::from_secs(30);
 
-/// The breaker of one upstream.
+/// The circuit breaker of one upstream.
 #[derive(Default)]
 pub(crate) struct CircuitBreaker {
-    state: Mutex<State>,
+    state: Mutex<BreakerState>,
 }
 
 #[derive(Default)]
-struct State {
+struct BreakerState {
     failures: u32,
     open_until: Option<Instant>,
-    /// Whether the latest failure limited the rate of requests.
+    /// True if the latest failure was a rate limit.
     is_throttled: bool,
 }
 
-/// Why no request may be sent now.
+/// The reason why no request may be sent now.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Pause {
-    /// How long to wait.
+    /// Time until the next request is allowed.
     pub wait: Duration,
-    /// Whether the upstream limits the rate of requests.
+    /// True if the upstream limits the rate of requests.
     pub is_throttled: bool,
 }
 
-/// A failure of an upstream, as far as it decides for how long the upstream is left alone.
+/// The parts of an upstream's failure that determine how long no requests are sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct UpstreamFailure {
-    /// How long the upstream asked to wait.
+    /// Wait time that the upstream requested.
     pub retry_after: Option<Duration>,
-    /// Whether the upstream limits the rate of requests.
+    /// True if the upstream limits the rate of requests.
     pub is_throttled: bool,
 }
 
 impl CircuitBreaker {
-    /// Whether a request may be sent now.
+    /// Fails if no request may be sent now.
     pub(crate) fn admit(&self, now: Instant) -> Result<(), Pause> {
         let mut state = self.state();
         match state.open_until {
@@ -61,12 +62,12 @@ impl CircuitBreaker {
         }
     }
 
-    /// The upstream answered.
+    /// Records a response of the upstream.
     pub(crate) fn succeeded(&self) {
-        *self.state() = State::default();
+        *self.state() = BreakerState::default();
     }
 
-    /// The upstream failed.
+    /// Records a failure of the upstream.
     pub(crate) fn failed(&self, failure: UpstreamFailure, now: Instant) {
         let UpstreamFailure { retry_after, is_throttled } = failure;
         let mut state = self.state();
@@ -74,12 +75,12 @@ impl CircuitBreaker {
         state.failures = state.failures.saturating_add(1);
         let beyond = state.failures.checked_sub(FAILURES);
         let own = beyond.map(|beyond| SHORTEST.saturating_mul(1 << beyond.min(8)).min(LONGEST));
-        let longest = if is_throttled { LONGEST_THROTTLED } else { LONGEST_ASKED };
-        let asked = retry_after.map(|wait| wait.min(longest));
-        state.open_until = own.max(asked).map(|wait| now + wait);
+        let longest = if is_throttled { LONGEST_THROTTLED } else { LONGEST_RETRY_AFTER };
+        let requested = retry_after.map(|wait| wait.min(longest));
+        state.open_until = own.max(requested).map(|wait| now + wait);
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, BreakerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -107,17 +108,17 @@ mod tests {
     }
 
     #[test]
-    fn what_the_upstream_asks_for_counts_up_to_a_bound() {
+    fn a_requested_wait_is_bounded() {
         let (breaker, start) = (CircuitBreaker::default(), Instant::now());
-        let asked = |seconds: u64, is_throttled: bool| {
+        let pause_after = |seconds: u64, is_throttled: bool| {
             let retry_after = Some(Duration::from_secs(seconds));
             breaker.failed(UpstreamFailure { retry_after, is_throttled }, start);
             breaker.admit(start).unwrap_err()
         };
         let pause = |wait: Duration, is_throttled: bool| Pause { wait, is_throttled };
-        assert_eq!(asked(30, false), pause(Duration::from_secs(30), false));
-        assert_eq!(asked(1_000_000, false), pause(LONGEST_ASKED, false));
-        assert_eq!(asked(21_600, true), pause(Duration::from_hours(6), true), "as a hub asks");
-        assert_eq!(asked(1_000_000, true), pause(LONGEST_THROTTLED, true));
+        assert_eq!(pause_after(30, false), pause(Duration::from_secs(30), false));
+        assert_eq!(pause_after(1_000_000, false), pause(LONGEST_RETRY_AFTER, false));
+        assert_eq!(pause_after(21_600, true), pause(Duration::from_hours(6), true), "as Docker Hub requests");
+        assert_eq!(pause_after(1_000_000, true), pause(LONGEST_THROTTLED, true));
     }
 }

@@ -1,4 +1,4 @@
-//! The HTTP client of one proxy's upstream, with its limits, its circuit breaker and its credentials.
+//! The HTTP client of one proxy's upstream, with its limits, circuit breaker and credentials.
 
 use std::sync::Arc;
 
@@ -11,36 +11,36 @@ use super::circuit_breaker::CircuitBreaker;
 use super::destination_clients::DestinationClients;
 use super::egress_policy::EgressPolicy;
 use super::error::UpstreamError;
-use super::health::Health;
+use super::health::UpstreamHealth;
 use super::keyring::Keyring;
 use super::settings::ProxySettings;
 use super::upstream_egress::{Destination, UpstreamEgress};
 
-/// Idle connections that are kept to one host.
+/// Maximum number of idle connections to one host.
 const IDLE: usize = 32;
 
-/// See the module.
+/// The HTTP client of one proxy's upstream; see the module.
 pub(crate) struct UpstreamClient {
-    /// The upstream's address.
     pub upstream: Url,
-    /// Where requests may go.
+    /// Rules for the destinations of requests.
     pub egress: UpstreamEgress,
     settings: ProxySettings,
     clients: DestinationClients<UpstreamError>,
     pub bounds: UpstreamBounds,
     pub breaker: CircuitBreaker,
-    pub health: Health,
+    pub health: UpstreamHealth,
     pub keyring: Keyring,
-    /// Limits the calls that wait for this upstream: each holds an instance of its plugin.
+    /// Limits the calls that wait for this upstream, because each holds an instance of its plugin.
     pub wait_slots: Arc<Semaphore>,
     request_slots: Semaphore,
-    /// Held while the cache is shrunk to its limit.
+    /// Locked while the cache is shrunk to its limit.
     pub shrinking: tokio::sync::Mutex<()>,
 }
 
 impl UpstreamClient {
-    /// Builds the client and connects to nothing yet. At most `max_waiting` calls may wait for it. `Unavailable` when the settings
-    /// make no sense, `Refused` when the egress policy forbids the `egress_proxy`.
+    /// Builds the client without connecting. At most `max_waiting` calls may wait for it.
+    /// `Unavailable` if the settings are invalid, `Refused` if the egress policy forbids the
+    /// `egress_proxy`.
     pub(crate) fn new(
         settings: &ProxySettings,
         policy: &EgressPolicy,
@@ -56,7 +56,7 @@ impl UpstreamClient {
         let upstream_client = UpstreamClient {
             upstream: settings.upstream.clone(),
             egress: match &settings.egress_proxy {
-                // The egress proxy looks the upstream's name up.
+                // The egress proxy resolves the upstream's name.
                 Some(_) => UpstreamEgress::of(policy, &settings.upstream).without_lookup(),
                 None => UpstreamEgress::of(policy, &settings.upstream),
             },
@@ -64,7 +64,7 @@ impl UpstreamClient {
             clients: DestinationClients::default(),
             bounds,
             breaker: CircuitBreaker::default(),
-            health: Health::default(),
+            health: UpstreamHealth::default(),
             keyring: Keyring::default(),
             wait_slots: Arc::new(Semaphore::new(max_waiting)),
             request_slots: Semaphore::new(bounds.concurrency),
@@ -74,17 +74,17 @@ impl UpstreamClient {
         Ok(upstream_client)
     }
 
-    /// The client for requests to this kind of destination. It follows no redirects by itself.
+    /// Returns the client for requests to this kind of destination. It does not follow redirects.
     pub(crate) fn http_client(&self, destination: Destination) -> Result<Client, UpstreamError> {
         let build = || build_client(&self.settings, &self.egress, destination, self.bounds);
         self.clients.get_or_build(destination, build)
     }
 
-    /// Waits until one more request may run at the same time. `Unavailable` when none may within the idle limit.
+    /// Waits for a slot for a concurrent request. `Unavailable` if none becomes free within the
+    /// idle limit.
     pub(crate) async fn request_slot(&self) -> Result<SemaphorePermit<'_>, UpstreamError> {
         let slot = tokio::time::timeout(self.bounds.idle, self.request_slots.acquire()).await;
-        let busy =
-            || UpstreamError::Unavailable("too many requests to the upstream are under way".to_owned());
+        let busy = || UpstreamError::Unavailable("too many concurrent requests to the upstream".to_owned());
         slot.ok().and_then(Result::ok).ok_or_else(busy)
     }
 }
@@ -110,7 +110,7 @@ fn build_client(
             .pool_max_idle_per_host(IDLE);
         if let Some(address) = &settings.egress_proxy {
             let url = egress_proxy_url(address)?;
-            // The only name that is looked up here is then the egress proxy's.
+            // Only the egress proxy's name is resolved here.
             let proxy_egress = egress.for_address(&url);
             builder = builder.dns_resolver(proxy_egress.resolver(Destination::Upstream));
             builder = builder.proxy(Proxy::all(url).map_err(|error| wrong("egress_proxy", error))?);
@@ -123,6 +123,7 @@ fn build_client(
             if system_certificates { builder.tls_certs_merge(own) } else { builder.tls_certs_only(own) };
         builder.build().map_err(|error| wrong("the client", error))
     };
-    // A system without certificates can still reach what is signed by the repository's `ca_pem`, or is not encrypted at all.
+    // Without system certificates, upstreams with a certificate signed by `ca_pem` and plain HTTP
+    // upstreams still work.
     build(true).or_else(|_| build(false))
 }

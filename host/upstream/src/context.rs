@@ -1,4 +1,5 @@
-//! What every request to an upstream shares: the store, the caches in memory, and the key of the sealed credentials.
+//! Shared state of all requests to upstreams: the store, the caches in memory, and the sealing key
+//! of credentials.
 
 use std::sync::Arc;
 
@@ -13,9 +14,8 @@ use super::negative_cache::NegativeCache;
 use super::plan::FetchPlan;
 use super::unverified::UnverifiedResponses;
 
-/// See the module.
+/// Shared state of all requests; see the module.
 pub(crate) struct FetchContext {
-    /// What is known to be wrong with packages.
     pub advisories: Arc<Advisories>,
     pub store: Store,
     pub sealer: Sealer,
@@ -24,7 +24,8 @@ pub(crate) struct FetchContext {
 }
 
 impl FetchContext {
-    /// Seals credentials for this repository's upstream, and for no other.
+    /// Seals credentials for this repository's upstream. The result cannot be opened for another
+    /// repository.
     pub(crate) fn seal(
         &self,
         repository: RepositoryId,
@@ -33,7 +34,8 @@ impl FetchContext {
         self.sealer.seal(&seal_purpose(repository), &credentials.to_secret())
     }
 
-    /// How a request may authenticate. `Unavailable` when the credentials cannot be opened, `Store` when they cannot be read.
+    /// Returns how a request authenticates. `Unavailable` if the credentials cannot be decrypted,
+    /// `Store` if they cannot be read.
     pub(crate) async fn auth(
         &self,
         client: &UpstreamClient,
@@ -55,17 +57,19 @@ impl FetchContext {
         Ok(UpstreamAuth::OnChallenge(client.keyring.credentials(read).await?))
     }
 
-    /// Shrinks a repository's cache to its limit. One task at a time does so; another that comes meanwhile leaves it to that one.
+    /// Shrinks a repository's cache to its limit. Returns at once if another task is already doing
+    /// so.
     pub(crate) async fn shrink_cache(&self, client: &UpstreamClient, plan: &FetchPlan) {
         let Some(most) = plan.settings.cache_max_bytes else { return };
         let Ok(_shrinking) = client.shrinking.try_lock() else { return };
         if let Err(error) = self.store.shrink_cache(plan.repository, most).await {
-            tracing::warn!(%error, repository = %plan.repository, "the cache could not be kept within its bound");
+            tracing::warn!(%error, repository = %plan.repository, "shrinking the cache failed");
         }
     }
 }
 
-/// What credentials are sealed for. It is part of what is sealed, so it cannot change.
+/// Purpose for which credentials are sealed. The purpose is part of the sealed data, so it must not
+/// change.
 fn seal_purpose(repository: RepositoryId) -> String {
     format!("upstream {repository}")
 }

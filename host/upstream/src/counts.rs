@@ -1,4 +1,4 @@
-//! Counts how requests to a proxy's upstream were answered.
+//! Counts the outcomes of requests to a proxy's upstream.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,37 +10,38 @@ use utoipa::ToSchema;
 /// How a request was answered.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum CacheOutcome {
-    /// By a cached response that is fresh, or that the upstream confirmed.
+    /// A cached response was fresh, or the upstream confirmed it.
     Hit,
-    /// By the upstream.
+    /// The upstream sent a new response.
     Miss,
-    /// By a cached response that is older than it should be.
+    /// The answer was a stale cached response.
     Stale,
-    /// Not at all.
+    /// The request got no answer.
     Error,
 }
 
-/// Counts outcomes for one repository since this program started.
+/// Counts of one repository since this program started.
 pub(crate) struct OutcomeCounts {
     own: [AtomicU64; 4],
     metrics: [Counter; 4],
 }
 
-/// The counts as the API shows them.
+/// The counts in the API.
 #[derive(Clone, Copy, Debug, Default, Serialize, ToSchema)]
 pub struct CountsView {
-    /// Answered from the cache.
+    /// Requests answered from the cache.
     hits: u64,
-    /// Answered by the upstream.
+    /// Requests answered by the upstream.
     misses: u64,
-    /// Answered with a copy older than it should be.
+    /// Requests answered with a stale copy from the cache.
     stale: u64,
-    /// Not answered.
+    /// Requests without an answer.
     errors: u64,
 }
 
 impl OutcomeCounts {
-    /// Starts at zero. `repository` is its name in the metrics; without one, all repositories are counted together there.
+    /// Starts at zero. `repository` is its name in the metrics; without it, the metrics combine all
+    /// repositories.
     pub(crate) fn new(repository: Option<&str>) -> Arc<OutcomeCounts> {
         let metrics = ["hit", "miss", "stale", "error"].map(|result| match repository {
             Some(repository) => metrics::counter!("packhouse_upstream_answers_total", "repository" => repository.to_owned(), "result" => result),
@@ -49,7 +50,6 @@ impl OutcomeCounts {
         Arc::new(OutcomeCounts { own: Default::default(), metrics })
     }
 
-    /// Adds one.
     pub(crate) fn count(&self, outcome: CacheOutcome) {
         let at = outcome as usize;
         if let (Some(own), Some(metric)) = (self.own.get(at), self.metrics.get(at)) {
@@ -58,7 +58,6 @@ impl OutcomeCounts {
         }
     }
 
-    /// The counts now.
     pub(crate) fn view(&self) -> CountsView {
         let [hits, misses, stale, errors] = self.own.each_ref().map(|count| count.load(Ordering::Relaxed));
         CountsView { hits, misses, stale, errors }

@@ -1,5 +1,4 @@
-//! HTTP clients by where their requests go: each looks names up by the rule of its kind of
-//! destination.
+//! HTTP clients by kind of destination. Each resolves names by the rule of its destination.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -9,8 +8,7 @@ use reqwest::Client;
 use super::sync::lock;
 use super::upstream_egress::Destination;
 
-/// One client for each kind of destination, built when it is first needed. `E` is why one cannot be
-/// built.
+/// A client for each kind of destination, built on first use. `E` is the error of a failed build.
 pub struct DestinationClients<E> {
     clients: Mutex<HashMap<Destination, Result<Client, E>>>,
 }
@@ -22,7 +20,7 @@ impl<E> Default for DestinationClients<E> {
 }
 
 impl<E: Clone> DestinationClients<E> {
-    /// The client for this kind of destination, or why there is none.
+    /// Returns the client for this kind of destination, or the error of its build.
     pub fn get_or_build(
         &self,
         destination: Destination,

@@ -1,7 +1,10 @@
-//! To which addresses the host may connect: http and https on the public internet, and the networks that the operator allows.
+//! The addresses that the host may connect to: http and https on the public internet, and the
+//! networks that the operator allows.
 //!
-//! A name is resolved once, and the connection goes to an address that was judged: a name that has another address at a second
-//! lookup gains nothing. Where redirects and links in metadata may lead is decided by [`upstream_egress`](super::upstream_egress).
+//! A name is resolved once, and the connection goes to one of the checked addresses. A name that
+//! resolves to another address on a second lookup therefore gains nothing.
+//! [`upstream_egress`](super::upstream_egress) decides where redirects and links in metadata may
+//! lead.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -14,13 +17,11 @@ use packhouse_config::live::Live;
 
 use crate::boxed;
 
-/// Looks up the addresses of names.
 pub trait NameLookup: Send + Sync + 'static {
-    /// The addresses of a host.
+    /// Returns the addresses of a host.
     fn lookup(&self, host: String) -> BoxFuture<'static, std::io::Result<Vec<IpAddr>>>;
 }
 
-/// The system's resolver.
 pub struct SystemLookup;
 
 impl NameLookup for SystemLookup {
@@ -39,45 +40,45 @@ pub struct EgressPolicy {
     names: Arc<dyn NameLookup>,
 }
 
-/// An address to which no request may go.
+/// The error for a forbidden address.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum EgressDenied {
-    /// Forbidden to all.
     #[error(
-        "{0} is not an address that an upstream may have; the setting upstream.allow_networks allows more"
+        "{0} is not an address that an upstream may have; the setting upstream.allow_networks can allow it"
     )]
     Address(String),
-    /// Forbidden as a destination to which this upstream leads.
+    /// Forbidden as a target of this upstream's redirects and links.
     #[error(
-        "{0} is not an address that this upstream may lead to; upstream.allow_networks says where upstreams of inner networks may"
+        "{0} is not an address that this upstream may lead to; upstream.allow_networks lists the allowed targets of internal upstreams"
     )]
     Target(String),
 }
 
 impl EgressDenied {
-    /// No request may go to this address.
+    /// Creates the error for an address that is forbidden for every upstream.
     pub fn address(address: impl Into<String>) -> Self {
         Self::Address(address.into())
     }
 
-    /// This upstream may not lead to this address.
+    /// Creates the error for an address that this upstream may not lead to.
     pub fn target(address: impl Into<String>) -> Self {
         Self::Target(address.into())
     }
 }
 
 impl EgressPolicy {
-    /// Allows public addresses and those in these networks.
+    /// Allows public addresses and these networks.
     pub fn new(allowed: &[UpstreamNetwork], names: Arc<dyn NameLookup>) -> EgressPolicy {
         EgressPolicy { allowed: Live::new(allowed.to_vec()), names }
     }
 
-    /// Allows these networks from now on, also to every clone.
+    /// Replaces the allowed networks, also in all clones.
     pub fn allow(&self, allowed: Vec<UpstreamNetwork>) {
         self.allowed.set(allowed);
     }
 
-    /// Judges an upstream's own address, as far as it shows before its name is looked up. A name passes.
+    /// Checks an upstream's own address before its name is resolved. A name passes, because its
+    /// addresses are not known yet.
     pub fn check(&self, url: &Url) -> Result<(), EgressDenied> {
         self.check_scheme(url)?;
         let ip = match url.host() {
@@ -98,25 +99,25 @@ impl EgressPolicy {
         }
     }
 
-    /// The addresses of a host.
+    /// Returns the addresses of a host.
     #[boxed]
     pub async fn lookup(&self, host: String) -> std::io::Result<Vec<IpAddr>> {
         self.names.lookup(host).await
     }
 
-    /// Whether an upstream may have this address. Where the port is not known, a network that is allowed at certain ports does not
-    /// count.
+    /// Returns true if an upstream may have this address. If the port is unknown, networks that are
+    /// allowed only at certain ports do not allow the address.
     pub fn allows(&self, ip: IpAddr, port: Option<u16>) -> bool {
         is_public(ip) || self.allowed.get().iter().any(|network| network.holds(ip, port))
     }
 
-    /// Whether a network is allowed at this port alone.
+    /// Returns true if a network is allowed only at this port.
     pub fn names_port(&self, port: u16) -> bool {
         self.allowed.get().iter().any(|network| network.is_at(port))
     }
 
-    /// Whether an upstream of an allowed network may lead to this address. On loopback, that takes the upstream's own port, or one
-    /// that the operator named.
+    /// Returns true if an upstream in an allowed network may lead to this address. On loopback, the
+    /// port must be the upstream's own, or one that the operator named.
     pub fn allows_target(&self, ip: IpAddr, port: Option<u16>, upstream_port: Option<u16>) -> bool {
         let own = port.is_some() && port == upstream_port;
         let named =
@@ -125,7 +126,7 @@ impl EgressPolicy {
     }
 }
 
-/// Whether an address is one of the public internet (RFC 6890 and what was registered since).
+/// Returns true for an address of the public internet (RFC 6890 and later registrations).
 pub fn is_public(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => is_public_v4(ip),
@@ -154,11 +155,11 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
     let [a, b, c, _, _, _, g, h] = ip.segments();
     let v4 = |high: u16, low: u16| is_public_v4(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)));
     match (a, b, c) {
-        // An IPv4 address written as IPv6, and the prefixes by which a network translates to IPv4.
+        // An IPv4 address in IPv6 notation, and the prefixes by which a network translates to IPv4.
         (0, 0, 0) => ip.to_ipv4_mapped().is_some() && v4(g, h),
         (0x64, 0xff9b, 0) => v4(g, h),
         (0x2002, _, _) => v4(b, c),
-        // Teredo and other ranges that are reserved for protocols; documentation.
+        // Teredo, other ranges reserved for protocols, and documentation.
         (0x2001, 0..=0x1ff | 0xdb8, _) | (0x3fff, 0..=0xfff, _) => false,
         // The range of global unicast addresses.
         _ => a >> 13 == 1,
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_address_shows_is_judged_before_anything_is_sent() {
+    fn addresses_are_checked_before_anything_is_sent() {
         let policy = policy("10.0.0.0/8,192.168.0.1:8443");
         for right in
             ["https://repo.test/x", "http://1.1.1.1/", "http://10.0.0.1:8080/", "http://192.168.0.1:8443/"]

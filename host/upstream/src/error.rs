@@ -1,34 +1,36 @@
-//! Why an upstream gave no response.
+//! Errors of requests to an upstream.
 
 use std::time::Duration;
 
 use packhouse_runtime::ServiceError;
 use packhouse_store::StoreError;
 
-/// See the module. All who wait for one response get the same error, so it can be cloned.
+/// The reason why an upstream gave no response. All calls that wait for one response get the same
+/// error, so it can be cloned.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum UpstreamError {
-    /// The upstream cannot be reached, does not answer in time, breaks off, or sends nothing that can be used.
+    /// The upstream cannot be reached, does not answer in time, breaks off, or sends something
+    /// unusable.
     #[error("{0}")]
     Unavailable(String),
-    /// The upstream answered with a failure: the status, and the time that it asks to wait.
+    /// The upstream answered with a failure: the status, and the wait time that it requested.
     #[error("the upstream answered with status {0}")]
     Failing(u16, Option<Duration>),
-    /// The upstream limits the rate of requests (`headers::limits_rate`), or did so before and is
-    /// left alone: the time to wait, where it is known.
+    /// The upstream limits the rate of requests (`headers::limits_rate`), or did so before and
+    /// requests are paused: the time to wait, if known.
     #[error("the upstream limits the rate of requests (429){}", .0.map(wait_text).unwrap_or_default())]
     Throttled(Option<Duration>),
-    /// The upstream is at an address to which no request may go, or leads to one.
+    /// The upstream is at a forbidden address, or leads to one.
     #[error("{0}")]
     Refused(String),
-    /// The circuit breaker is open: for how many seconds, and the latest failure of the upstream.
-    #[error("the upstream failed ({reason}) and is left alone for {seconds} s more")]
+    /// The circuit breaker is open: the remaining seconds, and the latest failure of the upstream.
+    #[error("the upstream failed ({reason}); requests to it are paused for {seconds} s more")]
     CircuitOpen { seconds: u64, reason: String },
-    /// Too many calls wait for the upstream already.
-    #[error("too many requests wait for the upstream")]
+    /// Too many calls already wait for the upstream.
+    #[error("too many requests are waiting for the upstream")]
     TooManyWaiting,
-    /// The repository is set to be offline, and nothing is cached.
-    #[error("the repository is offline, and no copy is kept")]
+    /// The repository is offline, and nothing is cached.
+    #[error("the repository is offline and has no cached copy")]
     Offline,
     /// The host's own storage failed.
     #[error("{0}")]
@@ -36,26 +38,27 @@ pub(crate) enum UpstreamError {
 }
 
 impl UpstreamError {
-    /// `Unavailable` with the text of another error.
+    /// Creates `Unavailable` with the text of another error.
     pub(crate) fn unavailable(error: impl std::fmt::Display) -> UpstreamError {
         UpstreamError::Unavailable(error.to_string())
     }
 
-    /// An error of the HTTP client with its causes. The address is left out: it may be long, and the log has it.
+    /// Converts an error of the HTTP client with its causes. The URL is left out because it may be
+    /// long, and the log contains it.
     pub(crate) fn of_client(error: reqwest::Error) -> UpstreamError {
         let error = error.without_url();
-        let mut said = error.to_string();
+        let mut text = error.to_string();
         let mut source = std::error::Error::source(&error);
         let mut refused = false;
         while let Some(cause) = source {
             refused |= cause.is::<super::egress_policy::EgressDenied>();
-            said = format!("{said}: {cause}");
+            text = format!("{text}: {cause}");
             source = cause.source();
         }
-        if refused { UpstreamError::Refused(said) } else { UpstreamError::Unavailable(said) }
+        if refused { UpstreamError::Refused(text) } else { UpstreamError::Unavailable(text) }
     }
 
-    /// Whether it says something about the upstream's health.
+    /// Returns true for errors that make the upstream's health worse.
     pub(crate) fn is_failure(&self) -> bool {
         matches!(
             self,
@@ -63,18 +66,18 @@ impl UpstreamError {
         )
     }
 
-    /// The same error for a plugin, with the path or address that was requested.
+    /// Converts the error for a plugin, with the requested path or address.
     pub(crate) fn at(self, path: &str) -> ServiceError {
         match self {
             UpstreamError::Store(_) => self.into(),
-            // Clients need not know the hosts of an inner network. The health names the host, and the
-            // log the address that it has.
+            // Clients must not learn the hosts of an internal network. The health shows the host,
+            // and the log its address.
             UpstreamError::Refused(_) => {
-                let why = "the upstream is at an address that is not allowed, or leads to one";
+                let why = "the upstream is at a forbidden address, or leads to one";
                 ServiceError::Unavailable(format!("{why}, for {path}"))
             }
             UpstreamError::CircuitOpen { seconds, .. } => {
-                let why = "the upstream failed again and again and is left alone for";
+                let why = "the upstream failed repeatedly; requests to it are paused for";
                 ServiceError::Unavailable(format!("{why} {seconds} s more, for {path}"))
             }
             other => ServiceError::Unavailable(format!("{other}, for {path}")),
@@ -99,7 +102,7 @@ impl From<UpstreamError> for ServiceError {
     }
 }
 
-/// A wait in whole seconds, rounded up: nobody comes back too early.
+/// Rounds a wait up to whole seconds, so that clients do not come back too early.
 pub(crate) fn whole_seconds(wait: Duration) -> u64 {
     wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
 }

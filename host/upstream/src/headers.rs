@@ -1,19 +1,20 @@
-//! Headers that the host adds to a request, and those of a response that it reads or keeps.
+//! Headers that the host adds to a request, and the headers of a response that it reads or stores.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::header::{ACCEPT_ENCODING, IF_MODIFIED_SINCE, IF_NONE_MATCH, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-/// The largest sum of all header fields of a response that are kept and shown to a plugin, in bytes, and their number.
+/// Maximum total size in bytes of the response headers that are stored and passed to a plugin, and
+/// their maximum number.
 const HEADER_BYTES: usize = 32 * 1024;
 const HEADERS: usize = 100;
 
-/// The header that tells a plugin that a 404 is a refusal. Its value is the upstream's own status.
+/// Header that tells a plugin that a 404 is a refusal. Its value is the upstream's own status.
 pub(crate) const REFUSED: &str = "refused";
 
 /// Headers that an upstream may not set, or that belong to one connection.
-const NOT_KEPT: [&str; 12] = [
+const DROPPED: [&str; 12] = [
     "connection",
     "keep-alive",
     "transfer-encoding",
@@ -28,7 +29,7 @@ const NOT_KEPT: [&str; 12] = [
     REFUSED,
 ];
 
-/// No upstream asks for more by `X-RateLimit-Reset`.
+/// Longest plausible wait in `X-RateLimit-Reset`.
 const LONGEST_RESET: Duration = Duration::from_hours(24);
 
 /// Makes a request conditional on the cached response with these headers.
@@ -39,16 +40,16 @@ pub(crate) fn add_validators(headers: &mut HeaderMap, cached: &[(String, String)
     }
 }
 
-/// Asks for a compressed response, or for one as it is.
+/// Requests a compressed or an uncompressed response.
 pub(crate) fn set_accept_encoding(headers: &mut HeaderMap, compressed: bool) {
     let encoding = if compressed { "gzip" } else { "identity" };
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(encoding));
 }
 
-/// The headers of a response that are kept.
-pub(crate) fn kept(headers: &HeaderMap) -> Vec<(String, String)> {
+/// Returns the headers of a response that are stored.
+pub(crate) fn stored(headers: &HeaderMap) -> Vec<(String, String)> {
     let mut bytes = 0;
-    let readable = headers.iter().filter(|(name, _)| !NOT_KEPT.contains(&name.as_str()));
+    let readable = headers.iter().filter(|(name, _)| !DROPPED.contains(&name.as_str()));
     let readable =
         readable.filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())));
     readable
@@ -60,7 +61,7 @@ pub(crate) fn kept(headers: &HeaderMap) -> Vec<(String, String)> {
         .collect()
 }
 
-/// How long an upstream asks not to be sent requests (RFC 9110, 10.2.3).
+/// Returns how long an upstream asks clients to wait (RFC 9110, 10.2.3).
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     match value.parse() {
@@ -69,20 +70,21 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     }
 }
 
-/// Whether a response says that the upstream limits the rate of requests: by status 429, or by 403
-/// and a header that tells it from a refusal, as GitHub does.
+/// Returns true if the upstream limits the rate of requests: status 429, or 403 with a header that
+/// distinguishes it from a refusal, as GitHub sends.
 pub(crate) fn limits_rate(status: StatusCode, headers: &HeaderMap) -> bool {
-    let is_told = || headers.contains_key(RETRY_AFTER) || number(headers, "x-ratelimit-remaining") == Some(0);
-    status == StatusCode::TOO_MANY_REQUESTS || (status == StatusCode::FORBIDDEN && is_told())
+    let has_limit_header =
+        || headers.contains_key(RETRY_AFTER) || number(headers, "x-ratelimit-remaining") == Some(0);
+    status == StatusCode::TOO_MANY_REQUESTS || (status == StatusCode::FORBIDDEN && has_limit_header())
 }
 
-/// How long an upstream that limits the rate of requests asks to wait. Without `Retry-After` it is
-/// until `X-RateLimit-Reset`, in seconds since 1970.
+/// Returns how long a rate-limiting upstream asks clients to wait. Without `Retry-After`, the wait
+/// ends at the time in `X-RateLimit-Reset`, in seconds since 1970.
 pub(crate) fn rate_limit_wait(headers: &HeaderMap) -> Option<Duration> {
     let until_reset = || {
         let reset = Duration::from_secs(number(headers, "x-ratelimit-reset")?);
         let wait = reset.checked_sub(SystemTime::now().duration_since(UNIX_EPOCH).ok()?)?;
-        // Some write milliseconds.
+        // Some servers send milliseconds, which would be an implausibly long wait.
         (wait <= LONGEST_RESET).then_some(wait)
     };
     retry_after(headers).or_else(until_reset)
@@ -139,7 +141,7 @@ mod tests {
         let reset = |at: u64| ("x-ratelimit-reset", at.to_string());
         let hour = limited(429, &[reset(now + 3600)]).flatten();
         assert!(hour.is_some_and(|wait| wait > Duration::from_secs(3000)), "{hour:?}");
-        // Some servers count from now: that is no time since 1970.
+        // Some servers send the seconds from now instead of the seconds since 1970.
         assert_eq!(limited(429, &[reset(30)]), Some(None));
         let after = ("retry-after", "60".to_owned());
         assert_eq!(limited(429, &[reset(now + 3600), after]), Some(Some(Duration::from_secs(60))));

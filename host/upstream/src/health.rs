@@ -1,5 +1,5 @@
-//! What a proxy's upstream does at present, as this server saw it last: it answers, it refuses, or
-//! it cannot be used.
+//! The current status of a proxy's upstream, as this server last observed it: it answers, it
+//! refuses, or it cannot be used.
 
 use std::sync::{Mutex, OnceLock};
 
@@ -9,46 +9,46 @@ use utoipa::ToSchema;
 
 use super::sync::lock;
 
-/// Whether an upstream answers.
+/// Status of an upstream.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HealthState {
-    /// It answered, or was not asked yet. That it has nothing at an address is an answer.
+    /// It answered, or was not asked yet. "Not found" counts as an answer.
     #[default]
     Ok,
-    /// It answered with a status that refuses the request, as 401 or 403.
+    /// It answered with a status that refuses the request, such as 401 or 403.
     Refused,
-    /// It does not answer, fails, limits the rate of requests, or sends what cannot be read.
+    /// It does not answer, fails, limits the rate of requests, or sends unreadable responses.
     Unreachable,
 }
 
 /// The health of an upstream.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct HealthView {
-    /// Whether it answers.
+    /// Current status.
     pub state: HealthState,
-    /// Since when, in ms since 1970.
+    /// Start of the current status, in ms since 1970.
     pub since: i64,
-    /// What happened, for people; null where there is nothing to say. It holds no credential.
+    /// Description for people; null if there is nothing to report. It contains no credential.
     pub detail: Option<String>,
 }
 
-/// Keeps the health of one upstream.
-pub(crate) struct Health {
+/// Stores the health of one upstream.
+pub(crate) struct UpstreamHealth {
     view: Mutex<HealthView>,
-    /// What is wrong with how the upstream is set up, though it may answer: told where nothing else is.
+    /// A problem with the configuration of an upstream that may still answer. The view shows the
+    /// problem if there is no other detail.
     hint: OnceLock<String>,
 }
 
-impl Default for Health {
-    fn default() -> Health {
+impl Default for UpstreamHealth {
+    fn default() -> UpstreamHealth {
         let view = HealthView { state: HealthState::Ok, since: now_ms(), detail: None };
-        Health { view: Mutex::new(view), hint: OnceLock::new() }
+        UpstreamHealth { view: Mutex::new(view), hint: OnceLock::new() }
     }
 }
 
-impl Health {
-    /// Notes what the upstream does now.
+impl UpstreamHealth {
     pub(crate) fn note(&self, state: HealthState, detail: Option<String>) {
         let mut view = lock(&self.view);
         if view.state != state {
@@ -57,12 +57,12 @@ impl Health {
         view.detail = detail;
     }
 
-    /// Notes what is wrong with how the upstream is set up. It holds until that is changed.
+    /// Records a problem with the upstream's configuration. The problem stays until the
+    /// configuration changes.
     pub(crate) fn note_hint(&self, hint: &str) {
         self.hint.get_or_init(|| hint.to_owned());
     }
 
-    /// The health now.
     pub(crate) fn view(&self) -> HealthView {
         let view = lock(&self.view).clone();
         HealthView { detail: view.detail.or_else(|| self.hint.get().cloned()), ..view }
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_state_lasts_since_it_began() {
-        let health = Health::default();
+        let health = UpstreamHealth::default();
         health.note(HealthState::Refused, Some("403 for a".to_owned()));
         let since = health.view().since;
         health.note(HealthState::Refused, Some("401 for b".to_owned()));

@@ -1,4 +1,4 @@
-//! Credentials and tokens that are in use at one upstream.
+//! The credentials and tokens in use at one upstream.
 
 use std::time::{Duration, Instant};
 
@@ -8,12 +8,12 @@ use quick_cache::sync::Cache;
 use super::credentials::Credentials;
 use super::error::UpstreamError;
 
-/// The number of tokens that are remembered for one upstream.
+/// Maximum number of tokens to remember for one upstream.
 const TOKENS: usize = 1000;
-/// Credentials are read again after this time: another server may have changed them.
+/// Interval after which credentials are read again, because another server may have changed them.
 const READ_AGAIN: Duration = Duration::from_secs(30);
 
-/// See the module.
+/// The credentials and tokens in use at one upstream.
 pub(crate) struct Keyring {
     tokens: Cache<String, GrantedToken>,
     credentials: tokio::sync::Mutex<Option<ReadCredentials>>,
@@ -38,8 +38,8 @@ impl Default for Keyring {
 }
 
 impl Keyring {
-    /// The credentials, which `read` finds where the last reading is too old. When they have changed, the tokens that the former
-    /// ones brought are no longer used.
+    /// Returns the credentials. If the last load is too old, `read` loads them again. If they have
+    /// changed, the tokens of the former credentials are dropped.
     pub(crate) async fn credentials(
         &self,
         read: impl Future<Output = Result<Option<Credentials>, UpstreamError>>,
@@ -58,7 +58,7 @@ impl Keyring {
         Ok(found)
     }
 
-    /// The `Authorization` header that was accepted for this key, until it expires.
+    /// Returns the accepted `Authorization` header for this key, until it expires.
     pub(crate) fn get(&self, key: &str) -> Option<HeaderValue> {
         self.tokens.get(key).filter(|token| token.expires_at > Instant::now()).map(|token| token.header)
     }
@@ -69,7 +69,7 @@ impl Keyring {
         self.tokens.insert(key.to_owned(), token);
     }
 
-    /// Forgets a header that is no longer accepted.
+    /// Drops a header that is no longer accepted.
     pub(crate) fn forget(&self, key: &str) {
         self.tokens.remove(key);
     }
@@ -82,24 +82,24 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn with_other_credentials_nothing_is_shown_of_the_former() {
+    async fn changed_credentials_drop_the_tokens_of_the_former() {
         let of = |password: &str| {
             let password = Secret::new(password);
             Some(Credentials { username: "u".to_owned(), password, token_realm: None })
         };
         let keyring = Keyring::default();
         let read = async |found| keyring.credentials(async { Ok(found) }).await.unwrap();
-        let shown = || keyring.get("k").is_some();
+        let has_token = || keyring.get("k").is_some();
         assert!(read(of("1")).await == of("1"));
         keyring.put("k", &HeaderValue::from_static("x"), READ_AGAIN);
-        assert!(read(of("2")).await == of("1") && shown(), "they are not read each time");
+        assert!(read(of("2")).await == of("1") && has_token(), "credentials are not read each time");
         let is_old = |keyring: &Keyring| {
             let mut own = keyring.credentials.try_lock().unwrap();
             own.as_mut().unwrap().read_at -= READ_AGAIN;
         };
         is_old(&keyring);
-        assert!(read(of("1")).await == of("1") && shown());
+        assert!(read(of("1")).await == of("1") && has_token());
         is_old(&keyring);
-        assert!(read(None).await.is_none() && !shown());
+        assert!(read(None).await.is_none() && !has_token());
     }
 }

@@ -1,13 +1,18 @@
 //! Upstreams of proxy repositories: everything between a plugin's request and another server.
 //!
-//! A plugin's request becomes a [`plan`]. [`answer`] decides whether a cached response will do; otherwise [`single_flight`] sends one
-//! request for all who want the same. It goes through [`redirects`] and [`authentication`] to an address that [`upstream_egress`] and
-//! the operator's [`egress_policy`] allow. [`body`] receives the content, compares it with the expected digests and gives it to the
-//! store; metadata are cached once a plugin could read them ([`unverified`]). A [`session`] is what one plugin call asks of upstreams,
-//! and its permits to wait. [`releases`] decides which versions may be offered at all. A [`client`] is one repository's upstream with its limits and its [`circuit_breaker`].
-//! Its [`health`] is what people see of it. A [`remote`] is a server that the host asks for itself.
+//! A plugin's request becomes a [`plan`]. [`answer`] decides whether a cached response can be used;
+//! otherwise [`single_flight`] sends one request for all calls that need the same response. The
+//! request goes through [`redirects`] and [`authentication`] to an address that [`upstream_egress`]
+//! and the operator's [`egress_policy`] allow. [`body`] receives the content, compares it with the
+//! expected digests and passes it to the store. Metadata are cached once a plugin has read them
+//! successfully ([`unverified`]).
 //!
-//! [`Upstreams`] is on top: no other module knows it.
+//! A [`session`] is one plugin call's use of upstreams, with its permits to wait. [`releases`]
+//! decides which versions may be offered at all. A [`client`] is one repository's upstream with its
+//! limits and its [`circuit_breaker`]. Its [`health`] is the status that people see. A [`remote`]
+//! is a server that the host queries for itself.
+//!
+//! [`Upstreams`] is the top layer: no other module depends on it.
 
 mod answer;
 mod authentication;
@@ -42,7 +47,8 @@ mod transport;
 mod unverified;
 pub mod upstream_egress;
 
-// Compiles the body of an `async fn` here, and not in each crate that awaits it.
+// The attribute compiles the body of an `async fn` here, and not in each crate that awaits the
+// function.
 use async_recursion::async_recursion as boxed;
 
 use std::collections::{HashMap, HashSet};
@@ -76,31 +82,35 @@ use self::single_flight::SingleFlight;
 use self::sync::lock;
 use self::unverified::UnverifiedResponses;
 
-/// All upstreams.
+/// The upstreams of all proxy repositories.
 pub struct Upstreams {
     context: Arc<FetchContext>,
     fetches: Arc<SingleFlight>,
     policy: EgressPolicy,
     bounds: UpstreamBounds,
-    /// In ms since 1970.
+    /// Start time of this program, in ms since 1970.
     started_at: i64,
-    /// Whether metrics may name repositories. They may where metrics have a listener of their own, which few can reach.
+    /// True if metrics may contain repository names: only with a separate metrics listener, which
+    /// few clients can reach.
     metrics_name_repositories: bool,
     clients: Mutex<HashMap<RepositoryId, KnownUpstream>>,
-    /// The slots for calls of one plugin that wait, by its format.
+    /// Slots for waiting calls of each plugin, by its format.
     wait_slots: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
-/// A repository's upstream. The client is replaced when the settings of its connection change; the counts go on.
+/// A repository's upstream. The client is replaced when its connection settings change; the counts
+/// continue.
 struct KnownUpstream {
-    /// The hash of the settings that the client was built from; 0 when it is not to be used again.
+    /// Hash of the settings that the client was built from. 0 means that the client must not be
+    /// used again.
     connection: u64,
     client: Arc<UpstreamClient>,
     counts: Arc<OutcomeCounts>,
 }
 
 impl Upstreams {
-    /// Upstreams at public addresses and in the networks that the configuration allows.
+    /// Creates upstreams that may be at public addresses and in the networks that the configuration
+    /// allows.
     pub fn new(store: Store, config: &Config, advisories: Arc<Advisories>) -> Arc<Upstreams> {
         let context = Arc::new(FetchContext {
             store,
@@ -121,7 +131,8 @@ impl Upstreams {
         })
     }
 
-    /// A server at this address that the host itself asks, under the rules of upstreams. An answer of it may take `patience` in all.
+    /// Returns a server at this address for the host's own requests, under the rules of upstreams.
+    /// `patience` limits the time of a whole response.
     pub fn remote(
         &self,
         address: &Url,
@@ -131,13 +142,14 @@ impl Upstreams {
         Remote::new(address, &self.policy, self.bounds, credentials, patience)
     }
 
-    /// Lets upstreams be in these networks from now on. What is connected already is not used again.
+    /// Replaces the allowed networks. Existing connections are not used again.
     pub fn allow(&self, networks: Vec<UpstreamNetwork>) {
         self.policy.allow(networks);
         lock(&self.clients).values_mut().for_each(|known| known.connection = 0);
     }
 
-    /// The session of one call of this plugin. `ordering` compares versions with those of advisories: what the format runs.
+    /// Creates the session of a call of this plugin. `ordering` is the plugin that the format runs;
+    /// it compares versions with the versions in advisories.
     pub fn session(&self, plugin: &Plugin, ordering: Option<Arc<Plugin>>) -> Arc<UpstreamSession> {
         let (description, max_calls) = (plugin.description(), plugin.concurrency());
         let mut slots = lock(&self.wait_slots);
@@ -146,8 +158,8 @@ impl Upstreams {
         UpstreamSession::new(presents_credentials, Arc::clone(slots), max_calls, ordering)
     }
 
-    /// Sends a request to a proxy's upstream, on behalf of a session's call, and returns at once. `Denied` for a repository that is
-    /// no proxy, `Invalid` for a request that cannot be sent.
+    /// Starts a request to a proxy's upstream for a session's call and returns at once. `Denied` if
+    /// the repository is not a proxy, `Invalid` if the request cannot be sent.
     pub fn fetch(
         &self,
         proxy: &RepositoryView,
@@ -162,9 +174,9 @@ impl Upstreams {
         Ok(Box::new(ProxyReply::start(task, counts)))
     }
 
-    /// Ends the session of a call. The responses that it used are cached from now on if it
-    /// succeeded, and discarded if it failed because of them, or left their proxy out: `reason` is
-    /// why it failed, in words. Returns the session of another try where that may succeed.
+    /// Ends the session of a call. If the call succeeded, the responses that it used are cached. If
+    /// the call failed because of them, or left their proxy out, they are discarded; `reason` is
+    /// the error in words. Returns a session for a retry if a retry may succeed.
     #[boxed]
     pub async fn end(
         &self,
@@ -197,7 +209,8 @@ impl Upstreams {
                 }
                 self.discard(session, used, &left_out).await
             }
-            // The failed upstream may be the cause as well: the responses are rejected only when nothing else can be.
+            // The failed upstream may be the cause as well. Responses are rejected only if nothing
+            // else can be the cause.
             CallOutcome::Suspect => {
                 self.doubt(used);
                 None
@@ -218,10 +231,10 @@ impl Upstreams {
 
     async fn accept(&self, used: &[UsedResponse]) {
         let FetchContext { store, unverified, .. } = &*self.context;
-        // A call may have used dozens: their commits share a flush.
+        // A call may have used dozens of responses: their commits share a flush.
         let accepted = used.iter().map(|used| async move {
             if let Err(error) = unverified.accept(store, used.key, &used.unverified).await {
-                tracing::warn!(%error, repository = %used.key.repository, "an upstream's answer could not be kept");
+                tracing::warn!(%error, repository = %used.key.repository, "caching an upstream response failed");
             }
         });
         futures::future::join_all(accepted).await;
@@ -243,7 +256,7 @@ impl Upstreams {
                 status,
                 reason,
                 older = has_fallback,
-                "what an upstream sent could not be read and is thrown away"
+                "discarded an unreadable upstream response"
             );
             self.context.unverified.reject(key, &unverified, plan.settings.metadata_ms()).await;
             if let Some(known) = lock(&self.clients).get(&key.repository) {
@@ -259,8 +272,8 @@ impl Upstreams {
         (!replaced.is_empty()).then(|| session.retry_without(replaced))
     }
 
-    /// What was made of these uses of what proxies keep is served again, without a call. So each counts again, and what is used is
-    /// not the first that has to make room.
+    /// Records further uses of cached responses, so that they are not evicted first. The host has
+    /// repeated a plugin's answer that depends on them, without a call.
     pub fn used_again(&self, uses: &[CacheUse]) {
         if uses.is_empty() {
             return;
@@ -276,13 +289,13 @@ impl Upstreams {
         }
     }
 
-    /// How a repository's requests were answered since this program started.
+    /// Returns how a repository's requests were answered since this program started.
     pub fn counts(&self, repository: RepositoryId) -> CountsView {
         lock(&self.clients).get(&repository).map(|known| known.counts.view()).unwrap_or_default()
     }
 
-    /// The health of a proxy's upstream, as this server saw it last. One that was not asked since
-    /// it was set up so is well.
+    /// Returns the health of a proxy's upstream, as this server last observed it. The state is `Ok`
+    /// if no request was sent since the upstream was set up.
     pub fn health(&self, repository: RepositoryId) -> HealthView {
         let clients = lock(&self.clients);
         let known = clients.get(&repository).filter(|known| known.connection != 0);
@@ -292,7 +305,7 @@ impl Upstreams {
         )
     }
 
-    /// Removes the cached responses whose target begins with `prefix`; returns their number.
+    /// Removes the cached responses whose target begins with `prefix`. Returns their number.
     #[boxed]
     pub async fn purge(&self, repository: RepositoryId, prefix: &str) -> Result<u64, StoreError> {
         self.context.negatives.purge(repository, prefix);
@@ -300,8 +313,8 @@ impl Upstreams {
         self.context.store.purge_cache(repository, prefix).await
     }
 
-    /// A repository's credentials or its upstream changed: its client and the tokens that it holds
-    /// are not used again, and what the upstream did not have or refused is asked for again.
+    /// Discards the state of a repository whose credentials or upstream have changed. The client
+    /// and its tokens are not used again, and cached 404 responses and refusals are dropped.
     pub fn forget(&self, repository: RepositoryId) {
         self.context.negatives.purge(repository, "");
         if let Some(known) = lock(&self.clients).get_mut(&repository) {
@@ -309,7 +322,8 @@ impl Upstreams {
         }
     }
 
-    /// Seals credentials for this repository's upstream, and for no other.
+    /// Seals credentials for this repository's upstream. The result cannot be opened for another
+    /// repository.
     pub fn seal(&self, repository: RepositoryId, credentials: &Credentials) -> Result<String, SealError> {
         self.context.seal(repository, credentials)
     }

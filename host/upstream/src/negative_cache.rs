@@ -1,4 +1,5 @@
-//! Responses that say that nothing is there, remembered in memory for a while: requests for names that do not exist fill no disk.
+//! An in-memory cache of "not found" responses, so that requests for missing names do not fill the
+//! disk.
 
 use std::sync::Arc;
 
@@ -8,17 +9,17 @@ use quick_cache::sync::Cache;
 use super::cache_key::CacheKey;
 use super::fetched::FetchedResponse;
 
-/// The number of responses that are remembered.
+/// Maximum number of cached responses.
 const MOST: usize = 10_000;
 
-/// See the module.
+/// The cache of "not found" responses.
 pub(crate) struct NegativeCache {
     entries: Cache<CacheKey, Arc<NegativeEntry>>,
 }
 
 struct NegativeEntry {
     target: String,
-    /// In ms since 1970.
+    /// End of validity, in ms since 1970.
     expires_at: i64,
     fetched: FetchedResponse,
 }
@@ -30,19 +31,19 @@ impl Default for NegativeCache {
 }
 
 impl NegativeCache {
-    /// The response until it expires, and when that is, in ms since 1970.
+    /// Returns the response unless it has expired, and its expiry in ms since 1970.
     pub(crate) fn get(&self, key: CacheKey) -> Option<(FetchedResponse, i64)> {
         let entry = self.entries.get(&key).filter(|entry| now_ms() < entry.expires_at)?;
         Some((entry.fetched.clone(), entry.expires_at))
     }
 
-    /// Remembers a response until `expires_at` (ms since 1970).
+    /// Caches a response until `expires_at` (ms since 1970).
     pub(crate) fn put(&self, key: CacheKey, target: &str, expires_at: i64, fetched: &FetchedResponse) {
         let entry = NegativeEntry { target: target.to_owned(), expires_at, fetched: fetched.clone() };
         self.entries.insert(key, Arc::new(entry));
     }
 
-    /// Forgets the responses of a repository whose target begins with `prefix`.
+    /// Drops the responses of a repository whose target begins with `prefix`.
     pub(crate) fn purge(&self, repository: RepositoryId, prefix: &str) {
         self.entries.retain(|key, entry| key.repository != repository || !entry.target.starts_with(prefix));
     }
@@ -53,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_nothing_for_its_time_and_until_it_is_purged() {
+    fn an_entry_is_cached_until_it_expires_or_is_purged() {
         let negatives = NegativeCache::default();
         let key = |number: i64| CacheKey { repository: RepositoryId(number), name: [0; 32] };
         let fetched = FetchedResponse::bare(404, "https://upstream.test/a");

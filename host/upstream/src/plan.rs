@@ -1,4 +1,4 @@
-//! A plugin's request to an upstream, with all that decides its response.
+//! A plugin's request to an upstream, with everything that determines its response.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use packhouse_store::{CacheName, RepositoryId};
 use sha2::{Digest as _, Sha256};
 
 use super::cache_key::CacheKey;
-use super::request::{self, Target, UpstreamRequest};
+use super::request::{self, FetchTarget, UpstreamRequest};
 use super::settings::ProxySettings;
 
-/// See the module.
+/// A plugin's request to an upstream; see the module.
 pub(crate) struct FetchPlan {
     pub repository: RepositoryId,
     pub repository_name: Arc<str>,
@@ -24,32 +24,34 @@ pub(crate) struct FetchPlan {
     /// The name of a `GET` for the same target, whose cached response can answer a `HEAD`.
     pub get_name: CacheName,
     pub freshness: Option<Freshness>,
-    /// The largest response, in bytes.
+    /// Maximum size of the response, in bytes.
     pub limit: u64,
-    /// Package, version and path.
+    /// Package, version and path that the response is listed under.
     pub show_as: Option<(String, String, String)>,
-    /// The packages and versions by whose state, age and advisories the response is judged: it may be served where one of them may.
+    /// Packages and versions whose state, age and advisories decide whether the response may be
+    /// served. One version that may be served is enough.
     pub judged_as: Vec<(String, String)>,
-    /// Whether the format's proxies present credentials at all.
+    /// True if the format's proxies use credentials.
     pub presents_credentials: bool,
 }
 
 impl FetchPlan {
-    /// Reads what a plugin asked for. `Denied` for a repository that is no proxy, `Invalid` for a target or header that cannot be.
+    /// Reads a plugin's request. `Denied` if the repository is not a proxy, `Invalid` for an
+    /// invalid method, target or header.
     pub(crate) fn new(
         proxy: &RepositoryView,
         fetch: Fetch,
         presents_credentials: bool,
     ) -> Result<FetchPlan, ServiceError> {
         let settings = ProxySettings::of(proxy)?;
-        let Target { url, below_upstream } = Target::resolve(&settings.upstream, &fetch.target)?;
+        let FetchTarget { url, below_upstream } = FetchTarget::resolve(&settings.upstream, &fetch.target)?;
         let headers = request::plugin_headers(&fetch.headers)?;
         let judged_as = fetch.judged_as().iter();
         let judged_as = judged_as.map(|(name, version, _)| (name.clone(), version.clone())).collect();
         let method: Method = fetch
             .method
             .parse()
-            .map_err(|_| ServiceError::Invalid(format!("a method {:?}", fetch.method)))?;
+            .map_err(|_| ServiceError::Invalid(format!("the method {:?} is not valid", fetch.method)))?;
         let body = fetch.body.map(Bytes::from);
         let request = UpstreamRequest { method, url, headers, body, below_upstream };
         Ok(FetchPlan {
@@ -68,42 +70,43 @@ impl FetchPlan {
         })
     }
 
-    /// The target for people and logs: without its query, which may hold a signature.
+    /// Returns the target for people and logs, without its query, which may contain a signature.
     pub(crate) fn path(&self) -> &str {
         self.target.split(['?', '#']).next().unwrap_or_default()
     }
 
-    /// The path for clients: of an absolute target without its host, which may be one of an inner
-    /// network.
+    /// Returns the path for clients. The host of an absolute target is removed, because it may be
+    /// internal.
     pub(crate) fn public_path(&self) -> &str {
         let path = self.path();
         let host = path.split_once("://").map(|(_, rest)| rest);
         host.map_or(path, |rest| rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("/"))
     }
 
-    /// The key of its response in the caches.
+    /// Returns the key of the response in the caches.
     pub(crate) fn key(&self) -> CacheKey {
         CacheKey { repository: self.repository, name: self.name }
     }
 
-    /// Whether its response may be cached.
+    /// Returns true if the response may be cached.
     pub(crate) fn is_cacheable(&self) -> bool {
         self.request.method == Method::GET || self.request.method == Method::HEAD
     }
 
-    /// Whether a plugin must have read its response before it is cached: metadata, and every response to a `HEAD`, which no digest
-    /// vouches for.
+    /// Returns true if a plugin must have read the response before it is cached: metadata, and
+    /// every response to a `HEAD`, which no digest verifies.
     pub(crate) fn needs_verification(&self) -> bool {
         self.request.method == Method::HEAD || (self.request.method == Method::GET && !self.is_file())
     }
 
-    /// Whether it asks for a file that never changes, and so for its exact bytes.
+    /// Returns true for a file that never changes, whose exact bytes are required.
     pub(crate) fn is_file(&self) -> bool {
         self.freshness == Some(Freshness::Immutable)
     }
 }
 
-/// The name of a response in the cache. It contains the whole address, so that another upstream's response has another name.
+/// Computes the name of a response in the cache. The name covers the whole address, so that
+/// responses of different upstreams have different names.
 fn cache_name(method: &str, request: &UpstreamRequest) -> CacheName {
     let mut hash = Sha256::new();
     let mut add = |part: &[u8]| {
@@ -150,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_see_no_host_and_nobody_a_query() {
+    fn paths_for_clients_have_no_host_and_no_path_has_a_query() {
         for (target, path, public) in [
             ("/a/b?signature=x", "/a/b", "/a/b"),
             ("a/b", "a/b", "a/b"),
@@ -163,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_answered_otherwise_has_another_name() {
+    fn requests_with_different_responses_have_different_names() {
         let all = [
             named("GET", "/a", &[]),
             named("HEAD", "/a", &[]),

@@ -1,4 +1,5 @@
-//! Sends a request and follows as many redirects as are allowed. Each address is judged like the first.
+//! Sends a request and follows a limited number of redirects. Every address passes the same checks
+//! as the first.
 
 use http::header::LOCATION;
 use http::{Method, StatusCode};
@@ -12,20 +13,19 @@ use super::error::UpstreamError;
 use super::request::{UpstreamRequest, same_origin};
 use super::transport;
 
-/// The number of redirects that are followed.
 const REDIRECTS: usize = 5;
 
-/// A response behind redirects.
+/// A response after following redirects.
 pub(crate) struct Redirected {
-    /// Its head is here.
+    /// The response, whose body has not been read.
     pub response: Response,
     /// The address that sent it.
     pub url: Url,
-    /// What became of the upstream's credentials on the way, where that is a problem.
+    /// A problem with the upstream's credentials at one of the addresses.
     pub problem: Option<CredentialProblem>,
 }
 
-/// Sends a request and follows redirects. `Refused` for an address to which no request may go.
+/// Sends a request and follows redirects. `Refused` for a forbidden address.
 pub(crate) async fn send(
     client: &UpstreamClient,
     request: &UpstreamRequest,
@@ -33,7 +33,8 @@ pub(crate) async fn send(
 ) -> Result<Redirected, UpstreamError> {
     let (mut url, mut method) = (request.url.clone(), request.method.clone());
     let mut problem = None;
-    // Credentials are no longer sent once a redirect has left the upstream's origin, even if a later one leads back.
+    // Credentials are no longer sent after a redirect has left the upstream's origin, even if a
+    // later redirect leads back.
     let mut at_upstream = request.below_upstream && same_origin(&url, &client.upstream);
     for _ in 0..=REDIRECTS {
         let response = if at_upstream {
@@ -61,13 +62,14 @@ fn redirect(response: &Response, from: &Url) -> Result<Option<Url>, UpstreamErro
         return Ok(None);
     }
     let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
-    let nowhere = || UpstreamError::Unavailable("the upstream redirects to no address".to_owned());
+    let nowhere =
+        || UpstreamError::Unavailable("the upstream sent a redirect without a valid address".to_owned());
     let mut next = from.join(location.ok_or_else(nowhere)?).map_err(|_| nowhere())?;
     next.set_fragment(None);
-    // A user or password in such an address is a credential, and not one of ours.
+    // A user or password in a redirect is a credential that this server must not use.
     let plain = next.username().is_empty() && next.password().is_none();
     if !plain || (from.scheme() == "https" && next.scheme() == "http") {
-        let why = "the upstream redirects to an address that is less safe".to_owned();
+        let why = "the upstream redirects to a less secure address".to_owned();
         return Err(UpstreamError::Refused(why));
     }
     Ok(Some(next))

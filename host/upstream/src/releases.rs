@@ -1,33 +1,34 @@
-//! Which releases of an upstream a proxy may offer: in the lists that plugins make, and of the files that are fetched for them.
+//! Decides which releases of an upstream a proxy may offer, both in plugins' lists and as fetched
+//! files.
 //!
-//! The age of a release counts from the time that the upstream states. If it states none, the age counts from the moment at which the
-//! server first saw the version: when it was first judged, or when the upstream first sent its file.
+//! The age of a release begins at the time that the upstream states. Without such a time, it begins
+//! when the server first saw the version: at its first judgement, or when the upstream first sent
+//! its file.
 
 use std::collections::BTreeSet;
 
 use packhouse_names::{JudgedReleases, Judgement, PackageRules, Release};
 use packhouse_runtime::{RepositoryView, ServiceError};
-use packhouse_store::{RepositoryId, ShownState, Store, StoreError, now_ms};
+use packhouse_store::{CatalogState, RepositoryId, Store, StoreError, now_ms};
 
 use super::settings::ProxySettings;
 use crate::boxed;
 
-/// The state of a version that vanished upstream.
+/// State of a version that has vanished from the upstream.
 const WITHDRAWN: &str = "withdrawn";
 
-/// What the age of a release counts from if no time is stated for it in a list.
+/// Start of a release's age if a list states no time for it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum UnstatedTime {
-    /// The moment at which the server first saw it.
+    /// Time when the server first saw the release.
     FirstSight,
-    /// The same, but a moment that is new is not remembered.
-    KnownSight,
-    /// The date of its file, which is not known yet.
+    /// Date of the release's file, which is not known yet.
     FileDate,
 }
 
-/// Judges the releases of a package at `now`, in ms since 1970. Also returns the releases; those without a stated time now have
-/// the moment of their first sight. `Denied` for a repository that is no proxy, `Other` for settings that cannot be read.
+/// Judges the releases of a package at `now`, in ms since 1970. Also returns the releases. A
+/// release without a stated time gets the time when the server first saw it, if this time is
+/// recorded. `Denied` if the repository is not a proxy, `Other` if its settings cannot be read.
 #[boxed]
 pub async fn judge_releases(
     store: &Store,
@@ -43,12 +44,7 @@ pub async fn judge_releases(
     };
     let versions: BTreeSet<String> =
         releases.iter().filter(counts_from_sight).map(|release| release.version.clone()).collect();
-    let first_seen = match unstated {
-        UnstatedTime::KnownSight => store.read_first_seen(proxy.id, package, versions).await?,
-        UnstatedTime::FirstSight | UnstatedTime::FileDate => {
-            store.note_first_seen(proxy.id, package, versions).await?
-        }
-    };
+    let first_seen = store.note_first_seen(proxy.id, package, versions).await?;
     let judged = rules.judge_all(&releases, &first_seen, now);
     for release in &mut releases {
         release.published = release.published.or_else(|| first_seen.get(&release.version).copied());
@@ -56,23 +52,24 @@ pub async fn judge_releases(
     Ok((judged, releases))
 }
 
-/// The release that a fetch is shown as.
+/// The release that a fetched file belongs to.
 pub(crate) struct FetchedRelease {
     rules: PackageRules,
     release: Release,
-    /// When the server first saw the version, in ms since 1970, if that counts and is known.
+    /// Time when the server first saw the version, in ms since 1970. None if the time is unknown or
+    /// does not matter.
     first_seen: Option<u64>,
 }
 
 impl FetchedRelease {
-    /// Reads what is shown of a version at this moment. It is judged by these rules of its package.
+    /// Reads the listed state of a version, to be judged by its package's rules.
     pub(crate) async fn find(
         store: &Store,
         rules: PackageRules,
         repository: RepositoryId,
         (name, version): (&str, &str),
     ) -> Result<FetchedRelease, StoreError> {
-        let shown = store.shown_state(repository, name, version).await?;
+        let shown = store.catalog_state(repository, name, version).await?;
         let mut found = FetchedRelease::new(rules, version, &shown);
         if rules.lacks_time(&found.release) {
             found.first_seen = store.find_first_seen(repository, name, version).await?;
@@ -80,34 +77,36 @@ impl FetchedRelease {
         Ok(found)
     }
 
-    fn new(rules: PackageRules, version: &str, shown: &ShownState) -> FetchedRelease {
+    fn new(rules: PackageRules, version: &str, shown: &CatalogState) -> FetchedRelease {
         let release = Release::of(version, shown.published, shown.state == WITHDRAWN);
         FetchedRelease { rules, release, first_seen: None }
     }
 
-    /// Judges it by what is shown of it and by its first sight.
+    /// Judges the release by its listed state and the time when the server first saw it.
     pub(crate) fn judge(&self) -> Judgement {
         self.rules.judge_seen(&self.release, self.first_seen, now())
     }
 
-    /// The time from which its age counts once its file is there: the file's `Last-Modified`, else its first sight if that is known.
+    /// Returns the start of the release's age once its file has arrived: the file's
+    /// `Last-Modified`, else the time when the server first saw the version.
     pub(crate) fn counts_from(&self, last_modified: Option<&str>) -> Option<u64> {
         last_modified.and_then(modified).or(self.first_seen)
     }
 
-    /// Judges it as one whose age counts from this time, in ms since 1970.
+    /// Judges the release as if its age counted from this time, in ms since 1970.
     pub(crate) fn judge_from(&self, time: u64) -> Judgement {
         self.rules.judge(&Release { published: Some(time), ..self.release.clone() }, now())
     }
 }
 
-/// The time of a `Last-Modified`, in ms since 1970.
+/// Parses a `Last-Modified` date into ms since 1970.
 fn modified(date: &str) -> Option<u64> {
     let at = httpdate::parse_http_date(date).ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
     u64::try_from(at.as_millis()).ok()
 }
 
-/// Now, in ms since 1970. A clock before 1970 is set wrong: then everything is young.
+/// Returns the current time in ms since 1970. A clock that shows a time before 1970 is wrong: the
+/// result is 0, and all releases count as new.
 pub(crate) fn now() -> u64 {
     u64::try_from(now_ms()).unwrap_or_default()
 }
@@ -122,12 +121,12 @@ mod tests {
         serde_json::from_str::<ReleaseRules>(text).unwrap().for_package("a")
     }
 
-    fn shown(published: Option<u64>, state: &str) -> ShownState {
-        ShownState { published, state: state.to_owned() }
+    fn shown(published: Option<u64>, state: &str) -> CatalogState {
+        CatalogState { published, state: state.to_owned() }
     }
 
     #[test]
-    fn what_is_shown_of_a_version_and_its_first_sight_decide_before_its_file() {
+    fn listed_state_and_first_sight_decide_before_the_file() {
         let day = rules(r#"{"min_release_age_s": 86400}"#);
         for (shown, first_seen, verdict) in [
             (shown(Some(0), ""), None, ReleaseVerdict::Offered),
@@ -143,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_decides_by_its_date_and_without_one_by_its_first_sight() {
+    fn the_age_counts_from_the_files_date_or_the_first_sight() {
         let release = FetchedRelease::new(rules(r#"{"min_release_age_s": 86400}"#), "1", &shown(None, ""));
         let old = release.counts_from(Some("Sat, 01 Jan 2000 00:00:00 GMT")).unwrap();
         assert_eq!(release.judge_from(old).verdict, ReleaseVerdict::Offered);

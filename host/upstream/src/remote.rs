@@ -1,5 +1,6 @@
-//! A server that the host itself asks, and no repository: with the rules, the limits and the answers to challenges that upstreams of
-//! proxies have, and whole answers of a bounded size.
+//! A server that the host queries for itself, not for a repository. The same rules, limits and
+//! challenge handling as for proxies' upstreams apply. Responses are read completely, up to a size
+//! limit.
 
 use std::time::Duration;
 
@@ -21,62 +22,60 @@ use super::request::{UpstreamRequest, same_origin};
 use super::settings::ProxySettings;
 use crate::boxed;
 
-/// See the module. Its credentials go to its own origin, and to a token service there or on the host that is named with them.
+/// A server that the host queries for itself. Its credentials are sent only to its own origin, and
+/// to a token service at that origin or at the host that is configured with them.
 pub struct Remote {
     client: UpstreamClient,
     auth: UpstreamAuth,
     patience: Duration,
 }
 
-/// What is asked of it.
+/// A request to a remote.
 #[derive(Clone, Debug)]
 pub struct RemoteRequest {
     /// GET, HEAD, POST or PUT.
     pub method: Method,
-    /// Whose credentials are sent only where it is at the remote's own origin.
+    /// Address of the request. Credentials are sent only if it has the remote's own origin.
     pub url: Url,
-    /// The media types that are understood.
     pub accept: &'static str,
-    /// What is sent, with its media type.
+    /// Body and its media type.
     pub body: Option<(&'static str, Bytes)>,
-    /// Bytes of the answer at most.
+    /// Maximum size of the response, in bytes.
     pub most: u64,
 }
 
 impl RemoteRequest {
-    /// A request without a body.
+    /// Creates a request without a body.
     pub fn new(method: Method, url: Url, most: u64) -> RemoteRequest {
         RemoteRequest { method, url, accept: "*/*", body: None, most }
     }
 }
 
-/// What it answered, whatever the status.
+/// A response with any status.
 #[derive(Clone, Debug)]
 pub struct RemoteAnswer {
-    /// The status.
     pub status: u16,
-    /// Its header.
     pub headers: HeaderMap,
-    /// All of its body.
     pub body: Bytes,
-    /// The address that answered, behind redirects.
+    /// The address that answered, after redirects.
     pub url: Url,
 }
 
 impl RemoteAnswer {
-    /// A header field that is text.
+    /// Returns a header field, if it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 }
 
-/// Why there is no answer. For people: holds no credential.
+/// Reason why a request got no response, for people. It contains no credential.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RemoteError {
-    /// It declares or sends more than was asked for: the most in bytes.
-    #[error("it sends more than {0} bytes")]
+    /// The response exceeds the maximum size, which is given in bytes.
+    #[error("the response exceeds {0} bytes")]
     TooLarge(u64),
-    /// It is at an address to which no request may go, leads to one, cannot be reached, or refuses the credentials.
+    /// The address is forbidden or leads to a forbidden one, the server cannot be reached, or it
+    /// refuses the credentials.
     #[error("{0}")]
     Failed(String),
 }
@@ -88,7 +87,8 @@ impl From<UpstreamError> for RemoteError {
 }
 
 impl Remote {
-    /// The server at this address. An answer may take `patience` in all. `Failed` for an address to which no request may go.
+    /// Creates a remote at this address. `patience` limits the time of a whole response. `Failed`
+    /// for a forbidden address.
     pub fn new(
         address: &Url,
         policy: &EgressPolicy,
@@ -102,10 +102,11 @@ impl Remote {
         Ok(Remote { client, auth: UpstreamAuth::OnChallenge(credentials), patience })
     }
 
-    /// Its answer, behind redirects and challenges.
+    /// Sends a request and returns the response after redirects and challenges.
     #[boxed]
     pub async fn ask(&self, request: RemoteRequest) -> Result<RemoteAnswer, RemoteError> {
-        let late = |_| RemoteError::Failed(format!("it took longer than {} s", self.patience.as_secs()));
+        let late =
+            |_| RemoteError::Failed(format!("the response took longer than {} s", self.patience.as_secs()));
         tokio::time::timeout_at(Instant::now() + self.patience, self.answer(request)).await.map_err(late)?
     }
 
@@ -118,7 +119,7 @@ impl Remote {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
         }
         let below_upstream = same_origin(&url, &self.client.upstream);
-        let (body, asked) = (body.map(|(_, bytes)| bytes), method.clone());
+        let (body, sent_method) = (body.map(|(_, bytes)| bytes), method.clone());
         let request = UpstreamRequest { method, url, headers, body, below_upstream };
         let Redirected { response, url, problem } =
             redirects::send(&self.client, &request, &self.auth).await?;
@@ -126,12 +127,15 @@ impl Remote {
             return Err(RemoteError::Failed(problem.to_string()));
         }
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let body =
-            if asked == Method::HEAD { Bytes::new() } else { self.receive(response, &headers, most).await? };
+        let body = if sent_method == Method::HEAD {
+            Bytes::new()
+        } else {
+            self.receive(response, &headers, most).await?
+        };
         Ok(RemoteAnswer { status, headers, body, url })
     }
 
-    /// Nothing is read of what declares too much.
+    /// Receives a body. If the declared length is too large, reads nothing.
     async fn receive(
         &self,
         mut response: Response,
@@ -143,9 +147,11 @@ impl Remote {
             return Err(RemoteError::TooLarge(most));
         }
         if headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
-            return Err(RemoteError::Failed("it codes its answer, which was not asked for".to_owned()));
+            return Err(RemoteError::Failed(
+                "the response has a content coding that was not requested".to_owned(),
+            ));
         }
-        let late = |_| RemoteError::Failed("it sends nothing more".to_owned());
+        let late = |_| RemoteError::Failed("the server stopped sending".to_owned());
         let mut bytes = BytesMut::new();
         while let Some(chunk) = tokio::time::timeout(self.client.bounds.idle, response.chunk())
             .await

@@ -1,4 +1,4 @@
-//! An upstream's response as its plugin holds it.
+//! The upstream's response to a plugin's request, as the plugin accesses it.
 
 use std::sync::Arc;
 
@@ -8,20 +8,21 @@ use packhouse_store::{Arriving, Blob, Digest, StoreError};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::answer::{Answer, FetchTask, Lifetime};
+use super::answer::{FetchTask, Lifetime, ProxyAnswer};
 use super::body;
 use super::counts::{CacheOutcome, OutcomeCounts};
 use super::error::UpstreamError;
-use super::fetched::Content;
+use super::fetched::ResponseContent;
 use super::single_flight;
 
-type Answered = Option<Result<Arc<Answer>, UpstreamError>>;
+type AnswerSlot = Option<Result<Arc<ProxyAnswer>, UpstreamError>>;
 
-/// See the module. When it is dropped, it no longer waits; a fetch that others wait for goes on.
+/// The reply for a plugin. Dropping the reply stops waiting; a fetch that other calls wait for
+/// continues.
 pub(crate) struct ProxyReply {
     task: Arc<FetchTask>,
-    answered: watch::Receiver<Answered>,
-    /// Digests that the plugin expects since it has sent the request.
+    answered: watch::Receiver<AnswerSlot>,
+    /// Digests that the plugin added after it sent the request.
     late: Vec<Digest>,
     _running: AbortOnDropHandle<()>,
 }
@@ -43,13 +44,13 @@ impl ProxyReply {
                         answer.outcome == CacheOutcome::Miss,
                     );
                 }
-                // The call is started again when it gets a permit to wait.
+                // Not a failure: the host restarts the call when the call gets a permit to wait.
                 Err(UpstreamError::TooManyWaiting) => {}
                 Err(error) => {
                     counts.count(CacheOutcome::Error);
                     runs.session.note_failure(&runs.plan, error);
                     let (repository, path) = (&*runs.plan.repository_name, runs.plan.path());
-                    tracing::warn!(repository, path, %error, "an upstream gave no answer");
+                    tracing::warn!(repository, path, %error, "upstream request failed");
                 }
             }
             tell.send_replace(Some(answer.map(Arc::new)));
@@ -57,9 +58,9 @@ impl ProxyReply {
         ProxyReply { task, answered, late: Vec::new(), _running: AbortOnDropHandle::new(running) }
     }
 
-    /// The answer, or why there is none, with the path that was requested.
-    async fn answer(&self) -> Result<Arc<Answer>, ServiceError> {
-        let lost = || UpstreamError::Unavailable("the request to the upstream was given up".to_owned());
+    /// Waits for the answer. Errors contain the requested path.
+    async fn answer(&self) -> Result<Arc<ProxyAnswer>, ServiceError> {
+        let lost = || UpstreamError::Unavailable("the request to the upstream was cancelled".to_owned());
         let mut answered = self.answered.clone();
         let answer = match answered.wait_for(Option::is_some).await {
             Ok(answer) => answer.clone().unwrap_or_else(|| Err(lost())),
@@ -68,7 +69,7 @@ impl ProxyReply {
         answer.map_err(|error| error.at(self.task.plan.public_path()))
     }
 
-    /// The blob, if it has the digests that were expected late. One that has not is removed from the cache.
+    /// Returns the blob if it has the late digests. Otherwise removes it from the cache.
     async fn verified(&self, blob: Blob) -> Result<Blob, ServiceError> {
         match body::verify(&blob, &self.late).await {
             Ok(()) => Ok(blob),
@@ -127,12 +128,12 @@ impl Reply for ProxyReply {
         Box::pin(async move {
             let answer = self.answer().await?;
             let content = match &answer.fetched.content {
-                Content::Complete(blob) => {
+                ResponseContent::Complete(blob) => {
                     let blob = blob.clone().unwrap_or_else(|| Blob::from_bytes(bytes::Bytes::new()));
                     let is_expected = answer.fetched.status == 200;
                     return Ok(Arriving::whole(if is_expected { self.verified(blob).await? } else { blob }));
                 }
-                Content::Body(content) => content,
+                ResponseContent::Body(content) => content,
             };
             let waiter = answer.waiter.as_ref();
             let in_time = waiter.is_none_or(|waiter| self.late.iter().all(|digest| waiter.expect(digest)));

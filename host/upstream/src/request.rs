@@ -1,40 +1,41 @@
-//! A request to an upstream: its address and the headers that a plugin may choose.
+//! A request to an upstream: its address, and the headers that a plugin may choose.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use packhouse_runtime::ServiceError;
 use url::{Origin, Url};
 
-/// See the module.
+/// A request to an upstream.
 #[derive(Clone, Debug)]
 pub(crate) struct UpstreamRequest {
     pub method: Method,
     pub url: Url,
     pub headers: HeaderMap,
     pub body: Option<Bytes>,
-    /// Whether the address was given relative to the upstream's: credentials go nowhere else.
+    /// True if the plugin gave the address relative to the upstream's. Only such requests carry
+    /// credentials.
     pub below_upstream: bool,
 }
 
-/// A target that a plugin named, as an address.
+/// The resolved address of a plugin's target.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct FetchTarget {
     pub url: Url,
-    /// Whether it was given relative to the upstream's address.
+    /// True if the plugin gave the target relative to the upstream's address.
     pub below_upstream: bool,
 }
 
-impl Target {
-    /// Resolves a target: absolute, or below the upstream's address. `Invalid` for one that leaves the upstream's path, and for one
-    /// with a user or password.
-    pub(crate) fn resolve(upstream: &Url, target: &str) -> Result<Target, ServiceError> {
+impl FetchTarget {
+    /// Resolves a target that is absolute or relative to the upstream's address. `Invalid` if a
+    /// relative target leaves the upstream's path, or if a target contains a user or password.
+    pub(crate) fn resolve(upstream: &Url, target: &str) -> Result<FetchTarget, ServiceError> {
         let invalid = |why: &str| ServiceError::Invalid(format!("{why}: {target}"));
         if target.starts_with("http://") || target.starts_with("https://") {
             let mut url: Url = target.parse().map_err(|_| invalid("not an address"))?;
             let plain = url.username().is_empty() && url.password().is_none();
             url.set_fragment(None);
             return if plain {
-                Ok(Target { url, below_upstream: false })
+                Ok(FetchTarget { url, below_upstream: false })
             } else {
                 Err(invalid("an address with a credential"))
             };
@@ -42,27 +43,28 @@ impl Target {
         let folder = format!("{}/", upstream.path().trim_end_matches('/'));
         let mut base = upstream.clone();
         base.set_path(&folder);
-        // The `./` keeps a target such as `a:b` from being read as an address with a scheme.
+        // The `./` prevents a target such as `a:b` from being parsed as an address with a scheme.
         let relative = format!("./{}", target.trim_start_matches('/'));
         let url = base.join(&relative).map_err(|_| invalid("not an address"))?;
         if url.path().starts_with(&folder) && url.origin() == upstream.origin() {
-            Ok(Target { url, below_upstream: true })
+            Ok(FetchTarget { url, below_upstream: true })
         } else {
             Err(invalid("not below the upstream's address"))
         }
     }
 }
 
-/// Whether two addresses have the same scheme, host and port.
+/// Returns true if two addresses have the same scheme, host and port.
 pub(crate) fn same_origin(one: &Url, other: &Url) -> bool {
     matches!(one.origin(), Origin::Tuple(..)) && one.origin() == other.origin()
 }
 
-/// The headers that a plugin sends. `Invalid` for one that belongs to the connection, the host or the cache.
+/// Returns the headers that a plugin sends. `Invalid` for a header that belongs to the connection,
+/// the host or the cache.
 pub(crate) fn plugin_headers(headers: &[(String, String)]) -> Result<HeaderMap, ServiceError> {
     let mut all = HeaderMap::new();
     for (name, value) in headers {
-        let wrong = || ServiceError::Invalid(format!("a header {name:?} cannot be sent"));
+        let wrong = || ServiceError::Invalid(format!("the header {name:?} cannot be sent"));
         let name: HeaderName = name.parse().map_err(|_| wrong())?;
         let value: HeaderValue = value.parse().map_err(|_| wrong())?;
         if NOT_FOR_PLUGINS.contains(&name.as_str()) {
@@ -103,7 +105,7 @@ mod tests {
     fn targets_lie_below_the_upstream_or_are_absolute() {
         let upstream: Url = "https://repo.test/files/".parse().unwrap();
         let at = |target: &str| {
-            Target::resolve(&upstream, target).map(|it| (it.url.to_string(), it.below_upstream)).ok()
+            FetchTarget::resolve(&upstream, target).map(|it| (it.url.to_string(), it.below_upstream)).ok()
         };
         for (target, url, own) in [
             ("/a/b.jar", "https://repo.test/files/a/b.jar", true),
@@ -123,7 +125,7 @@ mod tests {
         }
         let bare: Url = "http://10.0.0.1:8080".parse().unwrap();
         assert_eq!(
-            Target::resolve(&bare, "@evil.test/x").unwrap().url.as_str(),
+            FetchTarget::resolve(&bare, "@evil.test/x").unwrap().url.as_str(),
             "http://10.0.0.1:8080/@evil.test/x"
         );
     }
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_sends_no_header_of_the_hosts() {
+    fn a_plugin_cannot_send_headers_of_the_host() {
         let header = |name: &str, value: &str| plugin_headers(&[(name.to_owned(), value.to_owned())]);
         assert!(header("accept", "a/b").is_ok());
         for name in NOT_FOR_PLUGINS {

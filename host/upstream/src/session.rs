@@ -1,8 +1,10 @@
-//! One plugin call's use of upstreams: which unverified responses it used, whether an upstream failed, and its permits to wait.
+//! One plugin call's use of upstreams: the unverified responses it used, failures of upstreams, and
+//! its permits to wait.
 //!
-//! A call that waits for an upstream holds an instance of its plugin. So at most half of a plugin's calls may wait, and a quarter
-//! for one upstream: a call that needs no upstream always finds an instance. A call that gets no permit ends, waits for one while it
-//! holds no instance, and is started again.
+//! A call that waits for an upstream holds an instance of its plugin. So at most half of a plugin's
+//! calls may wait, and a quarter for one upstream: a call that needs no upstream always finds an
+//! instance. A call that gets no permit ends, waits for a permit without an instance, and is
+//! restarted.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -23,81 +25,78 @@ use super::unverified::UnverifiedResponse;
 /// How a plugin call ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum CallOutcome {
-    /// With an answer, or with a refusal that is the caller's fault.
+    /// The call returned an answer, or a refusal caused by the client.
     Succeeded,
-    /// With a failure that may be caused by what it read from an upstream.
+    /// The call failed, and a response of an upstream may be the cause.
     Suspect,
-    /// With a failure that says nothing about upstreams.
+    /// The call failed for a reason unrelated to upstreams.
     Unrelated,
 }
 
-/// See the module.
+/// One plugin call's use of upstreams; see the module.
 pub struct UpstreamSession {
-    /// Whether proxies of the plugin's format present credentials.
+    /// True if proxies of the plugin's format use credentials.
     presents_credentials: bool,
-    /// Limits the waiting calls of the plugin.
+    /// Limits the plugin's waiting calls.
     wait_slots: Arc<Semaphore>,
-    /// The number of the plugin's calls that may run at the same time.
+    /// Maximum number of concurrent calls of the plugin.
     max_calls: usize,
-    /// What compares versions with those of advisories.
+    /// The plugin that compares versions with those of advisories.
     ordering: Option<Arc<Plugin>>,
-    state: Mutex<State>,
-    /// Stays when the session has ended.
+    state: Mutex<SessionState>,
+    /// Reports by repository. They remain available after the session has ended.
     reports: Mutex<BTreeMap<RepositoryId, UpstreamReport>>,
 }
 
-/// What an upstream did in a call, other than to answer.
+/// Behaviour of an upstream in a call, other than an answer.
 #[derive(Clone, Debug)]
 pub enum UpstreamReport {
-    /// It refused a request, and answered no other one with what it has: its status and the path,
-    /// in words.
+    /// The upstream refused a request and has not answered another one with content since: a
+    /// description with status and path.
     Refused(String),
-    /// It limits the rate of requests: the seconds to wait, where they are known.
+    /// The upstream limits the rate of requests: the seconds to wait, if known.
     Throttled(Option<u64>),
 }
 
 #[derive(Default)]
-struct State {
+struct SessionState {
     used: Vec<UsedResponse>,
-    /// What is not requested again, since its response was discarded.
+    /// Responses that were discarded, and are therefore not requested again.
     discarded: HashSet<CacheKey>,
-    /// The repositories whose upstream gave no response.
+    /// Repositories whose upstream gave no response.
     failed: HashSet<RepositoryId>,
-    /// The proxies that the plugin left out of its answer, and why.
+    /// Proxies that the plugin left out of its answer, and the reasons.
     left_out: HashMap<RepositoryId, String>,
-    /// The repositories whose upstream was asked, refused or failed, and has answered no request
-    /// since with what it has.
+    /// Repositories whose upstream refused or failed, and has not answered with content since.
     troubles: HashMap<RepositoryId, Trouble>,
     saturated: Option<SaturatedUpstream>,
     permits: Vec<WaitPermit>,
 }
 
-/// An upstream for which too many calls wait.
+/// An upstream that too many calls already wait for.
 pub(crate) struct SaturatedUpstream {
     pub repository: RepositoryId,
     pub client: Arc<UpstreamClient>,
 }
 
-/// A bad state of an upstream, and what happened in words.
+/// A bad status of an upstream, and its description.
 pub(crate) type Trouble = (HealthState, String);
 
-/// What a session has to report at its end.
 pub(crate) struct SessionOutcome {
     pub used: Vec<UsedResponse>,
-    /// The repositories whose upstream gave no response.
+    /// Repositories whose upstream gave no response.
     pub failed: HashSet<RepositoryId>,
-    /// The proxies that the plugin left out of its answer, and why.
+    /// Proxies that the plugin left out of its answer, and the reasons.
     pub left_out: HashMap<RepositoryId, String>,
-    /// The repositories whose upstream was asked, refused or failed, and has answered no request
-    /// since with what it has.
+    /// Repositories whose upstream refused or failed, and has not answered with content since.
     pub troubles: HashMap<RepositoryId, Trouble>,
     pub saturated: Option<SaturatedUpstream>,
 }
 
-/// Permits a call to wait for one repository's upstream.
+/// A permit for a call to wait for one repository's upstream.
 pub(crate) struct WaitPermit {
     repository: RepositoryId,
-    /// The first permit of a call counts among its plugin's waiting calls.
+    /// Slot among the waiting calls of the plugin. Only the first permit of a call has one.
     _of_plugin: Option<OwnedSemaphorePermit>,
     _of_upstream: OwnedSemaphorePermit,
 }
@@ -109,17 +108,17 @@ pub(crate) struct UsedResponse {
     pub plan: Arc<FetchPlan>,
     pub status: u16,
     pub unverified: Arc<UnverifiedResponse>,
-    /// Whether an older response is cached that can be served instead.
+    /// True if an older response is cached that can be served instead.
     pub has_fallback: bool,
 }
 
-/// The slots for those calls of a plugin that wait, where `max_calls` of its calls may run at the same time.
+/// Creates the slots for a plugin's waiting calls, given its maximum number of concurrent calls.
 pub(crate) fn wait_slots(max_calls: usize) -> Arc<Semaphore> {
     Arc::new(Semaphore::new((max_calls / 2).max(1)))
 }
 
 impl UpstreamSession {
-    /// A session of a plugin with these slots for its waiting calls.
+    /// Creates a session of a plugin with these slots for its waiting calls.
     pub(crate) fn new(
         presents_credentials: bool,
         wait_slots: Arc<Semaphore>,
@@ -130,32 +129,32 @@ impl UpstreamSession {
         Arc::new(UpstreamSession { presents_credentials, wait_slots, max_calls, ordering, state, reports })
     }
 
-    /// What compares versions with those of advisories.
+    /// Returns the plugin that compares versions with those of advisories.
     pub(crate) fn ordering(&self) -> Option<&Plugin> {
         self.ordering.as_deref()
     }
 
-    /// Whether proxies of the plugin's format present credentials.
+    /// Returns true if proxies of the plugin's format use credentials.
     pub(crate) fn presents_credentials(&self) -> bool {
         self.presents_credentials
     }
 
-    /// The number of calls that may wait for one upstream.
+    /// Returns how many calls may wait for one upstream.
     pub(crate) fn max_waiting_for_one(&self) -> usize {
         (self.max_calls / 4).max(1)
     }
 
-    /// A session for the same call, started again after these responses were discarded.
+    /// Creates a session for a retry of the call without these discarded responses.
     pub(crate) fn retry_without(&self, discarded: HashSet<CacheKey>) -> Arc<UpstreamSession> {
-        self.retry(State { discarded, ..State::default() })
+        self.retry(SessionState { discarded, ..SessionState::default() })
     }
 
-    /// A session for the same call, started again with a permit to wait.
+    /// Creates a session for a retry of the call with a permit to wait.
     pub(crate) fn retry_with(&self, permit: WaitPermit) -> Arc<UpstreamSession> {
-        self.retry(State { permits: vec![permit], ..State::default() })
+        self.retry(SessionState { permits: vec![permit], ..SessionState::default() })
     }
 
-    fn retry(&self, state: State) -> Arc<UpstreamSession> {
+    fn retry(&self, state: SessionState) -> Arc<UpstreamSession> {
         Arc::new(UpstreamSession {
             presents_credentials: self.presents_credentials,
             wait_slots: Arc::clone(&self.wait_slots),
@@ -166,7 +165,8 @@ impl UpstreamSession {
         })
     }
 
-    /// Takes a permit to wait for this upstream, which the session holds until its end. `TooManyWaiting` when there is none.
+    /// Takes a permit to wait for this upstream, which the session holds until its end.
+    /// `TooManyWaiting` if no permit is free.
     pub(crate) fn enter(
         &self,
         repository: RepositoryId,
@@ -193,7 +193,8 @@ impl UpstreamSession {
         }
     }
 
-    /// Waits for a permit on behalf of a call that holds no instance. None when there is none within the idle limit.
+    /// Waits for a permit on behalf of a call that holds no instance. None if no permit becomes
+    /// free within the idle limit.
     pub(crate) async fn wait_for_permit(&self, saturated: &SaturatedUpstream) -> Option<WaitPermit> {
         let SaturatedUpstream { repository, client } = saturated;
         let both = async {
@@ -208,12 +209,12 @@ impl UpstreamSession {
         tokio::time::timeout(client.bounds.idle, both).await.ok().flatten()
     }
 
-    /// Notes that the call uses an unverified response.
+    /// Records that the call uses an unverified response.
     pub(crate) fn note_used(&self, used: UsedResponse) {
         lock(&self.state).used.push(used);
     }
 
-    /// Notes that an upstream gave no response.
+    /// Records that an upstream gave no response.
     pub(crate) fn note_failure(&self, plan: &FetchPlan, error: &UpstreamError) {
         let repository = plan.repository;
         let mut state = lock(&self.state);
@@ -229,8 +230,8 @@ impl UpstreamSession {
         }
     }
 
-    /// Notes what an upstream answered. An upstream that refuses one address and has what is wanted
-    /// at another refuses nothing. `is_new`: the answer was not remembered.
+    /// Records an upstream's answer. An upstream that answers any address with content after a
+    /// refusal no longer counts as refusing. `is_new` is false for a cached refusal.
     pub(crate) fn note_answer(&self, plan: &FetchPlan, fetched: &FetchedResponse, is_new: bool) {
         let repository = plan.repository;
         let mut reports = lock(&self.reports);
@@ -250,24 +251,24 @@ impl UpstreamSession {
         }
     }
 
-    /// Notes that the plugin leaves a proxy out of its answer, and why.
+    /// Records that the plugin left a proxy out of its answer, and the reason.
     pub fn leave_out(&self, repository: RepositoryId, reason: String) {
         lock(&self.state).left_out.insert(repository, reason);
     }
 
-    /// What upstreams did in the call, other than to answer.
+    /// Returns the behaviour of upstreams in the call, other than answers.
     pub fn reports(&self) -> Vec<(RepositoryId, UpstreamReport)> {
         lock(&self.reports).iter().map(|(repository, report)| (*repository, report.clone())).collect()
     }
 
-    /// Whether the upstream's response to this was discarded before the call was started again.
+    /// Returns true if the upstream's response was discarded before the call was restarted.
     pub(crate) fn has_discarded(&self, key: CacheKey) -> bool {
         lock(&self.state).discarded.contains(&key)
     }
 
-    /// Ends the session and gives its permits back.
+    /// Ends the session and releases its permits.
     pub(crate) fn end(&self) -> SessionOutcome {
-        let State { used, failed, left_out, troubles, saturated, .. } =
+        let SessionState { used, failed, left_out, troubles, saturated, .. } =
             std::mem::take(&mut *lock(&self.state));
         SessionOutcome { used, failed, left_out, troubles, saturated }
     }

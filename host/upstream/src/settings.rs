@@ -1,4 +1,4 @@
-//! The settings of a proxy repository that concern its upstream.
+//! Settings of a proxy repository that concern its upstream.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
@@ -11,39 +11,41 @@ use packhouse_store::CachedAnswer;
 use serde::Deserialize;
 use url::Url;
 
-/// The largest response, in bytes, where the plugin named no limit: of a file, which never changes, and of metadata.
+/// Maximum size of a response in bytes if the plugin sets no limit: for an immutable file, and for
+/// metadata.
 const FILE_BYTES: u64 = 50_000_000_000;
 const METADATA_BYTES: u64 = 256 * 1024 * 1024;
-/// The longest time for which an upstream may send nothing, in seconds.
+/// Maximum time without a byte from the upstream, in seconds.
 const MAX_TIMEOUT_S: u64 = 3600;
 
-/// See the module. Every default is filled in.
+/// A proxy's settings, with all defaults filled in.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct ProxySettings {
-    /// The upstream's address. Relative targets lie below it.
+    /// Address of the upstream. Relative targets are below it.
     #[serde(deserialize_with = "address")]
     pub upstream: Url,
     metadata_ttl_s: u64,
     negative_ttl_s: u64,
-    /// Whether a cached response is served when the upstream fails.
+    /// True if the proxy serves a stale cached response when the upstream fails.
     pub stale_on_error: bool,
-    /// Which releases may be offered.
+    /// Rules for the releases that may be offered.
     #[serde(flatten)]
     pub releases: ReleaseRules,
-    /// Whether no request is sent to the upstream.
+    /// True if the proxy sends no requests to the upstream.
     pub offline: bool,
-    /// How long the upstream may send nothing, in seconds; none as the server's configuration says.
+    /// Maximum time without a byte from the upstream, in seconds. None for the server's default.
     upstream_timeout_s: Option<u64>,
-    /// The limit of the cache, in bytes.
+    /// Maximum size of the cache, in bytes.
     pub cache_max_bytes: Option<u64>,
-    /// The address of the proxy in the operator's network through which the upstream is reached.
+    /// Address of the operator's HTTP proxy through which the upstream is reached.
     pub egress_proxy: Option<String>,
-    /// Certificate authorities, as PEM, that are trusted besides those of the system.
+    /// Trusted certificate authorities besides the system's, as PEM.
     pub ca_pem: Option<String>,
 }
 
 impl ProxySettings {
-    /// Reads a repository's settings. `Denied` for one that is no proxy, `Other` for settings that cannot be read.
+    /// Reads a repository's settings. `Denied` if it is not a proxy, `Other` if the settings cannot
+    /// be read.
     pub(crate) fn of(view: &RepositoryView) -> Result<ProxySettings, ServiceError> {
         if &*view.kind != "proxy" {
             return Err(ServiceError::Denied);
@@ -52,7 +54,7 @@ impl ProxySettings {
             .map_err(|error| ServiceError::Other(format!("the settings of {}: {error}", view.name)))
     }
 
-    /// Those of a server at this address that is asked directly, and of whose answers nothing is kept.
+    /// Returns settings for a server that is queried directly and whose responses are not cached.
     pub(crate) fn plain(upstream: &Url) -> ProxySettings {
         ProxySettings {
             upstream: upstream.clone(),
@@ -68,20 +70,22 @@ impl ProxySettings {
         }
     }
 
-    /// A hash of the settings that a connection depends on.
+    /// Returns a hash of the settings that a connection depends on.
     pub(crate) fn connection(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         (self.upstream.as_str(), &self.egress_proxy, &self.ca_pem, self.upstream_timeout_s).hash(&mut hasher);
         hasher.finish()
     }
 
-    /// The bounds of the server's configuration, with what the repository sets for itself.
+    /// Returns the limits of the server's configuration, overridden by the limits in the
+    /// repository's settings.
     pub(crate) fn bounds(&self, bounds: UpstreamBounds) -> UpstreamBounds {
         let own = self.upstream_timeout_s.map(|seconds| Duration::from_secs(seconds.clamp(1, MAX_TIMEOUT_S)));
         UpstreamBounds { idle: own.unwrap_or(bounds.idle), ..bounds }
     }
 
-    /// Whether a cached response may be served at `now` (ms since 1970) without asking the upstream.
+    /// Returns true if a cached response may be served at `now` (ms since 1970) without asking the
+    /// upstream.
     pub(crate) fn is_fresh(&self, answer: &CachedAnswer, freshness: Option<Freshness>, now: i64) -> bool {
         match self.fresh_until(answer, freshness) {
             None => true,
@@ -90,18 +94,20 @@ impl ProxySettings {
         }
     }
 
-    /// The moment (ms since 1970) up to which a cached response may be served without asking the upstream; none for ever.
+    /// Returns until when (ms since 1970) a cached response may be served without asking the
+    /// upstream. None means forever.
     pub(crate) fn fresh_until(&self, answer: &CachedAnswer, freshness: Option<Freshness>) -> Option<i64> {
         let seconds = self.fresh_seconds(freshness)?;
         Some(answer.validated_at.saturating_add(millis(seconds)))
     }
 
-    /// Whether a response is fresh for any time at all, so that one which another server fetches serves here as well.
+    /// Returns true if a response stays fresh for any time. Only then can this server use a
+    /// response that another server fetched.
     pub(crate) fn keeps(&self, freshness: Option<Freshness>) -> bool {
         self.fresh_seconds(freshness) != Some(0)
     }
 
-    /// For how many seconds; none for ever.
+    /// Returns how many seconds a response is fresh. None means forever.
     fn fresh_seconds(&self, freshness: Option<Freshness>) -> Option<u64> {
         match freshness {
             Some(Freshness::Immutable) => None,
@@ -111,20 +117,20 @@ impl ProxySettings {
         }
     }
 
-    /// For how many ms metadata are fresh.
+    /// Returns how many ms metadata are fresh.
     pub(crate) fn metadata_ms(&self) -> i64 {
         millis(self.metadata_ttl_s)
     }
 
-    /// For how many ms a response that nothing is there is remembered.
+    /// Returns how many ms a "not found" response is cached.
     pub(crate) fn negative_ms(&self) -> i64 {
         millis(self.negative_ttl_s)
     }
 
-    /// The largest response, in bytes.
-    pub(crate) fn limit(wanted: Option<u64>, freshness: Option<Freshness>) -> u64 {
+    /// Returns the maximum size of a response, in bytes.
+    pub(crate) fn limit(requested: Option<u64>, freshness: Option<Freshness>) -> u64 {
         let most = if freshness == Some(Freshness::Immutable) { FILE_BYTES } else { METADATA_BYTES };
-        wanted.unwrap_or(most)
+        requested.unwrap_or(most)
     }
 }
 
@@ -166,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn freshness_is_the_plugins_and_else_the_repositorys() {
+    fn the_plugins_freshness_wins_over_the_repositorys() {
         let settings = settings(r#"{"metadata_ttl_s": 10}"#);
         for (age, freshness, fresh) in [
             (9_999, None, true),
@@ -182,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_fresh_is_so_up_to_a_moment() {
+    fn a_response_is_fresh_up_to_a_moment() {
         let settings = settings(r#"{"metadata_ttl_s": 10}"#);
         for (freshness, until) in [
             (None, Some(11_000)),
@@ -205,14 +211,14 @@ mod tests {
             assert_eq!(settings(change).bounds(bounds).idle.as_secs(), idle, "{change}");
         }
         let longer = settings(r#"{"upstream_timeout_s": 60}"#);
-        assert_ne!(longer.connection(), settings("{}").connection(), "its connections are made anew");
+        assert_ne!(longer.connection(), settings("{}").connection(), "another timeout needs new connections");
     }
 
     #[test]
-    fn the_rules_for_releases_stand_among_the_settings() {
+    fn release_rules_are_read_from_the_settings() {
         let rules = |change: &str| settings(change).releases;
-        let told = r#"{"min_release_age_s": 10, "min_release_age_except": ["lib"], "keep_withdrawn": true}"#;
-        assert_eq!(rules(told), serde_json::from_str(told).unwrap());
+        let text = r#"{"min_release_age_s": 10, "min_release_age_except": ["lib"], "keep_withdrawn": true}"#;
+        assert_eq!(rules(text), serde_json::from_str(text).unwrap());
         assert_eq!(rules("{}"), ReleaseRules::default());
     }
 }

@@ -1,4 +1,4 @@
-//! A request on its way to an address: the one that was judged is the one that is connected to.
+//! Tests that a request connects to the address that was checked.
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -16,11 +16,11 @@ use super::credentials::UpstreamAuth;
 use super::egress_policy::{EgressPolicy, NameLookup};
 use super::error::UpstreamError;
 use super::redirects::{self, Redirected};
-use super::request::{Target, UpstreamRequest};
+use super::request::{FetchTarget, UpstreamRequest};
 use super::settings::ProxySettings;
 use packhouse_config::UpstreamBounds;
 
-/// Answers each lookup with the next of these addresses, and all further ones with the last.
+/// A lookup that returns these addresses one after the other, and then always the last.
 struct ChangingLookup {
     addresses: Mutex<Vec<&'static str>>,
     lookups: AtomicUsize,
@@ -35,7 +35,7 @@ impl NameLookup for ChangingLookup {
     }
 }
 
-/// A server at this address that counts its connections and ends each with its answer.
+/// Starts a server that counts its connections and closes each after its response.
 fn listen(address: SocketAddr, location: Option<&'static str>) -> Option<(SocketAddr, Arc<AtomicUsize>)> {
     let listener = TcpListener::bind(address).ok()?;
     let (address, count) = (listener.local_addr().ok()?, Arc::new(AtomicUsize::new(0)));
@@ -55,7 +55,7 @@ fn listen(address: SocketAddr, location: Option<&'static str>) -> Option<(Socket
     Some((address, count))
 }
 
-/// The upstream `changing.test`, of which only 127.0.0.1 is allowed.
+/// Creates a client for the upstream `changing.test`, for which only 127.0.0.1 is allowed.
 fn client(port: u16, names: &Arc<ChangingLookup>) -> (UpstreamClient, UpstreamRequest) {
     let mut settings = packhouse_config::repository_settings::effective("{}", false, None);
     settings.insert("upstream".to_owned(), format!("http://changing.test:{port}/").into());
@@ -72,7 +72,7 @@ fn client(port: u16, names: &Arc<ChangingLookup>) -> (UpstreamClient, UpstreamRe
     let patience = Duration::from_secs(30);
     let bounds = UpstreamBounds { connect: patience, idle: patience, concurrency: 1 };
     let client = UpstreamClient::new(&settings, &EgressPolicy::new(&allowed, names), bounds, 1).unwrap();
-    let Target { url, below_upstream } = Target::resolve(&settings.upstream, "/a").unwrap();
+    let FetchTarget { url, below_upstream } = FetchTarget::resolve(&settings.upstream, "/a").unwrap();
     (
         client,
         UpstreamRequest { method: Method::GET, url, headers: HeaderMap::new(), body: None, below_upstream },
@@ -94,7 +94,7 @@ async fn a_name_that_turns_to_a_private_address_is_connected_to_where_it_was_jud
     assert_eq!(
         (names.lookups.load(Ordering::SeqCst), public.load(Ordering::SeqCst)),
         (1, 1),
-        "one lookup a connection"
+        "each connection needs one lookup"
     );
     drop(response);
 

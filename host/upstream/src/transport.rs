@@ -1,4 +1,4 @@
-//! Sends one request to one address that the egress rules allow.
+//! Sends one request to an address that the egress rules allow.
 
 use http::header::AUTHORIZATION;
 use http::{HeaderValue, Method};
@@ -9,8 +9,8 @@ use super::client::UpstreamClient;
 use super::error::UpstreamError;
 use super::request::UpstreamRequest;
 
-/// Sends a request once and returns when its response's head is here. `Refused` for an address to which no request may go,
-/// `Unavailable` when there is no response in time.
+/// Sends a request once and returns when the head of the response has arrived. `Refused` for a
+/// forbidden address, `Unavailable` if there is no response in time.
 pub(crate) async fn send(
     client: &UpstreamClient,
     request: &UpstreamRequest,
@@ -30,6 +30,6 @@ pub(crate) async fn send(
         builder = builder.header(AUTHORIZATION, authorization);
     }
     let sent = tokio::time::timeout(client.bounds.connect + client.bounds.idle, builder.send()).await;
-    let late = |_| UpstreamError::Unavailable("the upstream does not answer in time".to_owned());
+    let late = |_| UpstreamError::Unavailable("the upstream did not respond in time".to_owned());
     sent.map_err(late)?.map_err(UpstreamError::of_client)
 }

@@ -1,68 +1,72 @@
-//! Metadata that no plugin has read yet. A new response replaces the cached one once a plugin could make sense of it.
+//! Metadata that no plugin has read yet. A new response replaces the cached one once a plugin has
+//! read it successfully.
 //!
-//! The host can tell that a body is complete, but not that it is metadata. So a response that a plugin reads, and every response to
-//! a `HEAD`, stays beside the cache until a call that used it succeeds. When the call fails because of it, the response is
-//! discarded, and the cached one is served further. Unverified responses live in memory and in files without a name: a restart
-//! loses nothing but a request.
+//! The host can tell that a body is complete, but not that it is valid metadata. So a response that
+//! a plugin reads, and every response to a `HEAD`, is stored outside the cache until a call that
+//! used it succeeds. If a call fails because of the response, the host discards it and keeps using
+//! the cached one. Unverified responses are in memory and in unnamed files, so a restart only costs
+//! another request.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use packhouse_store::{CachedAnswer, RepositoryId, ShownFile, Store, StoreError, now_ms};
+use packhouse_store::{CachedAnswer, CatalogFile, RepositoryId, Store, StoreError, now_ms};
 use quick_cache::sync::Cache;
 
 use super::cache_key::CacheKey;
 use super::sync::lock;
 
-/// The number of responses that wait for verification.
+/// Maximum number of unverified responses.
 const MOST: usize = 1_000;
-/// The time (ms) for which a response waits for a call that uses it.
+/// How long (ms) a response waits for a call that uses it.
 const PATIENCE: i64 = 10 * 60 * 1000;
-/// The longest time (ms) for which an upstream is not asked again after a response was rejected, as long as an older one is cached.
+/// Longest time (ms) without new requests after a response was rejected, while an older one is
+/// cached.
 const BACKOFF: i64 = 30_000;
 
-/// See the module.
+/// A response that no successful call has used yet.
 #[derive(Default)]
 pub(crate) struct UnverifiedResponse {
-    state: tokio::sync::Mutex<State>,
+    state: tokio::sync::Mutex<VerificationState>,
     rejected: AtomicBool,
-    received: Mutex<Option<Received>>,
+    received: Mutex<Option<ReceivedResponse>>,
 }
 
-/// A complete response, and as which file it is shown once it is cached.
+/// A complete response, and the file that it is listed as once it is cached.
 #[derive(Clone)]
 pub(crate) struct CompleteResponse {
     pub answer: CachedAnswer,
-    pub shown: Option<ShownFile>,
+    pub shown: Option<CatalogFile>,
 }
 
-struct Received {
+struct ReceivedResponse {
     response: CompleteResponse,
-    /// Until when (ms since 1970) it is handed to further calls.
+    /// End of its availability to further calls (ms since 1970).
     expires_at: i64,
 }
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-enum State {
-    /// No call that used it has ended.
+enum VerificationState {
+    /// No call that used the response has ended.
     #[default]
     Pending,
-    /// A call that used it succeeded.
+    /// A call that used the response succeeded.
     Accepted,
-    /// It is in the cache.
+    /// The response is in the cache.
     Cached,
-    /// A call failed because of it.
+    /// A call failed because of the response.
     Rejected,
 }
 
 impl UnverifiedResponse {
-    /// The response, once it is complete and until it expires.
+    /// Returns the response, once it is complete and until it expires.
     fn answer(&self, now: i64) -> Option<CachedAnswer> {
         let received = lock(&self.received);
         received.as_ref().filter(|it| now < it.expires_at).map(|it| it.response.answer.clone())
     }
 
-    /// Whether a call failed because of it, so that no other is to have it, though its fetch may not have ended yet.
+    /// Returns true if a call failed because of the response. Other calls must not use it, even if
+    /// its fetch has not ended yet.
     pub(crate) fn is_rejected(&self) -> bool {
         self.rejected.load(Ordering::Acquire)
     }
@@ -72,10 +76,10 @@ impl UnverifiedResponse {
     }
 }
 
-/// All unverified responses.
+/// The unverified responses of all repositories.
 pub(crate) struct UnverifiedResponses {
     pending: Cache<CacheKey, Arc<UnverifiedResponse>>,
-    /// Until when (ms since 1970) the upstream is not asked again, by what was rejected.
+    /// End of the pause after a rejected response (ms since 1970).
     backoff: Cache<CacheKey, i64>,
 }
 
@@ -86,14 +90,15 @@ impl Default for UnverifiedResponses {
 }
 
 impl UnverifiedResponses {
-    /// The latest response, if it is complete and still pending.
+    /// Returns the latest response, if it is complete and still pending.
     pub(crate) fn get(&self, key: CacheKey) -> Option<(Arc<UnverifiedResponse>, CachedAnswer)> {
         let latest = self.pending.get(&key)?;
         let answer = latest.answer(now_ms())?;
         Some((latest, answer))
     }
 
-    /// A response is complete. A call that passed it on without reading it may have succeeded by now: then it is cached.
+    /// Stores a complete response. If a call that only passed it on has already succeeded, the
+    /// response is cached at once.
     pub(crate) async fn complete(
         &self,
         store: &Store,
@@ -103,22 +108,22 @@ impl UnverifiedResponses {
     ) -> Result<(), StoreError> {
         let mut state = unverified.state.lock().await;
         match *state {
-            State::Accepted => {
+            VerificationState::Accepted => {
                 cache(store, key, response).await?;
-                *state = State::Cached;
+                *state = VerificationState::Cached;
                 self.backoff.remove(&key);
             }
-            State::Pending => {
+            VerificationState::Pending => {
                 let expires_at = response.answer.fetched_at.saturating_add(PATIENCE);
-                *lock(&unverified.received) = Some(Received { response, expires_at });
+                *lock(&unverified.received) = Some(ReceivedResponse { response, expires_at });
                 self.pending.insert(key, Arc::clone(unverified));
             }
-            State::Cached | State::Rejected => {}
+            VerificationState::Cached | VerificationState::Rejected => {}
         }
         Ok(())
     }
 
-    /// A call that used it succeeded: it is cached now, or as soon as it is complete.
+    /// Records a successful call: the response is cached now, or as soon as it is complete.
     pub(crate) async fn accept(
         &self,
         store: &Store,
@@ -126,65 +131,65 @@ impl UnverifiedResponses {
         unverified: &Arc<UnverifiedResponse>,
     ) -> Result<(), StoreError> {
         let mut state = unverified.state.lock().await;
-        if *state != State::Pending {
+        if *state != VerificationState::Pending {
             return Ok(());
         }
         let received = lock(&unverified.received).as_ref().map(|it| it.response.clone());
         let Some(response) = received else {
-            *state = State::Accepted;
+            *state = VerificationState::Accepted;
             return Ok(());
         };
         cache(store, key, response).await?;
-        *state = State::Cached;
-        // The upstream sends what can be read again, so it may be asked again.
+        *state = VerificationState::Cached;
+        // The upstream sends readable responses again, so requests may resume.
         self.backoff.remove(&key);
         self.remove(key, unverified);
         Ok(())
     }
 
-    /// A call failed because of it. The upstream is not asked again for `ttl` (ms), and for [`BACKOFF`] at most, where an older
-    /// response will do.
+    /// Rejects a response because a call failed. If an older response is cached, the upstream is
+    /// not asked again for `ttl` (ms), at most [`BACKOFF`].
     pub(crate) async fn reject(&self, key: CacheKey, unverified: &Arc<UnverifiedResponse>, ttl: i64) {
         let mut state = unverified.state.lock().await;
-        if *state == State::Pending {
-            *state = State::Rejected;
+        if *state == VerificationState::Pending {
+            *state = VerificationState::Rejected;
             unverified.rejected.store(true, Ordering::Release);
             self.remove(key, unverified);
             self.backoff.insert(key, now_ms().saturating_add(ttl.min(BACKOFF)));
         }
     }
 
-    /// A call that used it failed, and something else may be the cause. It expires no later than a backoff would: an upstream that
-    /// has recovered by then is asked.
+    /// Records a failed call that may have another cause. The response expires within [`BACKOFF`],
+    /// so that an upstream that has recovered by then is asked.
     pub(crate) fn doubt(&self, unverified: &UnverifiedResponse) {
         if let Some(received) = lock(&unverified.received).as_mut() {
             received.expires_at = received.expires_at.min(now_ms().saturating_add(BACKOFF));
         }
     }
 
-    /// Whether the upstream's present response was rejected a short while ago.
+    /// Returns true if the upstream's current response was rejected a short while ago.
     pub(crate) fn is_backed_off(&self, key: CacheKey) -> bool {
         self.backoff.get(&key).is_some_and(|until| now_ms() < until)
     }
 
-    /// Forgets the responses of a repository whose target begins with `prefix`.
+    /// Drops the responses of a repository whose target begins with `prefix`.
     pub(crate) fn purge(&self, repository: RepositoryId, prefix: &str) {
         self.backoff.retain(|key, _| key.repository != repository);
         self.pending
             .retain(|key, unverified| key.repository != repository || !unverified.target_begins_with(prefix));
     }
 
-    /// Removes this response, and not a later one for the same request.
+    /// Removes this response, but not a later one for the same request.
     fn remove(&self, key: CacheKey, unverified: &Arc<UnverifiedResponse>) {
         self.pending.remove_if(&key, |latest| Arc::ptr_eq(latest, unverified));
     }
 }
 
-/// Caches it, and tells other servers that wait for this fetch that it has ended.
+/// Caches a response and announces the end of the fetch to other servers that wait for it.
 async fn cache(store: &Store, key: CacheKey, response: CompleteResponse) -> Result<(), StoreError> {
     let CompleteResponse { answer, shown } = response;
     store.cache(key.repository, &answer, shown).await?;
-    // What is not told ends by itself.
+    // If the announcement fails, the claim expires by itself.
     let _ = store.release_fetch(key.repository, &answer.name).await;
     Ok(())
 }
@@ -215,13 +220,13 @@ mod tests {
         let key = CacheKey { repository: RepositoryId(number), name: [0; 32] };
         let unverified = Arc::new(UnverifiedResponse::default());
         let response = CompleteResponse { answer: answer("/a/b", fetched_at), shown: None };
-        *lock(&unverified.received) = Some(Received { response, expires_at: fetched_at + PATIENCE });
+        *lock(&unverified.received) = Some(ReceivedResponse { response, expires_at: fetched_at + PATIENCE });
         all.pending.insert(key, Arc::clone(&unverified));
         (key, unverified)
     }
 
     #[tokio::test]
-    async fn what_is_rejected_is_gone_and_not_asked_for_again_for_a_while() {
+    async fn a_rejected_response_is_dropped_and_requests_pause() {
         let all = UnverifiedResponses::default();
         let (key, unverified) = received(&all, 1, now_ms());
         assert!(all.get(key).is_some() && !all.is_backed_off(key));
@@ -229,11 +234,11 @@ mod tests {
         assert!(all.get(key).is_none() && all.is_backed_off(key));
         let (other, unverified) = received(&all, 2, now_ms());
         all.reject(other, &unverified, 0).await;
-        assert!(!all.is_backed_off(other), "metadata that are always asked for are asked for again");
+        assert!(!all.is_backed_off(other), "metadata with a lifetime of zero are requested again");
     }
 
     #[tokio::test]
-    async fn a_late_rejection_does_not_touch_what_came_since() {
+    async fn a_late_rejection_does_not_affect_a_newer_response() {
         let all = UnverifiedResponses::default();
         let (key, former) = received(&all, 1, now_ms());
         let (_, newer) = received(&all, 1, now_ms());
@@ -242,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_doubted_is_believed_for_half_a_minute() {
+    fn a_doubted_response_expires_after_half_a_minute() {
         let all = UnverifiedResponses::default();
         let (key, unverified) = received(&all, 1, now_ms());
         all.doubt(&unverified);
@@ -254,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_served_what_waited_too_long_or_was_purged() {
+    fn expired_and_purged_responses_are_not_served() {
         let all = UnverifiedResponses::default();
         let (old, _) = received(&all, 1, now_ms() - PATIENCE);
         assert!(all.get(old).is_none());

@@ -1,7 +1,9 @@
-//! Where the redirects, links in metadata and token services of one upstream may lead, judged by where the upstream is itself.
+//! Limits the targets of one upstream's redirects, links in metadata and token services, depending
+//! on the upstream's own location.
 //!
-//! An upstream on the public internet leads to public addresses alone: the networks that the operator allows are for the upstreams
-//! that are in them. On loopback, an upstream leads only to its own port, or to one that the operator named.
+//! An upstream on the public internet may lead only to public addresses; the networks that the
+//! operator allows are only for upstreams inside them. On loopback, an upstream may lead only to
+//! its own port, or to one that the operator named.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
@@ -13,15 +15,13 @@ use url::{Host, Url};
 use super::egress_policy::{EgressDenied, EgressPolicy, is_public};
 use crate::boxed;
 
-/// The kind of destination of a request. Names are judged by its rule when they are looked up.
+/// Kind of destination of a request. Its rule is applied when names are resolved.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Destination {
-    /// The upstream itself.
     Upstream,
-    /// Wherever an upstream of an allowed network may lead, at this port; none for a port that
-    /// makes no difference.
+    /// The targets allowed for an upstream in an allowed network, at this port. None if the port
+    /// does not matter.
     AllowedNetwork(Option<u16>),
-    /// Public addresses alone.
     Public,
 }
 
@@ -31,13 +31,13 @@ pub struct UpstreamEgress {
     policy: EgressPolicy,
     host: Option<Host<String>>,
     port: Option<u16>,
-    /// Whether the upstream's name led to an allowed network when it was first looked up. A public name does not become an internal
-    /// one later.
+    /// True if the upstream's name resolved to an allowed network at its first lookup. A public
+    /// name does not become internal later.
     is_internal: Arc<OnceLock<bool>>,
 }
 
 impl UpstreamEgress {
-    /// The rules for the upstream at this address.
+    /// Creates the rules for the upstream at this address.
     pub fn of(policy: &EgressPolicy, upstream: &Url) -> Self {
         Self {
             policy: policy.clone(),
@@ -47,20 +47,21 @@ impl UpstreamEgress {
         }
     }
 
-    /// The same, where somebody else looks the upstream's name up: then it counts as a public name.
+    /// Returns the rules for an upstream whose name the egress proxy resolves. The name then counts
+    /// as public.
     pub fn without_lookup(self) -> Self {
-        // The value is new, so nothing is set yet.
+        // Cannot fail: the value is new.
         let _ = self.is_internal.set(false);
         self
     }
 
-    /// The rules for another upstream under the same policy.
+    /// Creates the rules for another upstream under the same policy.
     pub fn for_address(&self, upstream: &Url) -> Self {
         Self::of(&self.policy, upstream)
     }
 
-    /// The kind of destination of a request to this address. `EgressDenied` for one to which no request may go, as far as it shows
-    /// before its name is looked up.
+    /// Returns the kind of destination of a request to this address. `EgressDenied` if the address
+    /// is forbidden, as far as that is known before its name is resolved.
     #[boxed]
     pub async fn judge(&self, url: &Url) -> Result<Destination, EgressDenied> {
         self.policy.check_scheme(url)?;
@@ -89,7 +90,7 @@ impl UpstreamEgress {
         }
     }
 
-    /// Whether the upstream itself is in an allowed network.
+    /// Returns true if the upstream itself is in an allowed network.
     async fn is_upstream_internal(&self) -> bool {
         let allowed = |ip: IpAddr| !is_public(ip) && self.policy.allows(ip, self.port);
         match &self.host {
@@ -106,13 +107,13 @@ impl UpstreamEgress {
         }
     }
 
-    /// Looks names up for requests to this kind of destination.
+    /// Returns the resolver for requests to this kind of destination.
     pub fn resolver(&self, destination: Destination) -> EgressResolver {
         EgressResolver { egress: self.clone(), destination }
     }
 
-    /// A client for requests to this kind of destination, which follows no redirect and goes through no proxy of the system's. `more` says
-    /// what else is set.
+    /// Builds a client for requests to this kind of destination. The client follows no redirects
+    /// and ignores the system's proxy. `more` adds further options.
     pub fn client(
         &self,
         destination: Destination,
@@ -126,11 +127,11 @@ impl UpstreamEgress {
                 .no_proxy()
                 .dns_resolver(self.resolver(destination))
         };
-        // A system without certificates of its own can still reach what needs none.
+        // Without system certificates, servers without TLS can still be reached.
         builder().build().or_else(|_| builder().tls_certs_only([]).build())
     }
 
-    /// Those of a name's addresses to which a connection may go.
+    /// Returns the addresses in `found` to which connections may go.
     fn filter(&self, destination: Destination, found: &[IpAddr]) -> Vec<IpAddr> {
         let admits = |ip: IpAddr| match destination {
             Destination::Upstream => self.policy.allows(ip, self.port),
@@ -151,7 +152,7 @@ impl UpstreamEgress {
     }
 }
 
-/// Looks names up for an HTTP client and drops the addresses that the rules forbid.
+/// Resolves names for an HTTP client and drops forbidden addresses.
 pub struct EgressResolver {
     egress: UpstreamEgress,
     destination: Destination,
@@ -166,8 +167,9 @@ impl Resolve for EgressResolver {
             match (good.is_empty(), found.first()) {
                 (false, _) => Ok(Box::new(good.into_iter().map(|ip| SocketAddr::new(ip, 0))) as Addrs),
                 (true, Some(ip)) => {
-                    // For the log alone: whoever may name a host could else ask for all names of an inner network.
-                    tracing::warn!(host, %ip, "a name leads to an address to which no request may go");
+                    // Only the log contains the address. Otherwise every client that can name a
+                    // host could look up names of an internal network.
+                    tracing::warn!(host, %ip, "a name resolves to a forbidden address");
                     let denied = match destination {
                         Destination::Upstream => EgressDenied::address(host),
                         Destination::AllowedNetwork(_) | Destination::Public => EgressDenied::target(host),
@@ -190,7 +192,7 @@ mod tests {
     use super::super::egress_policy::NameLookup;
     use super::*;
 
-    /// The lists of addresses of each name: one for each lookup, and the last for all further ones.
+    /// Lists of addresses for each name: one list per lookup, and the last for all further lookups.
     struct ListedLookup(Mutex<HashMap<&'static str, Vec<&'static str>>>);
 
     impl NameLookup for ListedLookup {

@@ -1,4 +1,4 @@
-//! The body of an answer: bytes that are there, or a stream of them from storage.
+//! Body of a response: bytes in memory, or a stream from storage.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,78 +10,82 @@ use http_body::{Frame, SizeHint};
 use packhouse_store::StoreError;
 
 use super::connection::Hold;
-use crate::request_meters::Ticket;
+use crate::request_meters::InFlightTicket;
 
-type Chunks = Pin<Box<dyn Stream<Item = Result<Bytes, StoreError>> + Send>>;
+type ChunkStream = Pin<Box<dyn Stream<Item = Result<Bytes, StoreError>> + Send>>;
 
-/// An answer's body.
+/// Body of a response, in memory or as a stream.
 pub struct Body {
-    inner: Inner,
-    /// What it may hold in memory, where that is counted. Each piece of it has a share, since pieces outlive their body.
+    inner: BodySource,
+    /// Reservation for the memory of the body; `None` if the memory is not counted. All pieces
+    /// share the reservation, because they can outlive the body.
     hold: Option<Arc<Hold>>,
-    /// Dropped with the body, when all of it is sent or nobody wants it any more.
-    _ticket: Option<Ticket>,
+    /// Marks the request as in flight until the body is dropped.
+    _ticket: Option<InFlightTicket>,
 }
 
-impl From<Inner> for Body {
-    fn from(inner: Inner) -> Self {
+impl From<BodySource> for Body {
+    fn from(inner: BodySource) -> Self {
         Self { inner, hold: None, _ticket: None }
     }
 }
 
-enum Inner {
+enum BodySource {
     Full(Option<Bytes>),
-    /// Bytes that are in memory in parts, none of which is empty, the last one first.
+    /// Bytes in memory as non-empty parts, in reverse order.
     Parts {
         rest: Vec<Bytes>,
         left: u64,
     },
     Stream {
-        chunks: Chunks,
+        chunks: ChunkStream,
         left: u64,
         request_id: String,
     },
-    /// Of a length that nobody announced.
+    /// A stream of unknown length.
     Open {
-        chunks: Chunks,
+        chunks: ChunkStream,
         request_id: String,
     },
 }
 
 impl Body {
-    /// The same, with what says that its request is under way.
-    pub fn with_ticket(self, ticket: Ticket) -> Self {
+    /// Keeps the request registered as in flight until the body is dropped.
+    pub fn with_ticket(self, ticket: InFlightTicket) -> Self {
         Self { _ticket: Some(ticket), ..self }
     }
 
-    /// No bytes.
+    /// Creates a body without bytes.
     pub fn empty() -> Self {
-        Inner::Full(None).into()
+        BodySource::Full(None).into()
     }
 
-    /// Bytes that are in memory anyway.
+    /// Creates a body of bytes in memory.
     pub fn full(bytes: Bytes) -> Self {
-        Inner::Full(Some(bytes).filter(|bytes| !bytes.is_empty())).into()
+        BodySource::Full(Some(bytes).filter(|bytes| !bytes.is_empty())).into()
     }
 
-    /// The same in parts.
+    /// Creates a body of several parts in memory.
     pub fn parts(mut parts: Vec<Bytes>) -> Self {
         parts.retain(|part| !part.is_empty());
         parts.reverse();
         let left = parts.iter().map(|part| part.len() as u64).sum();
-        Inner::Parts { rest: parts, left }.into()
+        BodySource::Parts { rest: parts, left }.into()
     }
 
-    /// `length` bytes from storage. If they break off, so does the connection, and the log says why under `request_id`.
+    /// Creates a body of `length` bytes from storage. If the stream fails, the connection is
+    /// aborted and the reason is logged with `request_id`.
     pub fn stream(
         chunks: impl Stream<Item = Result<Bytes, StoreError>> + Send + 'static,
         length: u64,
         request_id: &str,
     ) -> Self {
-        Inner::Stream { chunks: Box::pin(chunks), left: length, request_id: request_id.to_owned() }.into()
+        BodySource::Stream { chunks: Box::pin(chunks), left: length, request_id: request_id.to_owned() }
+            .into()
     }
 
-    /// Bytes that still come in, of this length where it is known. If they break off, so does the connection.
+    /// Creates a body whose bytes are still arriving. `length` is `None` if it is unknown. If the
+    /// stream fails, the connection is aborted.
     pub fn arriving(
         chunks: impl Stream<Item = Result<Bytes, StoreError>> + Send + 'static,
         length: Option<u64>,
@@ -89,41 +93,44 @@ impl Body {
     ) -> Self {
         match length {
             Some(length) => Self::stream(chunks, length, request_id),
-            None => Inner::Open { chunks: Box::pin(chunks), request_id: request_id.to_owned() }.into(),
+            None => BodySource::Open { chunks: Box::pin(chunks), request_id: request_id.to_owned() }.into(),
         }
     }
 
-    /// The same with what it holds in memory, which is given back with the last of its bytes.
+    /// Attaches the reservation for the body's memory. The last piece that is dropped ends the
+    /// reservation.
     pub fn holding(self, hold: Option<Hold>) -> Self {
         Self { hold: hold.map(Arc::new), ..self }
     }
 
     fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, StoreError>>> {
         match &mut self.inner {
-            Inner::Full(bytes) => Poll::Ready(bytes.take().map(Ok)),
-            Inner::Parts { rest, left } => Poll::Ready(rest.pop().map(|bytes| {
+            BodySource::Full(bytes) => Poll::Ready(bytes.take().map(Ok)),
+            BodySource::Parts { rest, left } => Poll::Ready(rest.pop().map(|bytes| {
                 *left = left.saturating_sub(bytes.len() as u64);
                 Ok(bytes)
             })),
-            Inner::Open { chunks, request_id } => chunks.as_mut().poll_next(cx).map(|next| {
+            BodySource::Open { chunks, request_id } => chunks.as_mut().poll_next(cx).map(|next| {
                 if let Some(Err(error)) = &next {
-                    tracing::warn!(%request_id, %error, "an answer broke off");
+                    tracing::warn!(%request_id, %error, "response aborted");
                 }
                 next
             }),
-            Inner::Stream { chunks, left, request_id } => {
+            BodySource::Stream { chunks, left, request_id } => {
                 chunks.as_mut().poll_next(cx).map(|next| match next {
                     Some(Ok(bytes)) => {
                         *left = left.saturating_sub(bytes.len() as u64);
                         Some(Ok(bytes))
                     }
                     Some(Err(error)) => {
-                        tracing::error!(%request_id, %error, left, "an answer broke off");
+                        tracing::error!(%request_id, %error, left, "response aborted");
                         Some(Err(error))
                     }
                     None if *left > 0 => {
-                        tracing::error!(%request_id, left, "an answer ended too early");
-                        Some(Err(StoreError::Corrupt("a blob ended too early".to_owned())))
+                        tracing::error!(%request_id, left, "response ended too early");
+                        Some(Err(StoreError::Corrupt(
+                            "the blob is shorter than its stated length".to_owned(),
+                        )))
                     }
                     None => None,
                 })
@@ -132,7 +139,7 @@ impl Body {
     }
 }
 
-/// A piece of an answer, whose memory counts until it is gone.
+/// A piece of a body. The memory of the body stays reserved until the piece is dropped.
 struct HeldBytes {
     bytes: Bytes,
     _hold: Arc<Hold>,
@@ -163,18 +170,20 @@ impl http_body::Body for Body {
 
     fn is_end_stream(&self) -> bool {
         match &self.inner {
-            Inner::Full(bytes) => bytes.is_none(),
-            Inner::Parts { rest, .. } => rest.is_empty(),
-            // Asked to the end, so that a blob which does not match its check value is never taken for whole.
-            Inner::Stream { .. } | Inner::Open { .. } => false,
+            BodySource::Full(bytes) => bytes.is_none(),
+            BodySource::Parts { rest, .. } => rest.is_empty(),
+            // The stream must be read to its end, which detects a blob with a wrong checksum.
+            BodySource::Stream { .. } | BodySource::Open { .. } => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.inner {
-            Inner::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Inner::Parts { left, .. } | Inner::Stream { left, .. } => SizeHint::with_exact(*left),
-            Inner::Open { .. } => SizeHint::default(),
+            BodySource::Full(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            BodySource::Parts { left, .. } | BodySource::Stream { left, .. } => SizeHint::with_exact(*left),
+            BodySource::Open { .. } => SizeHint::default(),
         }
     }
 }

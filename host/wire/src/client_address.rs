@@ -1,4 +1,4 @@
-//! From which address a call comes: the peer's, or behind a trusted proxy the one that it names.
+//! Address of the client: the peer's, or the one that a trusted proxy states.
 
 use std::net::IpAddr;
 
@@ -7,19 +7,22 @@ use http::header::FORWARDED;
 
 use packhouse_config::Network;
 
-/// Fields by which a proxy says that it speaks for another client.
+/// Headers in which a proxy states the original client or request.
 const FORWARDING: [&str; 5] =
     ["x-forwarded-for", "forwarded", "x-real-ip", "x-forwarded-host", "x-forwarded-proto"];
 
-/// The address of the caller. `Forwarded` (RFC 7239) and `X-Forwarded-For` count only from a trusted proxy, and are read from their
-/// end: the last address that is no trusted proxy itself. Where both are sent `X-Forwarded-For` counts, which is what most proxies
-/// write: one that writes the other must take this one away.
+/// Returns the address of the client. The function uses `Forwarded` (RFC 7239) and
+/// `X-Forwarded-For` only if a trusted proxy sent them. It reads their addresses from the last to
+/// the first, and stops at the first address that is not a trusted proxy. If both are present,
+/// `X-Forwarded-For` wins, because most proxies write it. A proxy that writes `Forwarded` must
+/// therefore remove `X-Forwarded-For`.
 pub fn caller(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
     last_known(peer, headers, trusted).0.to_canonical()
 }
 
-/// The address of the caller, as far as every proxy in between is trusted and says for whom it asks. None where a forwarding field
-/// comes from elsewhere, or names no address: then the client may be anybody.
+/// Returns the address of the client if it is certain: the peer sent no forwarding header, or only
+/// trusted proxies forwarded the request. `None` if an untrusted peer sent a forwarding header, or
+/// if the headers contain no valid client address.
 pub fn proven_caller(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> Option<IpAddr> {
     if !FORWARDING.iter().any(|name| headers.contains_key(*name)) {
         return Some(peer.to_canonical());
@@ -28,7 +31,8 @@ pub fn proven_caller(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> 
     is_named.then(|| caller.to_canonical())
 }
 
-/// The farthest address that is known, and whether a trusted proxy named it as the client's.
+/// Returns the farthest known address, and whether a trusted proxy stated it as the client's
+/// address.
 fn last_known(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> (IpAddr, bool) {
     let is_trusted = |address: &IpAddr| trusted.iter().any(|network| network.contains(*address));
     if !is_trusted(&peer) {
@@ -55,8 +59,8 @@ fn last_known(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> (IpAddr
     (caller, is_named)
 }
 
-/// The address in `for=` of one element: `192.0.2.1`, `"192.0.2.1:4711"`, `"[2001:db8::1]:4711"`; none for `unknown` and for names
-/// that hide it.
+/// Parses the address in `for=` of one element: `192.0.2.1`, `"192.0.2.1:4711"`,
+/// `"[2001:db8::1]:4711"`. `None` for `unknown` and obfuscated names.
 pub(crate) fn forwarded_for(element: &str) -> Option<IpAddr> {
     let value = element.split(';').find_map(|pair| {
         let (name, value) = pair.split_once('=')?;
@@ -65,7 +69,7 @@ pub(crate) fn forwarded_for(element: &str) -> Option<IpAddr> {
     node(value)
 }
 
-/// An address that may have a port: `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]:4711`.
+/// Parses an address with an optional port: `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]:4711`.
 fn node(text: &str) -> Option<IpAddr> {
     if let Ok(address) = text.parse() {
         return Some(address);

@@ -1,55 +1,55 @@
-//! Conditional requests of RFC 9110 §13, for GET and HEAD: whether the client has what it asks for already.
+//! Conditional GET and HEAD requests (RFC 9110 §13).
 
 use http::header::{
     HeaderMap, HeaderValue, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE,
 };
 
-/// What a content is known by.
+/// Validators of a content: its entity tag and modification time.
 #[derive(Clone, Debug)]
 pub struct Validators {
-    /// Strong, with its quotes.
+    /// Strong entity tag, with its quotes.
     pub etag: HeaderValue,
-    /// Seconds since 1970, where it is known.
+    /// Modification time in Unix seconds, if known.
     pub modified: Option<u64>,
 }
 
-/// What is to be answered.
+/// Result of evaluating the preconditions of a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Outcome {
-    /// The content.
+pub enum PreconditionResult {
+    /// The content must be sent.
     Send,
-    /// 304.
+    /// The client's copy is current: status 304.
     NotModified,
-    /// 412.
+    /// A precondition failed: status 412.
     Failed,
 }
 
-/// Judges in the order of RFC 9110 §13.2.2.
-pub fn judge(headers: &HeaderMap, validators: &Validators) -> Outcome {
+/// Evaluates the preconditions in the order of RFC 9110 §13.2.2.
+pub fn judge(headers: &HeaderMap, validators: &Validators) -> PreconditionResult {
     if headers.contains_key(IF_MATCH) {
         if !names(headers, &IF_MATCH, &validators.etag, false) {
-            return Outcome::Failed;
+            return PreconditionResult::Failed;
         }
     } else if seconds(headers, &IF_UNMODIFIED_SINCE)
         .zip(validators.modified)
         .is_some_and(|(since, at)| at > since)
     {
-        return Outcome::Failed;
+        return PreconditionResult::Failed;
     }
     if headers.contains_key(IF_NONE_MATCH) {
         return if names(headers, &IF_NONE_MATCH, &validators.etag, true) {
-            Outcome::NotModified
+            PreconditionResult::NotModified
         } else {
-            Outcome::Send
+            PreconditionResult::Send
         };
     }
     match seconds(headers, &IF_MODIFIED_SINCE).zip(validators.modified) {
-        Some((since, at)) if at <= since => Outcome::NotModified,
-        _ => Outcome::Send,
+        Some((since, at)) if at <= since => PreconditionResult::NotModified,
+        _ => PreconditionResult::Send,
     }
 }
 
-/// Whether a `Range` counts: there is no `If-Range`, or it names exactly this content.
+/// Returns whether the `Range` header applies: `If-Range` is missing or matches this content.
 pub fn range_counts(headers: &HeaderMap, validators: &Validators) -> bool {
     match headers.get(IF_RANGE) {
         None => true,
@@ -58,11 +58,12 @@ pub fn range_counts(headers: &HeaderMap, validators: &Validators) -> bool {
     }
 }
 
-/// Whether a list of tags names this one. A weak tag names it where `weak` comparison is asked for.
+/// Returns whether a list of tags contains this one. With `weak`, a weak tag matches too.
 fn names(headers: &HeaderMap, field: &http::HeaderName, etag: &HeaderValue, weak: bool) -> bool {
     let etag = etag.as_bytes();
     headers.get_all(field).iter().any(|line| {
-        // A comma within a tag splits it in two, neither of which is one of ours.
+        // The split cuts a client's tag at a comma. This is harmless: the halves equal none of this
+        // server's tags.
         line.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii).any(|tag| {
             tag == b"*" || tag == etag || (weak && tag.strip_prefix(b"W/").is_some_and(|tag| tag == etag))
         })
@@ -85,7 +86,7 @@ mod tests {
         Validators { etag: HeaderValue::from_static("\"a\""), modified: Some(784_111_777) }
     }
 
-    fn judged(fields: &[(http::HeaderName, &'static str)]) -> Outcome {
+    fn judged(fields: &[(http::HeaderName, &'static str)]) -> PreconditionResult {
         let mut headers = HeaderMap::new();
         for (name, value) in fields {
             headers.append(name, HeaderValue::from_static(value));
@@ -96,26 +97,26 @@ mod tests {
     #[test]
     fn tags_and_times_are_judged_in_order() {
         for (fields, expected) in [
-            (vec![], Outcome::Send),
-            (vec![(IF_NONE_MATCH, "\"a\"")], Outcome::NotModified),
-            (vec![(IF_NONE_MATCH, "\"b\", W/\"a\"")], Outcome::NotModified),
-            (vec![(IF_NONE_MATCH, "*")], Outcome::NotModified),
-            (vec![(IF_NONE_MATCH, "\"b\""), (IF_MODIFIED_SINCE, AT)], Outcome::Send),
-            (vec![(IF_MODIFIED_SINCE, AT)], Outcome::NotModified),
-            (vec![(IF_MODIFIED_SINCE, BEFORE)], Outcome::Send),
-            (vec![(IF_MODIFIED_SINCE, "yesterday")], Outcome::Send),
-            (vec![(IF_MATCH, "\"a\"")], Outcome::Send),
-            (vec![(IF_MATCH, "W/\"a\"")], Outcome::Failed),
-            (vec![(IF_MATCH, "\"b\"")], Outcome::Failed),
-            (vec![(IF_UNMODIFIED_SINCE, BEFORE)], Outcome::Failed),
-            (vec![(IF_UNMODIFIED_SINCE, AT)], Outcome::Send),
+            (vec![], PreconditionResult::Send),
+            (vec![(IF_NONE_MATCH, "\"a\"")], PreconditionResult::NotModified),
+            (vec![(IF_NONE_MATCH, "\"b\", W/\"a\"")], PreconditionResult::NotModified),
+            (vec![(IF_NONE_MATCH, "*")], PreconditionResult::NotModified),
+            (vec![(IF_NONE_MATCH, "\"b\""), (IF_MODIFIED_SINCE, AT)], PreconditionResult::Send),
+            (vec![(IF_MODIFIED_SINCE, AT)], PreconditionResult::NotModified),
+            (vec![(IF_MODIFIED_SINCE, BEFORE)], PreconditionResult::Send),
+            (vec![(IF_MODIFIED_SINCE, "yesterday")], PreconditionResult::Send),
+            (vec![(IF_MATCH, "\"a\"")], PreconditionResult::Send),
+            (vec![(IF_MATCH, "W/\"a\"")], PreconditionResult::Failed),
+            (vec![(IF_MATCH, "\"b\"")], PreconditionResult::Failed),
+            (vec![(IF_UNMODIFIED_SINCE, BEFORE)], PreconditionResult::Failed),
+            (vec![(IF_UNMODIFIED_SINCE, AT)], PreconditionResult::Send),
         ] {
             assert_eq!(judged(&fields), expected, "{fields:?}");
         }
     }
 
     #[test]
-    fn a_range_counts_for_the_same_content_alone() {
+    fn a_range_applies_only_to_the_same_content() {
         for (value, expected) in
             [("\"a\"", true), ("\"b\"", false), ("W/\"a\"", false), (AT, true), (BEFORE, false)]
         {

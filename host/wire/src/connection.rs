@@ -1,5 +1,6 @@
-//! One open connection as the requests on it and its listener see it: whose it is, how many requests are under way, since when there
-//! are none, and how much memory their answers may hold while the client does not take them.
+//! State of one open connection, shared by its listener and its requests. It has the client
+//! network, the number of requests in flight and the idle time. It also counts the memory that
+//! responses hold while the client does not read them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,21 +12,23 @@ use tokio_util::sync::CancellationToken;
 
 use crate::send_budget::{BudgetShare, SendBudget};
 
-/// Bytes of answers on one connection up to which documents are held in memory, and a stored file is read in the large pieces that are
-/// fastest.
+/// Bytes of responses on one connection up to which the server holds documents in memory and reads
+/// stored files in large pieces. Large pieces are fastest.
 const LARGE_PIECES_UNTIL: usize = 4 * 1024 * 1024;
-/// Bytes of answers on one connection from which on no further request of it is begun. Files in small pieces never come to this on all
-/// streams together, so one slow stream does not hold up those beside it: only answers that are held whatever their size do.
-const MOST: usize = 12 * 1024 * 1024;
-/// A small piece, as large as a frame of HTTP/2.
+/// Bytes of responses on one connection at which its next request must wait. Files in small pieces
+/// never add up to this limit, even on all streams together, so a slow stream does not delay the
+/// other streams. Only responses that [`ConnectionState::hold`] counts regardless of their size
+/// reach the limit.
+const MAX_HELD_BYTES: usize = 12 * 1024 * 1024;
+/// Bytes of a small piece: the size of an HTTP/2 frame.
 const SMALL_PIECE: usize = 16 * 1024;
-/// The same on HTTP/1.1, where one answer at a time is sent on a connection.
+/// Bytes of a small piece on HTTP/1.1, where a connection sends one response at a time.
 const SMALL_PIECE_ALONE: usize = 64 * 1024;
-/// How many pieces of a file are in memory at most: one is sent, one waits behind it, one is held back until the next was checked, and
-/// one is read ahead.
+/// Maximum pieces of a file in memory. One is being sent, one waits to be sent, one is withheld
+/// until its successor was checked, and one is read ahead.
 const PIECES: usize = 4;
 
-/// See the module. Shared by the listener, the connection's task and its requests.
+/// State shared by the listener, the connection's task and its requests.
 #[derive(Debug)]
 pub struct ConnectionState {
     opened: Instant,
@@ -36,18 +39,20 @@ pub struct ConnectionState {
     room: Notify,
     close: CancellationToken,
     http2: AtomicBool,
-    /// What all connections may hold.
+    /// Memory budget of all connections.
     budget: Arc<SendBudget>,
     network: Mutex<Option<ClientNetwork>>,
 }
 
 impl ConnectionState {
-    /// Of a connection that has just been accepted, on a server without others.
+    /// Creates the state of a new connection on a server without other connections.
     pub fn new() -> Arc<Self> {
         Self::until(&CancellationToken::new(), Arc::default(), None)
     }
 
-    /// Of one that is to be closed when `stop` is cancelled at the latest, shares a budget with others, and counts as this network's.
+    /// Creates the state of a new connection. The connection is closed at the latest when `stop` is
+    /// cancelled, shares `budget` with other connections, and counts towards the limit of
+    /// `network`.
     pub fn until(
         stop: &CancellationToken,
         budget: Arc<SendBudget>,
@@ -66,33 +71,35 @@ impl ConnectionState {
         })
     }
 
-    /// The network as whose it counts; none for a trusted proxy's, which stands for many clients.
+    /// Returns the network whose limit the connection counts towards; `None` for a trusted proxy,
+    /// which serves many clients.
     pub fn network(&self) -> Option<ClientNetwork> {
         *self.network.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts it as this network's from now on. Returns the network before.
+    /// Counts the connection towards the limit of this network from now on. Returns the previous
+    /// network.
     pub(crate) fn set_network(&self, network: ClientNetwork) -> Option<ClientNetwork> {
         self.network.lock().unwrap_or_else(PoisonError::into_inner).replace(network)
     }
 
-    /// A request came on it by HTTP/2.
+    /// Marks the connection as one that speaks HTTP/2.
     pub fn set_http2(&self) {
         self.http2.store(true, Ordering::Release);
     }
 
-    /// Whether it speaks HTTP/2.
+    /// Returns whether the connection speaks HTTP/2.
     pub fn is_http2(&self) -> bool {
         self.http2.load(Ordering::Acquire)
     }
 
-    /// A request begins; it is under way until the value is dropped.
-    pub fn begin(self: &Arc<Self>) -> UnderWay {
+    /// Starts a request, which is in flight until the returned value is dropped.
+    pub fn begin(self: &Arc<Self>) -> InFlightRequest {
         self.under_way.fetch_add(1, Ordering::AcqRel);
-        UnderWay(Arc::clone(self))
+        InFlightRequest(Arc::clone(self))
     }
 
-    /// For how long nothing has been under way; none while something is.
+    /// Returns how long the connection has been idle; `None` while a request is in flight.
     pub fn idle_for(&self) -> Option<Duration> {
         if self.under_way.load(Ordering::Acquire) > 0 {
             return None;
@@ -101,34 +108,35 @@ impl ConnectionState {
         Some(self.opened.elapsed().saturating_sub(since))
     }
 
-    /// Asks the connection's task to finish what is under way and to close.
+    /// Asks the connection's task to finish its requests and to close.
     pub fn close(&self) {
         self.close.cancel();
     }
 
-    /// Resolves when the connection is to be closed.
+    /// Waits until the connection must close.
     pub async fn closing(&self) {
         self.close.cancelled().await;
     }
 
-    /// Waits while the answers on this connection hold as much memory as they may.
+    /// Waits until the responses on this connection hold less than their maximum of memory.
     pub async fn room(&self) {
         loop {
             let freed = self.room.notified();
-            if self.held.load(Ordering::Acquire) < MOST {
+            if self.held.load(Ordering::Acquire) < MAX_HELD_BYTES {
                 return;
             }
             freed.await;
         }
     }
 
-    /// Memory for an answer of these bytes, whether or not there is room.
+    /// Reserves `bytes` of memory for a response, even beyond the limit of the connection.
     pub fn hold(self: &Arc<Self>, bytes: usize) -> Hold {
         self.hold_as(bytes, None, None)
     }
 
-    /// Memory for an answer whose content lies in memory at this address; none where this connection or the whole server holds as much as
-    /// it may. What other answers hold already costs nothing more.
+    /// Reserves memory for a response whose content is in memory at this address. `None` if this
+    /// connection or the whole server has reached its limit. Content that another response already
+    /// holds needs no further memory.
     pub fn hold_content(self: &Arc<Self>, address: usize, bytes: usize) -> Option<Hold> {
         if let Some(share) = self.budget.share(address) {
             return Some(self.hold_as(0, None, Some(share)));
@@ -149,8 +157,8 @@ impl ConnectionState {
         Hold { connection: Arc::clone(self), bytes, piece, _share: share }
     }
 
-    /// Memory for an answer of so many bytes that are read in pieces of `large` bytes, or in small ones where the answers on this connection
-    /// or on the whole server hold much already.
+    /// Reserves memory for a response of `length` bytes. The caller reads it in pieces of `large`
+    /// bytes, or in small pieces if the connection or the whole server already holds much.
     pub fn hold_pieces(self: &Arc<Self>, length: u64, large: usize) -> Hold {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         let needed = length.min(large.saturating_mul(PIECES));
@@ -166,11 +174,11 @@ impl ConnectionState {
     }
 }
 
-/// A request under way on a connection.
+/// A request in flight on a connection.
 #[derive(Debug)]
-pub struct UnderWay(Arc<ConnectionState>);
+pub struct InFlightRequest(Arc<ConnectionState>);
 
-impl Drop for UnderWay {
+impl Drop for InFlightRequest {
     fn drop(&mut self) {
         let now = u64::try_from(self.0.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.0.idle_since.store(now, Ordering::Release);
@@ -178,7 +186,7 @@ impl Drop for UnderWay {
     }
 }
 
-/// Memory that an answer may hold, given back when this is dropped.
+/// Memory that a response may hold. Dropping it returns the memory.
 #[derive(Debug)]
 pub struct Hold {
     connection: Arc<ConnectionState>,
@@ -188,7 +196,7 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Bytes of a piece where they are to be small ones.
+    /// Returns the size of small pieces; `None` if the response may use large ones.
     pub fn piece(&self) -> Option<usize> {
         self.piece
     }
@@ -225,7 +233,7 @@ mod tests {
         connection.set_http2();
         let holds: Vec<Hold> = (0..STREAMS).map(|_| connection.hold_pieces(u64::MAX, LARGE)).collect();
         assert_eq!(holds.iter().filter(|hold| hold.piece().is_none()).count(), 4);
-        assert!(connection.held.load(Ordering::Relaxed) < MOST);
+        assert!(connection.held.load(Ordering::Relaxed) < MAX_HELD_BYTES);
         connection.room().await;
         drop(holds);
         assert_eq!(connection.held.load(Ordering::Relaxed), 0);
@@ -234,7 +242,7 @@ mod tests {
     #[tokio::test]
     async fn a_request_waits_for_the_memory_of_others() {
         let connection = ConnectionState::new();
-        let hold = connection.hold(MOST);
+        let hold = connection.hold(MAX_HELD_BYTES);
         let waiting = tokio::spawn({
             let connection = Arc::clone(&connection);
             async move { connection.room().await }
@@ -246,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_that_nobody_takes_are_held_up_to_a_bound() {
+    fn unread_documents_are_held_up_to_a_limit() {
         const BYTES: usize = 1024 * 1024;
         let budget = Arc::new(SendBudget::within(6 * BYTES));
         let connection = || {
@@ -262,11 +270,11 @@ mod tests {
         assert_eq!(
             (of_one.len(), of_two.len()),
             (4, 2),
-            "the connection's share, and the rest of the server's"
+            "the first is limited by its connection, the second by the server"
         );
         assert_eq!(two.hold_pieces(u64::MAX, LARGE).piece(), Some(SMALL_PIECE));
         let shared: Vec<Hold> = (0..STREAMS).filter_map(|_| two.hold_content(0, BYTES)).collect();
-        assert_eq!(shared.len(), STREAMS, "what is held already costs nothing more");
+        assert_eq!(shared.len(), STREAMS, "content that is already held costs nothing");
         drop((of_one, of_two, shared));
         assert_eq!(hold(&two, 0).len(), 4);
     }

@@ -1,4 +1,5 @@
-//! `Accept-Encoding` of RFC 9110 §12.5.3: in which content codings a client takes a content, and which it likes best.
+//! `Accept-Encoding` header (RFC 9110 §12.5.3): content codings that a client accepts, by
+//! preference.
 
 use std::cmp::Reverse;
 
@@ -8,16 +9,16 @@ use http::header::ACCEPT_ENCODING;
 /// A content coding that this server knows.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Coding {
-    /// The content as it is.
+    /// The content without any coding.
     Identity,
-    /// RFC 1952.
+    /// gzip (RFC 1952), also known as `x-gzip`.
     Gzip,
-    /// RFC 8878.
+    /// Zstandard (RFC 8878), known as `zstd`.
     Zstd,
 }
 
 impl Coding {
-    /// Its registered name, as `Content-Encoding` states it.
+    /// Returns the registered name, as used in `Content-Encoding`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Identity => "identity",
@@ -27,31 +28,34 @@ impl Coding {
     }
 }
 
-/// The codings that a request accepts, the preferred one first. `identity` is always among them, last where it is refused: a server
-/// that has nothing else sends it all the same, as §12.5.3 allows.
+/// Returns the codings that a request accepts, the preferred one first. `identity` is always
+/// included, last if it is refused: a server without an alternative sends it anyway, as §12.5.3
+/// allows.
 ///
-/// - Without the field everything is acceptable, and `identity` preferred.
-/// - `*` stands for `gzip` and for `identity`. A client has to name `zstd`, because few of those that write `*` can read it.
-/// - Of equal weights `zstd` goes before `gzip` before `identity`. An `identity` that is not mentioned weighs least of what is accepted.
-/// - A member with a weight that is none is not accepted.
+/// - Without the header every coding is accepted, and `identity` is preferred.
+/// - `*` stands for `gzip` and `identity`. `zstd` must be named, because few clients that send `*`
+///   support it.
+/// - For equal weights, `zstd` comes before `gzip` before `identity`. An `identity` that is not
+///   mentioned has the lowest weight of all accepted codings.
+/// - A coding with an invalid weight is not accepted.
 pub fn accepted(headers: &HeaderMap) -> impl Iterator<Item = Coding> + use<> {
     let mut order = [Coding::Identity, Coding::Zstd, Coding::Gzip];
     let mut weights = Weights::default();
     if headers.contains_key(ACCEPT_ENCODING) {
         weights = Weights::of(headers);
         order = [Coding::Zstd, Coding::Gzip, Coding::Identity];
-        // Stable: what weighs the same stays in the order of the server's own preference.
+        // The sort is stable: equal weights keep the server's order of preference.
         order.sort_by_key(|coding| Reverse(weights.of_coding(*coding)));
     }
     order.into_iter().filter(move |coding| *coding == Coding::Identity || weights.of_coding(*coding) > 0)
 }
 
-/// The weight of a coding that is not refused and not mentioned.
+/// Weight of `identity` if the header neither mentions nor refuses it.
 const LEAST: u16 = 1;
-/// The weight of a coding without a weight.
+/// Weight of a coding that the header mentions without a weight.
 const MOST: u16 = 1000;
 
-/// Weights in thousandths, 0 for what is refused.
+/// Weights of the codings in thousandths; 0 means refused.
 #[derive(Clone, Copy, Debug)]
 struct Weights {
     zstd: u16,
@@ -59,7 +63,7 @@ struct Weights {
     identity: u16,
 }
 
-/// Where the field is missing, everything is accepted.
+/// Weights for a missing header: every coding is accepted.
 impl Default for Weights {
     fn default() -> Self {
         Self { zstd: MOST, gzip: MOST, identity: MOST }
@@ -100,7 +104,8 @@ impl Weights {
     }
 }
 
-/// The weight among a member's parameters: 1 where none is given, 0 where it is none by §12.4.2.
+/// Returns the weight in a coding's parameters, in thousandths: 1000 if it is missing, 0 if it is
+/// invalid by §12.4.2.
 fn weight<'a>(mut parameters: impl Iterator<Item = &'a str>) -> u16 {
     let given = parameters.find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
@@ -181,7 +186,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_sent_is_never_refused(members in prop::collection::vec(member(), 1..5)) {
+        fn a_refused_coding_is_never_offered(members in prop::collection::vec(member(), 1..5)) {
             let text = |(name, weight): &(&str, u16)| match weight {
                 1000 => (*name).to_owned(),
                 weight => format!("{name};q=0.{weight:03}"),

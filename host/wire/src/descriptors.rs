@@ -1,30 +1,33 @@
-//! Descriptors: files and sockets that the process may have open. Their number is raised to what the system allows and shared out among
-//! connections, requests and cached responses, so that a crowd of clients never leaves a request without the file that it needs.
+//! File descriptors, of which the process needs one for each open file and socket. This module
+//! raises their maximum number to the system's limit and divides it among connections, requests and
+//! cached responses. So even with many clients, every request gets the descriptors that it needs.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// For the database, the plugins, the log, the listeners and connections to upstreams that are kept open.
+/// Descriptors for the database, plugins, log, listeners and idle connections to upstreams.
 const OWN: u64 = 96;
-/// What one request may have open besides its connection: an upstream's socket, the file that it brings, its folder, and one to spare.
+/// Descriptors of one request besides its connection: the upstream's socket, the fetched file, its
+/// folder, and one in reserve.
 const PER_REQUEST: u64 = 4;
-/// Listeners with as many connections as the setting says.
+/// Number of listeners, each with the configured number of connections.
 const LISTENERS: u64 = 2;
-/// The most files that cached responses hold open.
+/// Maximum files that cached responses keep open.
 const MOST_CACHED_FILES: u64 = 16 * 1024;
 
-/// How many descriptors each may have.
+/// Division of the descriptors among their users.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Shares {
-    /// Connections on each listener.
+    /// Maximum connections on each listener.
     pub connections: usize,
-    /// Requests under way on the repository host.
+    /// Maximum concurrent requests on the repository host.
     pub requests: usize,
-    /// Stored files that cached responses hold open.
+    /// Maximum stored files that cached responses keep open.
     pub cached_files: usize,
 }
 
 impl Shares {
-    /// Of the descriptors that the process may have now, with at most so many connections on each listener.
+    /// Divides the descriptors that the process may use now, with at most this many connections on
+    /// each listener.
     pub fn of_process(connections: usize) -> Self {
         Self::of(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX), connections)
     }
@@ -35,21 +38,22 @@ impl Shares {
         let number = |share: u64| usize::try_from(share).unwrap_or(usize::MAX);
         Self {
             connections: connections.min(number(2 * fifths / LISTENERS)).max(1),
-            // A semaphore has no more places than this.
+            // A semaphore cannot have more permits than this.
             requests: number(2 * fifths / PER_REQUEST).clamp(1, tokio::sync::Semaphore::MAX_PERMITS),
             cached_files: number(fifths.min(MOST_CACHED_FILES)),
         }
     }
 }
 
-/// Raises the number of descriptors to what the system allows this process. Where that fails the number stays as it is.
+/// Raises the number of descriptors that the process may open to the maximum that the system
+/// allows. The number stays unchanged if the system refuses.
 pub fn raise() {
     let limit = getrlimit(Resource::Nofile);
     if limit.current == limit.maximum {
         return;
     }
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
-        tracing::info!(%error, "the number of open files could not be raised");
+        tracing::info!(%error, "raising the limit of open files failed");
     }
 }
 
@@ -70,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_are_enough_the_setting_counts() {
+    fn with_enough_descriptors_the_setting_applies() {
         assert_eq!(Shares::of(1 << 20, 10_000).connections, 10_000);
         assert_eq!(Shares::of(u64::MAX, 5).connections, 5);
     }

@@ -1,5 +1,6 @@
-//! A connection's stream with what hyper does not do by itself: a deadline for the first head, request heads watched (`heads`),
-//! a client that takes no bytes given up, and a close that waits for a client which is still sending, so that it sees its answer.
+//! Stream of a connection with protections that hyper lacks: a deadline for the first head, scanned
+//! request heads (`heads`), and a timeout for clients that read nothing. Closing waits for a client
+//! that is still sending, so that the client gets the response.
 
 use std::future::Future;
 use std::io;
@@ -12,19 +13,19 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::heads::Heads;
 
-/// How long a close waits for a client that is still sending a refused body.
+/// How long closing waits for a client that is still sending a refused body.
 const LINGER: Duration = Duration::from_secs(3);
 
-/// The times after which a guarded stream is given up.
+/// Time limits of a guarded stream.
 #[derive(Clone, Copy, Debug)]
 pub struct GuardTimes {
-    /// For the first head of the connection, from its beginning to its end.
+    /// Limit for receiving the complete first head of the connection.
     pub first_head: Duration,
-    /// For a client that takes no byte of an answer.
+    /// Limit for a client that reads no byte of a response.
     pub stalled_write: Duration,
 }
 
-/// See the module.
+/// Guarded stream; see the module documentation.
 pub struct Guard<S> {
     stream: S,
     heads: Heads,
@@ -41,7 +42,7 @@ impl<S> Guard<S> {
         Self { stream, heads: Heads::new(), times, first_head, stalled: None, linger: None }
     }
 
-    /// Passes on a write's outcome, and gives up a stream that has not taken anything for too long.
+    /// Passes on the result of a write. Fails if the stream has accepted no bytes for too long.
     fn written<T>(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
             self.stalled = None;
@@ -50,7 +51,7 @@ impl<S> Guard<S> {
         let limit = self.times.stalled_write;
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(limit)));
         ready!(stalled.as_mut().poll(cx));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes no bytes")))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read the response")))
     }
 }
 
@@ -64,14 +65,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guard<S> {
         let before = buffer.filled().len();
         if let Poll::Ready(outcome) = Pin::new(&mut this.stream).poll_read(cx, buffer) {
             this.heads.watch(buffer.filled_mut().get_mut(before..).unwrap_or_default());
-            if this.heads.seen_one() {
+            if this.heads.has_complete_head() {
                 this.first_head = None;
             }
             return Poll::Ready(outcome);
         }
         if let Some(deadline) = &mut this.first_head {
             ready!(deadline.as_mut().poll(cx));
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "no request came")));
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "no request arrived in time")));
         }
         Poll::Pending
     }

@@ -1,52 +1,54 @@
-//! Watches the request heads of an HTTP/1 connection for what hyper would let pass: `Content-Length` together with
-//! `Transfer-Encoding` (hyper drops the length and goes on, where a proxy before us may have believed it), and lines that end in a
-//! bare LF. The offending byte becomes NUL, which no head may hold, so that hyper itself answers 400 and closes.
+//! Scans the request heads of an HTTP/1 connection for errors that hyper accepts: `Content-Length`
+//! together with `Transfer-Encoding`, and lines that end in a bare LF. In the first case hyper
+//! ignores the length, but a proxy in front may have used it and would then find another end of the
+//! request. The scanner replaces the offending byte by NUL, which no head may contain, so that
+//! hyper responds with 400 and closes the connection.
 
 use memchr::memchr;
 
-/// Where in the stream the next byte stands.
+/// Position of the next byte in the stream.
 #[derive(Debug)]
-enum At {
-    /// In a head.
-    Head(Head),
-    /// In a body of which so many bytes are still to come.
+enum StreamPosition {
+    Head(HeadScanner),
+    /// Inside a body with this many bytes left.
     Body(u64),
-    /// Not watched: HTTP/2, or behind a chunked body. There hyper's own answer stands, which closes the connection after any
-    /// request with both fields, as RFC 9112 §6.1 asks.
+    /// Not scanned: HTTP/2, or the bytes from the first chunked body on. If a later HTTP/1 request
+    /// has both fields, hyper itself closes the connection after it, as RFC 9112 §6.1 requires.
     Unwatched,
 }
 
 #[derive(Debug, Default)]
-struct Head {
-    line: Line,
+struct HeadScanner {
+    line: LinePrefix,
     lines: u32,
     previous: u8,
-    /// Of the body, where a length is stated; within, where it can be read.
+    /// `Some` if the head states a length, with the number if it can be parsed.
     length: Option<Option<u64>>,
     chunked: bool,
 }
 
-/// The beginning of a line, lower-case: enough to know the two fields and the value of one.
+/// Beginning of a line in lower case: enough to recognize the two fields and read a length.
 #[derive(Debug)]
-struct Line {
+struct LinePrefix {
     start: [u8; LINE_START],
     length: usize,
-    /// The bytes of the line so far, also beyond what is kept.
+    /// Bytes of the line so far, including bytes that are not stored.
     total: usize,
 }
 
-/// `transfer-encoding:` and a length of twenty digits after some spaces fit well.
+/// Maximum stored bytes of a line. This is enough for `transfer-encoding:`, and for a length of
+/// twenty digits after some spaces.
 const LINE_START: usize = 64;
 const LENGTH: &[u8] = b"content-length:";
 const ENCODING: &[u8] = b"transfer-encoding:";
-/// The first line of HTTP/2's preface, which no HTTP/1 client sends.
+/// First line of the HTTP/2 preface, which HTTP/1 clients never send.
 const PREFACE: &[u8] = b"pri * http/2.0";
 
-/// The state of one connection's stream.
+/// Scanner of the request heads on one connection.
 #[derive(Debug)]
 pub struct Heads {
-    at: At,
-    seen_one: bool,
+    at: StreamPosition,
+    has_complete_head: bool,
 }
 
 impl Default for Heads {
@@ -56,37 +58,39 @@ impl Default for Heads {
 }
 
 impl Heads {
-    /// At the beginning of a connection.
+    /// Creates the scanner of a new connection.
     pub fn new() -> Self {
-        Self { at: At::Head(Head::default()), seen_one: false }
+        Self { at: StreamPosition::Head(HeadScanner::default()), has_complete_head: false }
     }
 
-    /// Whether a whole head has come on this connection.
-    pub fn seen_one(&self) -> bool {
-        self.seen_one
+    /// Returns whether a complete head was received on this connection.
+    pub fn has_complete_head(&self) -> bool {
+        self.has_complete_head
     }
 
-    /// Whether more of a request's body may be on its way: closing the socket now could cost the client the answer.
+    /// Returns whether the client may still be sending a body. Closing the socket then could lose
+    /// the response.
     pub fn body_outstanding(&self) -> bool {
-        !matches!(self.at, At::Head(_))
+        !matches!(self.at, StreamPosition::Head(_))
     }
 
-    /// Looks at bytes that have just come in, before hyper sees them, and spoils those that must be refused.
+    /// Scans received bytes before hyper parses them, and overwrites the bytes that hyper must
+    /// refuse.
     pub fn watch(&mut self, mut bytes: &mut [u8]) {
         while !bytes.is_empty() {
             match &mut self.at {
-                At::Unwatched => return,
-                At::Body(left) => {
+                StreamPosition::Unwatched => return,
+                StreamPosition::Body(left) => {
                     let here = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
                     *left -= here as u64;
                     if *left == 0 {
-                        self.at = At::Head(Head::default());
+                        self.at = StreamPosition::Head(HeadScanner::default());
                     }
                     bytes = bytes.get_mut(here..).unwrap_or_default();
                 }
-                At::Head(head) => {
+                StreamPosition::Head(head) => {
                     let Some((used, next)) = head.scan(bytes) else { return };
-                    self.seen_one = true;
+                    self.has_complete_head = true;
                     self.at = next;
                     bytes = bytes.get_mut(used..).unwrap_or_default();
                 }
@@ -95,22 +99,23 @@ impl Heads {
     }
 }
 
-impl Head {
-    /// Reads on to the end of the head, and says how many bytes that took and what follows; none while it goes on.
-    fn scan(&mut self, bytes: &mut [u8]) -> Option<(usize, At)> {
+impl HeadScanner {
+    /// Scans up to the end of the head. Returns the number of bytes used and the next position;
+    /// `None` if the head is incomplete.
+    fn scan(&mut self, bytes: &mut [u8]) -> Option<(usize, StreamPosition)> {
         let mut used = 0;
         while let Some(rest) = bytes.get_mut(used..).filter(|rest| !rest.is_empty()) {
             let end = memchr(b'\n', rest);
             let (line, behind) = rest.split_at_mut_checked(end.unwrap_or(rest.len()))?;
             if let Some(colon) = self.add_to_line(line) {
-                return Some((used + colon + 1, At::Unwatched));
+                return Some((used + colon + 1, StreamPosition::Unwatched));
             }
             used += line.len();
             let Some(newline) = behind.first_mut() else { break };
             used += 1;
             if self.previous != b'\r' {
                 *newline = 0;
-                return Some((used, At::Unwatched));
+                return Some((used, StreamPosition::Unwatched));
             }
             self.previous = b'\n';
             if let Some(next) = self.end_line() {
@@ -120,8 +125,8 @@ impl Head {
         None
     }
 
-    /// Adds bytes to the line. Where they end the name of the second of the two fields that may not come together, its colon is
-    /// spoiled, and its place among the bytes returned.
+    /// Adds bytes to the line. If they complete the name of the second of the two conflicting
+    /// fields, overwrites its colon and returns the colon's index in `bytes`.
     fn add_to_line(&mut self, bytes: &mut [u8]) -> Option<usize> {
         let before = self.line.total;
         self.line.push(bytes);
@@ -137,7 +142,8 @@ impl Head {
         Some(colon)
     }
 
-    /// At a field's colon: whether this is the second of the two that may not come together.
+    /// Returns whether the field whose colon was reached is the second of the two conflicting
+    /// fields.
     fn refuses_field(&mut self) -> bool {
         match self.line.name() {
             Some(LENGTH) => self.chunked,
@@ -149,50 +155,50 @@ impl Head {
         }
     }
 
-    fn end_line(&mut self) -> Option<At> {
-        // The carriage return is part of the line.
+    fn end_line(&mut self) -> Option<StreamPosition> {
+        // The line still contains its carriage return.
         let empty = self.line.total <= 1;
         if let Some(value) = self.line.text().strip_prefix(LENGTH) {
             self.length = Some(number(value).filter(|_| self.line.total <= LINE_START));
         }
         let preface = self.lines == 0 && self.line.text().starts_with(PREFACE);
-        self.line = Line::default();
+        self.line = LinePrefix::default();
         // hyper skips empty lines before a request line.
         if empty && self.lines == 0 {
             return None;
         }
         self.lines = self.lines.saturating_add(1);
         if preface || (empty && self.chunked) {
-            return Some(At::Unwatched);
+            return Some(StreamPosition::Unwatched);
         }
         empty.then(|| match self.length {
-            None | Some(Some(0)) => At::Head(Self::default()),
-            Some(Some(length)) => At::Body(length),
-            // hyper may know it or refuse it; here nothing more is looked at.
-            Some(None) => At::Unwatched,
+            None | Some(Some(0)) => StreamPosition::Head(Self::default()),
+            Some(Some(length)) => StreamPosition::Body(length),
+            // hyper may accept or refuse this length. Scanning ends here.
+            Some(None) => StreamPosition::Unwatched,
         })
     }
 }
 
-impl Default for Line {
+impl Default for LinePrefix {
     fn default() -> Self {
         Self { start: [0; LINE_START], length: 0, total: 0 }
     }
 }
 
-impl Line {
+impl LinePrefix {
     fn push(&mut self, bytes: &[u8]) {
         self.total = self.total.saturating_add(bytes.len());
         let free = self.start.get_mut(self.length..).unwrap_or_default();
-        let kept = free.len().min(bytes.len());
-        if let (Some(free), Some(bytes)) = (free.get_mut(..kept), bytes.get(..kept)) {
+        let copied = free.len().min(bytes.len());
+        if let (Some(free), Some(bytes)) = (free.get_mut(..copied), bytes.get(..copied)) {
             free.copy_from_slice(bytes);
             free.make_ascii_lowercase();
-            self.length += kept;
+            self.length += copied;
         }
     }
 
-    /// The name that the line begins with, with its colon, if it is one of the two.
+    /// Returns the field name at the start of the line with its colon, if it is one of the two.
     fn name(&self) -> Option<&'static [u8]> {
         [LENGTH, ENCODING].into_iter().find(|name| self.text().starts_with(name))
     }
@@ -202,7 +208,7 @@ impl Line {
     }
 }
 
-/// The number in a field's value, as hyper reads one.
+/// Parses the number in a field's value like hyper does.
 fn number(value: &[u8]) -> Option<u64> {
     let digits = std::str::from_utf8(value).ok()?.trim();
     if digits.starts_with('+') { None } else { digits.parse().ok() }
@@ -212,47 +218,47 @@ fn number(value: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// What hyper sees when `stream` comes in pieces of `size` bytes.
+    /// Returns the bytes that hyper gets when `stream` arrives in pieces of `size` bytes.
     fn watched(stream: &[u8], size: usize) -> (Vec<u8>, Heads) {
         let mut heads = Heads::new();
-        let mut seen = stream.to_vec();
-        for piece in seen.chunks_mut(size) {
+        let mut output = stream.to_vec();
+        for piece in output.chunks_mut(size) {
             heads.watch(piece);
         }
-        (seen, heads)
+        (output, heads)
     }
 
     #[test]
-    fn the_second_of_both_fields_is_spoiled() {
+    fn the_second_conflicting_field_is_overwritten() {
         let length_first = b"PUT / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n";
         let chunked_first = b"PUT / HTTP/1.1\r\nTRANSFER-ENCODING: chunked\r\ncontent-length: 5\r\n\r\n";
         for stream in [length_first, chunked_first] {
             for size in [1, 7, 1000] {
-                let (seen, _) = watched(stream, size);
-                assert_eq!(seen.iter().filter(|byte| **byte == 0).count(), 1);
-                let spoiled = seen.iter().position(|byte| *byte == 0).unwrap();
+                let (output, _) = watched(stream, size);
+                assert_eq!(output.iter().filter(|byte| **byte == 0).count(), 1);
+                let spoiled = output.iter().position(|byte| *byte == 0).unwrap();
                 assert_eq!(stream[spoiled], b':');
             }
         }
     }
 
     #[test]
-    fn a_bare_line_feed_is_spoiled() {
+    fn a_bare_line_feed_is_overwritten() {
         for stream in [&b"GET / HTTP/1.1\nHost: a\r\n\r\n"[..], b"GET / HTTP/1.1\r\nHost: a\n\r\n"] {
             assert!(watched(stream, 3).0.contains(&0));
         }
     }
 
     #[test]
-    fn ordinary_traffic_is_left_as_it_is() {
+    fn ordinary_traffic_is_unchanged() {
         let body = "Transfer-Encoding: x\nContent-Length: 1\n\n";
         let put = format!("PUT /a HTTP/1.1\r\nContent-Length: {}\r\nX: y\r\n\r\n{body}", body.len());
         let get = "GET /transfer-encoding: HTTP/1.1\r\nHost: a\r\n\r\n";
         let stream = format!("{put}{get}\r\n{put}{get}");
         for size in [1, 2, 50, 1000] {
-            let (seen, heads) = watched(stream.as_bytes(), size);
-            assert_eq!(seen, stream.as_bytes());
-            assert!(heads.seen_one() && !heads.body_outstanding());
+            let (output, heads) = watched(stream.as_bytes(), size);
+            assert_eq!(output, stream.as_bytes());
+            assert!(heads.has_complete_head() && !heads.body_outstanding());
         }
     }
 
@@ -264,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_length_that_cannot_be_read_nothing_is_touched() {
+    fn bytes_after_an_unparsable_length_are_unchanged() {
         for length in [format!("{}5", " ".repeat(100)), "5, 5".to_owned(), "+5".to_owned()] {
             let stream = format!("PUT / HTTP/1.1\r\nContent-Length: {length}\r\n\r\na\nb\nc");
             assert_eq!(watched(stream.as_bytes(), 10).0, stream.as_bytes());
@@ -272,10 +278,10 @@ mod tests {
     }
 
     #[test]
-    fn http_2_is_not_watched() {
+    fn http_2_is_not_scanned() {
         let stream = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\n\n";
-        let (seen, heads) = watched(stream, 5);
-        assert_eq!(seen, stream);
-        assert!(heads.seen_one());
+        let (output, heads) = watched(stream, 5);
+        assert_eq!(output, stream);
+        assert!(heads.has_complete_head());
     }
 }

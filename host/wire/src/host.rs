@@ -1,15 +1,17 @@
-//! The one host that a request names (RFC 9112, section 3.2): what a proxy in front and this server must not read differently.
+//! Host that a request names (RFC 9112, section 3.2). A proxy in front and this server must find
+//! the same host.
 
 use http::header::HOST;
 use http::request::Parts;
 use http::{HeaderMap, Uri, Version};
 
-/// The host that is meant, in lower case: the target's own where it has one, else that of the one `Host` field there may be. None
-/// where HTTP/1.0 names none. The error is a sentence for the caller: several fields, none in HTTP/1.1, two different hosts, or no
-/// host's name.
+/// Returns the host of a request in lower case: from the request target if it contains one,
+/// otherwise from the `Host` header. `None` if an HTTP/1.0 request names no host. The error is a
+/// sentence for the client: several `Host` headers, no host in HTTP/1.1, two different hosts, or an
+/// invalid host name.
 pub fn host(parts: &Parts) -> Result<Option<String>, &'static str> {
     match named(&parts.uri, &parts.headers)? {
-        None if parts.version == Version::HTTP_11 => Err("The request has no Host field."),
+        None if parts.version == Version::HTTP_11 => Err("The request has no Host header."),
         host => Ok(host),
     }
 }
@@ -18,14 +20,14 @@ pub(crate) fn named(uri: &Uri, headers: &HeaderMap) -> Result<Option<String>, &'
     let mut fields = headers.get_all(HOST).iter();
     let field = fields.next();
     if fields.next().is_some() {
-        return Err("The request has several Host fields.");
+        return Err("The request has several Host headers.");
     }
     let authority = uri.authority().map(|authority| read(authority.as_str().as_bytes())).transpose()?;
     let field = field.map(|field| read(field.as_bytes())).transpose()?;
     match (authority, field) {
-        // A proxy in front may go by either of them.
+        // A proxy in front may use the target or the header, so both must agree.
         (Some(authority), Some(field)) if !is_same(uri, &authority, &field) => {
-            Err("The request's target and its Host field name different hosts.")
+            Err("The request target and the Host header name different hosts.")
         }
         (authority, field) => Ok(authority.or(field)),
     }
@@ -35,11 +37,11 @@ fn read(host: &[u8]) -> Result<String, &'static str> {
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(byte);
     match std::str::from_utf8(host) {
         Ok(text) if host.iter().all(allowed) => Ok(text.to_ascii_lowercase()),
-        _ => Err("The Host field is no host's name."),
+        _ => Err("The Host header is not a valid host name."),
     }
 }
 
-/// Whether both name one host; the port of the target's scheme may be left out.
+/// Returns whether both name the same host. The default port of the target's scheme may be omitted.
 fn is_same(uri: &Uri, one: &str, other: &str) -> bool {
     let default = match uri.scheme_str() {
         Some("https") => ":443",
@@ -50,7 +52,7 @@ fn is_same(uri: &Uri, one: &str, other: &str) -> bool {
     plain(one) == plain(other)
 }
 
-/// A host without its port; an IPv6 address keeps its brackets.
+/// Removes the port from a host. An IPv6 address keeps its brackets.
 #[must_use]
 pub fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
@@ -87,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_is_no_part_of_a_name() {
+    fn a_port_is_removed_from_the_name() {
         for (host, name) in [
             ("a.example", "a.example"),
             ("a.example:80", "a.example"),

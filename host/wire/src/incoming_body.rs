@@ -1,4 +1,4 @@
-//! The body of a request as it comes in, with a limit on the time without a byte. The first poll of it is what sends
+//! Incoming body of a request, with a limit on the time without a byte. The first poll sends
 //! `100 Continue`.
 
 use std::future::Future as _;
@@ -14,21 +14,22 @@ use http_body::Body as _;
 use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// A refused body up to this size is read to its end, so that the connection can go on.
+/// A refused body up to this size is read to its end, so that the connection can be reused.
 const DRAIN_BYTES: u64 = 64 * 1024;
-/// How long that may take.
+/// Time limit for reading such a body.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
-/// Why a body did not come in whole.
+/// Reason why a body was not received completely.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum BodyError {
-    /// No byte came in time, or the connection ended within the body.
+    /// No byte arrived in time, or the connection ended within the body.
     BrokenOff,
-    /// It is not framed as HTTP has it.
+    /// The framing of the body violates HTTP.
     Malformed,
 }
 
-/// A body that comes in, given up when no byte comes for `idle`. There is no limit on its total time.
+/// An incoming body. Reading fails if no byte arrives for the time `idle`; the total time is not
+/// limited.
 pub struct IncomingBody {
     body: Incoming,
     idle: Duration,
@@ -38,13 +39,13 @@ pub struct IncomingBody {
 }
 
 impl IncomingBody {
-    /// Nothing is read yet.
+    /// Wraps a body without reading from it.
     pub fn new(body: Incoming, idle: Duration) -> Self {
         Self { body, idle, deadline: None, ended: false, failed: false }
     }
 
-    /// The next bytes; none at the end. [`BodyError::BrokenOff`] when none come in time or the body ends early, [`BodyError::Malformed`] when its
-    /// framing is wrong.
+    /// Returns the next bytes; `None` at the end. [`BodyError::BrokenOff`] if no bytes arrive in
+    /// time or the body ends early, [`BodyError::Malformed`] if its framing is invalid.
     pub async fn next(&mut self) -> Result<Option<Bytes>, BodyError> {
         let next = self.read().await;
         self.ended |= matches!(next, Ok(None));
@@ -66,7 +67,7 @@ impl IncomingBody {
                 Ok(None) => return Ok(None),
                 Ok(Some(Err(error))) => return Err(broken(&error)),
                 Ok(Some(Ok(frame))) => {
-                    // Trailers are nobody's business here.
+                    // Trailers are ignored.
                     if let Ok(data) = frame.into_data()
                         && !data.is_empty()
                     {
@@ -77,8 +78,9 @@ impl IncomingBody {
         }
     }
 
-    /// Reads what is left of a small body that nobody wants, so that the connection can go on and the answer is not lost on a
-    /// client that is still sending. False when bytes are left: then the connection has to be closed behind the answer.
+    /// Reads the rest of a small body that is not needed, so that the connection can be reused and
+    /// a client that is still sending gets the response. Returns false if bytes are left: the
+    /// connection must then be closed after the response.
     pub async fn drain(mut self, headers: &HeaderMap) -> bool {
         let small = declared(headers).is_some_and(|length| length <= DRAIN_BYTES);
         if small && !self.failed && !expects_continue(headers) && !self.is_spent() {
@@ -88,13 +90,14 @@ impl IncomingBody {
         self.is_spent()
     }
 
-    /// A chunked body does not know its end until it was asked for it.
+    /// Returns whether the body was read to its end. For a chunked body, this is known only after
+    /// another read.
     fn is_spent(&self) -> bool {
         self.ended || self.body.is_end_stream()
     }
 }
 
-/// A body that is not framed as HTTP has it, or that breaks off.
+/// Converts hyper's error: invalid framing or an aborted body.
 fn broken(error: &hyper::Error) -> BodyError {
     let io = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
     match io.map(io::Error::kind) {
@@ -103,12 +106,12 @@ fn broken(error: &hyper::Error) -> BodyError {
     }
 }
 
-/// The body's length as the client declares it.
+/// Returns the `Content-Length` that the client declares.
 pub fn declared(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// Whether the client waits to be told to go on.
+/// Returns whether the client waits for `100 Continue`.
 pub fn expects_continue(headers: &HeaderMap) -> bool {
     headers.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }

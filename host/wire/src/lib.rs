@@ -1,5 +1,6 @@
-//! What stands between a socket and a request: the guard around the bytes, bodies, ids, ranges and validators. Nothing here
-//! knows of organizations, repositories or plugins.
+//! HTTP between a socket and a request: listeners, TLS, protection of the byte stream, bodies,
+//! request ids, ranges and validators. This crate does not know organizations, repositories or
+//! plugins.
 
 pub mod body;
 pub mod catalogue;

@@ -1,6 +1,6 @@
-//! Listen: accepts connections, plain or with TLS, and speaks HTTP/1.1 and HTTP/2 on them, for both hosts. What a connection may cost is
-//! bounded here: how many there are, how long a head may take, how large it may be, how many streams there are on one, how long one
-//! may be idle, and how long an answer may wait for its client.
+//! Listener of both hosts: accepts connections, plain or with TLS, and serves HTTP/1.1 and HTTP/2.
+//! It limits the number of connections, the time and size of a request head, the streams per
+//! connection, the idle time, and how long a response may wait for its client.
 
 mod admission;
 mod opening;
@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::admission::{Admission, Admitted};
-use self::opening::{Opened, open};
+use self::opening::{OpenedConnection, open};
 use crate::connection::ConnectionState;
 use crate::guard::{Guard, GuardTimes};
 use crate::outbox::{Outgoing, StreamExecutor};
@@ -35,24 +35,27 @@ use crate::tls::Tls;
 use packhouse_config::live::Live;
 use packhouse_config::{Limits, Network};
 
-/// Room for one head, with an address of 64 KiB in it, so that it can be refused as too long and not just as too large.
+/// Maximum bytes of a request head. It leaves room for a target of 64 KiB, so that a longer target
+/// gets 414 instead of 431.
 const HEAD_BYTES: usize = 128 * 1024;
-/// Bytes of all header fields of one HTTP/2 request.
+/// Maximum bytes of all header fields of one HTTP/2 request.
 const HEADER_LIST_BYTES: u32 = 40 * 1024;
-/// HTTP/2 streams at one time on one connection.
+/// Maximum concurrent HTTP/2 streams on one connection.
 const STREAMS: u32 = 128;
-/// Bytes of an answer that one HTTP/2 stream hands to its connection before the client takes any.
+/// Maximum bytes that one HTTP/2 stream passes to its connection before the client reads them.
 const SEND_BUFFER: usize = 64 * 1024;
-/// How often a quiet HTTP/2 connection is asked whether it is still there, and how long the answer may take.
+/// Interval of pings on a quiet HTTP/2 connection, and the time limit for the reply.
 const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(20));
-/// Time to wait when the system has no more sockets to give.
+/// Pause after accepting failed, for example because no sockets are left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// How long a request waits for others to end where as many are under way as descriptors allow.
+/// How long a request waits for a slot when the limit of requests in flight is reached.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(10);
-/// How long an HTTP/2 connection on which nothing is under way may take to close after it was asked to.
+/// Idle time after which the server ends an HTTP/2 connection that it has asked the client to
+/// close.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// Bytes in flight to the server on one HTTP/2 stream, and on all of a connection: what may lie here while nobody reads it.
+/// HTTP/2 flow control windows: unread bytes that the server accepts on one stream, and on a whole
+/// connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Windows {
     stream: u32,
@@ -60,68 +63,71 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// For files.
+    /// Windows for uploads of files.
     pub const UPLOADS: Windows = Windows { stream: 1024 * 1024, connection: 4 * 1024 * 1024 };
-    /// For calls of the API.
+    /// Windows for calls of the API.
     pub const CALLS: Windows = Windows { stream: 64 * 1024, connection: 256 * 1024 };
 }
 
-/// Where the memory of answers is counted.
+/// Part of the program that counts the memory of responses.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Holds {
-    /// By the service.
+    /// The service counts the memory, because it knows the contents.
     ByService,
-    /// By the listener.
+    /// The listener counts the memory by the length of the response.
     ByLength,
 }
 
-/// Tells of a request's path whether it is of one kind.
+/// Predicate on the path of a request.
 pub type JudgesPath = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// What holds on one listener.
+/// Configuration and limits of one listener.
 #[derive(Clone)]
-pub struct Rules {
-    /// Bounds from the settings, which hold for connections that come after a change.
+pub struct ListenerRules {
+    /// Limits from the settings. A change applies to later connections.
     pub limits: Live<Limits>,
-    /// Connections at one time, as far as descriptors allow.
+    /// Maximum concurrent connections, as far as file descriptors allow.
     pub connections: usize,
-    /// Requests under way at one time, where they need descriptors; the rest wait.
+    /// Slots for concurrent requests; `None` if requests need no file descriptors. Further requests
+    /// wait for a slot.
     pub requests: Option<Arc<Semaphore>>,
-    /// Proxies, whose connections stand for many clients.
+    /// Trusted proxies, whose connections serve many clients.
     pub trusted: Live<Vec<Network>>,
-    /// Whether their connections begin with a PROXY protocol header.
+    /// True if connections of trusted proxies begin with a PROXY protocol header.
     pub proxy_protocol: bool,
-    /// TLS, where it is spoken.
+    /// TLS configuration; `None` on a plain listener.
     pub tls: Option<Arc<Tls>>,
-    /// `Strict-Transport-Security` of answers to clients that came by a name over TLS.
+    /// `Strict-Transport-Security` header for clients that connect with TLS and a host name.
     pub hsts: Option<HeaderValue>,
-    /// What may lie here of requests.
+    /// HTTP/2 windows for request bodies.
     pub windows: Windows,
-    /// What may lie here of answers, on all connections.
+    /// Memory budget of responses, shared by all connections.
     pub budget: Arc<SendBudget>,
-    /// Whether answers are held by the service, which knows what they are made of, or else here by their length.
+    /// Part of the program that counts the memory of responses.
     pub holds: Holds,
-    /// Whether a path is a call's, on a listener that serves the API beside packages. Calls have the bounds that they have on a
-    /// listener of their own: they need no descriptors, and their answers are held by their length.
+    /// On a listener that serves both packages and the API: tells whether a path belongs to the
+    /// API. Such calls have the same limits as on an API listener: they need no slot, and their
+    /// responses are counted by length.
     pub is_call: Option<JudgesPath>,
-    /// Cancelled when the server is about to stop: clients are told to come back on another connection.
+    /// Cancelled when the server is about to stop. Clients are then asked to reconnect.
     pub draining: CancellationToken,
-    /// Cancelled when nothing new is to be accepted.
+    /// Cancelled when the listener must stop accepting connections.
     pub stop: CancellationToken,
 }
 
-impl Rules {
-    /// The same with TLS, or without.
+impl ListenerRules {
+    /// Returns the same configuration with this TLS.
     pub fn with_tls(self, tls: Option<Arc<Tls>>) -> Self {
         Self { tls, ..self }
     }
 
-    /// The same with so many requests under way at one time.
+    /// Returns the same configuration with this limit of concurrent requests.
     pub fn with_requests(self, requests: usize) -> Self {
         Self { requests: Some(Arc::new(Semaphore::new(requests))), ..self }
     }
 
-    /// Where a request to this path needs a place, and by whom its answer is held.
+    /// Returns the slots for requests to this path, and the part that counts the memory of their
+    /// responses.
     fn bounds_of(&self, path: &str) -> (Option<Arc<Semaphore>>, Holds) {
         match &self.is_call {
             Some(is_call) if is_call(path) => (None, Holds::ByLength),
@@ -130,12 +136,13 @@ impl Rules {
     }
 }
 
-/// Stands in a request's extensions when it found no place among those under way: it is to be refused at once.
+/// Marker in the extensions of a request that got no slot. The service must refuse it immediately.
 #[derive(Clone, Copy, Debug)]
 pub struct NoPlace;
 
-/// Serves until `stop`, then lets what is in flight finish within the limit. `make` gives each connection its service.
-pub async fn serve<M, S, B>(listener: TcpListener, rules: Rules, make: M)
+/// Serves until `stop` is cancelled, then lets requests in flight finish within the time limit.
+/// `make` creates the service of a connection.
+pub async fn serve<M, S, B>(listener: TcpListener, rules: ListenerRules, make: M)
 where
     M: Fn(SocketAddr) -> S + Send + Sync + 'static,
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Send + Sync + 'static,
@@ -158,15 +165,15 @@ where
     drop(listener);
     connections.close();
     if tokio::time::timeout(rules.limits.get().in_flight(), connections.wait()).await.is_err() {
-        tracing::warn!("requests were still in flight at the end of the time for them");
+        tracing::warn!("shutdown timed out with requests in flight");
     }
 }
 
-/// The next connection, once there is room for one; none when it is time to stop.
+/// Waits for the next admitted connection; `None` when the listener stops.
 async fn next(
     listener: &TcpListener,
     admission: &Arc<Admission>,
-    rules: &Rules,
+    rules: &ListenerRules,
 ) -> Option<(TcpStream, SocketAddr, Admitted)> {
     let accepted = async {
         loop {
@@ -175,15 +182,16 @@ async fn next(
                 Ok((stream, peer)) => {
                     let Some(admitted) = admission.admit(peer.ip(), place, rules) else {
                         metrics::counter!("packhouse_connections_refused_total").increment(1);
-                        tracing::debug!(%peer, "a network has as many connections as it may");
+                        tracing::debug!(%peer, "connection refused: the client network has reached its limit");
                         continue;
                     };
-                    // Without it small answers wait for the client's acknowledgement; where it fails they just do.
+                    // Without `TCP_NODELAY`, small responses wait for the client's acknowledgement.
+                    // If the call fails, the responses are only slower.
                     let _ = stream.set_nodelay(true);
                     return Some((stream, peer, admitted));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
+                    tracing::warn!(%error, "accepting a connection failed");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
@@ -196,12 +204,12 @@ async fn next(
     }
 }
 
-/// Serves one connection to its end.
+/// Serves one connection until it ends.
 async fn connection<M, S, B>(
     stream: TcpStream,
     peer: SocketAddr,
     admitted: Admitted,
-    rules: Rules,
+    rules: ListenerRules,
     make: Arc<M>,
 ) where
     M: Fn(SocketAddr) -> S,
@@ -211,7 +219,9 @@ async fn connection<M, S, B>(
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let limits = rules.limits.get();
-    let Some(Opened { stream, peer, hsts }) = open(stream, peer, &admitted, &rules).await else { return };
+    let Some(OpenedConnection { stream, peer, hsts }) = open(stream, peer, &admitted, &rules).await else {
+        return;
+    };
     let state = &admitted.state;
     let streams = StreamExecutor::new(limits.send_idle);
     let builder = builder(&rules, &limits, streams.clone());
@@ -232,24 +242,24 @@ async fn connection<M, S, B>(
                 ended = connection.as_mut() => break ended,
                 () = tokio::time::sleep(FAREWELL) => {}
             }
-            // One on HTTP/1.1 ends by itself once its last answer is written.
+            // An HTTP/1.1 connection ends by itself once its last response is written.
             if state.is_http2() && state.idle_for().is_some_and(|idle| idle >= FAREWELL) {
                 break Ok(());
             }
         },
     };
     if let Err(error) = ended {
-        tracing::debug!(%peer, error, "a connection ended");
+        tracing::debug!(%peer, error, "connection ended with an error");
     }
 }
 
-/// The requests of one connection, counted while they are under way.
+/// Service for the requests of one connection. It counts the requests in flight.
 struct Requests<S> {
     service: Arc<S>,
     state: Arc<ConnectionState>,
     streams: StreamExecutor,
     hsts: Option<HeaderValue>,
-    rules: Rules,
+    rules: ListenerRules,
 }
 
 impl<S, B> Service<Request<Incoming>> for Requests<S>
@@ -264,7 +274,8 @@ where
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         let http2 = request.version() == Version::HTTP_2;
-        // Who stands before us may have read another host in it, and so another request behind it.
+        // A proxy in front may have chosen another host, and may then mistake the next request as
+        // well. The connection is therefore closed after an ambiguous request.
         let ambiguous = request.headers().get_all(HOST).iter().nth(1).is_some()
             || crate::host::named(request.uri(), request.headers()).is_err();
         let under_way = self.state.begin();
@@ -306,7 +317,7 @@ where
     }
 }
 
-fn builder(rules: &Rules, limits: &Limits, streams: StreamExecutor) -> Builder<StreamExecutor> {
+fn builder(rules: &ListenerRules, limits: &Limits, streams: StreamExecutor) -> Builder<StreamExecutor> {
     let mut builder = Builder::new(streams);
     builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.header).max_buf_size(HEAD_BYTES);
     builder
@@ -349,9 +360,9 @@ mod tests {
         shutdown: Duration::from_secs(30),
     };
 
-    /// Rules of a plain listener that trusts no proxy.
-    pub(super) fn rules(stop: &CancellationToken) -> Rules {
-        Rules {
+    /// Configuration of a plain listener that trusts no proxy.
+    pub(super) fn rules(stop: &CancellationToken) -> ListenerRules {
+        ListenerRules {
             limits: Live::new(LIMITS),
             connections: LIMITS.connections,
             requests: None,
@@ -368,7 +379,8 @@ mod tests {
         }
     }
 
-    /// Serves answers without content once the body is read, and says what each connection was sent.
+    /// Reads each request body and responds without content. Returns the bytes sent on each
+    /// connection.
     async fn exchange(requests: &[&[u8]]) -> Vec<String> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -403,7 +415,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn requests_that_another_server_may_read_otherwise_are_refused() {
+    async fn ambiguous_requests_are_refused() {
         let many_fields = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(101));
         let long_address = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(65_536));
         let table: &[(&[u8], &str)] = &[
@@ -432,9 +444,9 @@ mod tests {
     }
 
     #[test]
-    fn calls_on_a_shared_listener_have_the_bounds_of_a_listener_of_their_own() {
+    fn api_calls_on_a_shared_listener_have_the_limits_of_an_api_listener() {
         let packages = rules(&CancellationToken::new()).with_requests(1);
-        let shared = Rules { is_call: Some(Arc::new(|path: &str| path == "/call")), ..packages };
+        let shared = ListenerRules { is_call: Some(Arc::new(|path: &str| path == "/call")), ..packages };
         let (places, holds) = shared.bounds_of("/call");
         assert!(places.is_none() && holds == Holds::ByLength);
         let (places, holds) = shared.bounds_of("/other");
@@ -442,7 +454,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_behind_a_refused_request_is_answered() {
+    async fn requests_after_a_refused_one_are_ignored() {
         let smuggled = b"PUT / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n";
         let answers = exchange(&[smuggled]).await;
         assert_eq!(answers[0].matches("HTTP/1.1").count(), 1, "{answers:?}");

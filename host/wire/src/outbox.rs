@@ -1,8 +1,9 @@
-//! What of an answer was handed to the connection and not yet taken from it. An answer on HTTP/2 lasts until the client has taken its last
-//! byte, and one of which nothing is taken for too long is given up: its stream is reset, and the connection goes on.
+//! Tracks the bytes of a response that were passed to the connection but not yet sent. An HTTP/2
+//! response lasts until its last byte was sent. If nothing is sent for too long, its stream is
+//! reset; the connection continues.
 //!
-//! hyper asks a body for nothing while its stream has no window, so the clock is kept around hyper's future of the stream
-//! ([`StreamExecutor`]) and not in the body.
+//! hyper does not poll a body while its stream has no window. The timer therefore runs around
+//! hyper's future of the stream ([`StreamExecutor`]), not in the body.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,9 +19,9 @@ use hyper::rt::Executor;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::connection::{Hold, UnderWay};
+use super::connection::{Hold, InFlightRequest};
 
-/// Of one stream: the bytes handed to the connection, and how many of them went out.
+/// Counters of one stream: bytes passed to the connection, and how many of these bytes were sent.
 #[derive(Debug, Default)]
 pub struct Outbox {
     handed: AtomicU64,
@@ -46,14 +47,14 @@ impl Outbox {
     }
 }
 
-/// Bytes of an answer that tell their outbox when they go out.
+/// Bytes of a response that update their outbox when they are sent.
 #[derive(Debug)]
-pub struct Counted {
+pub struct TrackedBytes {
     bytes: Bytes,
     outbox: Option<Arc<Outbox>>,
 }
 
-impl Counted {
+impl TrackedBytes {
     fn new(bytes: Bytes, outbox: Option<&Arc<Outbox>>) -> Self {
         if let Some(outbox) = outbox {
             outbox.handed.fetch_add(bytes.len() as u64, Ordering::AcqRel);
@@ -62,7 +63,7 @@ impl Counted {
     }
 }
 
-impl Buf for Counted {
+impl Buf for TrackedBytes {
     fn remaining(&self) -> usize {
         self.bytes.len()
     }
@@ -79,7 +80,7 @@ impl Buf for Counted {
     }
 }
 
-impl Drop for Counted {
+impl Drop for TrackedBytes {
     fn drop(&mut self) {
         if let Some(outbox) = self.outbox.take().filter(|_| !self.bytes.is_empty()) {
             outbox.take(self.bytes.len());
@@ -87,39 +88,41 @@ impl Drop for Counted {
     }
 }
 
-/// An answer's body on its way out. On HTTP/2, where it has an outbox, it ends when its last byte was taken.
+/// Body of a response that is being sent. On HTTP/2 it has an outbox and ends when its last byte
+/// was sent.
 pub struct Outgoing<B> {
     body: B,
     outbox: Option<Arc<Outbox>>,
     ended: bool,
-    _while_under_way: WhileUnderWay,
+    _resources: RequestResources,
 }
 
-/// What a request has until its answer is taken: it counts as under way, it has its place, and its answer its memory.
-type WhileUnderWay = (UnderWay, Option<OwnedSemaphorePermit>, Option<Hold>);
+/// Resources of a request until its response was sent: its place among the requests in flight, its
+/// slot, and the memory of the response.
+type RequestResources = (InFlightRequest, Option<OwnedSemaphorePermit>, Option<Hold>);
 
 impl<B: Body<Data = Bytes> + Unpin> Outgoing<B> {
-    /// The request has the rest until this is dropped.
-    pub fn new(body: B, outbox: Option<Arc<Outbox>>, while_under_way: WhileUnderWay) -> Self {
+    /// Wraps a body. The request keeps its resources until this is dropped.
+    pub fn new(body: B, outbox: Option<Arc<Outbox>>, resources: RequestResources) -> Self {
         let ended = body.is_end_stream();
-        Self { body, outbox, ended, _while_under_way: while_under_way }
+        Self { body, outbox, ended, _resources: resources }
     }
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Body for Outgoing<B> {
-    type Data = Counted;
+    type Data = TrackedBytes;
     type Error = B::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Counted>, B::Error>>> {
+    ) -> Poll<Option<Result<Frame<TrackedBytes>, B::Error>>> {
         let this = &mut *self;
         if !this.ended {
             if let Some(frame) = ready!(Pin::new(&mut this.body).poll_frame(cx)) {
                 let outbox = this.outbox.as_ref();
                 return Poll::Ready(Some(
-                    frame.map(|frame| frame.map_data(|bytes| Counted::new(bytes, outbox))),
+                    frame.map(|frame| frame.map_data(|bytes| TrackedBytes::new(bytes, outbox))),
                 ));
             }
             this.ended = true;
@@ -132,7 +135,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Outgoing<B> {
 
     fn is_end_stream(&self) -> bool {
         match &self.outbox {
-            // After the first byte the end is told once the last was taken.
+            // A body with bytes ends only once the last one was sent.
             Some(outbox) => self.ended && !outbox.waits(),
             None => self.body.is_end_stream(),
         }
@@ -143,7 +146,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Outgoing<B> {
     }
 }
 
-/// Runs the streams of one HTTP/2 connection, and gives up those of which nothing is taken.
+/// Runs the streams of one HTTP/2 connection, and resets a stream whose client reads nothing.
 #[derive(Clone, Debug)]
 pub struct StreamExecutor {
     next: Arc<Mutex<Option<Arc<Outbox>>>>,
@@ -151,12 +154,13 @@ pub struct StreamExecutor {
 }
 
 impl StreamExecutor {
-    /// Streams of which nothing is taken for so long are given up.
+    /// Resets streams on which nothing is sent for the time `idle`.
     pub fn new(idle: Duration) -> Self {
         Self { next: Arc::default(), idle }
     }
 
-    /// The outbox of the stream whose request has just come: hyper hands over its future next.
+    /// Creates the outbox of the stream whose request has just arrived. hyper passes the stream's
+    /// future to [`Executor::execute`] next.
     pub fn announce(&self) -> Arc<Outbox> {
         let outbox = Arc::new(Outbox::default());
         *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&outbox));
@@ -174,24 +178,25 @@ where
         match outbox {
             Some(outbox) => {
                 let (stream, idle) = (Box::pin(stream), self.idle);
-                tokio::spawn(Watched { stream, outbox, idle, seen: 0, deadline: None });
+                tokio::spawn(IdleTimeoutStream { stream, outbox, idle, taken_at_reset: 0, deadline: None });
             }
             None => drop(tokio::spawn(stream)),
         }
     }
 }
 
-/// A stream's future with a clock that runs while bytes wait. Dropping the future resets the stream.
-struct Watched<F> {
+/// Future of a stream with a timer that runs while bytes wait. Dropping the future resets the
+/// stream.
+struct IdleTimeoutStream<F> {
     stream: Pin<Box<F>>,
     outbox: Arc<Outbox>,
     idle: Duration,
-    /// How many bytes had been taken when the clock was set.
-    seen: u64,
+    /// Number of bytes sent when the timer was last reset.
+    taken_at_reset: u64,
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
-impl<F: Future> Future for Watched<F> {
+impl<F: Future> Future for IdleTimeoutStream<F> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -207,12 +212,12 @@ impl<F: Future> Future for Watched<F> {
         loop {
             let taken = this.outbox.taken.load(Ordering::Acquire);
             let deadline = this.deadline.get_or_insert_with(|| Box::pin(sleep(idle)));
-            if taken != this.seen {
-                this.seen = taken;
+            if taken != this.taken_at_reset {
+                this.taken_at_reset = taken;
                 deadline.as_mut().reset(Instant::now() + idle);
             }
             ready!(deadline.as_mut().poll(cx));
-            if this.outbox.taken.load(Ordering::Acquire) == this.seen {
+            if this.outbox.taken.load(Ordering::Acquire) == this.taken_at_reset {
                 metrics::counter!("packhouse_streams_given_up_total").increment(1);
                 return Poll::Ready(());
             }
@@ -233,7 +238,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_ends_when_its_last_byte_is_taken() {
+    async fn a_body_ends_when_its_last_byte_is_sent() {
         let (mut body, outbox) = outgoing("hello");
         let mut data = body.frame().await.unwrap().unwrap().into_data().unwrap();
         assert!(!body.is_end_stream());
@@ -249,12 +254,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_of_which_nothing_is_taken_is_given_up() {
+    async fn a_stream_on_which_nothing_is_sent_is_reset() {
         let (mut body, outbox) = outgoing("hello");
         let mut data = body.frame().await.unwrap().unwrap().into_data().unwrap();
         let idle = Duration::from_millis(200);
         let stream = Box::pin(std::future::pending::<()>());
-        let watched = Watched { stream, outbox, idle, seen: 0, deadline: None };
+        let watched = IdleTimeoutStream { stream, outbox, idle, taken_at_reset: 0, deadline: None };
         let start = Instant::now();
         let slow = async {
             tokio::time::sleep(idle / 2).await;
@@ -262,7 +267,7 @@ mod tests {
             data
         };
         let ((), _data) = tokio::join!(watched, slow);
-        // The clock begins anew with the byte that was taken.
+        // The timer restarts with the byte that was sent.
         assert!(start.elapsed() >= idle * 3 / 2, "{:?}", start.elapsed());
     }
 }

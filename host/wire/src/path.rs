@@ -1,31 +1,31 @@
-//! The address line of a request: its path in segments, its query in pairs. Decoded once, here, and nowhere else: what is
-//! authorised, looked up and handed to a plugin is the same value.
+//! Target of a request: the path as segments, the query as pairs. Only this module decodes the
+//! target, and only once, so that authorization, look-ups and plugins use the same value.
 
 use std::fmt;
 
-/// More segments than this are no path of any client.
+/// Maximum number of segments; no client sends more.
 const MAX_SEGMENTS: usize = 256;
-/// A decoded segment's bytes. File systems stop at 255; a name with room for encodings beyond that is still short.
+/// Maximum bytes of a decoded segment. File systems allow 255; this leaves room for escapes.
 const MAX_SEGMENT_BYTES: usize = 1024;
-/// More pairs than this are no query of any client.
+/// Maximum number of pairs in a query; no client sends more.
 const MAX_PAIRS: usize = 128;
 
-/// Why an address is refused: `TooLong` is 414, everything else 400.
+/// Reason to refuse a request target: `TooLong` is 414, all others are 400.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum PathError {
-    /// Too many segments or pairs, or one that is too long.
+    /// Too many segments or query pairs, or one that is too long.
     TooLong,
-    /// It does not begin with `/`.
+    /// The path does not begin with `/`.
     NotAbsolute,
-    /// An encoded slash at an end of a segment, or beside another one.
+    /// An encoded slash at the start or end of a segment, or next to another encoded slash.
     EmptySegment,
-    /// `.` or `..`, however they were encoded.
+    /// A segment `.` or `..`, in any encoding.
     DotSegment,
     /// A backslash, a control character or NUL.
     ForbiddenCharacter,
-    /// `%` that is not followed by two hexadecimal digits.
+    /// A `%` that is not followed by two hexadecimal digits.
     BadEscape,
-    /// Bytes that are not UTF-8, overlong forms among them.
+    /// Bytes that are not UTF-8, including overlong forms.
     NotUtf8,
 }
 
@@ -36,25 +36,28 @@ impl fmt::Display for PathError {
             Self::NotAbsolute => "the path does not begin with a slash",
             Self::EmptySegment => "the path has an empty segment",
             Self::DotSegment => "the path has a `.` or `..` segment",
-            Self::ForbiddenCharacter => "the address holds a backslash or a control character",
-            Self::BadEscape => "the address holds a percent sign without two hexadecimal digits",
-            Self::NotUtf8 => "the address is not UTF-8",
+            Self::ForbiddenCharacter => "the address contains a backslash or a control character",
+            Self::BadEscape => {
+                "the address contains a percent sign that is not followed by two hexadecimal digits"
+            }
+            Self::NotUtf8 => "the address is not valid UTF-8",
         })
     }
 }
 
-/// A path, split at `/` before it was decoded.
+/// A path that was split at `/` before decoding.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Path {
-    /// Decoded once each; a trailing slash is a last empty segment, and `/` alone is no segment.
+    /// Segments, each decoded once. A trailing slash adds an empty last segment; `/` alone has no
+    /// segments.
     pub segments: Vec<String>,
-    /// Whether a segment holds a slash that came as `%2f`: only some formats allow it.
+    /// True if a segment contains a slash that was encoded as `%2f`; only some formats allow it.
     pub encoded_slash: bool,
 }
 
 impl Path {
-    /// Parses the path of a request target, without its query. Slashes in a row count as one: what is decided about the path is
-    /// decided about its segments.
+    /// Parses the path of a request target, without its query. Repeated slashes are read as one,
+    /// since all decisions about a path use its segments.
     pub fn parse(raw: &str) -> Result<Self, PathError> {
         let raw = raw.strip_prefix('/').ok_or(PathError::NotAbsolute)?;
         let mut path = Self::default();
@@ -82,8 +85,8 @@ impl Path {
     }
 }
 
-/// What follows `base` in a path, or the path itself where `base` is empty; none for a path that does not lie there. `base` begins
-/// with a slash and ends without one.
+/// Returns the rest of a path after `base`, or the whole path if `base` is empty. `None` if the
+/// path is not below `base`. `base` begins with a slash and does not end with one.
 pub fn below<'a>(raw: &'a str, base: &str) -> Option<&'a str> {
     if base.is_empty() {
         return Some(raw);
@@ -97,7 +100,7 @@ pub fn below<'a>(raw: &'a str, base: &str) -> Option<&'a str> {
 
 fn decode_segment(piece: &str) -> Result<String, PathError> {
     let segment = decode(piece, false)?;
-    // A slash that came encoded must not smuggle a dot segment or an empty one past the rule for real slashes.
+    // An encoded slash must not hide a dot segment or an empty segment.
     let inner = || segment.split('/');
     if inner().any(|part| part == "." || part == "..") {
         return Err(PathError::DotSegment);
@@ -108,7 +111,8 @@ fn decode_segment(piece: &str) -> Result<String, PathError> {
     Ok(segment)
 }
 
-/// The pairs of a query, in their order; a name without `=` has an empty value, and `+` is a space as forms have it.
+/// Parses the pairs of a query, in their order. A name without `=` has an empty value, and `+` is a
+/// space as in forms.
 pub fn parse_query(raw: &str) -> Result<Vec<(String, String)>, PathError> {
     let mut pairs = Vec::new();
     for piece in raw.split('&').filter(|piece| !piece.is_empty()) {
@@ -121,7 +125,8 @@ pub fn parse_query(raw: &str) -> Result<Vec<(String, String)>, PathError> {
     Ok(pairs)
 }
 
-/// Whether a piece stands for itself, as nearly all do: ASCII without escapes or anything that is refused.
+/// Returns whether a piece needs no decoding, which is true for nearly all pieces: ASCII without
+/// escapes and without forbidden characters.
 fn is_plain(piece: &str, form: bool) -> bool {
     let plain =
         |byte: u8| matches!(byte, b' '..=b'~') && byte != b'%' && byte != b'\\' && !(form && byte == b'+');
@@ -159,7 +164,8 @@ fn hex_pair(high: Option<u8>, low: Option<u8>) -> Result<u8, PathError> {
     }
 }
 
-/// Whether a repository may have this name: `[a-z0-9]+([._-][a-z0-9]+)*`, at most 64 characters.
+/// Returns whether this is a valid repository name: `[a-z0-9]+([._-][a-z0-9]+)*`, at most 64
+/// characters.
 pub fn is_repository_name(name: &str) -> bool {
     let part = |part: &str| {
         !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
@@ -178,7 +184,7 @@ mod tests {
 
     #[test]
     fn ordinary_paths_are_split_and_decoded_once() {
-        for (raw, wanted) in [
+        for (raw, expected) in [
             ("/", vec![]),
             ("/a", vec!["a"]),
             ("/a/", vec!["a", ""]),
@@ -194,13 +200,13 @@ mod tests {
             ("//a///b", vec!["a", "b"]),
             ("/a//", vec!["a", ""]),
         ] {
-            assert_eq!(segments(raw).unwrap(), wanted, "{raw}");
+            assert_eq!(segments(raw).unwrap(), expected, "{raw}");
         }
     }
 
     #[test]
     fn hostile_paths_are_refused() {
-        for (raw, wanted) in [
+        for (raw, expected) in [
             ("//a/../b", PathError::DotSegment),
             ("/a/../b", PathError::DotSegment),
             ("/./a", PathError::DotSegment),
@@ -224,7 +230,7 @@ mod tests {
             ("a", PathError::NotAbsolute),
             ("", PathError::NotAbsolute),
         ] {
-            assert_eq!(segments(raw), Err(wanted), "{raw}");
+            assert_eq!(segments(raw), Err(expected), "{raw}");
         }
     }
 
@@ -263,14 +269,14 @@ mod tests {
     #[test]
     fn queries_keep_their_order() {
         let pairs = parse_query("b=1&a&c=%26+x=y&").unwrap();
-        let wanted = [("b", "1"), ("a", ""), ("c", "& x=y")];
-        assert_eq!(pairs, wanted.map(|(n, v)| (n.to_owned(), v.to_owned())));
+        let expected = [("b", "1"), ("a", ""), ("c", "& x=y")];
+        assert_eq!(pairs, expected.map(|(n, v)| (n.to_owned(), v.to_owned())));
         assert_eq!(parse_query("a=%0a"), Err(PathError::ForbiddenCharacter));
     }
 
     proptest! {
         #[test]
-        fn what_is_accepted_is_harmless(raw in "(/([a-z.;:@+\\\\]|%[0-9a-fA-F]{2}|%){0,6}){1,6}") {
+        fn accepted_paths_are_harmless(raw in "(/([a-z.;:@+\\\\]|%[0-9a-fA-F]{2}|%){0,6}){1,6}") {
             if let Ok(path) = Path::parse(&raw) {
                 let last = path.segments.len().saturating_sub(1);
                 for (at, segment) in path.segments.iter().enumerate() {
@@ -283,7 +289,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_encoded_comes_back(parts in proptest::collection::vec("[^/\\\\\\p{Cc}]{1,20}", 1..6)) {
+        fn encoded_segments_decode_to_the_original(parts in proptest::collection::vec("[^/\\\\\\p{Cc}]{1,20}", 1..6)) {
             prop_assume!(parts.iter().all(|part| part != "." && part != ".."));
             let set = percent_encoding::NON_ALPHANUMERIC;
             let raw: String = parts.iter().map(|p| format!("/{}", percent_encoding::utf8_percent_encode(p, set))).collect();

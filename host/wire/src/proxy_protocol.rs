@@ -1,5 +1,5 @@
-//! The PROXY protocol, versions 1 and 2: a proxy that passes on bytes says in front of them whose they are. Read byte for byte up to
-//! its end, since what follows belongs to somebody else: TLS or HTTP.
+//! PROXY protocol, versions 1 and 2: a TCP proxy sends the client's address before the client's
+//! bytes. The reader takes no byte after the header, because those bytes belong to TLS or HTTP.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
@@ -7,21 +7,21 @@ use std::net::{IpAddr, SocketAddr};
 use ppp::{v1, v2};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-/// What version 2 begins with; its first bytes are in no text.
+/// First bytes of version 2, which never occur in version 1.
 const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
-/// The longest line of version 1, with its end.
+/// Longest line of version 1, including its line end.
 const LONGEST_LINE: usize = 107;
-/// The bytes of version 2 before its addresses.
+/// Bytes of version 2 before the addresses.
 const FIXED: usize = 16;
-/// More of addresses and extensions than this no proxy sends.
+/// Maximum bytes of addresses and extensions in version 2; real proxies send far less.
 const MOST: usize = 2048;
 
-/// Reads the header. The address of the client; none where the proxy speaks for itself, as in its health checks (`LOCAL`, `UNKNOWN`),
-/// or the client has no IP address.
+/// Reads the header. Returns the client's address; `None` if the proxy connects on its own behalf,
+/// as for health checks (`LOCAL`, `UNKNOWN`), or if the client has no IP address.
 ///
 /// # Errors
 ///
-/// `InvalidData` where there is no whole header, and what reading the stream gave.
+/// `InvalidData` if the header is missing or malformed; otherwise the error of the stream.
 pub async fn read<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Option<SocketAddr>> {
     let mut start = [0; SIGNATURE.len()];
     stream.read_exact(&mut start).await?;
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    async fn told(bytes: &[u8]) -> (io::Result<Option<SocketAddr>>, Vec<u8>) {
+    async fn read_header(bytes: &[u8]) -> (io::Result<Option<SocketAddr>>, Vec<u8>) {
         let mut stream = bytes;
         let header = read(&mut stream).await;
         (header, stream.to_vec())
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_client_is_named_and_what_follows_is_left() {
+    async fn the_client_is_returned_and_the_following_bytes_stay() {
         let four =
             [&[192, 0, 2, 1, 10, 0, 0, 1], &1000_u16.to_be_bytes()[..], &443_u16.to_be_bytes()].concat();
         let extended = [&four[..], &[0x04, 0, 1, b'x']].concat();
@@ -106,14 +106,14 @@ mod tests {
             (second(0, 0x00, &[]), None),
         ];
         for (header, client) in table {
-            let (named, rest) = told(&[&header[..], b"GET / HTTP/1.1\r\n"].concat()).await;
+            let (named, rest) = read_header(&[&header[..], b"GET / HTTP/1.1\r\n"].concat()).await;
             assert_eq!(named.unwrap().map(|address| address.to_string()).as_deref(), *client);
             assert_eq!(rest, b"GET / HTTP/1.1\r\n");
         }
     }
 
     #[tokio::test]
-    async fn what_is_no_header_is_refused() {
+    async fn malformed_headers_are_refused() {
         let long = [&b"PROXY UNKNOWN "[..], &[b'x'; 200]].concat();
         let huge = [&SIGNATURE[..], &[0x21, 0x11, 0xff, 0xff]].concat();
         for bytes in [
@@ -127,7 +127,7 @@ mod tests {
             &long,
             &huge,
         ] {
-            assert!(told(bytes).await.0.is_err(), "{bytes:?}");
+            assert!(read_header(bytes).await.0.is_err(), "{bytes:?}");
         }
     }
 
@@ -136,7 +136,7 @@ mod tests {
         fn any_bytes_are_read_without_harm(bytes in proptest::collection::vec(any::<u8>(), 0..300), version in 0..3) {
             let start: &[u8] = match version { 0 => &SIGNATURE, 1 => b"PROXY TCP4 ", _ => b"" };
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-            let _ = runtime.block_on(told(&[start, &bytes].concat()));
+            let _ = runtime.block_on(read_header(&[start, &bytes].concat()));
         }
     }
 }

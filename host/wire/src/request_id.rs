@@ -1,4 +1,4 @@
-//! A name for each request: in its answer, its log lines and what its plugin logs.
+//! Unique id of each request. The response, the log lines and the plugin's log carry it.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,12 +9,13 @@ use rand::Rng;
 static PROCESS: LazyLock<String> = LazyLock::new(|| format!("{:016x}", rand::rng().next_u64()));
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// A new id: 16 hexadecimal digits that differ between processes, 8 that count requests.
+/// Returns a new id: 16 hexadecimal digits that each process chooses at random, then the number of
+/// the request in 8 hexadecimal digits.
 pub fn next() -> Arc<str> {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let mut id = String::with_capacity(24);
     id.push_str(&PROCESS);
-    // Writing to a string does not fail.
+    // Writing to a string never fails.
     let _ = write!(id, "{number:08x}");
     id.into()
 }

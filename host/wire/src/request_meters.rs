@@ -1,5 +1,6 @@
-//! Requests: counted by host, format, method and class of status, their times until the head of the answer, and those that are
-//! under way. What hangs is in none of the first two, so it shows in the last: how many there are, and how old the oldest is.
+//! Metrics of requests: their number by host, format, method and class of status, the time until
+//! the response head, and the requests in flight. The first two metrics do not include a request
+//! that hangs. The number of requests in flight and the age of the oldest one reveal it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
@@ -9,39 +10,37 @@ use http::{Method, StatusCode};
 use metrics::{Counter, Histogram};
 use slab::Slab;
 
-/// The methods that have a label of their own; all others share one, so that nobody can make labels.
+/// Methods with their own label. All others share one, so that clients cannot create labels.
 const METHODS: [&str; 7] = ["GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "other"];
-/// The first digits of a status.
+/// Labels for the classes of status codes.
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
-/// The label of what is below no repository of a loaded format.
+/// Label of requests outside the repositories of a loaded format.
 const NO_FORMAT: &str = "none";
-/// In how many parts the requests under way are kept.
+/// Number of shards of the table of requests in flight.
 const PARTS: usize = 8;
 const REQUESTS: &str = "packhouse_requests_total";
 const SECONDS: &str = "packhouse_request_seconds";
 
-/// The meters of one host, looked up once.
+/// Request metrics of one host, with their handles looked up once.
 pub struct RequestMeters {
     host: &'static str,
-    /// Of no format, and of those that were served from the start.
+    /// Metrics without a format and of the formats known at the start.
     first: Vec<FormatMeters>,
-    /// Of those that came later.
+    /// Metrics of formats added later.
     later: RwLock<Vec<FormatMeters>>,
-    /// What is under way.
-    pub under_way: Arc<UnderWay>,
+    /// Requests of this host in flight.
+    pub under_way: Arc<InFlightRequests>,
 }
 
 impl RequestMeters {
-    /// Of a host that serves these formats.
+    /// Creates the metrics of a host that serves these formats.
     pub fn new(host: &'static str, formats: impl IntoIterator<Item = String>) -> RequestMeters {
-        metrics::describe_counter!(REQUESTS, "Requests by host, format, method and class of status");
-        metrics::describe_histogram!(SECONDS, metrics::Unit::Seconds, "Time until the head of an answer");
         let formats = std::iter::once(NO_FORMAT.to_owned()).chain(formats);
         let first = formats.map(|format| FormatMeters::new(host, format)).collect();
         RequestMeters { host, first, later: RwLock::default(), under_way: Arc::default() }
     }
 
-    /// The host serves these formats from now on, some of them maybe already.
+    /// Adds formats that the host serves from now on. Known formats are ignored.
     pub fn serves(&self, formats: impl IntoIterator<Item = String>) {
         let mut later = self.later.write().unwrap_or_else(PoisonError::into_inner);
         for format in formats {
@@ -51,7 +50,8 @@ impl RequestMeters {
         }
     }
 
-    /// Counts a request, below a repository of this format if of any, that took this long until its answer's head was ready.
+    /// Counts a request. `format` is the format of the repository, if there is one; `took` is the
+    /// time until the response head was ready.
     pub fn answered(&self, format: Option<&str>, method: &Method, status: StatusCode, took: Duration) {
         let format = format.unwrap_or(NO_FORMAT);
         if let Some(meters) = self.first.iter().find(|meters| meters.format == format) {
@@ -64,7 +64,7 @@ impl RequestMeters {
         }
     }
 
-    /// Sets what says how many are under way, and how old the oldest is.
+    /// Updates the gauges for the number of requests in flight and the age of the oldest.
     pub fn set_gauges(&self) {
         let (count, oldest) = self.under_way.now();
         metrics::gauge!("packhouse_requests_in_flight", "host" => self.host).set(count as f64);
@@ -72,13 +72,14 @@ impl RequestMeters {
     }
 }
 
-/// The meters of one format.
+/// Request metrics of one format.
 struct FormatMeters {
     host: &'static str,
     format: String,
-    /// By method and class of status.
+    /// Counters by method and class of status.
     requests: Vec<Counter>,
-    /// By method. Made by the first request of its kind: each is many lines, and most kinds never come.
+    /// Histograms by method. Each is created by its first request: a histogram has many lines, and
+    /// most methods are never used.
     seconds: [OnceLock<Histogram>; METHODS.len()],
 }
 
@@ -107,23 +108,24 @@ impl FormatMeters {
     }
 }
 
-/// Requests that are under way, each until the last byte of its answer is handed over.
+/// Requests in flight. A request leaves the table when the last byte of its response is passed to
+/// the connection.
 #[derive(Default)]
-pub struct UnderWay {
+pub struct InFlightRequests {
     next: AtomicUsize,
-    /// In several parts, so that requests on different processors seldom meet.
+    /// Shards, so that requests on different processors rarely contend for a lock.
     parts: [Mutex<Slab<Instant>>; PARTS],
 }
 
-impl UnderWay {
-    /// One more, which began at `started`, until the value is dropped.
-    pub fn begin(self: &Arc<Self>, started: Instant) -> Ticket {
+impl InFlightRequests {
+    /// Registers a request that began at `started`, until the returned value is dropped.
+    pub fn begin(self: &Arc<Self>, started: Instant) -> InFlightTicket {
         let part = self.next.fetch_add(1, Ordering::Relaxed) % PARTS;
         let place = self.part(part).map(|mut part| part.insert(started));
-        Ticket { part, place, of: Arc::clone(self) }
+        InFlightTicket { part, place, of: Arc::clone(self) }
     }
 
-    /// How many there are, and how old the oldest is.
+    /// Returns the number of requests and the age of the oldest.
     fn now(&self) -> (usize, Duration) {
         let parts = self.parts.iter().map(|part| {
             let part = part.lock().unwrap_or_else(PoisonError::into_inner);
@@ -139,14 +141,14 @@ impl UnderWay {
     }
 }
 
-/// A request that is under way.
-pub struct Ticket {
+/// A request in flight; dropping it removes the request from the table.
+pub struct InFlightTicket {
     part: usize,
     place: Option<usize>,
-    of: Arc<UnderWay>,
+    of: Arc<InFlightRequests>,
 }
 
-impl Drop for Ticket {
+impl Drop for InFlightTicket {
     fn drop(&mut self) {
         if let Some((mut part, place)) = self.of.part(self.part).zip(self.place) {
             part.try_remove(place);
@@ -159,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_format_method_and_status_has_a_place() {
+    fn every_format_method_and_status_is_counted() {
         let meters = RequestMeters::new("packages", ["one".to_owned(), "two".to_owned()]);
         meters.serves(["two", "late", "late"].map(str::to_owned));
         for format in [None, Some("one"), Some("two"), Some("late"), Some("not loaded")] {
@@ -176,9 +178,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_under_way_is_there_until_it_is_dropped() {
-        let under_way = Arc::<UnderWay>::default();
-        let tickets: Vec<Ticket> = (0..20).map(|_| under_way.begin(Instant::now())).collect();
+    fn a_request_is_in_flight_until_its_ticket_is_dropped() {
+        let under_way = Arc::<InFlightRequests>::default();
+        let tickets: Vec<InFlightTicket> = (0..20).map(|_| under_way.begin(Instant::now())).collect();
         assert_eq!(under_way.now().0, 20);
         std::thread::sleep(Duration::from_millis(2));
         assert!(under_way.now().1 >= Duration::from_millis(2));

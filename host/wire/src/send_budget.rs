@@ -1,81 +1,83 @@
-//! Memory of answers that wait for their clients, on all connections of the server together. A content that several answers share, as
-//! those from a cache do, is counted once.
+//! Memory budget of responses that wait for their clients, over all connections of the server.
+//! Content that several responses share, such as a cached one, is counted once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of all answers that are held in memory or read in large pieces. Beyond it nothing waits and nothing is refused: documents lie
-/// in files, and files are read in small pieces.
-const MOST: usize = 64 * 1024 * 1024;
+/// Maximum bytes of all responses that are held in memory or read in large pieces. Beyond this
+/// limit, nothing is delayed or refused: documents are moved to files, and files are read in small
+/// pieces.
+const MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// See the module.
+/// Memory budget of responses; see the module documentation.
 #[derive(Debug)]
 pub struct SendBudget {
     most: usize,
-    held: Mutex<Held>,
+    held: Mutex<BudgetState>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct BudgetState {
     all: usize,
-    /// Contents by their address in memory.
-    contents: HashMap<usize, Shared>,
+    /// Shared contents by their address in memory.
+    contents: HashMap<usize, SharedContent>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedContent {
     bytes: usize,
     holders: usize,
 }
 
 impl Default for SendBudget {
     fn default() -> Self {
-        Self::within(MOST)
+        Self::within(MAX_BYTES)
     }
 }
 
 impl SendBudget {
-    /// An empty one of so many bytes.
+    /// Creates an unused budget of `most` bytes.
     pub(crate) fn within(most: usize) -> Self {
         Self { most, held: Mutex::default() }
     }
 
-    /// One more holder of the content at this address; none where nobody holds it.
+    /// Adds a holder of the content at this address; `None` if no response holds the content yet.
     pub(crate) fn share(self: &Arc<Self>, address: usize) -> Option<BudgetShare> {
         let mut held = self.held();
         held.contents.get_mut(&address)?.holders += 1;
         Some(BudgetShare { budget: Arc::clone(self), taken: Taken::Content(address) })
     }
 
-    /// The first holder of the content at this address; none where there is no room for it.
+    /// Adds the first holder of the content at this address; `None` if the budget has no room for
+    /// it.
     pub(crate) fn take_content(self: &Arc<Self>, address: usize, bytes: usize) -> Option<BudgetShare> {
         let mut held = self.held();
         held.grow(bytes, self.most)?;
-        let shared = held.contents.entry(address).or_insert(Shared { bytes: 0, holders: 0 });
+        let shared = held.contents.entry(address).or_insert(SharedContent { bytes: 0, holders: 0 });
         shared.bytes += bytes;
         shared.holders += 1;
         Some(BudgetShare { budget: Arc::clone(self), taken: Taken::Content(address) })
     }
 
-    /// Bytes that nothing else shares; none where there is no room for them.
+    /// Takes bytes that no other response shares; `None` if the budget has no room for them.
     pub(crate) fn take(self: &Arc<Self>, bytes: usize) -> Option<BudgetShare> {
         self.held().grow(bytes, self.most)?;
         Some(BudgetShare { budget: Arc::clone(self), taken: Taken::Bytes(bytes) })
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, BudgetState> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Held {
+impl BudgetState {
     fn grow(&mut self, bytes: usize, most: usize) -> Option<()> {
         let all = self.all.checked_add(bytes).filter(|all| *all <= most)?;
         self.all = all;
         Some(())
     }
 
-    /// One holder less of the content at this address.
+    /// Removes a holder of the content at this address.
     fn release(&mut self, address: usize) {
         let Some(shared) = self.contents.get_mut(&address) else { return };
         shared.holders -= 1;
@@ -86,7 +88,7 @@ impl Held {
     }
 }
 
-/// What one answer has of the budget, given back when this is dropped.
+/// Share of the budget that one response holds. Dropping it returns the share.
 #[derive(Debug)]
 pub(crate) struct BudgetShare {
     budget: Arc<SendBudget>,

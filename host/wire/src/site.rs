@@ -1,5 +1,5 @@
-//! The site that a request was made to: scheme, name and port as the client writes them. Links into answers start with it where
-//! no public address is set.
+//! Site that a request was made to: scheme, name and port as the client wrote them. Links in
+//! responses start with it if no public address is configured.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ use url::{Host, Url};
 use crate::client_address::forwarded_for;
 use crate::host::{host, without_port};
 
-/// Scheme, name and port, always those of a place that a client can go to: never an unspecified address.
+/// Scheme, name and port of an address that a client can connect to, never an unspecified address.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Site {
     text: String,
@@ -20,14 +20,15 @@ pub struct Site {
 }
 
 impl Site {
-    /// The site of this scheme and `name` or `name:port`. None for what is no name, no address, no port, or the unspecified address.
+    /// Returns the site of this scheme and `name` or `name:port`. `None` if the name or port is
+    /// invalid or the address is unspecified.
     pub fn new(scheme: &str, authority: &str) -> Option<Site> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
         let plain = !authority.is_empty() && authority.bytes().all(allowed);
         plain.then(|| Site::of(&format!("{scheme}://{authority}"))).flatten()
     }
 
-    /// The site of an http or https address.
+    /// Returns the site of an http or https URL.
     pub fn of(address: &str) -> Option<Site> {
         let url = Url::parse(address).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
         let usable = match url.host()? {
@@ -41,8 +42,9 @@ impl Site {
         (usable && url.port() != Some(0)).then_some(Site { text, name })
     }
 
-    /// The site of a request on a listener of this scheme: that of its `Host`, or the one that a trusted proxy names in
-    /// `X-Forwarded-Host`, `X-Forwarded-Proto` and `X-Forwarded-Port`, or else in `Forwarded`.
+    /// Returns the site of a request on a listener of this scheme. The site comes from the `Host`
+    /// header, or from the headers of a trusted proxy: `X-Forwarded-Host`, `X-Forwarded-Proto` and
+    /// `X-Forwarded-Port`, otherwise `Forwarded`.
     pub fn of_request(parts: &Parts, peer: IpAddr, trusted: &[Network], scheme: &str) -> Option<Site> {
         let own = host(parts).ok().flatten();
         let is_trusted = |address: IpAddr| trusted.iter().any(|network| network.contains(address));
@@ -58,23 +60,23 @@ impl Site {
         }
     }
 
-    /// Scheme, name and port; the port is left out where it is the scheme's own.
+    /// Returns scheme, name and port. The scheme's default port is omitted.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Name and port; the port is left out where it is the scheme's own.
+    /// Returns name and port. The scheme's default port is omitted.
     pub fn authority(&self) -> &str {
         self.text.split_once("://").map_or(self.text.as_str(), |(_, authority)| authority)
     }
 
-    /// The name alone; an IPv6 address stands in brackets.
+    /// Returns the name without port; an IPv6 address is in brackets.
     pub fn name(&self) -> &str {
         &self.name
     }
 }
 
-/// How a proxy says that the client asked it.
+/// Original request as stated by a proxy.
 #[derive(Default)]
 struct Forwarding {
     scheme: Option<String>,
@@ -83,7 +85,8 @@ struct Forwarding {
 }
 
 impl Forwarding {
-    /// Reads the fields that most proxies write, or else the standard one (RFC 7239).
+    /// Reads the `X-Forwarded-…` headers, which most proxies write. If they state neither scheme
+    /// nor host, reads the standard header `Forwarded` (RFC 7239).
     fn read(headers: &HeaderMap, is_trusted: impl Fn(IpAddr) -> bool) -> Forwarding {
         let last = |name: &str| Some(last_of(headers, name)?.to_ascii_lowercase());
         let common = Forwarding {
@@ -97,7 +100,8 @@ impl Forwarding {
         }
     }
 
-    /// The element of the proxy that is farthest away, with none but trusted ones in between.
+    /// Returns the scheme and host that the farthest proxy states, among the proxies that are
+    /// reached only through trusted ones.
     fn standard(headers: &HeaderMap, is_trusted: impl Fn(IpAddr) -> bool) -> Forwarding {
         let fields = headers.get_all(FORWARDED).iter().rev().filter_map(|field| field.to_str().ok());
         let mut found = Forwarding::default();
@@ -119,7 +123,7 @@ impl Forwarding {
     }
 }
 
-/// The last value of a list, which the nearest proxy wrote.
+/// Returns the last value of a list, which the nearest proxy wrote.
 fn last_of<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let field = headers.get_all(name).iter().next_back()?.to_str().ok()?;
     field.rsplit(',').next().map(str::trim).filter(|value| !value.is_empty())
@@ -190,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stands_without_its_port() {
+    fn the_name_has_no_port() {
         assert_eq!(Site::of("https://a.example:8443/x").unwrap().name(), "a.example");
         assert_eq!(Site::of("http://[::1]:8080").unwrap().name(), "[::1]");
     }

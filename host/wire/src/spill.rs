@@ -1,6 +1,6 @@
-//! Documents that wait for their clients in files, where memory has no room for them. The files have no names: nothing is left of
-//! them when the answer or the program ends. One connection, and one client network, gets only a part of the room, so that a slow
-//! client cannot take it from others.
+//! Temporary files for response documents when memory has no room for them. The files have no
+//! names, so nothing is left of them when the response or the program ends. One connection and one
+//! client network get only a part of the space, so that a slow client cannot take all of it.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -18,31 +18,34 @@ use tokio::task::spawn_blocking;
 
 use crate::connection::ConnectionState;
 
-/// Bytes of all such files.
-const MOST: u64 = 1 << 30;
-/// All connections of one network have at most half of them, as they have at most half of all connections: one address may stand for
-/// a whole office.
+/// Maximum bytes of all temporary files.
+const MAX_BYTES: u64 = 1 << 30;
+/// Divisor for one network: its connections may use at most half of the space. The share is this
+/// large because one address may serve a whole office; the limit for the number of connections is a
+/// half as well.
 const NETWORK_PART: u64 = 2;
-/// One connection has at most an eighth: a document of 1 MiB on each of 128 HTTP/2 streams. That leaves three quarters of its
-/// network's share to others there.
+/// Divisor for one connection, which may use at most an eighth: a document of 1 MiB on each of 128
+/// HTTP/2 streams. Other connections of its network can then still use three quarters of the
+/// network's share.
 const CONNECTION_PART: u64 = 8;
 
-/// See the module.
+/// Temporary files for responses; see the module documentation.
 #[derive(Debug)]
 pub struct Spill {
     folder: PathBuf,
     most: u64,
-    used: Arc<Used>,
+    used: Arc<SpillUsage>,
 }
 
 impl Spill {
-    /// For files in this folder, which holds none yet.
+    /// Uses this folder, which contains no files yet.
     pub fn in_folder(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), most: MOST, used: Arc::default() }
+        Self { folder: folder.to_owned(), most: MAX_BYTES, used: Arc::default() }
     }
 
-    /// Writes a document for this connection to a file. Returns it in pieces of so many bytes. `Unavailable` where the disk has no room, or
-    /// where the files of the server, of the connection's network or of the connection have as many bytes as they may.
+    /// Writes a document for this connection to a file. Returns its content in pieces of `piece`
+    /// bytes. `Unavailable` if the disk is full, or if the server, the client network or the
+    /// connection has reached its limit.
     pub async fn write(
         &self,
         parts: Vec<Bytes>,
@@ -50,7 +53,7 @@ impl Spill {
         connection: Option<&Arc<ConnectionState>>,
     ) -> Result<impl Stream<Item = Result<Bytes, StoreError>> + Send + use<>, StoreError> {
         let length = parts.iter().map(|part| part.len() as u64).sum();
-        let lease = self.lease(length, connection)?;
+        let reservation = self.reserve(length, connection)?;
         let folder = self.folder.clone();
         let write = move || {
             let mut file = tempfile::tempfile_in(folder)?;
@@ -59,81 +62,87 @@ impl Spill {
         };
         let file = spawn_blocking(write).await.map_err(io::Error::other).flatten().map_err(unavailable)?;
         metrics::counter!("packhouse_answers_spilled_total").increment(1);
-        let waiting = Waiting { file: Arc::new(file), at: 0, length, _lease: lease };
-        Ok(stream::try_unfold(waiting, move |waiting| waiting.next(piece)))
+        let document = SpilledDocument { file: Arc::new(file), at: 0, length, _reservation: reservation };
+        Ok(stream::try_unfold(document, move |document| document.next(piece)))
     }
 
-    fn lease(&self, bytes: u64, connection: Option<&Arc<ConnectionState>>) -> Result<Lease, StoreError> {
-        let holders = holders(connection);
-        self.used.take(&holders, bytes, self.most).map_err(unavailable)?;
-        Ok(Lease { used: Arc::clone(&self.used), holders, bytes, _connection: connection.cloned() })
+    fn reserve(
+        &self,
+        bytes: u64,
+        connection: Option<&Arc<ConnectionState>>,
+    ) -> Result<SpillReservation, StoreError> {
+        let owners = owners(connection);
+        self.used.take(&owners, bytes, self.most).map_err(unavailable)?;
+        Ok(SpillReservation { used: Arc::clone(&self.used), owners, bytes, _connection: connection.cloned() })
     }
 }
 
-/// Whose files count together.
+/// Owner of temporary files. All files of an owner have a common limit.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-enum Holder {
+enum SpillOwner {
     Server,
     Network(ClientNetwork),
-    /// By the address of its state, which no other connection has while a lease keeps the state alive.
+    /// A connection, identified by the address of its state. The address is unique as long as a
+    /// reservation keeps the state alive.
     Connection(usize),
 }
 
-impl Holder {
-    /// Bytes that it may have where the server has so many.
+impl SpillOwner {
+    /// Returns the maximum bytes of this owner if the server may use `most`.
     fn share(self, most: u64) -> u64 {
         match self {
-            Holder::Server => most,
-            Holder::Network(_) => most / NETWORK_PART,
-            Holder::Connection(_) => most / CONNECTION_PART,
+            SpillOwner::Server => most,
+            SpillOwner::Network(_) => most / NETWORK_PART,
+            SpillOwner::Connection(_) => most / CONNECTION_PART,
         }
     }
 
-    /// The error where it has as many as it may.
+    /// Returns the error for an owner that has reached its limit.
     fn refusal(self) -> &'static str {
         match self {
-            Holder::Server => "as many answers wait for their clients as may",
-            Holder::Network(_) => "as many answers wait for the clients of this network as may",
-            Holder::Connection(_) => "as many answers wait on this connection as may",
+            SpillOwner::Server => "too many responses wait for their clients",
+            SpillOwner::Network(_) => "too many responses wait for the clients of this network",
+            SpillOwner::Connection(_) => "too many responses wait on this connection",
         }
     }
 }
 
-/// The server, the connection, and the network that the connection counts as.
-fn holders(connection: Option<&Arc<ConnectionState>>) -> Vec<Holder> {
-    let network = connection.and_then(|connection| connection.network()).map(Holder::Network);
-    let connection = connection.map(|connection| Holder::Connection(Arc::as_ptr(connection).addr()));
-    [Some(Holder::Server), network, connection].into_iter().flatten().collect()
+/// Returns the server, the connection, and the network of the connection's client.
+fn owners(connection: Option<&Arc<ConnectionState>>) -> Vec<SpillOwner> {
+    let network = connection.and_then(|connection| connection.network()).map(SpillOwner::Network);
+    let connection = connection.map(|connection| SpillOwner::Connection(Arc::as_ptr(connection).addr()));
+    [Some(SpillOwner::Server), network, connection].into_iter().flatten().collect()
 }
 
-/// Bytes of the files of each holder.
+/// Used bytes of each owner.
 #[derive(Debug, Default)]
-struct Used(Mutex<HashMap<Holder, u64>>);
+struct SpillUsage(Mutex<HashMap<SpillOwner, u64>>);
 
-impl Used {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Holder, u64>> {
+impl SpillUsage {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SpillOwner, u64>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts more bytes for all of these holders, or for none where one of them would have more than its share of `most`.
-    fn take(&self, holders: &[Holder], bytes: u64, most: u64) -> io::Result<()> {
+    /// Adds bytes for all of these owners, or for none of them if one would exceed its share of
+    /// `most`.
+    fn take(&self, owners: &[SpillOwner], bytes: u64, most: u64) -> io::Result<()> {
         let mut used = self.lock();
-        for holder in holders {
-            let before = used.get(holder).copied().unwrap_or_default();
-            if before.saturating_add(bytes) > holder.share(most) {
-                return Err(io::Error::other(holder.refusal()));
+        for owner in owners {
+            let before = used.get(owner).copied().unwrap_or_default();
+            if before.saturating_add(bytes) > owner.share(most) {
+                return Err(io::Error::other(owner.refusal()));
             }
         }
-        for holder in holders {
-            *used.entry(*holder).or_default() += bytes;
+        for owner in owners {
+            *used.entry(*owner).or_default() += bytes;
         }
         Ok(())
     }
 
-    fn give_back(&self, holders: &[Holder], bytes: u64) {
+    fn give_back(&self, owners: &[SpillOwner], bytes: u64) {
         let mut used = self.lock();
-        for holder in holders {
-            if let Entry::Occupied(mut entry) = used.entry(*holder) {
+        for owner in owners {
+            if let Entry::Occupied(mut entry) = used.entry(*owner) {
                 *entry.get_mut() = entry.get().saturating_sub(bytes);
                 if *entry.get() == 0 {
                     entry.remove();
@@ -143,16 +152,16 @@ impl Used {
     }
 }
 
-/// A file and how far it was read.
-struct Waiting {
+/// A spilled document and the position up to which it was read.
+struct SpilledDocument {
     file: Arc<File>,
     at: u64,
     length: u64,
-    _lease: Lease,
+    _reservation: SpillReservation,
 }
 
-impl Waiting {
-    async fn next(mut self, piece: usize) -> Result<Option<(Bytes, Waiting)>, StoreError> {
+impl SpilledDocument {
+    async fn next(mut self, piece: usize) -> Result<Option<(Bytes, SpilledDocument)>, StoreError> {
         let left = usize::try_from(self.length - self.at).unwrap_or(usize::MAX);
         let (file, at, size) = (Arc::clone(&self.file), self.at, left.min(piece));
         if size == 0 {
@@ -169,24 +178,24 @@ impl Waiting {
     }
 }
 
-/// What a file has of the bounds, given back when this is dropped.
+/// Reserved bytes of one file. Dropping the reservation returns the bytes.
 #[derive(Debug)]
-struct Lease {
-    used: Arc<Used>,
-    holders: Vec<Holder>,
+struct SpillReservation {
+    used: Arc<SpillUsage>,
+    owners: Vec<SpillOwner>,
     bytes: u64,
     _connection: Option<Arc<ConnectionState>>,
 }
 
-impl Drop for Lease {
+impl Drop for SpillReservation {
     fn drop(&mut self) {
-        self.used.give_back(&self.holders, self.bytes);
+        self.used.give_back(&self.owners, self.bytes);
     }
 }
 
 fn unavailable(error: io::Error) -> StoreError {
     StoreError::Unavailable {
-        what: "the folder of answers that wait for their clients",
+        what: "the folder for responses that wait for their clients",
         source: error.into(),
     }
 }
@@ -203,7 +212,7 @@ mod tests {
         let spill = Spill { most: 10, ..Spill::in_folder(folder.path()) };
         let parts = || vec![Bytes::from_static(b"hello"), Bytes::from_static(b" you")];
         let pieces = spill.write(parts(), 4, None).await.unwrap();
-        assert!(spill.write(parts(), 4, None).await.is_err(), "there is room for one");
+        assert!(spill.write(parts(), 4, None).await.is_err(), "there is room for one document only");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         let pieces: Vec<Bytes> = pieces.try_collect().await.unwrap();
         assert_eq!(pieces, ["hell", "o yo", "u"]);
@@ -213,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_client_does_not_take_leaves_room_for_others() {
+    fn one_client_leaves_room_for_others() {
         let spill = Spill { most: 16, ..Spill::in_folder(Path::new("unused")) };
         let connections = |address: Option<[u8; 4]>| -> [Arc<ConnectionState>; 5] {
             let network = address.map(|address| ClientNetwork::of(address.into()));
@@ -221,14 +230,18 @@ mod tests {
                 ConnectionState::until(&CancellationToken::new(), Arc::default(), network)
             })
         };
-        let fill = |connection: &Arc<ConnectionState>| -> Vec<Lease> {
-            std::iter::from_fn(|| spill.lease(1, Some(connection)).ok()).collect()
+        let fill = |connection: &Arc<ConnectionState>| -> Vec<SpillReservation> {
+            std::iter::from_fn(|| spill.reserve(1, Some(connection)).ok()).collect()
         };
         let slow = connections(Some([192, 0, 2, 1])).each_ref().map(fill);
-        assert_eq!(slow.each_ref().map(Vec::len), [2, 2, 2, 2, 0], "a share each, and one of the network");
+        assert_eq!(
+            slow.each_ref().map(Vec::len),
+            [2, 2, 2, 2, 0],
+            "each connection is limited, and their network too"
+        );
         let others = connections(Some([192, 0, 2, 2])).each_ref().map(fill);
         assert_eq!(others.each_ref().map(Vec::len), [2, 2, 2, 2, 0], "another network has as much");
-        assert!(spill.lease(1, None).is_err(), "and that is all");
+        assert!(spill.reserve(1, None).is_err(), "and that is all");
         drop((slow, others));
         assert!(spill.used.lock().is_empty());
         let through_proxies = connections(None).each_ref().map(fill);

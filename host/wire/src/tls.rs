@@ -1,8 +1,8 @@
-//! TLS at a listener: the certificates that are served at the moment, and the handshake. Certificates are exchanged under way:
-//! connections that are there go on, the next handshake has the new ones.
+//! TLS of a listener: the current certificates and the handshake. Certificates are replaced at
+//! runtime: open connections continue, and the next handshake uses the new ones.
 //!
-//! TLS 1.2 and 1.3, and HTTP/2 by ALPN. What the connection carries is guarded and watched as on a plain one, because the guard
-//! stands around the decrypted stream.
+//! TLS 1.2 and 1.3 are supported, and HTTP/2 through ALPN. The guard wraps the decrypted stream, so
+//! that TLS connections have the same protections as plain ones.
 
 mod certificate;
 
@@ -23,25 +23,25 @@ use tokio_rustls::server::TlsStream;
 
 pub use certificate::{Certificate, CertificateError, read_pem};
 
-/// What is spoken over TLS, the best first.
+/// ALPN protocols, the preferred one first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
-/// What an authority speaks that wants a name proven (RFC 8737, section 6.2).
+/// ALPN protocol of an authority that validates a name (RFC 8737, section 6.2).
 const ACME_PROTOCOL: &[u8] = b"acme-tls/1";
 
-/// Who knows the answers to authorities that ask for a proof in a handshake (RFC 8737).
+/// Source of the validation certificates for TLS-ALPN challenges (RFC 8737).
 pub trait Challenges: Send + Sync {
-    /// The certificate that proves this name at present, if one does.
+    /// Returns the certificate that currently proves control of this name, if there is one.
     fn proof(&self, name: &str) -> BoxFuture<'_, Option<Arc<CertifiedKey>>>;
 }
 
-/// The library's cryptography, the one that is in the program already.
+/// Returns the cryptography provider that the whole program uses.
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(aws_lc_rs::default_provider())
 }
 
-/// TLS of one listener.
+/// TLS configuration of one listener.
 pub struct Tls {
-    served: Arc<Served>,
+    served: Arc<ServedCertificates>,
     config: Arc<ServerConfig>,
     challenges: Option<Arc<dyn Challenges>>,
 }
@@ -53,28 +53,32 @@ impl fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// With no certificate yet. Fails where the library refuses its own defaults.
+    /// Creates a configuration without certificates. Fails only if the library rejects its own
+    /// defaults.
     pub fn new(challenges: Option<Arc<dyn Challenges>>) -> Result<Tls, rustls::Error> {
-        let served = Arc::new(Served::default());
+        let served = Arc::new(ServedCertificates::default());
         let resolver = Arc::clone(&served) as Arc<dyn ResolvesServerCert>;
         let mut config = server_config(resolver)?;
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
-        // Clients resume at any connection of this process; the key changes by itself every few hours.
+        // Clients can resume sessions on any connection of this process. The ticketer replaces its
+        // key every few hours.
         config.ticketer = aws_lc_rs::Ticketer::new()?;
         Ok(Tls { served, config: Arc::new(config), challenges })
     }
 
-    /// Serves these from the next handshake on: to each client the first that is for the host it names, else the first.
+    /// Uses these certificates from the next handshake on. Each client gets the first certificate
+    /// that covers its host, otherwise the first of the list.
     pub fn serve(&self, certificates: Vec<Certificate>) {
         *self.served.0.write().unwrap_or_else(PoisonError::into_inner) = certificates.into();
     }
 
-    /// What is served at present.
+    /// Returns the certificates in use.
     pub fn served(&self) -> Arc<[Certificate]> {
         self.served.get()
     }
 
-    /// Shakes hands. None where nothing is to be served on the stream: an authority had its proof.
+    /// Performs the handshake. `None` if a certificate authority only validated a name: no request
+    /// follows then.
     pub async fn accept<S>(&self, stream: S) -> io::Result<Option<TlsStream<S>>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -91,11 +95,12 @@ impl Tls {
             Some(challenges) => challenges.proof(&name).await,
             None => None,
         };
-        let proof = proof.ok_or_else(|| io::Error::other(format!("no proof of {name:?} is asked for")))?;
+        let proof = proof
+            .ok_or_else(|| io::Error::other(format!("there is no pending ACME challenge for {name:?}")))?;
         let mut config = server_config(Arc::new(SingleCertAndKey::from(proof))).map_err(io::Error::other)?;
         config.alpn_protocols = vec![ACME_PROTOCOL.to_vec()];
         let mut stream = started.into_stream(Arc::new(config)).await?;
-        // The handshake was all that it wanted.
+        // The authority needs only the handshake.
         stream.shutdown().await.map(|()| None)
     }
 }
@@ -106,23 +111,23 @@ fn server_config(resolver: Arc<dyn ResolvesServerCert>) -> Result<ServerConfig, 
     Ok(builder.with_no_client_auth().with_cert_resolver(resolver))
 }
 
-/// The certificates of a listener.
+/// Current certificates of a listener.
 #[derive(Debug)]
-struct Served(RwLock<Arc<[Certificate]>>);
+struct ServedCertificates(RwLock<Arc<[Certificate]>>);
 
-impl Default for Served {
+impl Default for ServedCertificates {
     fn default() -> Self {
         Self(RwLock::new(Arc::from([])))
     }
 }
 
-impl Served {
+impl ServedCertificates {
     fn get(&self) -> Arc<[Certificate]> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl ResolvesServerCert for Served {
+impl ResolvesServerCert for ServedCertificates {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let served = self.get();
         let named = hello.server_name().and_then(|name| ServerName::try_from(name).ok());

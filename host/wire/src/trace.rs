@@ -1,4 +1,4 @@
-//! The span of a request, from which a trace begins, or with which it goes on where a proxy that is trusted has begun it.
+//! Span of a request. The span starts a trace, or continues the trace of a trusted proxy.
 
 use std::net::IpAddr;
 use std::sync::OnceLock;
@@ -9,19 +9,21 @@ use packhouse_store::trace::TARGET;
 use tracing::Span;
 use tracing::field::Empty;
 
-/// Makes a span part of the trace that a request's headers name.
+/// Function that makes a span part of the trace that the request headers name.
 pub type Adopt = fn(&Span, &HeaderMap);
 
 static ADOPT: OnceLock<Adopt> = OnceLock::new();
 
-/// Says how `traceparent` and `tracestate` are read. Once in a process; without it they are not.
+/// Sets the function that reads `traceparent` and `tracestate`, once per process. Without this
+/// function, the server ignores both headers.
 pub fn read_parents_by(adopt: Adopt) {
-    // Set once: a process has one log.
+    // A second call changes nothing, because a process has only one log.
     let _ = ADOPT.set(adopt);
 }
 
-/// The span of a request to this host from this peer, whose headers count where it is a trusted proxy; disabled where no traces are
-/// wanted. The path is added by who knows whether it holds a secret.
+/// Creates the span of a request to this host; it is disabled if tracing is off. Trace headers are
+/// used only if the peer is a trusted proxy. The caller adds the path, because only it knows
+/// whether the path contains a secret.
 pub fn request(
     host: &'static str,
     method: &Method,
@@ -51,7 +53,7 @@ pub fn request(
     span
 }
 
-/// What is known of a request when its answer's head is ready.
+/// Records the status and the id of a request when its response head is ready.
 pub fn answered(span: &Span, status: u16, request_id: &str) {
     span.record("http.response.status_code", status);
     span.record("request_id", request_id);

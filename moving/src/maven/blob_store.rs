@@ -1,5 +1,6 @@
-//! A blob store of Nexus 3 in a folder, of a server that no longer runs: for each blob `ID.properties`, which says what it is, and
-//! `ID.bytes`, below `content/` in folders by volume and chapter or by date.
+//! A folder with a blob store of Nexus 3, read without its server. Each blob consists of
+//! `ID.properties`, which describes it, and `ID.bytes`. These files are below `content/`, in
+//! folders by volume and chapter or by date.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -7,37 +8,38 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 
-use super::file::{Found, MavenFile, is_checksum};
+use super::file::{FileSender, MavenFile, is_checksum};
 use crate::digests::Digests;
-use crate::fault::Fault;
+use crate::error::MoveError;
 use crate::origin::Origin;
 
-/// Bytes of a blob's properties.
-const MOST: u64 = 64 << 10;
+/// Maximum size of a blob's properties, in bytes.
+const MAX_PROPERTIES_BYTES: u64 = 64 << 10;
 
-/// Finds every blob of a repository that was not deleted.
-pub(super) async fn walk(root: PathBuf, repository: String, found: Found) -> Result<(), Fault> {
+/// Sends every blob of a repository to `found`, except deleted blobs and checksums.
+pub(super) async fn walk(root: PathBuf, repository: String, found: FileSender) -> Result<(), MoveError> {
     let content = root.join("content");
     let content = if content.is_dir() { content } else { root };
     spawn_blocking(move || walk_folder(&content, &repository, &found))
         .await
-        .unwrap_or_else(|error| Err(Fault::Away(error.to_string(), None)))
+        .unwrap_or_else(|error| Err(MoveError::Unavailable(error.to_string(), None)))
 }
 
-fn walk_folder(folder: &Path, repository: &str, found: &Found) -> Result<(), Fault> {
-    let said = |error: std::io::Error| Fault::local(&format!("read the folder {}", folder.display()), &error);
+fn walk_folder(folder: &Path, repository: &str, found: &FileSender) -> Result<(), MoveError> {
+    let failed =
+        |error: std::io::Error| MoveError::local(&format!("read the folder {}", folder.display()), &error);
     let mut entries =
-        std::fs::read_dir(folder).map_err(said)?.collect::<Result<Vec<_>, _>>().map_err(said)?;
+        std::fs::read_dir(folder).map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
-        let (path, kind) = (entry.path(), entry.file_type().map_err(said)?);
+        let (path, kind) = (entry.path(), entry.file_type().map_err(failed)?);
         if kind.is_dir() {
             walk_folder(&path, repository, found)?;
         } else if kind.is_file() && path.extension().is_some_and(|end| end == "properties") {
-            if entry.metadata().map_err(said)?.len() > MOST {
+            if entry.metadata().map_err(failed)?.len() > MAX_PROPERTIES_BYTES {
                 continue;
             }
-            let text = std::fs::read_to_string(&path).map_err(said)?;
+            let text = std::fs::read_to_string(&path).map_err(failed)?;
             if let Some(file) = file(&properties(&text), &path, repository)
                 && found.blocking_send(file).is_err()
             {
@@ -67,7 +69,8 @@ fn file(properties: &HashMap<String, String>, at: &Path, repository: &str) -> Op
     })
 }
 
-/// Java's properties: a name and a value a line, in which `\\` stands before a colon, an equals sign, a space and itself.
+/// Parses Java properties: one name and one value in each line. A backslash escapes colons, equals
+/// signs, spaces and backslashes.
 fn properties(text: &str) -> HashMap<String, String> {
     let lines = text.lines().filter(|line| !line.starts_with(['#', '!']));
     lines
@@ -94,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_blobs_properties_say_what_it_is() {
+    fn the_properties_of_a_blob_give_a_file() {
         let text = "#2024-03-15\n@BlobStore.created-by=admin\nsize=3\n@Bucket.repo-name=releases\ncreationTime=1577836800000\n\
                     @BlobStore.content-type=application/java-archive\n@BlobStore.blob-name=/org/a/1/a\\:b-1.jar\n\
                     sha1=a9993e364706816aba3e25717850c26c9cd0d89d\n";

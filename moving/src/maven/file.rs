@@ -1,4 +1,4 @@
-//! A file of a tree on its way from whoever found it.
+//! Files of a Maven tree that a search has found, and the channel that passes them to the transfer.
 
 use jiff::Timestamp;
 use tokio::sync::mpsc::Sender;
@@ -6,7 +6,7 @@ use tokio::sync::mpsc::Sender;
 use crate::digests::Digests;
 use crate::origin::Origin;
 
-/// Endings of files that hold a checksum of another.
+/// File extensions of checksum files, with their algorithms.
 pub(super) const CHECKSUMS: [(&str, &str); 4] =
     [(".sha1", "sha1"), (".sha256", "sha256"), (".sha512", "sha512"), (".md5", "md5")];
 /// A file of the source.
@@ -19,15 +19,16 @@ pub(crate) struct MavenFile {
     pub(crate) published: Option<Timestamp>,
 }
 
-/// Where found files go.
-pub(crate) type Found = Sender<MavenFile>;
+/// Channel for the files that were found.
+pub(crate) type FileSender = Sender<MavenFile>;
 
-/// Hands a file on. That nobody takes it any more is told by who stopped.
-pub(crate) async fn hand_on(found: &Found, file: MavenFile) {
+/// Sends a file to the channel. If the receiver is closed, the file is dropped: the transfer has
+/// failed and reports the reason.
+pub(crate) async fn send_file(found: &FileSender, file: MavenFile) {
     let _ = found.send(file).await;
 }
 
-/// Whether a file is a checksum of another.
+/// Reports whether a file is the checksum of another one.
 pub(crate) fn is_checksum(path: &str) -> bool {
     CHECKSUMS.iter().any(|(ending, _)| path.ends_with(ending))
 }

@@ -1,4 +1,5 @@
-//! Maven repositories: a tree of files, of which checksums and `maven-metadata.xml` are made anew by whoever serves them.
+//! Maven repositories: a tree of files. Checksums and `maven-metadata.xml` are not moved, because
+//! the target generates them.
 
 mod blob_store;
 pub(crate) mod file;
@@ -17,43 +18,43 @@ use tokio::sync::mpsc::{self, Receiver};
 
 use crate::client::Client;
 use crate::digests::Digests;
-use crate::export::{self, Exported};
-use crate::fault::Fault;
+use crate::error::MoveError;
+use crate::export::{self, ExportedFile};
 use crate::origin::Origin;
 use crate::percent;
-use crate::report::{Line, Outcome};
+use crate::report::{MoveOutcome, ReportLine};
 use crate::stream::measure;
-use crate::target::{Parcel, Run, Target, published, sized};
+use crate::target::{MoveRun, MoveTarget, Parcel, published, sized};
 use crate::{artifactory, nexus};
 
 use file::{CHECKSUMS, MavenFile, is_checksum};
 
-/// Bytes of a checksum file.
-const MOST_OF_A_SUM: usize = 64 << 10;
-/// Files that are found and not yet looked at.
+/// Maximum size of a checksum file, in bytes.
+const MAX_CHECKSUM_BYTES: usize = 64 << 10;
+/// Capacity of the channel for found files.
 const WAITING: usize = 256;
 
-/// Where a tree is read from.
+/// Source of a Maven tree.
 #[derive(Clone, Debug)]
 pub(crate) enum MavenSource {
-    /// A folder, with checksums beside the files where somebody put them.
+    /// A folder, which may contain checksum files.
     Tree(PathBuf),
-    /// A server that lists its folders as pages or as Packhouse's JSON.
+    /// A server that lists its folders, as HTML pages or as Packhouse's JSON.
     Pages(Arc<Client>),
-    /// The same of which only these artifacts are wanted, on a server that may list nothing.
+    /// Only these artifacts of a server. The server need not list its folders.
     Named(Arc<Client>, Vec<String>),
     /// A repository in a blob store of Nexus 3.
     BlobStore(PathBuf, String),
-    /// A repository of Nexus 3.
+    /// A repository in Nexus 3.
     Nexus(nexus::Repository),
-    /// A repository of Artifactory.
+    /// A repository in Artifactory.
     Artifactory(artifactory::Repository),
-    /// What `packhouse export` wrote.
-    Export(PathBuf, Arc<Vec<Exported>>),
+    /// An export that `packhouse export` wrote.
+    Export(PathBuf, Arc<Vec<ExportedFile>>),
 }
 
 /// Moves a tree.
-pub(crate) async fn run(run: &Run, source: MavenSource) -> Result<(), Fault> {
+pub(crate) async fn run(run: &MoveRun, source: MavenSource) -> Result<(), MoveError> {
     let (found, files) = mpsc::channel(WAITING);
     let walk = async move {
         match source {
@@ -68,15 +69,15 @@ pub(crate) async fn run(run: &Run, source: MavenSource) -> Result<(), Fault> {
     };
     let moving = run.each(folders(files), |folder| all(run, folder));
     match select(std::pin::pin!(walk), std::pin::pin!(moving)).await {
-        // What was found until then is moved, however the search ended.
+        // Files that were found are moved even if the search failed.
         Either::Left((walked, moving)) => moving.await.and(walked),
-        // Nobody takes more: the search is given up.
+        // The transfer has failed, so the search is dropped.
         Either::Right((Err(fault), _)) => Err(fault),
         Either::Right((Ok(()), walk)) => walk.await,
     }
 }
 
-/// The files as they were found, those of a folder together.
+/// Groups consecutive found files by folder.
 fn folders(files: Receiver<MavenFile>) -> impl futures::Stream<Item = Vec<MavenFile>> {
     stream::unfold((files, None::<MavenFile>), |(mut files, first)| async {
         let first = match first {
@@ -98,8 +99,9 @@ fn parent(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// Moves the files of a folder, the newest first: a version came into the world with the oldest of its files, and what was said last holds.
-async fn all(run: &Run, mut folder: Vec<MavenFile>) -> Result<(), Fault> {
+/// Moves the files of a folder, the newest first. The last upload sets the time of a version at the
+/// target, and this must be the time of its oldest file.
+async fn all(run: &MoveRun, mut folder: Vec<MavenFile>) -> Result<(), MoveError> {
     folder.sort_by(|one, other| (other.published, &other.path).cmp(&(one.published, &one.path)));
     for file in folder {
         one(run, file).await?;
@@ -107,22 +109,24 @@ async fn all(run: &Run, mut folder: Vec<MavenFile>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Why a file is left out.
+/// The reason why a file is left out, if it is.
 fn left_out(path: &str) -> Option<&'static str> {
     let name = path.rsplit('/').next().unwrap_or_default();
     match name {
         _ if name.starts_with("maven-metadata") && name.ends_with(".xml") => {
-            Some("the server makes it from what it holds")
+            Some("the server generates this file")
         }
-        _ if path == export::NAME => Some("it is an export's list"),
-        "_remote.repositories" | "resolver-status.properties" => Some("it is a client's own"),
-        _ if name.ends_with(".lastUpdated") => Some("it is a client's own"),
-        _ if path.split('/').any(|segment| segment.starts_with('.')) => Some("it is no artifact"),
+        _ if path == export::NAME => Some("this file is the list of an export"),
+        "_remote.repositories" | "resolver-status.properties" => {
+            Some("this file is for the local use of a client")
+        }
+        _ if name.ends_with(".lastUpdated") => Some("this file is for the local use of a client"),
+        _ if path.split('/').any(|segment| segment.starts_with('.')) => Some("this file is not an artifact"),
         _ => None,
     }
 }
 
-/// `group:artifact` and version, where the path is shaped like Maven's layout.
+/// The package (`group:artifact`) and the version of a file, if the path has Maven's layout.
 fn coordinates(path: &str) -> Option<(String, String)> {
     let (folder, name) = path.rsplit_once('/')?;
     let (folder, version) = folder.rsplit_once('/')?;
@@ -131,12 +135,12 @@ fn coordinates(path: &str) -> Option<(String, String)> {
         .then(|| (format!("{}:{artifact}", group.replace('/', ".")), version.to_owned()))
 }
 
-/// Whether the newest bytes of a path stand: a snapshot's without a timestamp.
+/// Reports whether a file may be replaced: a snapshot without a timestamp.
 fn is_moving(path: &str) -> bool {
     path.rsplit('/').next().is_some_and(|name| name.contains("-SNAPSHOT"))
 }
 
-async fn one(run: &Run, file: MavenFile) -> Result<(), Fault> {
+async fn one(run: &MoveRun, file: MavenFile) -> Result<(), MoveError> {
     if is_checksum(&file.path) {
         return Ok(());
     }
@@ -144,10 +148,10 @@ async fn one(run: &Run, file: MavenFile) -> Result<(), Fault> {
     if !run.wants(package.as_deref().unwrap_or_default()) {
         return Ok(());
     }
-    let mut line = Line::file(package.as_deref().unwrap_or_default(), &file.path);
+    let mut line = ReportLine::file(package.as_deref().unwrap_or_default(), &file.path);
     line.version = version;
     if let Some(reason) = left_out(&file.path) {
-        run.report.add(line.ended(Outcome::Skipped, reason));
+        run.report.add(line.ended(MoveOutcome::Skipped, reason));
         return Ok(());
     }
     let mut parcel = Parcel {
@@ -161,34 +165,34 @@ async fn one(run: &Run, file: MavenFile) -> Result<(), Fault> {
     run.ended(parcel.line, result)
 }
 
-async fn carry(run: &Run, path: &str, parcel: &mut Parcel) -> Result<Outcome, Fault> {
+async fn carry(run: &MoveRun, path: &str, parcel: &mut Parcel) -> Result<MoveOutcome, MoveError> {
     if parcel.stated.is_empty() {
         parcel.stated = beside(&parcel.origin).await?;
     }
-    let came = match &run.target {
-        Target::Folder(folder) => {
+    let measured = match &run.target {
+        MoveTarget::Folder(folder) => {
             if !parcel.stated.is_empty()
-                && let Some(came) = folder.holds(path, &parcel.stated).await?
+                && let Some(measured) = folder.holds(path, &parcel.stated).await?
             {
-                note(parcel, came.sha256(), came.size);
-                return Ok(Outcome::Present);
+                record(parcel, measured.sha256(), measured.size);
+                return Ok(MoveOutcome::Present);
             }
             let mut opened = parcel.origin.open().await?;
             opened.modified = parcel.published.or(opened.modified);
             parcel.line = parcel.line.clone().published(opened.modified);
             folder.take(path, opened, parcel.stated.clone(), parcel.size).await?
         }
-        Target::Server(server) => {
+        MoveTarget::Server(server) => {
             let url = server.url(&percent::path(path))?;
             if let Some(headers) = server.client.head(&url, "*/*").await? {
                 let there = checksums(&headers);
                 if is_the_same(parcel, &there).await? {
-                    note(parcel, there.sha256, parcel.size.unwrap_or_default());
-                    return Ok(Outcome::Present);
+                    record(parcel, there.sha256, parcel.size.unwrap_or_default());
+                    return Ok(MoveOutcome::Present);
                 }
                 if !is_moving(path) {
-                    return Err(Fault::Refused(
-                        "another file of this name is there, and it is not replaced".to_owned(),
+                    return Err(MoveError::Refused(
+                        "the target has another file of this name, which is not replaced".to_owned(),
                     ));
                 }
             }
@@ -199,25 +203,26 @@ async fn carry(run: &Run, path: &str, parcel: &mut Parcel) -> Result<Outcome, Fa
             .await?
         }
     };
-    note(parcel, came.sha256(), came.size);
-    Ok(Outcome::Moved)
+    record(parcel, measured.sha256(), measured.size);
+    Ok(MoveOutcome::Moved)
 }
 
-fn note(parcel: &mut Parcel, sha256: Option<String>, size: u64) {
+fn record(parcel: &mut Parcel, sha256: Option<String>, size: u64) {
     parcel.line.sha256 = sha256;
     parcel.line.size = Some(size).filter(|size| *size > 0);
 }
 
-/// Whether what is there is the source's: by what is stated, or by reading it.
-async fn is_the_same(parcel: &Parcel, there: &Digests) -> Result<bool, Fault> {
+/// Reports whether the target's file equals the source's file. Compares stated digests, or reads
+/// the source if they have no algorithm in common.
+async fn is_the_same(parcel: &Parcel, there: &Digests) -> Result<bool, MoveError> {
     if let Some(same) = parcel.stated.agree(there) {
         return Ok(same);
     }
-    let came = measure(parcel.origin.open().await?, parcel.stated.clone(), parcel.size).await?;
-    Ok(came.digests.agree(there).unwrap_or(false))
+    let measured = measure(parcel.origin.open().await?, parcel.stated.clone(), parcel.size).await?;
+    Ok(measured.digests.agree(there).unwrap_or(false))
 }
 
-/// What a server says of a file in headers, as Nexus and Artifactory do too.
+/// Digests from a server's `x-checksum-…` headers. Nexus and Artifactory send them too.
 pub(crate) fn checksums(headers: &HeaderMap) -> Digests {
     let mut digests = Digests::default();
     for algorithm in ["md5", "sha1", "sha256", "sha512"] {
@@ -227,8 +232,9 @@ pub(crate) fn checksums(headers: &HeaderMap) -> Digests {
     digests
 }
 
-/// What the checksum files beside a file say. On a server one is asked for, in the order in which they are likely to be there.
-async fn beside(origin: &Origin) -> Result<Digests, Fault> {
+/// Digests from the checksum files next to a file. On a server only the first existing one is read;
+/// the most common kinds are tried first.
+async fn beside(origin: &Origin) -> Result<Digests, MoveError> {
     let mut stated = Digests::default();
     for (ending, algorithm) in CHECKSUMS {
         let text = match origin {
@@ -237,7 +243,7 @@ async fn beside(origin: &Origin) -> Result<Digests, Fault> {
                 url.set_path(&format!("{}{ending}", url.path()));
                 match client.document(&url, "*/*").await {
                     Ok(document) => document.text(),
-                    Err(Fault::Missing(_)) => continue,
+                    Err(MoveError::Missing(_)) => continue,
                     Err(fault) => return Err(fault),
                 }
             }
@@ -246,8 +252,10 @@ async fn beside(origin: &Origin) -> Result<Digests, Fault> {
                 let mut name = path.clone().into_os_string();
                 name.push(ending);
                 match Origin::File(name.into()).open().await {
-                    Ok(opened) => String::from_utf8_lossy(&opened.gather(MOST_OF_A_SUM).await?).into_owned(),
-                    Err(Fault::Missing(_)) => continue,
+                    Ok(opened) => {
+                        String::from_utf8_lossy(&opened.gather(MAX_CHECKSUM_BYTES).await?).into_owned()
+                    }
+                    Err(MoveError::Missing(_)) => continue,
                     Err(fault) => return Err(fault),
                 }
             }
@@ -265,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_tell_what_they_are() {
+    fn paths_are_classified() {
         let path = "org/example/lib/1.0-SNAPSHOT/lib-1.0-20260101.010101-1.jar";
         assert_eq!(coordinates(path), Some(("org.example:lib".to_owned(), "1.0-SNAPSHOT".to_owned())));
         assert!(!is_moving(path) && is_moving("o/l/1-SNAPSHOT/l-1-SNAPSHOT.jar"));

@@ -1,19 +1,21 @@
-//! Artifacts by their names, on a server that lists no folders: the versions that `maven-metadata.xml` names, and of each the files that builds
-//! make; of a snapshot those that its own metadata name.
+//! Finds artifacts by their names, on a server that does not list folders. The versions come from
+//! `maven-metadata.xml`. For each version, the search tries the names of the files that builds
+//! usually produce. For a snapshot, it also tries the file names of the builds in the snapshot's
+//! own metadata.
 
 use std::sync::Arc;
 
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
-use super::file::{Found, MavenFile, hand_on};
+use super::file::{FileSender, MavenFile, send_file};
 use crate::client::Client;
 use crate::digests::Digests;
-use crate::fault::Fault;
+use crate::error::MoveError;
 use crate::origin::Origin;
 use crate::percent;
 
-/// What stands behind artifact and version in the names of files that builds make. Each may have a signature.
+/// Usual suffixes of file names after artifact and version. Each file may have a signature.
 const ENDINGS: [&str; 12] = [
     ".pom",
     ".jar",
@@ -29,16 +31,16 @@ const ENDINGS: [&str; 12] = [
     ".tar.gz",
 ];
 
-/// Finds the files of these artifacts, each `group:artifact`.
-pub(super) async fn walk(client: Arc<Client>, names: &[String], found: Found) -> Result<(), Fault> {
+/// Sends the files of these artifacts to `found`. Each name has the form `group:artifact`.
+pub(super) async fn walk(client: Arc<Client>, names: &[String], found: FileSender) -> Result<(), MoveError> {
     for name in names {
         let Some((group, artifact)) = name.split_once(':') else {
-            return Err(Fault::Refused(format!("`{name}` is no group:artifact")));
+            return Err(MoveError::Refused(format!("`{name}` is not of the form group:artifact")));
         };
         let folder = format!("{}/{artifact}", group.replace('.', "/"));
         let versions = texts(&metadata(&client, &folder).await?, "version");
         if versions.is_empty() {
-            return Err(Fault::Refused(format!("the metadata of {name} names no version")));
+            return Err(MoveError::Refused(format!("the metadata of {name} has no version")));
         }
         for version in versions {
             let folder = format!("{folder}/{version}");
@@ -50,18 +52,23 @@ pub(super) async fn walk(client: Arc<Client>, names: &[String], found: Found) ->
     Ok(())
 }
 
-async fn metadata(client: &Client, folder: &str) -> Result<String, Fault> {
+async fn metadata(client: &Client, folder: &str) -> Result<String, MoveError> {
     let url = client.url(&format!("{}/maven-metadata.xml", percent::path(folder)))?;
     Ok(client.document(&url, "*/*").await?.text())
 }
 
-/// The names that the version's files may have.
-async fn files(client: &Client, folder: &str, artifact: &str, version: &str) -> Result<Vec<String>, Fault> {
+/// The possible names of a version's files.
+async fn files(
+    client: &Client,
+    folder: &str,
+    artifact: &str,
+    version: &str,
+) -> Result<Vec<String>, MoveError> {
     let mut names: Vec<String> =
         ENDINGS.iter().map(|ending| format!("{artifact}-{version}{ending}")).collect();
     if let Some(base) = version.strip_suffix("-SNAPSHOT") {
         let text = match metadata(client, folder).await {
-            Err(Fault::Missing(_)) => String::new(),
+            Err(MoveError::Missing(_)) => String::new(),
             text => text?,
         };
         let mut builds = texts(&text, "value");
@@ -78,16 +85,16 @@ async fn files(client: &Client, folder: &str, artifact: &str, version: &str) -> 
     Ok(names)
 }
 
-/// Hands a file on that is there, and its signature.
-async fn offer(client: &Arc<Client>, path: String, found: &Found) -> Result<(), Fault> {
+/// Sends a file and its signature to `found`, if they exist.
+async fn offer(client: &Arc<Client>, path: String, found: &FileSender) -> Result<(), MoveError> {
     for path in [path.clone(), format!("{path}.asc")] {
         let url = client.url(&percent::path(&path))?;
         if client.head(&url, "*/*").await?.is_none() {
-            // What is not there is not signed.
+            // A missing file has no signature.
             return Ok(());
         }
         let origin = Origin::Url(Arc::clone(client), url);
-        hand_on(found, MavenFile { path, origin, stated: Digests::default(), size: None, published: None })
+        send_file(found, MavenFile { path, origin, stated: Digests::default(), size: None, published: None })
             .await;
     }
     Ok(())
@@ -102,7 +109,7 @@ fn texts(document: &str, name: &str) -> Vec<String> {
             Ok(Event::End(_)) => within = false,
             Ok(Event::Text(text)) if within => {
                 let text = text.trim().to_owned();
-                // A name that leads elsewhere is nobody's version.
+                // A text that would lead to another path is not a version.
                 if !text.is_empty()
                     && !text.contains(['/', '\\', '%'])
                     && text != ".."
@@ -122,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metadata_name_versions() {
+    fn versions_are_read_from_metadata() {
         let text = "<metadata><version>1.0</version><versioning><versions><version>1.0</version><version>../x</version>\
                     <version>1.1-SNAPSHOT</version></versions><lastUpdated>2</lastUpdated></versioning></metadata>";
         assert_eq!(texts(text, "version"), ["1.0", "1.1-SNAPSHOT"]);

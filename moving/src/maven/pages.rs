@@ -1,4 +1,5 @@
-//! A tree on a server that lists its folders: as pages with links, as most do, or as Packhouse's own JSON.
+//! Finds the files of a server that lists its folders: as HTML pages with links, like most servers,
+//! or as Packhouse's own JSON.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,49 +8,49 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use url::Url;
 
-use super::file::{Found, MavenFile, hand_on, is_checksum};
-use crate::client::{Client, Document, shown};
+use super::file::{FileSender, MavenFile, is_checksum, send_file};
+use crate::client::{Client, HttpDocument, redacted};
 use crate::digests::Digests;
-use crate::fault::Fault;
+use crate::error::MoveError;
 use crate::html;
 use crate::origin::Origin;
 use crate::percent;
 
-/// Folders below one another.
-const DEEPEST: usize = 64;
-/// Pages of one folder.
-const MOST_PAGES: usize = 100_000;
+/// Maximum depth of nested folders.
+const MAX_DEPTH: usize = 64;
+/// Maximum number of pages of one folder.
+const MAX_PAGES: usize = 100_000;
 
-/// A page of a folder, as Packhouse answers it.
+/// A page of a folder in Packhouse's JSON.
 #[derive(Deserialize)]
-struct Page {
-    entries: Vec<Entry>,
+struct FolderPage {
+    entries: Vec<FolderEntry>,
     next: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct FolderEntry {
     name: String,
     kind: String,
     size: Option<u64>,
     modified: Option<i64>,
 }
 
-/// Finds every file below the server's address.
-pub(super) async fn walk(client: Arc<Client>, found: Found) -> Result<(), Fault> {
+/// Sends every file below the server's address to `found`.
+pub(super) async fn walk(client: Arc<Client>, found: FileSender) -> Result<(), MoveError> {
     let mut folders = vec![(String::new(), 0)];
     let mut first = true;
     while let Some((folder, depth)) = folders.pop() {
         let listed = list(&client, &folder, &found).await;
         let below = match listed {
             Ok(below) => below,
-            // A repository that holds nothing has no listing.
-            Err(Fault::Missing(text)) if first => return Err(Fault::Refused(no_listing(&text))),
-            Err(Fault::Missing(_)) => Vec::new(),
+            // Without a listing of the root, the search cannot find any file.
+            Err(MoveError::Missing(text)) if first => return Err(MoveError::Refused(no_listing(&text))),
+            Err(MoveError::Missing(_)) => Vec::new(),
             Err(fault) => return Err(fault),
         };
         first = false;
-        if depth < DEEPEST {
+        if depth < MAX_DEPTH {
             folders.extend(below.into_iter().rev().map(|folder| (folder, depth + 1)));
         }
     }
@@ -57,13 +58,13 @@ pub(super) async fn walk(client: Arc<Client>, found: Found) -> Result<(), Fault>
 }
 
 fn no_listing(text: &str) -> String {
-    format!("{text}; a tree is moved from a server that lists its folders, or from a folder on this machine")
+    format!("{text}; the source must be a server that lists its folders, or a folder on this machine")
 }
 
-/// Hands on the files of a folder, and answers the folders in it.
-async fn list(client: &Arc<Client>, folder: &str, found: &Found) -> Result<Vec<String>, Fault> {
+/// Sends the files of a folder to `found`. Returns the folders in it.
+async fn list(client: &Arc<Client>, folder: &str, found: &FileSender) -> Result<Vec<String>, MoveError> {
     let (mut below, mut after) = (Vec::new(), None::<String>);
-    for _ in 0..MOST_PAGES {
+    for _ in 0..MAX_PAGES {
         let mut url = client.url(&percent::path(folder))?;
         if let Some(after) = &after {
             url.set_query(Some(&format!("limit=1000&after={}", percent::segment(after))));
@@ -75,7 +76,7 @@ async fn list(client: &Arc<Client>, folder: &str, found: &Found) -> Result<Vec<S
                 if name.ends_with('/') {
                     below.push(path);
                 } else {
-                    hand_on_file(client, path, None, None, found).await?;
+                    send_entry(client, path, None, None, found).await?;
                 }
             }
             return Ok(below);
@@ -86,7 +87,7 @@ async fn list(client: &Arc<Client>, folder: &str, found: &Found) -> Result<Vec<S
                 "folder" => below.push(format!("{}/", path.trim_end_matches('/'))),
                 _ => {
                     let at = entry.modified.and_then(|at| Timestamp::from_millisecond(at).ok());
-                    hand_on_file(client, path, entry.size, at, found).await?;
+                    send_entry(client, path, entry.size, at, found).await?;
                 }
             }
         }
@@ -95,33 +96,37 @@ async fn list(client: &Arc<Client>, folder: &str, found: &Found) -> Result<Vec<S
             None => return Ok(below),
         }
     }
-    Err(Fault::Refused(format!("the folder {folder} of {} has no end", shown(client.base()))))
+    Err(MoveError::Refused(format!(
+        "the listing of the folder {folder} of {} has too many pages",
+        redacted(client.base())
+    )))
 }
 
-async fn hand_on_file(
+async fn send_entry(
     client: &Arc<Client>,
     path: String,
     size: Option<u64>,
     published: Option<Timestamp>,
-    found: &Found,
-) -> Result<(), Fault> {
+    found: &FileSender,
+) -> Result<(), MoveError> {
     if is_checksum(&path) {
         return Ok(());
     }
     let origin = Origin::Url(Arc::clone(client), client.url(&percent::path(&path))?);
-    hand_on(found, MavenFile { path, origin, stated: Digests::default(), size, published }).await;
+    send_file(found, MavenFile { path, origin, stated: Digests::default(), size, published }).await;
     Ok(())
 }
 
-fn page(document: &Document) -> Option<Page> {
+fn page(document: &HttpDocument) -> Option<FolderPage> {
     if document.media_type() != "application/json" {
         return None;
     }
     serde_json::from_slice(&document.bytes).ok()
 }
 
-/// The names in a folder that a page links to, folders with a slash at their ends: what lies directly below the page and nowhere else.
-fn names(document: &Document) -> BTreeSet<String> {
+/// Names of the files and folders directly below a page to which the page links. Names of folders
+/// end with a slash.
+fn names(document: &HttpDocument) -> BTreeSet<String> {
     let mut base = document.url.clone();
     if !base.path().ends_with('/') {
         base.set_path(&format!("{}/", base.path()));
@@ -150,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_lies_below_is_followed() {
+    fn only_links_directly_below_are_followed() {
         let base = Url::parse("http://host/maven/org/").unwrap();
         for (href, expected) in [
             ("example/", Some("example/")),

@@ -1,27 +1,27 @@
-//! Which packages a registry has: no two registries tell it the same way.
+//! Lists the packages of a registry. Registries offer different ways to list them.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::fault::Fault;
-use crate::place::Place;
+use crate::error::MoveError;
+use crate::location::SourceLocation;
 
-/// Results of one search.
+/// Number of results per search.
 const PAGE: usize = 250;
-/// Packages that are asked for by searching.
-const MOST: usize = 1_000_000;
+/// Maximum number of packages that are listed by searching.
+const MAX_PACKAGES: usize = 1_000_000;
 
 /// The names of all packages.
-pub(super) async fn all(place: &Place) -> Result<Vec<String>, Fault> {
-    let names = match place {
-        Place::Folder(_) => listed(place, "packages.json").await?,
-        Place::Server(_) => match listed(place, "-/verdaccio/data/packages").await {
+pub(super) async fn all(location: &SourceLocation) -> Result<Vec<String>, MoveError> {
+    let names = match location {
+        SourceLocation::Folder(_) => listed(location, "packages.json").await?,
+        SourceLocation::Server(_) => match listed(location, "-/verdaccio/data/packages").await {
             Ok(names) if !names.is_empty() => names,
-            Ok(_) | Err(Fault::Missing(_) | Fault::Refused(_)) => match found(place).await {
+            Ok(_) | Err(MoveError::Missing(_) | MoveError::Refused(_)) => match found(location).await {
                 Ok(names) => names,
-                Err(Fault::Missing(_) | Fault::Refused(_)) => {
-                    listed(place, "-/all").await.map_err(|_| nameless())?
+                Err(MoveError::Missing(_) | MoveError::Refused(_)) => {
+                    listed(location, "-/all").await.map_err(|_| nameless())?
                 }
                 Err(fault) => return Err(fault),
             },
@@ -31,18 +31,18 @@ pub(super) async fn all(place: &Place) -> Result<Vec<String>, Fault> {
     Ok(names.into_iter().collect())
 }
 
-fn nameless() -> Fault {
-    Fault::Refused(
-        "the registry does not tell which packages it has; name them with --package or --packages-file"
-            .to_owned(),
+fn nameless() -> MoveError {
+    MoveError::Refused(
+        "the registry does not list its packages; name them with --package or --packages-file".to_owned(),
     )
 }
 
-/// An array of names or of objects with one, or an object by names.
-async fn listed(place: &Place, path: &str) -> Result<BTreeSet<String>, Fault> {
-    let read = place.read(path, "application/json").await?;
+/// Reads a list of packages: an array of names or of objects with names, or an object that is keyed
+/// by name.
+async fn listed(location: &SourceLocation, path: &str) -> Result<BTreeSet<String>, MoveError> {
+    let read = location.read(path, "application/json").await?;
     let json: Value = serde_json::from_str(&read.text)
-        .map_err(|error| Fault::Refused(format!("the list of packages is no JSON: {error}")))?;
+        .map_err(|error| MoveError::Refused(format!("the list of packages is not JSON: {error}")))?;
     Ok(match &json {
         Value::Array(all) => {
             let name = |one: &Value| Some(one.as_str().or_else(|| one.get("name")?.as_str())?.to_owned());
@@ -53,19 +53,19 @@ async fn listed(place: &Place, path: &str) -> Result<BTreeSet<String>, Fault> {
     })
 }
 
-async fn found(place: &Place) -> Result<BTreeSet<String>, Fault> {
+async fn found(location: &SourceLocation) -> Result<BTreeSet<String>, MoveError> {
     let mut names = BTreeSet::new();
-    for from in (0..MOST).step_by(PAGE) {
+    for from in (0..MAX_PACKAGES).step_by(PAGE) {
         let read =
-            place.read(&format!("-/v1/search?text=&size={PAGE}&from={from}"), "application/json").await?;
+            location.read(&format!("-/v1/search?text=&size={PAGE}&from={from}"), "application/json").await?;
         let json: Value = serde_json::from_str(&read.text)
-            .map_err(|error| Fault::Refused(format!("what was found is no JSON: {error}")))?;
+            .map_err(|error| MoveError::Refused(format!("the search result is not JSON: {error}")))?;
         let objects = json.get("objects").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let before = names.len();
         names.extend(
             objects.iter().filter_map(|one| Some(one.get("package")?.get("name")?.as_str()?.to_owned())),
         );
-        // One that always answers the same has told all it tells.
+        // Some registries ignore `from` and always return the same results.
         if objects.len() < PAGE || names.len() == before {
             break;
         }

@@ -1,35 +1,36 @@
-//! The document that publishes one version, with room for its tarball.
+//! The document that publishes one version.
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-/// The name of a version's tarball.
+/// File name of a version's tarball.
 pub(super) fn file(name: &str, number: &str) -> String {
     format!("{}-{number}.tgz", name.rsplit('/').next().unwrap_or_default())
 }
 
-/// A version with what goes with it.
-pub(super) struct Release<'a> {
+/// The parts of a document that publishes a version.
+pub(super) struct PublishDocument<'a> {
     pub(super) name: &'a str,
     pub(super) number: &'a str,
     pub(super) manifest: &'a Map<String, Value>,
-    /// What the package says of itself at length, where that is this version's.
+    /// The README of the package, if this version is the latest.
     pub(super) readme: Option<&'a Value>,
-    /// As registries answer them: `{attestations: [{bundle}]}`.
+    /// Attestations as registries return them: `{attestations: [{bundle}]}`.
     pub(super) attestations: Option<&'a Value>,
 }
 
-impl Release<'_> {
-    /// What stands before and behind the tarball in base64.
+impl PublishDocument<'_> {
+    /// The document's text before and after the base64 of the tarball.
     pub(super) fn around(&self) -> (Bytes, Bytes) {
-        let Release { name, number, manifest, readme, .. } = *self;
+        let PublishDocument { name, number, manifest, readme, .. } = *self;
         let mut manifest = manifest.clone();
         manifest.insert("name".to_owned(), json!(name));
         manifest.insert("version".to_owned(), json!(number));
         let readme = readme.map(|readme| format!("\"readme\":{readme},")).unwrap_or_default();
         let bundles: String =
             self.bundles().map(|(file, attachment)| format!("{}:{attachment},", json!(file))).collect();
-        // A tag is needed; those of the source are set once every version is there.
+        // A publish must set a tag. The run sets the source's tags after it has published all
+        // versions.
         let before = format!(
             "{{\"_id\":{id},\"name\":{id},{readme}\"dist-tags\":{tags},\"versions\":{versions},\"_attachments\":{{{bundles}{file}:\
              {{\"content_type\":\"application/octet-stream\",\"data\":\"",
@@ -41,7 +42,7 @@ impl Release<'_> {
         (before.into(), Bytes::from_static(b"\"}}}"))
     }
 
-    /// Attachments for the bundles of signatures.
+    /// The attachments with signature bundles.
     fn bundles(&self) -> impl Iterator<Item = (String, Value)> {
         let all = self.attestations.and_then(|document| document.get("attestations")?.as_array());
         let stem = file(self.name, self.number);
@@ -65,10 +66,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_a_document_with_one_version_its_tarball_and_its_bundles() {
+    fn the_document_has_one_version_its_tarball_and_its_bundles() {
         let (readme, attestations) =
             (json!("# \"lib\""), json!({"attestations": [{"bundle": {"a": 1}}, {"bundle": {"b": 2}}]}));
-        let release = Release {
+        let release = PublishDocument {
             name: "@a/lib",
             number: "1.0.0",
             manifest: &Map::new(),

@@ -1,15 +1,15 @@
-//! Manifests: what they are, and what they name.
+//! Manifests, and the descriptors in them.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::digests::{Digests, sha256};
-use crate::fault::Fault;
+use crate::error::MoveError;
 
-/// Bytes of a manifest.
-const MOST: usize = 32 << 20;
+/// Maximum size of a manifest, in bytes.
+const MAX_MANIFEST_BYTES: usize = 32 << 20;
 
-/// A manifest as it was read.
+/// A manifest with its digest and media type.
 #[derive(Clone, Debug)]
 pub(crate) struct Manifest {
     pub(crate) digest: String,
@@ -18,30 +18,31 @@ pub(crate) struct Manifest {
     pub(crate) modified: Option<Timestamp>,
 }
 
-/// Something that a manifest names.
+/// Descriptor in a manifest.
 #[derive(Clone, Debug)]
-pub(crate) struct Named {
+pub(crate) struct Descriptor {
     pub(crate) digest: String,
     pub(crate) size: Option<u64>,
-    /// Its bytes may lie elsewhere, as those of some base layers.
+    /// True if the manifest states other addresses for the bytes, as for some base layers. The
+    /// registry may then not have the bytes.
     pub(crate) foreign: bool,
 }
 
 impl Manifest {
-    /// It with its digest, which must be what was asked for.
+    /// Creates a manifest. Refuses bytes whose digest is not `expected`.
     pub(crate) fn checked(
         bytes: bytes::Bytes,
         media_type: &str,
-        wanted: Option<&str>,
+        expected: Option<&str>,
         modified: Option<Timestamp>,
-    ) -> Result<Manifest, Fault> {
-        if bytes.len() > MOST {
-            return Err(Fault::Refused("a manifest is larger than 32 MiB".to_owned()));
+    ) -> Result<Manifest, MoveError> {
+        if bytes.len() > MAX_MANIFEST_BYTES {
+            return Err(MoveError::Refused("a manifest is larger than 32 MiB".to_owned()));
         }
         let digest = format!("sha256:{}", sha256(&bytes));
-        match wanted {
-            Some(wanted) if wanted != digest => Err(Fault::Refused(format!(
-                "the source is damaged: {wanted} was asked for, but {digest} came"
+        match expected {
+            Some(expected) if expected != digest => Err(MoveError::Refused(format!(
+                "the source is damaged: {expected} was requested, but {digest} was received"
             ))),
             _ => {
                 let media_type = match media_type {
@@ -57,11 +58,11 @@ impl Manifest {
         serde_json::from_slice(&self.bytes).unwrap_or_default()
     }
 
-    /// What stands in these members.
-    pub(super) fn named(&self, members: &[&str]) -> Vec<Named> {
+    /// The descriptors in these members.
+    pub(super) fn named(&self, members: &[&str]) -> Vec<Descriptor> {
         let json = self.json();
         let one = |value: &Value| {
-            Some(Named {
+            Some(Descriptor {
                 digest: value.get("digest")?.as_str()?.to_owned(),
                 size: value.get("size").and_then(Value::as_u64),
                 foreign: value
@@ -81,18 +82,18 @@ impl Manifest {
 
 fn media_type_within(bytes: &[u8]) -> String {
     let json: Value = serde_json::from_slice(bytes).unwrap_or_default();
-    let said = json.get("mediaType").and_then(Value::as_str);
+    let stated_type = json.get("mediaType").and_then(Value::as_str);
     let index = json.get("manifests").is_some();
     let kind = if index {
         "application/vnd.oci.image.index.v1+json"
     } else {
         "application/vnd.oci.image.manifest.v1+json"
     };
-    said.unwrap_or(kind).to_owned()
+    stated_type.unwrap_or(kind).to_owned()
 }
 
-/// The digest as one that bytes are compared with.
-pub(super) fn stated(digest: &str) -> Result<Digests, Fault> {
+/// Parses a digest for a comparison with bytes.
+pub(super) fn stated(digest: &str) -> Result<Digests, MoveError> {
     let stated = digest.split_once(':').map(|(algorithm, hex)| {
         let mut stated = Digests::default();
         stated.add(algorithm, hex);
@@ -100,7 +101,7 @@ pub(super) fn stated(digest: &str) -> Result<Digests, Fault> {
     });
     stated
         .filter(|stated| !stated.is_empty())
-        .ok_or_else(|| Fault::Refused(format!("`{digest}` is no digest that is known here")))
+        .ok_or_else(|| MoveError::Refused(format!("`{digest}` is not a digest of a supported algorithm")))
 }
 
 #[cfg(test)]
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manifest_is_what_was_asked_for() {
+    fn a_manifest_must_have_the_requested_digest() {
         let bytes = bytes::Bytes::from_static(
             br#"{"config":{"digest":"sha256:a","size":1},"layers":[{"digest":"sha256:b","urls":["x"]}]}"#,
         );

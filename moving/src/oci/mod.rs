@@ -1,5 +1,5 @@
-//! Images and artifacts: manifests with all that they name, indexes with their platforms, referrers such as signatures, and tags; from a
-//! registry or an OCI image layout to the other.
+//! Images and artifacts: manifests with their blobs, indexes with their platforms, referrers such
+//! as signatures, and tags. They are moved between registries and OCI image layouts.
 
 mod layout;
 mod manifest;
@@ -11,55 +11,55 @@ use std::sync::Arc;
 use futures::stream;
 use jiff::Timestamp;
 
-use crate::fault::Fault;
+use crate::error::MoveError;
 use crate::origin::Origin;
-use crate::report::{Line, Outcome};
-use crate::server::{Server, ShownVersion};
-use crate::target::{Parcel, Run, Target};
+use crate::report::{MoveOutcome, ReportLine};
+use crate::server::{ListedVersion, Server};
+use crate::target::{MoveRun, MoveTarget, Parcel};
 
-use manifest::{Manifest, Named, stated};
-use registry::Blob;
+use manifest::{Descriptor, Manifest, stated};
+use registry::RegistryBlob;
 
 pub(crate) use layout::Layout;
 pub(crate) use registry::Registry;
 
-/// Indexes within one another.
-const DEEPEST: usize = 8;
+/// Maximum depth of nested indexes and referrers.
+const MAX_DEPTH: usize = 8;
 
-/// Where images are read from.
+/// Source of images.
 #[derive(Clone, Debug)]
-pub(crate) enum Images {
-    /// A registry.
+pub(crate) enum ImageSource {
     Registry(Arc<Registry>),
-    /// What `packhouse export` wrote.
+    /// An export that `packhouse export` wrote.
     Layout(Layout),
 }
 
-/// Digests of an image's manifests that were seen to in this run.
-type Seen = HashSet<String>;
+/// Digests of an image's manifests that this run has handled.
+type VisitedDigests = HashSet<String>;
 
-/// What is the same for all that is moved of one image.
+/// Transfer of one image.
 struct Image<'a> {
-    run: &'a Run,
-    source: &'a Images,
+    run: &'a MoveRun,
+    source: &'a ImageSource,
     name: &'a str,
-    to: To,
-    /// Times and names of tags, where the source is a server of ours.
-    shown: Vec<ShownVersion>,
+    to: ImageTarget,
+    /// Tags with their times, if the source is a Packhouse server or an export.
+    listed_versions: Vec<ListedVersion>,
 }
 
-enum To {
+enum ImageTarget {
     Registry(Arc<Registry>),
     Layout(Layout),
 }
 
-/// Moves the images of a registry; all where none are named. `shown_by` tells the times of tags.
+/// Moves the images that the run selects. Without a selection, moves the images in `names`, or all
+/// images of the registry. `version_source` knows the times of tags.
 pub(crate) async fn run(
-    run: &Run,
-    source: Images,
+    run: &MoveRun,
+    source: ImageSource,
     names: Option<Vec<String>>,
-    shown_by: Option<Arc<Server>>,
-) -> Result<(), Fault> {
+    version_source: Option<Arc<Server>>,
+) -> Result<(), MoveError> {
     let names = match (names, run.only.is_empty()) {
         (_, false) => run.only.clone(),
         (Some(names), true) => names,
@@ -67,144 +67,149 @@ pub(crate) async fn run(
     };
     run.each(stream::iter(&names), |name| async {
         let moved = async {
-            let shown = match (&shown_by, &source) {
+            let listed_versions = match (&version_source, &source) {
                 (Some(server), _) => server.versions(name).await?,
-                (None, Images::Layout(layout)) => layout.shown(name),
-                (None, Images::Registry(_)) => Vec::new(),
+                (None, ImageSource::Layout(layout)) => layout.listed_versions(name),
+                (None, ImageSource::Registry(_)) => Vec::new(),
             };
             let to = match &run.target {
-                Target::Server(server) => To::Registry(Arc::new(Registry::of_server(server)?)),
-                Target::Folder(folder) => To::Layout(Layout::in_folder(folder)),
+                MoveTarget::Server(server) => ImageTarget::Registry(Arc::new(Registry::of_server(server)?)),
+                MoveTarget::Folder(folder) => ImageTarget::Layout(Layout::in_folder(folder)),
             };
-            Image { run, source: &source, name, to, shown }.carry().await
+            Image { run, source: &source, name, to, listed_versions }.carry().await
         };
         match moved.await {
             Ok(()) => Ok(()),
-            fault => run.ended(Line::of("package", name), fault.map(|()| Outcome::Present)),
+            fault => run.ended(ReportLine::of("package", name), fault.map(|()| MoveOutcome::Present)),
         }
     })
     .await
 }
 
-impl Images {
-    async fn names(&self) -> Result<Vec<String>, Fault> {
+impl ImageSource {
+    async fn names(&self) -> Result<Vec<String>, MoveError> {
         match self {
-            Images::Registry(registry) => registry.catalog().await,
-            Images::Layout(layout) => layout.names().await,
+            ImageSource::Registry(registry) => registry.catalog().await,
+            ImageSource::Layout(layout) => layout.names().await,
         }
     }
 
-    async fn tags(&self, image: &str) -> Result<Vec<String>, Fault> {
+    async fn tags(&self, image: &str) -> Result<Vec<String>, MoveError> {
         match self {
-            Images::Registry(registry) => registry.tags(image).await,
-            Images::Layout(layout) => layout.tags(image).await,
+            ImageSource::Registry(registry) => registry.tags(image).await,
+            ImageSource::Layout(layout) => layout.tags(image).await,
         }
     }
 
-    async fn manifest(&self, image: &str, reference: &str) -> Result<Manifest, Fault> {
+    async fn manifest(&self, image: &str, reference: &str) -> Result<Manifest, MoveError> {
         match self {
-            Images::Registry(registry) => registry.manifest(image, reference).await,
-            Images::Layout(layout) => layout.manifest(image, reference).await,
+            ImageSource::Registry(registry) => registry.manifest(image, reference).await,
+            ImageSource::Layout(layout) => layout.manifest(image, reference).await,
         }
     }
 
-    async fn referrers(&self, image: &str, digest: &str) -> Result<Vec<String>, Fault> {
+    async fn referrers(&self, image: &str, digest: &str) -> Result<Vec<String>, MoveError> {
         match self {
-            Images::Registry(registry) => registry.referrers(image, digest).await,
-            Images::Layout(layout) => layout.referrers(image, digest).await,
+            ImageSource::Registry(registry) => registry.referrers(image, digest).await,
+            ImageSource::Layout(layout) => layout.referrers(image, digest).await,
         }
     }
 
-    fn blob(&self, image: &str, digest: &str) -> Result<Origin, Fault> {
+    fn blob(&self, image: &str, digest: &str) -> Result<Origin, MoveError> {
         match self {
-            Images::Registry(registry) => Ok(Origin::Other(Arc::new(Blob::of(registry, image, digest)))),
-            Images::Layout(layout) => Ok(Origin::File(layout.blob(image, digest)?)),
+            ImageSource::Registry(registry) => {
+                Ok(Origin::Other(Arc::new(RegistryBlob::of(registry, image, digest))))
+            }
+            ImageSource::Layout(layout) => Ok(Origin::File(layout.blob(image, digest)?)),
         }
     }
 }
 
 impl Image<'_> {
-    async fn carry(&self) -> Result<(), Fault> {
-        let mut seen = Seen::new();
-        let mut kept = Vec::new();
-        // Signatures under tags of their own come after what they sign, as a client would push them.
+    async fn carry(&self) -> Result<(), MoveError> {
+        let mut visited = VisitedDigests::new();
+        let mut written = Vec::new();
+        // Signatures that have their own tags come after the images that they sign, as when a
+        // client pushes them.
         let mut tags = self.source.tags(self.name).await?;
         tags.sort_by_key(|tag| (tag.starts_with("sha256-"), tag.clone()));
         for tag in &tags {
-            let line = Line { path: Some(tag.clone()), ..Line::of("tag", self.name).version(tag) };
-            match self.tag(tag, &mut seen, &mut kept).await {
-                Ok(Outcome::Present) => {}
+            let line =
+                ReportLine { path: Some(tag.clone()), ..ReportLine::of("tag", self.name).version(tag) };
+            match self.tag(tag, &mut visited, &mut written).await {
+                Ok(MoveOutcome::Present) => {}
                 done => self.run.ended(line, done)?,
             }
         }
         match &self.to {
-            To::Layout(layout) => layout.index(self.name, &kept).await,
-            To::Registry(_) => Ok(()),
+            ImageTarget::Layout(layout) => layout.index(self.name, &written).await,
+            ImageTarget::Registry(_) => Ok(()),
         }
     }
 
-    /// As the report names it: in a folder the file.
-    fn path(&self, kind: &str, digest: &str) -> Result<String, Fault> {
+    /// The path of an item in the report. For a folder, it is the path of the file.
+    fn path(&self, kind: &str, digest: &str) -> Result<String, MoveError> {
         match &self.to {
-            To::Layout(_) => Layout::path(self.name, digest),
-            To::Registry(_) => Ok(format!("{}/{kind}/{digest}", self.name)),
+            ImageTarget::Layout(_) => Layout::path(self.name, digest),
+            ImageTarget::Registry(_) => Ok(format!("{}/{kind}/{digest}", self.name)),
         }
     }
 
     fn published(&self, tag: &str, manifest: &Manifest) -> Option<Timestamp> {
-        let shown = self.shown.iter().find(|shown| shown.version == tag);
-        shown.and_then(|shown| shown.published).or(manifest.modified).filter(|_| self.run.times)
+        let listed = self.listed_versions.iter().find(|listed| listed.version == tag);
+        listed.and_then(|listed| listed.published).or(manifest.modified).filter(|_| self.run.times)
     }
 
     async fn tag(
         &self,
         tag: &str,
-        seen: &mut Seen,
-        kept: &mut Vec<(Manifest, Option<String>)>,
-    ) -> Result<Outcome, Fault> {
+        visited: &mut VisitedDigests,
+        written: &mut Vec<(Manifest, Option<String>)>,
+    ) -> Result<MoveOutcome, MoveError> {
         let manifest = self.source.manifest(self.name, tag).await?;
         let published = self.published(tag, &manifest);
-        self.manifest(&manifest, published, seen, kept, 0).await?;
-        kept.push((manifest.clone(), Some(tag.to_owned())));
+        self.manifest(&manifest, published, visited, written, 0).await?;
+        written.push((manifest.clone(), Some(tag.to_owned())));
         match &self.to {
-            To::Layout(_) => {
+            ImageTarget::Layout(_) => {
                 let path = self.path("manifests", &manifest.digest)?;
-                let mut line = Line::file(self.name, &path).version(tag).published(published);
+                let mut line = ReportLine::file(self.name, &path).version(tag).published(published);
                 line.sha256 = manifest.digest.strip_prefix("sha256:").map(str::to_owned);
                 line.size = Some(manifest.bytes.len() as u64);
                 self.run.report.list(&line);
-                Ok(Outcome::Present)
+                Ok(MoveOutcome::Present)
             }
-            To::Registry(registry) => {
+            ImageTarget::Registry(registry) => {
                 if registry.digest(self.name, tag).await?.as_deref() == Some(&manifest.digest) {
-                    return Ok(Outcome::Present);
+                    return Ok(MoveOutcome::Present);
                 }
                 registry.put(self.name, tag, &manifest, self.run.published_at(published)).await?;
-                Ok(Outcome::Moved)
+                Ok(MoveOutcome::Moved)
             }
         }
     }
 
-    /// A manifest with what it names, and with what refers to it.
+    /// Moves a manifest, the content that it names, and its referrers.
     async fn manifest(
         &self,
         manifest: &Manifest,
         published: Option<Timestamp>,
-        seen: &mut Seen,
-        kept: &mut Vec<(Manifest, Option<String>)>,
+        visited: &mut VisitedDigests,
+        written: &mut Vec<(Manifest, Option<String>)>,
         depth: usize,
-    ) -> Result<(), Fault> {
-        if depth > DEEPEST {
-            return Err(Fault::Refused("indexes lie too deep within one another".to_owned()));
+    ) -> Result<(), MoveError> {
+        if depth > MAX_DEPTH {
+            return Err(MoveError::Refused("indexes are nested too deeply".to_owned()));
         }
-        if !seen.insert(manifest.digest.clone()) {
+        if !visited.insert(manifest.digest.clone()) {
             return Ok(());
         }
         for child in manifest.named(&["manifests"]) {
             let child = self.source.manifest(self.name, &child.digest).await?;
-            Box::pin(self.manifest(&child, published, seen, kept, depth + 1)).await?;
+            Box::pin(self.manifest(&child, published, visited, written, depth + 1)).await?;
         }
-        let mut line = Line::file(self.name, &self.path("manifests", &manifest.digest)?).published(published);
+        let mut line =
+            ReportLine::file(self.name, &self.path("manifests", &manifest.digest)?).published(published);
         line.sha256 = manifest.digest.strip_prefix("sha256:").map(str::to_owned);
         line.size = Some(manifest.bytes.len() as u64);
         let moved = self.put(manifest, published).await?;
@@ -214,23 +219,23 @@ impl Image<'_> {
             Box::pin(self.manifest(
                 &referrer,
                 published.max(referrer.modified.filter(|_| self.run.times)),
-                seen,
-                kept,
+                visited,
+                written,
                 depth + 1,
             ))
             .await?;
-            kept.push((referrer, None));
+            written.push((referrer, None));
         }
         Ok(())
     }
 
-    async fn put(&self, manifest: &Manifest, published: Option<Timestamp>) -> Result<Outcome, Fault> {
+    async fn put(&self, manifest: &Manifest, published: Option<Timestamp>) -> Result<MoveOutcome, MoveError> {
         let there = match &self.to {
-            To::Registry(registry) => registry.digest(self.name, &manifest.digest).await?.is_some(),
-            To::Layout(_) => false,
+            ImageTarget::Registry(registry) => registry.digest(self.name, &manifest.digest).await?.is_some(),
+            ImageTarget::Layout(_) => false,
         };
         if there {
-            return Ok(Outcome::Present);
+            return Ok(MoveOutcome::Present);
         }
         let mut blobs = manifest.named(&["config", "layers", "blobs", "fsLayers"]);
         blobs.sort_by(|one, other| one.digest.cmp(&other.digest));
@@ -239,18 +244,18 @@ impl Image<'_> {
             self.blob(blob, published).await?;
         }
         match &self.to {
-            To::Registry(registry) => {
+            ImageTarget::Registry(registry) => {
                 let at = self.run.published_at(published);
                 registry.put(self.name, &manifest.digest, manifest, at).await?;
-                Ok(Outcome::Moved)
+                Ok(MoveOutcome::Moved)
             }
-            To::Layout(layout) => layout.put(self.name, manifest).await,
+            ImageTarget::Layout(layout) => layout.put(self.name, manifest).await,
         }
     }
 
-    async fn blob(&self, blob: &Named, published: Option<Timestamp>) -> Result<(), Fault> {
-        let Named { digest, size, foreign } = blob;
-        let mut line = Line::file(self.name, &self.path("blobs", digest)?);
+    async fn blob(&self, blob: &Descriptor, published: Option<Timestamp>) -> Result<(), MoveError> {
+        let Descriptor { digest, size, foreign } = blob;
+        let mut line = ReportLine::file(self.name, &self.path("blobs", digest)?);
         line.sha256 = digest.strip_prefix("sha256:").map(str::to_owned);
         line.size = *size;
         let parcel = Parcel {
@@ -261,16 +266,16 @@ impl Image<'_> {
             published,
         };
         let moved = match &self.to {
-            To::Registry(registry) => registry.push(self.run, self.name, digest, &parcel).await,
-            To::Layout(layout) => layout.take(self.name, digest, &parcel).await,
+            ImageTarget::Registry(registry) => registry.push(self.run, self.name, digest, &parcel).await,
+            ImageTarget::Layout(layout) => layout.take(self.name, digest, &parcel).await,
         };
         match moved {
-            Err(Fault::Missing(_)) if *foreign => {
-                let why = "the source does not hold this layer: it names an address elsewhere for it";
-                self.run.report.add(line.ended(Outcome::Skipped, why));
+            Err(MoveError::Missing(_)) if *foreign => {
+                let why = "the source does not store this layer, but states another address for it";
+                self.run.report.add(line.ended(MoveOutcome::Skipped, why));
                 Ok(())
             }
-            // Without it its manifest is not moved either.
+            // The error also stops the move of the manifest, which needs this blob.
             Err(fault) => {
                 self.run.ended(line, Err(clone(&fault)))?;
                 Err(fault)
@@ -280,10 +285,10 @@ impl Image<'_> {
     }
 }
 
-fn clone(fault: &Fault) -> Fault {
+fn clone(fault: &MoveError) -> MoveError {
     match fault {
-        Fault::Missing(text) | Fault::Refused(text) => Fault::Refused(text.clone()),
-        Fault::Away(text, wait) => Fault::Away(text.clone(), *wait),
-        Fault::Credential(text) => Fault::Credential(text.clone()),
+        MoveError::Missing(text) | MoveError::Refused(text) => MoveError::Refused(text.clone()),
+        MoveError::Unavailable(text, wait) => MoveError::Unavailable(text.clone(), *wait),
+        MoveError::Credential(text) => MoveError::Credential(text.clone()),
     }
 }

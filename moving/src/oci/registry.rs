@@ -1,4 +1,5 @@
-//! A registry by the distribution specification, with the tokens that registries ask for.
+//! Client for a registry by the distribution specification, with the tokens that registries
+//! require.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,53 +14,53 @@ use url::Url;
 
 use super::manifest::Manifest;
 use crate::client::{Client, opened, refused, unreachable, whole};
-use crate::fault::{Fault, again};
+use crate::error::{MoveError, again};
 use crate::origin::Opens;
-use crate::report::Outcome;
-use crate::secret::{Credential, Secret, Shown};
+use crate::report::MoveOutcome;
+use crate::secret::{Credential, CredentialKind, Secret};
 use crate::server::Server;
-use crate::stream::Opened;
-use crate::target::{Parcel, PublishedAt, Run, published, sized};
+use crate::stream::ByteSource;
+use crate::target::{MoveRun, Parcel, PublishedAt, published, sized};
 
 const MANIFESTS: &str = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, \
      application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.docker.distribution.manifest.v2+json, \
      application/vnd.oci.artifact.manifest.v1+json, */*;q=0.1";
-const MOST_PAGES: usize = 10_000;
+const MAX_PAGES: usize = 10_000;
 
-/// A registry, or the part of one below a prefix.
+/// A registry, or the part of a registry below a prefix.
 #[derive(Debug)]
 pub(crate) struct Registry {
     client: Client,
-    /// Before every image's name; ends with a slash, or is empty.
+    /// Prefix of all image names. It ends with a slash or is empty.
     prefix: String,
     tokens: Mutex<HashMap<String, Secret>>,
 }
 
 impl Registry {
-    /// The registry whose `/v2/` lies at this client's address.
+    /// The registry whose `/v2/` is below this client's address.
     pub(crate) fn new(client: Client, prefix: &str) -> Registry {
         Registry { client, prefix: prefix.to_owned(), tokens: Mutex::default() }
     }
 
-    /// A repository of a server of ours.
-    pub(crate) fn of_server(server: &Server) -> Result<Registry, Fault> {
+    /// The registry of a repository on a Packhouse server.
+    pub(crate) fn of_server(server: &Server) -> Result<Registry, MoveError> {
         let root = server.client.base().origin().ascii_serialization();
         let client = Client::new(&root, server.client.credential().cloned());
-        let client = client.map_err(|error| Fault::Refused(error.to_string()))?;
+        let client = client.map_err(|error| MoveError::Refused(error.to_string()))?;
         Ok(Registry::new(client, &format!("repositories/{}/", server.name)))
     }
 
-    fn url(&self, image: &str, rest: &str) -> Result<Url, Fault> {
+    fn url(&self, image: &str, rest: &str) -> Result<Url, MoveError> {
         self.client.url(&format!("v2/{}{image}/{rest}", self.prefix))
     }
 
-    /// Sends a request; where a token is asked for, gets one and sends it again.
+    /// Sends a request. If the registry requires a token, gets one and sends the request again.
     async fn send(
         &self,
         make: &(dyn Fn(RequestBuilder) -> RequestBuilder + Sync),
         method: Method,
         url: &Url,
-    ) -> Result<Response, Fault> {
+    ) -> Result<Response, MoveError> {
         self.client.check(url)?;
         let key = format!("{} {}", scope_key(url), method == Method::GET || method == Method::HEAD);
         let known = || self.tokens.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
@@ -80,18 +81,18 @@ impl Registry {
         make(with(Some(token))).send().await.map_err(|error| unreachable(&error))
     }
 
-    /// The same, where only a success will do.
+    /// Sends a request like [`send`](Self::send). A response that is not a success is an error.
     async fn good(
         &self,
         make: &(dyn Fn(RequestBuilder) -> RequestBuilder + Sync),
         method: Method,
         url: &Url,
-    ) -> Result<Response, Fault> {
+    ) -> Result<Response, MoveError> {
         let answer = self.send(make, method, url).await?;
         if answer.status().is_success() { Ok(answer) } else { Err(refused(answer).await) }
     }
 
-    async fn token(&self, challenge: &HashMap<String, String>) -> Result<Secret, Fault> {
+    async fn token(&self, challenge: &HashMap<String, String>) -> Result<Secret, MoveError> {
         let realm = challenge.get("realm").map(String::as_str).unwrap_or_default();
         let mut url = self.client.url(realm)?;
         for name in ["service", "scope"] {
@@ -101,12 +102,15 @@ impl Registry {
         }
         self.client.check(&url)?;
         let request = self.client.bare(Method::GET, &url);
-        // A realm may lie on another host than the registry, as that of the largest one does: the challenge names it.
+        // The realm is the token service that the challenge names. It may be on another host than
+        // the registry, like that of the largest public registry.
         let request = match self.client.credential() {
-            Some(Credential(Shown::Login { name, password })) if is_trusted(self.client.base(), &url) => {
+            Some(Credential(CredentialKind::Login { name, password }))
+                if is_trusted(self.client.base(), &url) =>
+            {
                 request.basic_auth(name, Some(password.reveal()))
             }
-            Some(Credential(Shown::Token(token))) if is_trusted(self.client.base(), &url) => {
+            Some(Credential(CredentialKind::Token(token))) if is_trusted(self.client.base(), &url) => {
                 request.bearer_auth(token.reveal())
             }
             _ => request,
@@ -119,10 +123,10 @@ impl Registry {
         let token = ["token", "access_token"].iter().find_map(|member| json.get(*member)?.as_str());
         token
             .map(Secret::new)
-            .ok_or_else(|| Fault::Credential("the token service answers without a token".to_owned()))
+            .ok_or_else(|| MoveError::Credential("the response of the token service has no token".to_owned()))
     }
 
-    async fn json(&self, url: &Url) -> Result<(Value, Option<Url>), Fault> {
+    async fn json(&self, url: &Url) -> Result<(Value, Option<Url>), MoveError> {
         let document = again(|| async {
             whole(self.good(&|request| request.header(ACCEPT, "application/json"), Method::GET, url).await?)
                 .await
@@ -132,9 +136,9 @@ impl Registry {
         Ok((document.json()?, next.and_then(|next| document.url.join(&next).ok())))
     }
 
-    async fn names(&self, first: Url, member: &str) -> Result<Vec<String>, Fault> {
+    async fn names(&self, first: Url, member: &str) -> Result<Vec<String>, MoveError> {
         let (mut names, mut next) = (Vec::new(), Some(first));
-        for _ in 0..MOST_PAGES {
+        for _ in 0..MAX_PAGES {
             let Some(url) = next.take() else { break };
             let (page, after) = self.json(&url).await?;
             let all = page.get(member).and_then(Value::as_array).into_iter().flatten();
@@ -145,64 +149,65 @@ impl Registry {
     }
 
     /// The names of all images.
-    pub(crate) async fn catalog(&self) -> Result<Vec<String>, Fault> {
+    pub(crate) async fn catalog(&self) -> Result<Vec<String>, MoveError> {
         match self.names(self.client.url("v2/_catalog?n=1000")?, "repositories").await {
             Ok(names) => Ok(names
                 .iter()
                 .filter_map(|name| name.strip_prefix(&self.prefix))
                 .map(str::to_owned)
                 .collect()),
-            Err(Fault::Missing(text) | Fault::Refused(text)) => Err(Fault::Refused(format!(
-                "{text}; this registry does not tell which images it has: name them with --package or --packages-file"
+            Err(MoveError::Missing(text) | MoveError::Refused(text)) => Err(MoveError::Refused(format!(
+                "{text}; the registry does not list its images; name them with --package or --packages-file"
             ))),
             Err(fault) => Err(fault),
         }
     }
 
     /// The tags of an image.
-    pub(crate) async fn tags(&self, image: &str) -> Result<Vec<String>, Fault> {
+    pub(crate) async fn tags(&self, image: &str) -> Result<Vec<String>, MoveError> {
         self.names(self.url(image, "tags/list?n=1000")?, "tags").await
     }
 
-    /// A manifest by its tag or digest.
-    pub(crate) async fn manifest(&self, image: &str, reference: &str) -> Result<Manifest, Fault> {
+    /// Reads a manifest by its tag or digest.
+    pub(crate) async fn manifest(&self, image: &str, reference: &str) -> Result<Manifest, MoveError> {
         let url = self.url(image, &format!("manifests/{reference}"))?;
         let document = again(|| async {
             whole(self.good(&|request| request.header(ACCEPT, MANIFESTS), Method::GET, &url).await?).await
         })
         .await?;
         let header = |name: &str| document.headers.get(name).and_then(|value| value.to_str().ok());
-        let wanted = Some(reference).filter(|reference| reference.contains(':'));
-        let wanted =
-            wanted.or_else(|| header("docker-content-digest").filter(|digest| digest.starts_with("sha256:")));
+        let expected = Some(reference).filter(|reference| reference.contains(':'));
+        let expected = expected
+            .or_else(|| header("docker-content-digest").filter(|digest| digest.starts_with("sha256:")));
         let modified = header("last-modified").and_then(|text| httpdate::parse_http_date(text).ok());
         let modified = modified.and_then(|time| Timestamp::try_from(time).ok());
-        Manifest::checked(document.bytes.clone(), document.media_type(), wanted, modified)
+        Manifest::checked(document.bytes.clone(), document.media_type(), expected, modified)
     }
 
-    /// The digest of what is there under a tag or digest.
-    pub(crate) async fn digest(&self, image: &str, reference: &str) -> Result<Option<String>, Fault> {
+    /// The digest of the manifest under a tag or digest. `None` if there is no such manifest.
+    pub(crate) async fn digest(&self, image: &str, reference: &str) -> Result<Option<String>, MoveError> {
         let url = self.url(image, &format!("manifests/{reference}"))?;
-        let asked =
+        let response =
             again(|| self.good(&|request| request.header(ACCEPT, MANIFESTS), Method::HEAD, &url)).await;
-        match asked {
+        match response {
             Ok(answer) => {
                 let digest =
                     answer.headers().get("docker-content-digest").and_then(|value| value.to_str().ok());
                 Ok(Some(digest.unwrap_or_default().to_owned()))
             }
-            Err(Fault::Missing(_)) => Ok(None),
+            Err(MoveError::Missing(_)) => Ok(None),
             Err(fault) => Err(fault),
         }
     }
 
-    /// Digests of what refers to a manifest; none where the registry does not tell. Those under tags come with the tags.
-    pub(crate) async fn referrers(&self, image: &str, digest: &str) -> Result<Vec<String>, Fault> {
+    /// Digests of the manifests that refer to a manifest. Empty if the registry does not support
+    /// this query. Referrers that have tags are then still moved, together with their tags.
+    pub(crate) async fn referrers(&self, image: &str, digest: &str) -> Result<Vec<String>, MoveError> {
         let (mut all, mut next) = (Vec::new(), Some(self.url(image, &format!("referrers/{digest}"))?));
-        for _ in 0..MOST_PAGES {
+        for _ in 0..MAX_PAGES {
             let Some(url) = next.take() else { break };
             let (page, after) = match self.json(&url).await {
-                Err(Fault::Missing(_) | Fault::Refused(_)) => break,
+                Err(MoveError::Missing(_) | MoveError::Refused(_)) => break,
                 page => page?,
             };
             let manifests = page.get("manifests").and_then(Value::as_array).into_iter().flatten();
@@ -213,19 +218,20 @@ impl Registry {
     }
 
     /// Opens a blob.
-    async fn open(&self, image: &str, digest: &str) -> Result<Opened, Fault> {
+    async fn open(&self, image: &str, digest: &str) -> Result<ByteSource, MoveError> {
         let url = self.url(image, &format!("blobs/{digest}"))?;
         opened(self.good(&|request| request, Method::GET, &url).await?)
     }
 
-    /// Puts a manifest under a tag or its digest, once more where the server does not know the time `unknown`.
+    /// Uploads a manifest under a tag or its digest. If the server does not support the time
+    /// `unknown`, uploads it again without a time.
     pub(crate) async fn put(
         &self,
         image: &str,
         reference: &str,
         manifest: &Manifest,
         at: PublishedAt,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), MoveError> {
         let url = self.url(image, &format!("manifests/{reference}"))?;
         let mut at = at;
         loop {
@@ -233,24 +239,25 @@ impl Registry {
                 published(request.header(CONTENT_TYPE, &manifest.media_type), at).body(manifest.bytes.clone())
             };
             match again(|| self.good(&make, Method::PUT, &url)).await.map(drop) {
-                Err(fault) if at.is_not_understood(&fault) => at = PublishedAt::Unsaid,
+                Err(fault) if at.rejects_unknown(&fault) => at = PublishedAt::NotStated,
                 put => return put,
             }
         }
     }
 
-    /// Pushes a blob that is not there yet: a session is begun, and all of it comes with what ends the session.
+    /// Pushes a blob, unless the registry has it. Begins an upload session, and sends all bytes in
+    /// the request that ends the session.
     pub(crate) async fn push(
         &self,
-        run: &Run,
+        run: &MoveRun,
         image: &str,
         digest: &str,
         parcel: &Parcel,
-    ) -> Result<Outcome, Fault> {
+    ) -> Result<MoveOutcome, MoveError> {
         let blob = self.url(image, &format!("blobs/{digest}"))?;
         match again(|| self.good(&|request| request, Method::HEAD, &blob)).await {
-            Ok(_) => return Ok(Outcome::Present),
-            Err(Fault::Missing(_)) => {}
+            Ok(_) => return Ok(MoveOutcome::Present),
+            Err(MoveError::Missing(_)) => {}
             Err(fault) => return Err(fault),
         }
         let uploads = self.url(image, "blobs/uploads/")?;
@@ -258,8 +265,10 @@ impl Registry {
         let begun = again(|| self.good(&empty, Method::POST, &uploads)).await?;
         let location =
             begun.headers().get("location").and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let mut session =
-            begun.url().join(location).map_err(|_| Fault::Refused("an upload has no address".to_owned()))?;
+        let mut session = begun
+            .url()
+            .join(location)
+            .map_err(|_| MoveError::Refused("the upload session has no valid address".to_owned()))?;
         session.query_pairs_mut().append_pair("digest", digest);
         let key = format!("{} false", scope_key(&session));
         let token = self.tokens.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
@@ -273,37 +282,37 @@ impl Registry {
                 .body(Body::wrap_stream(body))
         })
         .await?;
-        Ok(Outcome::Moved)
+        Ok(MoveOutcome::Moved)
     }
 }
 
-/// A blob of an image.
+/// A blob of an image in a registry.
 #[derive(Debug)]
-pub(super) struct Blob {
+pub(super) struct RegistryBlob {
     registry: Arc<Registry>,
     image: String,
     digest: String,
 }
 
-impl Blob {
-    /// The blob of this digest.
-    pub(super) fn of(registry: &Arc<Registry>, image: &str, digest: &str) -> Blob {
-        Blob { registry: Arc::clone(registry), image: image.to_owned(), digest: digest.to_owned() }
+impl RegistryBlob {
+    pub(super) fn of(registry: &Arc<Registry>, image: &str, digest: &str) -> RegistryBlob {
+        RegistryBlob { registry: Arc::clone(registry), image: image.to_owned(), digest: digest.to_owned() }
     }
 }
 
-impl Opens for Blob {
-    fn open(&self) -> BoxFuture<'_, Result<Opened, Fault>> {
+impl Opens for RegistryBlob {
+    fn open(&self) -> BoxFuture<'_, Result<ByteSource, MoveError>> {
         self.registry.open(&self.image, &self.digest).boxed()
     }
 }
 
-/// Whether a credential may go to a realm: over TLS, or where the registry itself is without it.
+/// Reports whether a credential may be sent to a realm: over TLS, or if the registry itself has no
+/// TLS.
 fn is_trusted(registry: &Url, realm: &Url) -> bool {
     realm.scheme() == "https" || registry.scheme() == "http"
 }
 
-/// What of an address a token is for: all before the kind of thing.
+/// The part of an address that a token is valid for: everything before the kind of content.
 fn scope_key(url: &Url) -> String {
     let path = url.path();
     let end =
@@ -315,7 +324,7 @@ fn scope_key(url: &Url) -> String {
     )
 }
 
-/// The parameters of a Bearer challenge.
+/// Parses the parameters of a Bearer challenge.
 fn bearer(challenge: &str) -> Option<HashMap<String, String>> {
     let (scheme, rest) = challenge.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("bearer") {
@@ -334,7 +343,7 @@ fn bearer(challenge: &str) -> Option<HashMap<String, String>> {
     Some(found)
 }
 
-/// The target of `rel="next"`.
+/// The target of `rel="next"` in a `Link` header.
 fn next_in(link: &str) -> Option<String> {
     let one = link.split(',').find(|one| one.contains("rel=\"next\"") || one.contains("rel=next"))?;
     Some(one.split_once('<')?.1.split_once('>')?.0.to_owned())

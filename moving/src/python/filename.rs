@@ -1,6 +1,6 @@
-//! What a wheel's and a source distribution's name says: its type as the upload form has it, and its version.
+//! Reads the type and the version of a wheel or a source distribution from its file name.
 
-/// The name of a project as indexes have it (PEP 503).
+/// Normalizes the name of a project as indexes do (PEP 503).
 pub(crate) fn normalized(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for symbol in name.trim().chars() {
@@ -13,7 +13,8 @@ pub(crate) fn normalized(name: &str) -> String {
     out
 }
 
-/// The form's `filetype` and the version; none for what is no wheel and no source distribution of the project.
+/// The upload form's `filetype` and the version. `None` if the file is neither a wheel nor a source
+/// distribution of the project.
 pub(super) fn read(filename: &str, project: &str) -> Option<(&'static str, String)> {
     if let Some(stem) = filename.strip_suffix(".whl") {
         let parts: Vec<&str> = stem.split('-').collect();

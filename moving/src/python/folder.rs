@@ -1,19 +1,19 @@
-//! A simple index in a folder: pages for pip, and JSON with what pages cannot say.
+//! Writes a simple index to a folder: HTML pages for pip, and JSON with the additional fields.
 
 use serde_json::{Value, json};
 
 use super::simple::PyFile;
-use crate::fault::Fault;
+use crate::error::MoveError;
 use crate::folder::Folder;
 use crate::percent;
 
-/// Writes a project's page.
+/// Writes the page of a project.
 pub(super) async fn project(
     folder: &Folder,
     name: &str,
     files: &[PyFile],
     status: Option<&Value>,
-) -> Result<(), Fault> {
+) -> Result<(), MoveError> {
     let listed: Vec<Value> = files.iter().map(listed).collect();
     let mut page = json!({"meta": {"api-version": "1.1"}, "name": name, "files": listed});
     if let (Some(status), Some(object)) = (status, page.as_object_mut()) {
@@ -25,7 +25,7 @@ pub(super) async fn project(
 }
 
 /// Writes the list of projects.
-pub(super) async fn root(folder: &Folder, names: &[String]) -> Result<(), Fault> {
+pub(super) async fn root(folder: &Folder, names: &[String]) -> Result<(), MoveError> {
     let projects: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
     let page = json!({"meta": {"api-version": "1.1"}, "projects": projects});
     folder.put("simple/index.json", page.to_string()).await?;

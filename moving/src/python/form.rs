@@ -1,38 +1,41 @@
-//! The upload form, with the file as its last part so that it can be sent while it is read.
+//! The upload form. The file is its last part, so that it can be sent while it is read.
 
 use bytes::Bytes;
 use serde_json::Value;
 
 use super::simple::PyFile;
 use crate::digests::Digests;
-use crate::fault::Fault;
+use crate::error::MoveError;
 use crate::origin::Origin;
 
-/// No file holds this text, and a server would refuse the upload if one did: its digest would be wrong.
+/// Boundary of the parts. If a file contained this text, the server would see another file content,
+/// and would refuse the upload because of its digest.
 const BOUNDARY: &str = "packhouse-part-8c1f6ab26f2a4a9f9e0d";
-/// Bytes of a signature or a provenance.
-const MOST: usize = 1 << 20;
+/// Maximum size of a signature or a provenance, in bytes.
+const MAX_SIDECAR_BYTES: usize = 1 << 20;
 
-/// What is said of a file.
-pub(super) struct Form<'a> {
+/// Fields of the upload form for one file.
+pub(super) struct UploadForm<'a> {
     pub(super) project: &'a str,
-    /// None for a file of which its name does not tell it here: the server reads it there.
+    /// Type of the file. `None` if the file name does not show the type; the server then determines
+    /// it.
     pub(super) filetype: Option<&'static str>,
-    /// The same.
+    /// Version of the file. `None` if the file name does not show the version.
     pub(super) version: Option<&'a str>,
     pub(super) file: &'a PyFile,
 }
 
-/// What lies beside a file at the source.
+/// Signature and provenance of a file at the source.
 #[derive(Debug, Default)]
-pub(super) struct Beside {
+pub(super) struct Sidecars {
     pub(super) signature: Option<Bytes>,
     pub(super) provenance: Option<Bytes>,
 }
 
-impl Beside {
-    /// Reads what the index says is there. What is not there after all is left out.
-    pub(super) async fn read(file: &PyFile) -> Result<Beside, Fault> {
+impl Sidecars {
+    /// Reads the signature and the provenance that the index announces. The field of a missing one
+    /// is `None`.
+    pub(super) async fn read(file: &PyFile) -> Result<Sidecars, MoveError> {
         let signature = match (&file.origin, file.signed) {
             (_, false) | (Origin::Other(_), _) => None,
             (Origin::Url(client, url), true) => {
@@ -50,10 +53,10 @@ impl Beside {
             Some(origin) => small(origin).await?,
             None => None,
         };
-        Ok(Beside { signature, provenance })
+        Ok(Sidecars { signature, provenance })
     }
 
-    /// The attestations of all bundles, as the form takes them.
+    /// The attestations of all bundles, as the upload form expects them.
     fn attestations(&self) -> Option<String> {
         let provenance: Value = serde_json::from_slice(self.provenance.as_ref()?).ok()?;
         let bundles = provenance.get("attestation_bundles")?.as_array()?;
@@ -63,19 +66,19 @@ impl Beside {
     }
 }
 
-async fn small(origin: &Origin) -> Result<Option<Bytes>, Fault> {
+async fn small(origin: &Origin) -> Result<Option<Bytes>, MoveError> {
     let opened = match origin.open().await {
-        Err(Fault::Missing(_)) => return Ok(None),
+        Err(MoveError::Missing(_)) => return Ok(None),
         opened => opened?,
     };
-    opened.gather(MOST).await.map(Some)
+    opened.gather(MAX_SIDECAR_BYTES).await.map(Some)
 }
 
-impl Form<'_> {
-    /// What stands before and behind the file's bytes.
-    pub(super) fn around(&self, beside: &Beside) -> (Bytes, Bytes) {
+impl UploadForm<'_> {
+    /// The form's text before and after the bytes of the file.
+    pub(super) fn around(&self, sidecars: &Sidecars) -> (Bytes, Bytes) {
         let Digests { md5, sha256, .. } = &self.file.hashes;
-        let attestations = beside.attestations();
+        let attestations = sidecars.attestations();
         let requires_python = self.file.requires_python.as_deref();
         let requires_python = requires_python.filter(|text| !text.contains(char::is_control));
         let fields = [
@@ -97,7 +100,7 @@ impl Form<'_> {
                     .bytes(),
             );
         }
-        if let Some(signature) = &beside.signature {
+        if let Some(signature) = &sidecars.signature {
             before.extend(part("gpg_signature", &format!("{}.asc", self.file.filename)));
             before.extend_from_slice(signature);
             before.extend(b"\r\n");
@@ -116,7 +119,7 @@ fn part(name: &str, filename: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// The form's media type.
+/// Media type of the form, with its boundary.
 pub(super) fn media_type() -> String {
     format!("multipart/form-data; boundary={BOUNDARY}")
 }

@@ -1,41 +1,43 @@
-//! A simple index: JSON (PEP 691, 700, 714, 740, 792) or pages (PEP 503, 592), on a server or in a folder.
+//! Reads a simple index on a server or in a folder: JSON (PEP 691, 700, 714, 740, 792) or HTML
+//! pages (PEP 503, 592).
 
 use jiff::Timestamp;
 use serde_json::Value;
 use url::Url;
 
 use crate::digests::Digests;
-use crate::fault::Fault;
+use crate::error::MoveError;
 use crate::html;
+use crate::location::{ReadDocument, SourceLocation};
 use crate::origin::Origin;
 use crate::percent;
-use crate::place::{Place, Read};
 
 const ACCEPT: &str =
     "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1";
 
-/// How the files end that an index lists: what cannot be moved of them is reported.
+/// File extensions that mark a link of an HTML page as a file of the project. The report names the
+/// files that cannot be moved.
 const FILES: [&str; 19] = [
     ".whl", ".gz", ".zip", ".tgz", ".bz2", ".tbz", ".xz", ".txz", ".lz", ".tlz", ".lzma", ".Z", ".tar",
     ".egg", ".exe", ".msi", ".rpm", ".deb", ".dmg",
 ];
 
-/// What the link to a file says of it besides its address.
+/// Attributes of a link that describe its file.
 const ATTRIBUTES: [&str; 4] = ["data-yanked", "data-requires-python", "data-gpg-sig", "data-provenance"];
 
-/// A simple index.
+/// A simple index of Python projects.
 #[derive(Clone, Debug)]
-pub(crate) struct Simple {
-    place: Place,
-    /// Whether the place is the list of projects itself, and not what `simple/` lies in.
+pub(crate) struct SimpleIndex {
+    location: SourceLocation,
+    /// True if the location is the list of projects itself, false if the list is in `simple/`.
     is_root: bool,
 }
 
-/// A project's page.
+/// The page of a project.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Project {
+pub(crate) struct ProjectPage {
     pub(crate) files: Vec<PyFile>,
-    /// PEP 792's object.
+    /// The status object of PEP 792.
     pub(crate) status: Option<Value>,
 }
 
@@ -47,42 +49,42 @@ pub(crate) struct PyFile {
     pub(crate) hashes: Digests,
     pub(crate) size: Option<u64>,
     pub(crate) uploaded: Option<Timestamp>,
-    /// Why it was yanked, if it was; the reason may be empty.
+    /// Reason for the yank, which may be empty. `None` if the file is not yanked.
     pub(crate) yanked: Option<String>,
     pub(crate) requires_python: Option<String>,
     pub(crate) signed: bool,
-    /// Where its provenance is read from.
+    /// Origin of the file's provenance.
     pub(crate) provenance: Option<Origin>,
 }
 
-impl Simple {
-    /// An index below a server's address, or in a folder.
-    pub(crate) fn of(place: Place) -> Simple {
-        let is_root = match &place {
-            Place::Server(client) => client.base().path().trim_end_matches('/').ends_with("simple"),
-            Place::Folder(_) => false,
+impl SimpleIndex {
+    /// An index at a server's address, or in a folder.
+    pub(crate) fn of(location: SourceLocation) -> SimpleIndex {
+        let is_root = match &location {
+            SourceLocation::Server(client) => client.base().path().trim_end_matches('/').ends_with("simple"),
+            SourceLocation::Folder(_) => false,
         };
-        Simple { place, is_root }
+        SimpleIndex { location, is_root }
     }
 
-    /// An index whose pages lie below `simple/`, whatever the address is called.
-    pub(crate) fn below(place: Place) -> Simple {
-        Simple { place, is_root: false }
+    /// An index whose pages are below `simple/`, independent of the address.
+    pub(crate) fn below(location: SourceLocation) -> SimpleIndex {
+        SimpleIndex { location, is_root: false }
     }
 
-    /// A server whose address is the list of projects, whatever it is called.
-    pub(crate) fn at_root(self) -> Simple {
-        Simple { is_root: true, ..self }
+    /// Makes the location the list of projects itself, independent of the address.
+    pub(crate) fn at_root(self) -> SimpleIndex {
+        SimpleIndex { is_root: true, ..self }
     }
 
     fn path(&self, rest: &str) -> String {
-        let file = if matches!(self.place, Place::Folder(_)) { "index.json" } else { "" };
+        let file = if matches!(self.location, SourceLocation::Folder(_)) { "index.json" } else { "" };
         if self.is_root { format!("{rest}{file}") } else { format!("simple/{rest}{file}") }
     }
 
     /// The names of all projects.
-    pub(crate) async fn projects(&self) -> Result<Vec<String>, Fault> {
-        let page = self.place.read(&self.path(""), ACCEPT).await?;
+    pub(crate) async fn projects(&self) -> Result<Vec<String>, MoveError> {
+        let page = self.location.read(&self.path(""), ACCEPT).await?;
         if let Some(json) = json(&page)? {
             let all = json.get("projects").and_then(Value::as_array).into_iter().flatten();
             return Ok(all.filter_map(|one| Some(one.get("name")?.as_str()?.to_owned())).collect());
@@ -90,24 +92,24 @@ impl Simple {
         let name = |link: &html::Link| {
             let path = link.href.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
             let name = percent::decode(path.rsplit('/').next().unwrap_or_default());
-            // A link up, or to somewhere else, is no project's.
+            // A link to the parent, or with only a query, is not a project.
             (!name.is_empty() && !matches!(name.as_str(), "." | "..") && !link.href.starts_with('?'))
                 .then_some(name)
         };
         Ok(html::links(&page.text, &[]).iter().filter_map(name).collect())
     }
 
-    /// A project's files.
-    pub(crate) async fn project(&self, name: &str) -> Result<Project, Fault> {
+    /// Reads the page of a project.
+    pub(crate) async fn project(&self, name: &str) -> Result<ProjectPage, MoveError> {
         let folder = format!("{}/", percent::segment(name));
-        let page = self.place.read(&self.path(&folder), ACCEPT).await?;
+        let page = self.location.read(&self.path(&folder), ACCEPT).await?;
         match json(&page)? {
             Some(json) => self.of_json(&page, &json, &folder),
             None => self.of_links(&page, &folder),
         }
     }
 
-    fn of_json(&self, page: &Read, json: &Value, folder: &str) -> Result<Project, Fault> {
+    fn of_json(&self, page: &ReadDocument, json: &Value, folder: &str) -> Result<ProjectPage, MoveError> {
         let mut files = Vec::new();
         for file in json.get("files").and_then(Value::as_array).into_iter().flatten() {
             let text = |member: &str| file.get(member).and_then(Value::as_str);
@@ -130,10 +132,10 @@ impl Simple {
             });
         }
         let status = json.get("project-status").filter(|status| status.is_object());
-        Ok(Project { files, status: status.cloned() })
+        Ok(ProjectPage { files, status: status.cloned() })
     }
 
-    fn of_links(&self, page: &Read, folder: &str) -> Result<Project, Fault> {
+    fn of_links(&self, page: &ReadDocument, folder: &str) -> Result<ProjectPage, MoveError> {
         let mut files = Vec::new();
         for link in html::links(&page.text, &ATTRIBUTES) {
             let (address, fragment) = link.href.split_once('#').unwrap_or((&link.href, ""));
@@ -161,18 +163,20 @@ impl Simple {
                     .transpose()?,
             });
         }
-        Ok(Project { files, status: None })
+        Ok(ProjectPage { files, status: None })
     }
 
-    fn origin(&self, page: &Read, folder: &str, link: &str) -> Result<Origin, Fault> {
-        match (&self.place, &page.url) {
-            (Place::Server(client), Some(url)) => {
-                let address = url
-                    .join(link)
-                    .map_err(|error| Fault::Refused(format!("`{link}` is no address: {error}")))?;
+    fn origin(&self, page: &ReadDocument, folder: &str, link: &str) -> Result<Origin, MoveError> {
+        match (&self.location, &page.url) {
+            (SourceLocation::Server(client), Some(url)) => {
+                let address = url.join(link).map_err(|error| {
+                    MoveError::Refused(format!("`{link}` is not a valid address: {error}"))
+                })?;
                 Ok(Origin::Url(client.clone(), without_fragment(address)))
             }
-            _ => self.place.origin(&format!("simple/{}{}", percent::decode(folder), percent::decode(link))),
+            _ => {
+                self.location.origin(&format!("simple/{}{}", percent::decode(folder), percent::decode(link)))
+            }
         }
     }
 }
@@ -182,18 +186,18 @@ fn without_fragment(mut url: Url) -> Url {
     url
 }
 
-/// PEP 700 has a fraction and a `Z`; some servers leave the zone out, which is UTC then.
+/// Parses an upload time. PEP 700 requires a `Z`; some servers omit the zone and mean UTC.
 fn time(text: &str) -> Option<Timestamp> {
     text.parse().ok().or_else(|| format!("{text}Z").parse().ok())
 }
 
-/// The page as JSON; none where it is for people.
-fn json(page: &Read) -> Result<Option<Value>, Fault> {
+/// Parses a page as JSON. `None` if it is HTML.
+fn json(page: &ReadDocument) -> Result<Option<Value>, MoveError> {
     if page.url.is_some() && !page.media_type.ends_with("json") {
         return Ok(None);
     }
     let read = serde_json::from_str(&page.text);
-    read.map(Some).map_err(|error| Fault::Refused(format!("a page of the index is no JSON: {error}")))
+    read.map(Some).map_err(|error| MoveError::Refused(format!("a page of the index is not JSON: {error}")))
 }
 
 #[cfg(test)]
@@ -204,17 +208,17 @@ mod tests {
     use super::*;
     use crate::client::Client;
 
-    fn page(text: &str, media_type: &str) -> Read {
+    fn page(text: &str, media_type: &str) -> ReadDocument {
         let url = Some(Url::parse("http://host/simple/demo/").unwrap());
-        Read { text: text.to_owned(), media_type: media_type.to_owned(), url }
+        ReadDocument { text: text.to_owned(), media_type: media_type.to_owned(), url }
     }
 
-    fn index() -> Simple {
-        Simple::of(Place::Server(Arc::new(Client::new("http://host/simple/", None).unwrap())))
+    fn index() -> SimpleIndex {
+        SimpleIndex::of(SourceLocation::Server(Arc::new(Client::new("http://host/simple/", None).unwrap())))
     }
 
     #[test]
-    fn both_shapes_say_the_same() {
+    fn json_and_html_give_the_same_files() {
         let sha256 = crate::digests::sha256(b"x");
         let json = serde_json::json!({"files": [{"filename": "demo-1.0.tar.gz", "url": "../../f/demo-1.0.tar.gz",
             "hashes": {"sha256": sha256}, "yanked": "broken", "upload-time": "2020-01-02T03:04:05.000000Z", "size": 3}]});
@@ -236,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_page_lists_is_told() {
+    fn all_listed_files_are_found() {
         let names = ["demo-1.0.tar.bz2", "demo-1.0.tgz", "demo-1.0.tar.xz", "demo-1.0.msi", "demo-1.0-1.rpm"];
         let html: String = names.iter().map(|name| format!("<a href='{name}'>{name}</a>")).collect();
         let html = format!("<a href='../'>up</a>{html}<a href='?C=N'>sort</a>");
@@ -245,9 +249,9 @@ mod tests {
     }
 
     #[test]
-    fn a_folders_links_stay_in_it() {
-        let index = Simple::of(Place::folder(Path::new("/x")));
-        let page = Read { url: None, ..page("", "") };
+    fn links_do_not_lead_out_of_a_folder() {
+        let index = SimpleIndex::of(SourceLocation::folder(Path::new("/x")));
+        let page = ReadDocument { url: None, ..page("", "") };
         assert!(index.origin(&page, "demo/", "../../../etc/passwd").is_err());
         assert!(index.origin(&page, "demo/", "demo-1.0.tar.gz").is_ok());
         assert_eq!(index.path("demo/"), "simple/demo/index.json");

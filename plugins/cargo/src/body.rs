@@ -1,15 +1,15 @@
-//! The body of a publish: the length of the metadata and they, the length of the crate file and it, lengths as 32 bits with the least
-//! byte first.
+//! The body of a publish: the length of the metadata, the metadata, the length of the crate file,
+//! the crate file. Lengths are 32-bit little-endian numbers.
 
 use crate::FILE_LIMIT;
 use packhouse_sdk::{Blob, Error, Failure, ReadAt};
 
-/// Bytes of the metadata, the README among them.
+/// Bytes of the largest metadata, which include the README.
 const METADATA_LIMIT: u64 = 4 << 20;
-/// Bytes of a whole body.
+/// Bytes of the largest body.
 pub(crate) const LIMIT: u64 = FILE_LIMIT + METADATA_LIMIT + 8;
 
-/// Where the two parts lie.
+/// Offset and length of the two parts of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     metadata: (u64, u64),
@@ -17,21 +17,21 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Reads the lengths.
+    /// Reads the two lengths of a body.
     ///
     /// # Errors
-    /// 400 where the body has another length than they say, 413 where the metadata are too long.
+    /// 400 if the lengths do not match the body, 413 if the metadata are too long.
     pub(crate) fn read(body: &impl ReadAt) -> Result<Self, Failure> {
         let size = body.size()?;
         let length = number(body, size, 0)?;
         if length > METADATA_LIMIT {
             return Err(Failure::too_large(format!(
-                "The metadata have {length} bytes, and at most {METADATA_LIMIT} are allowed"
+                "The metadata have {length} bytes; at most {METADATA_LIMIT} are allowed"
             )));
         }
         let file = number(body, size, 4 + length)?;
         if 8 + length + file != size {
-            return Err(broken());
+            return Err(wrong_lengths());
         }
         Ok(Self { metadata: (4, length), file: (8 + length, file) })
     }
@@ -52,15 +52,15 @@ impl Frame {
 
 fn number(body: &impl ReadAt, size: u64, at: u64) -> Result<u64, Failure> {
     if at + 4 > size {
-        return Err(broken());
+        return Err(wrong_lengths());
     }
     let bytes = body.read_exact_at(at, 4)?;
-    let bytes = bytes.first_chunk::<4>().ok_or_else(broken)?;
+    let bytes = bytes.first_chunk::<4>().ok_or_else(wrong_lengths)?;
     Ok(u32::from_le_bytes(*bytes).into())
 }
 
-fn broken() -> Failure {
-    Failure::invalid("The body is not as cargo sends it: its parts have other lengths than it says")
+fn wrong_lengths() -> Failure {
+    Failure::invalid("The body does not have the form that cargo sends: the stated lengths do not match it")
 }
 
 #[cfg(test)]
@@ -75,14 +75,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_framed_is_found(metadata in prop::collection::vec(any::<u8>(), 0..60), file in prop::collection::vec(any::<u8>(), 0..60)) {
+        fn the_parts_of_a_framed_body_are_found(metadata in prop::collection::vec(any::<u8>(), 0..60), file in prop::collection::vec(any::<u8>(), 0..60)) {
             let frame = Frame::read(&framed(&metadata, &file)).unwrap();
             prop_assert_eq!((frame.metadata, frame.file_size()), ((4, metadata.len() as u64), file.len() as u64));
             prop_assert_eq!(frame.file.0, 8 + metadata.len() as u64);
         }
 
         #[test]
-        fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+        fn any_bytes_are_handled(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
             if let Err(failure) = Frame::read(&bytes) {
                 prop_assert!(matches!(failure.status, 400 | 413), "{failure:?}");
             }

@@ -1,22 +1,25 @@
-//! What people are told who use cargo. Cargo knows a registry by a name of its own; here it is the repository's.
+//! Instructions for users of cargo. The name that cargo needs for a registry is the name of the
+//! repository.
 
 use packhouse_sdk::{Client, Install};
 
-/// Cargo asks no registry that wants a token before it is told where tokens come from.
+/// A credential provider is required: without one, cargo sends no request to a registry that needs
+/// a token.
 const REGISTRY: &str =
     "[registries.{repository}]\nindex = \"sparse+{address}\"\ncredential-provider = \"cargo:token\"";
 
-const INSTEAD: &str = "[registries.{repository}]\nindex = \"sparse+{address}\"\ncredential-provider = \"cargo:token\"\n\n\
+const REPLACING_CRATES_IO: &str = "[registries.{repository}]\nindex = \"sparse+{address}\"\ncredential-provider = \"cargo:token\"\n\n\
                        [source.crates-io]\nreplace-with = \"{repository}\"";
 
 const TOKEN: &str = "[registries.{repository}]\ntoken = \"{token}\"";
 
-/// What to write where.
+/// Configuration files and commands.
 pub(crate) fn clients() -> Vec<Client> {
     vec![
         Client::read("cargo", REGISTRY).file("~/.cargo/config.toml", "toml"),
         Client::read("cargo", TOKEN).file("~/.cargo/credentials.toml", "toml"),
-        Client::read("cargo, in place of crates.io", INSTEAD).file("~/.cargo/config.toml", "toml"),
+        Client::read("cargo, in place of crates.io", REPLACING_CRATES_IO)
+            .file("~/.cargo/config.toml", "toml"),
         Client::read("cargo, in place of crates.io", TOKEN).file("~/.cargo/credentials.toml", "toml"),
         Client::publish("cargo", REGISTRY).file("~/.cargo/config.toml", "toml"),
         Client::publish("cargo", TOKEN).file("~/.cargo/credentials.toml", "toml"),
@@ -24,7 +27,7 @@ pub(crate) fn clients() -> Vec<Client> {
     ]
 }
 
-/// The name as its author spells it stands among the properties.
+/// Commands that install a version. The property `name` has the spelling of the author.
 pub(crate) fn install() -> Vec<Install> {
     vec![
         Install::shell("cargo", "cargo add --registry {repository} {property:name}@{version}"),

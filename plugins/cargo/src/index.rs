@@ -1,4 +1,4 @@
-//! The sparse index: `config.json`, and a page for each crate with a line for each version.
+//! The sparse index: `config.json`, and for each crate a page with one line per version.
 
 use crate::line::without_build;
 use crate::name::Name;
@@ -9,21 +9,24 @@ use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// What every repository's settings say of who may read it.
+/// The setting that lets clients read a repository without a credential. Repositories of every
+/// format have it.
 #[derive(Deserialize)]
-struct Common {
+struct Visibility {
     #[serde(default)]
     public: bool,
 }
 
-/// Cargo reads it before it publishes, too.
+/// Plans a read of `config.json`. A credential that may only publish may read this file, because
+/// cargo reads it before it publishes.
 pub(crate) fn plan_config(_request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
     Ok(Intent::read().subject("config.json").many_packages().for_publish())
 }
 
-/// Where files and the API are, and whether cargo is to show its token when it reads.
+/// Returns the addresses of the files and the API, and whether cargo must send its token when it
+/// reads.
 pub(crate) fn config(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
-    let public = cx.target()?.settings::<Common>()?.public;
+    let public = cx.target()?.settings::<Visibility>()?.public;
     let config =
         json!({"dl": request.link("api/v1/crates"), "api": request.address(), "auth-required": !public});
     Ok(Response::json(&config)?.revalidate())
@@ -37,17 +40,18 @@ pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Fa
     })
 }
 
-/// The lines of all sources; of two that have the same version the first one's.
+/// Returns the lines of all sources. If several sources have the same version, only the line of the
+/// first source is included.
 pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
-    let said = params.segment("name");
-    let name = Name::of_page(params).ok_or_else(|| missing(said))?;
-    let (mut out, mut seen) = (Output::new(cx), BTreeSet::new());
+    let spelling = params.segment("name");
+    let name = Name::of_page(params).ok_or_else(|| missing(spelling))?;
+    let (mut out, mut emitted) = (Output::new(cx), BTreeSet::new());
     let mut left_out = cx.left_out();
     for source in cx.sources()? {
         if source.is_proxy() {
-            let lines = proxy::lines(cx, source, &name, said).map(Some);
+            let lines = proxy::lines(cx, source, &name, spelling).map(Some);
             for line in left_out.unless_failed(source, lines)?.unwrap_or_default() {
-                if seen.insert(without_build(&line.version)) {
+                if emitted.insert(without_build(&line.version)) {
                     out.push(&line.text)?;
                     out.push("\n")?;
                 }
@@ -55,15 +59,15 @@ pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Resu
             continue;
         }
         for record in VersionRecord::all(source, &name)? {
-            // Another spelling of the name is another page, which cargo asks for by itself.
-            let own = record.line.name.eq_ignore_ascii_case(said);
+            // Another spelling of the name has another page, which cargo requests separately.
+            let same_spelling = record.line.name.eq_ignore_ascii_case(spelling);
             let number = semver::Version::parse(&record.line.vers).map(|version| without_build(&version));
-            if own && seen.insert(number.unwrap_or_default()) {
+            if same_spelling && emitted.insert(number.unwrap_or_default()) {
                 out.json(&record.line)?;
                 out.push("\n")?;
             }
         }
     }
-    left_out.or_failure((!seen.is_empty()).then_some(()))?.ok_or_else(|| missing(said))?;
+    left_out.or_failure((!emitted.is_empty()).then_some(()))?.ok_or_else(|| missing(spelling))?;
     Ok(Response::ok().content_type("text/plain; charset=utf-8").revalidate().content(out.finish()?))
 }

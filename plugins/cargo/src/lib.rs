@@ -1,13 +1,14 @@
-//! Cargo's registries as a format plugin: a sparse index, the files of crates, and the API by which cargo publishes, yanks and searches.
+//! The format plugin for cargo registries: a sparse index, the files of crates, and the API with
+//! which cargo publishes, yanks and searches.
 //!
-//! Each version is a record that holds its line of the index, so that a publish costs the same however many there are.
-//! docs/formats/cargo.md says what is served and what was decided.
+//! Each version is a record with its line of the index. The cost of a publish therefore does not
+//! depend on the number of versions. docs/clients/cargo.md describes the requests and the
+//! decisions.
 
 mod archive;
 mod body;
 mod clients;
 mod download;
-mod found;
 mod index;
 mod line;
 mod metadata;
@@ -18,6 +19,7 @@ mod publish;
 mod records;
 mod remove;
 mod search;
+mod search_results;
 mod upkeep;
 mod versions;
 mod withdrawn;
@@ -31,25 +33,27 @@ use serde_json::json;
 /// Bytes of the largest crate file: 210 MB.
 const FILE_LIMIT: u64 = 210_000_000;
 
-/// As crates.io has it, whose actions send it by one method or the other.
+/// The exchange of an ID token for a registry token, as on crates.io. CI actions send it with `PUT`
+/// or `POST`.
 fn exchange(method: &str) -> Exchange {
     let request = format!("{method} /api/v1/trusted_publishing/tokens");
     let refusal = json!({"errors": [{"detail": "{message}"}]});
     Exchange::token(request, json!({"token": "{token}"})).id_token_in("jwt").refused(400, refusal)
 }
 
-/// As the same action ends: it shows the token, and wants no body.
-fn giving_back() -> Exchange {
+/// The revocation of the registry token. The CI action sends the token when it ends, and expects a
+/// response without a body.
+fn revocation() -> Exchange {
     Exchange::revocation("DELETE /api/v1/trusted_publishing/tokens", 204, json!({}))
 }
 
-/// The format. It holds nothing.
+/// The format. It has no state.
 #[derive(Clone, Copy, Debug)]
 pub struct Cargo;
 
 impl Format for Cargo {
     fn describe() -> Description {
-        // Cargo shows `errors[].detail` of whatever is refused.
+        // Cargo prints `errors[].detail` of every refused request.
         let errors =
             ErrorTemplate::new(json!({"errors": "{problems}"})).problem(json!({"detail": "{message}"}));
         Description::new("cargo", env!("CARGO_PKG_VERSION"))
@@ -58,13 +62,13 @@ impl Format for Cargo {
             .kinds(&["hosted", "proxy", "group"])
             .follows_redirects()
             .errors(errors)
-            // Cargo sends its token with no scheme before it.
+            // Cargo sends its token without a scheme.
             .authorization(&[Authorization::Bare, Authorization::Bearer, Authorization::Basic])
             .upstream_credentials(&["basic", "bearer"])
             .open_requests(&[])
             .exchange(exchange("PUT"))
             .exchange(exchange("POST"))
-            .exchange(giving_back())
+            .exchange(revocation())
             .name_folding(Folding::Pep503)
             .clients(clients::clients())
             .install(clients::install())
@@ -89,7 +93,7 @@ impl Format for Cargo {
 
 packhouse_sdk::export!(Cargo, upkeep, present, retention, versions);
 
-/// What a change ends with that others were faster than each time.
+/// The error when every retry of a commit lost the race.
 fn busy() -> Failure {
     Failure::busy("the same crate")
 }

@@ -1,15 +1,15 @@
-//! A line of the index: a version as cargo's resolver sees it.
+//! Lines of the index: a version as cargo's resolver reads it.
 
 use packhouse_sdk::{Digest, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A version of a crate.
+/// A line of a hosted repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Line {
+pub(crate) struct IndexLine {
     pub(crate) name: String,
     pub(crate) vers: String,
-    pub(crate) deps: Vec<Dependency>,
+    pub(crate) deps: Vec<IndexDependency>,
     /// SHA-256 of the crate file in hex.
     pub(crate) cksum: String,
     pub(crate) features: BTreeMap<String, Vec<String>>,
@@ -18,12 +18,12 @@ pub(crate) struct Line {
     pub(crate) links: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rust_version: Option<String>,
-    /// 2 where there are features of the newer kind.
+    /// Version of the line format: 2 if `features2` is used.
     #[serde(default = "one")]
     pub(crate) v: u32,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) features2: BTreeMap<String, Vec<String>>,
-    /// When it was published: `2026-11-23T03:00:00Z`.
+    /// Time of the publish: `2026-11-23T03:00:00Z`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pubtime: Option<String>,
 }
@@ -32,9 +32,9 @@ fn one() -> u32 {
     1
 }
 
-/// What a version needs.
+/// A dependency in a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Dependency {
+pub(crate) struct IndexDependency {
     pub(crate) name: String,
     pub(crate) req: String,
     pub(crate) features: Vec<String>,
@@ -47,26 +47,27 @@ pub(crate) struct Dependency {
     pub(crate) package: Option<String>,
 }
 
-/// A time in the form that cargo reads: to the second, in UTC.
-pub(crate) fn written(ms: u64) -> String {
+/// Formats a time for cargo: in UTC, with a precision of seconds.
+pub(crate) fn index_time(ms: u64) -> String {
     Timestamp::from_ms(ms - ms % 1000).to_rfc3339().replace(".000Z", "Z")
 }
 
-/// A line of an upstream's index: what this server has to know of it, and the whole, which goes on as it came.
+/// A line of an upstream's index: the members that this server needs, and the whole line, which
+/// clients receive unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ForeignLine {
+pub(crate) struct UpstreamLine {
     pub(crate) name: String,
     pub(crate) version: semver::Version,
     pub(crate) checksum: Digest,
-    /// In ms since 1970, where it is told.
+    /// Time of the publish in ms since 1970, if the line states it.
     pub(crate) published: Option<u64>,
     pub(crate) yanked: bool,
     pub(crate) text: String,
 }
 
-/// Those members that are read of a foreign line.
+/// The members of an upstream's line that are read.
 #[derive(Deserialize)]
-struct Told {
+struct ParsedLine {
     name: String,
     vers: String,
     cksum: String,
@@ -76,36 +77,41 @@ struct Told {
     pubtime: Option<String>,
 }
 
-/// Bytes of a line, and of a version in it: it is kept in a record of at most 1 MiB, under a key that names the version.
-pub(crate) const LIMIT: usize = 700 << 10;
-const VERSION: usize = 128;
+/// Longest line, in bytes. The line is stored in a record, which may have at most 1 MiB.
+pub(crate) const LINE_LIMIT: usize = 700 << 10;
+/// Longest version in a line, in bytes. The key of a record contains the version.
+const VERSION_LIMIT: usize = 128;
 
-impl ForeignLine {
-    /// Reads a line; none for one that cargo could not use either, and one that is larger than any.
+impl UpstreamLine {
+    /// Parses a line. `None` if the line or its version is too long, or if cargo could not use the
+    /// line either.
     pub(crate) fn read(text: &str) -> Option<Self> {
-        if text.len() > LIMIT {
+        if text.len() > LINE_LIMIT {
             return None;
         }
-        let told: Told = serde_json::from_str(text).ok().filter(|told: &Told| told.vers.len() <= VERSION)?;
+        let parsed: ParsedLine = serde_json::from_str(text)
+            .ok()
+            .filter(|parsed: &ParsedLine| parsed.vers.len() <= VERSION_LIMIT)?;
         Some(Self {
-            version: semver::Version::parse(&told.vers).ok()?,
-            checksum: Digest::new("sha256", &told.cksum.to_ascii_lowercase()).ok()?,
-            published: told.pubtime.and_then(|time| Timestamp::parse_rfc3339(&time)?.to_ms()),
-            yanked: told.yanked,
-            name: told.name,
+            version: semver::Version::parse(&parsed.vers).ok()?,
+            checksum: Digest::new("sha256", &parsed.cksum.to_ascii_lowercase()).ok()?,
+            published: parsed.pubtime.and_then(|time| Timestamp::parse_rfc3339(&time)?.to_ms()),
+            yanked: parsed.yanked,
+            name: parsed.name,
             text: text.trim().to_owned(),
         })
     }
 }
 
-impl ForeignLine {
-    /// What a line says that its version needs, as far as it can be read.
-    pub(crate) fn dependencies(text: &str) -> Vec<Dependency> {
-        serde_json::from_str::<Line>(text).map(|line| line.deps).unwrap_or_default()
+impl UpstreamLine {
+    /// The dependencies in a line. Empty if the line cannot be parsed.
+    pub(crate) fn dependencies(text: &str) -> Vec<IndexDependency> {
+        serde_json::from_str::<IndexLine>(text).map(|line| line.deps).unwrap_or_default()
     }
 }
 
-/// A version without what does not count when two are compared: of `1.0.0+a` and `1.0.0+b` there is one.
+/// Returns a version without its build metadata, which comparisons ignore: `1.0.0+a` and `1.0.0+b`
+/// are the same version.
 pub(crate) fn without_build(version: &semver::Version) -> String {
     semver::Version { build: semver::BuildMetadata::EMPTY, ..version.clone() }.to_string()
 }
@@ -116,31 +122,31 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn times_are_to_the_second() {
-        assert_eq!(written(1_795_237_300_123), "2026-11-21T05:01:40Z");
+    fn times_have_a_precision_of_seconds() {
+        assert_eq!(index_time(1_795_237_300_123), "2026-11-21T05:01:40Z");
     }
 
     #[test]
-    fn foreign_lines_are_read_as_far_as_they_matter() {
+    fn the_needed_members_of_an_upstreams_line_are_read() {
         let sum = "AB".repeat(32);
         let text = format!(
             r#"{{"name":"A","vers":"1.0.0+x","cksum":"{sum}","pubtime":"2026-11-21T05:01:40Z","new":[1],"yanked":true}} "#
         );
-        let line = ForeignLine::read(&text).unwrap();
+        let line = UpstreamLine::read(&text).unwrap();
         assert_eq!(
             (line.text.as_str(), line.yanked, line.published),
             (text.trim(), true, Some(1_795_237_300_000))
         );
         assert_eq!(without_build(&line.version), "1.0.0");
         for bad in ["", "{}", "[]", r#"{"name":"a","vers":"1","cksum":"x"}"#] {
-            assert_eq!(ForeignLine::read(bad), None, "{bad}");
+            assert_eq!(UpstreamLine::read(bad), None, "{bad}");
         }
     }
 
     proptest! {
         #[test]
-        fn any_line_is_read(text in "\\PC{0,200}") {
-            let _ = ForeignLine::read(&text);
+        fn any_line_is_handled(text in "\\PC{0,200}") {
+            let _ = UpstreamLine::read(&text);
         }
     }
 }

@@ -1,24 +1,25 @@
-//! What cargo says of a version when it publishes it, and the line of the index that is made of that.
+//! The metadata that cargo sends when it publishes a version, and the line of the index that is
+//! made from them.
 
-use crate::line::{Dependency, LIMIT as LINE_LIMIT, Line};
+use crate::line::{IndexDependency, IndexLine, LINE_LIMIT};
 use crate::name::Name;
 use packhouse_sdk::Failure;
 use semver::{Version, VersionReq};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Dependencies and features of one version.
-const MANY: usize = 10_000;
-/// Bytes of a line for lists.
-const SUMMARY: usize = 500;
+/// Maximum number of dependencies, and of features, of one version.
+const MAX_ENTRIES: usize = 10_000;
+/// Bytes of a summary, a licence or search words.
+const SUMMARY_LIMIT: usize = 500;
 
-/// The metadata, as far as something is made of them; the whole is kept as it came.
+/// The metadata that this plugin uses. The whole document is stored unchanged.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(crate) struct Metadata {
+pub(crate) struct CrateMetadata {
     pub(crate) name: String,
     pub(crate) vers: String,
     #[serde(default)]
-    pub(crate) deps: Vec<Wanted>,
+    pub(crate) deps: Vec<PublishedDependency>,
     #[serde(default)]
     features: BTreeMap<String, Vec<String>>,
     #[serde(default)]
@@ -39,7 +40,7 @@ pub(crate) struct Metadata {
 
 /// A dependency as cargo publishes it.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(crate) struct Wanted {
+pub(crate) struct PublishedDependency {
     pub(crate) name: String,
     pub(crate) version_req: String,
     #[serde(default)]
@@ -62,56 +63,58 @@ fn yes() -> bool {
     true
 }
 
-/// What a version is called.
+/// A crate and a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Release {
+pub(crate) struct CrateVersion {
     pub(crate) name: Name,
     pub(crate) version: Version,
 }
 
-impl Metadata {
-    /// Reads them.
+impl CrateMetadata {
+    /// Parses the metadata.
     ///
     /// # Errors
-    /// 400 for what is no such document.
+    /// 400 for a malformed document.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Failure> {
         serde_json::from_slice(bytes)
-            .map_err(|error| bad(format!("the metadata are not as cargo sends them: {error}")))
+            .map_err(|error| bad(format!("the metadata do not have the form that cargo sends: {error}")))
     }
 
-    /// Name and version.
+    /// Returns the name and the version, after checking both.
     ///
     /// # Errors
-    /// 400 for what is neither.
-    pub(crate) fn release(&self) -> Result<Release, Failure> {
+    /// 400 if one of them is invalid.
+    pub(crate) fn release(&self) -> Result<CrateVersion, Failure> {
         let name = Name::new(&self.name).ok_or_else(|| {
             bad(format!(
-                "{:?} is no name of a crate: at most 64 letters, digits, `-` and `_`, a letter first",
+                "{:?} is not a crate name: expected at most 64 letters, digits, `-` and `_`, beginning with a letter",
                 self.name
             ))
         })?;
         let version = Version::parse(&self.vers)
-            .map_err(|error| bad(format!("{:?} is no version: {error}", self.vers)))?;
+            .map_err(|error| bad(format!("{:?} is not a version: {error}", self.vers)))?;
         if self.vers.len() > 128 {
-            return Err(bad("a version has at most 128 characters"));
+            return Err(bad("the version has more than 128 characters"));
         }
-        Ok(Release { name, version })
+        Ok(CrateVersion { name, version })
     }
 
-    /// The line of the index for a file with this SHA-256.
+    /// Returns the line of the index for a crate file with this SHA-256.
     ///
     /// # Errors
-    /// 400 where a dependency is none.
-    pub(crate) fn line(&self, checksum: &str, published: String) -> Result<Line, Failure> {
-        if self.deps.len() > MANY || self.features.len() > MANY {
-            return Err(bad(format!("it has more than {MANY} dependencies or features")));
+    /// 400 if a dependency is invalid, or if the line has too many entries or bytes.
+    pub(crate) fn line(&self, checksum: &str, published: String) -> Result<IndexLine, Failure> {
+        if self.deps.len() > MAX_ENTRIES || self.features.len() > MAX_ENTRIES {
+            return Err(bad(format!("it has more than {MAX_ENTRIES} dependencies or features")));
         }
-        let deps = self.deps.iter().map(Wanted::dependency).collect::<Result<_, _>>()?;
-        // Older programs read no line whose features are written so.
-        let newer = |all: &Vec<String>| all.iter().any(|one| one.starts_with("dep:") || one.contains("?/"));
+        let deps = self.deps.iter().map(PublishedDependency::dependency).collect::<Result<_, _>>()?;
+        // Older versions of cargo cannot read features with `dep:` or `?/`, so the line has these
+        // features in `features2`.
+        let is_newer =
+            |all: &Vec<String>| all.iter().any(|one| one.starts_with("dep:") || one.contains("?/"));
         let (newer, older): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            self.features.clone().into_iter().partition(|(_, all)| newer(all));
-        let line = Line {
+            self.features.clone().into_iter().partition(|(_, all)| is_newer(all));
+        let line = IndexLine {
             name: self.name.clone(),
             vers: self.vers.clone(),
             deps,
@@ -130,34 +133,34 @@ impl Metadata {
         Ok(line)
     }
 
-    /// One line for lists.
+    /// The description as one line, for lists.
     pub(crate) fn summary(&self) -> String {
         let text = self.description.as_deref().unwrap_or_default();
         let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        text.truncate(text.floor_char_boundary(SUMMARY));
+        text.truncate(text.floor_char_boundary(SUMMARY_LIMIT));
         text
     }
 
-    /// The licence that its author states, empty where none does.
+    /// The licence that the author states. Empty if the author states none.
     pub(crate) fn license(&self) -> String {
-        // The slash is how crates of old said that there is a choice.
+        // Old crates separate a choice of licences with a slash.
         let mut stated = self.license.as_deref().unwrap_or_default().replace('/', " OR ");
-        stated.truncate(stated.floor_char_boundary(SUMMARY));
+        stated.truncate(stated.floor_char_boundary(SUMMARY_LIMIT));
         stated
     }
 
-    /// Words that it is found by: the name as its author spells it is one of them.
+    /// The words for the search: the keywords, and the name in the spelling of the author.
     pub(crate) fn words(&self) -> String {
         let words = self.keywords.iter().map(String::as_str).take(20).chain([self.name.as_str()]);
         let mut words = words.collect::<Vec<_>>().join(" ");
-        words.truncate(words.floor_char_boundary(SUMMARY));
+        words.truncate(words.floor_char_boundary(SUMMARY_LIMIT));
         words
     }
 }
 
-impl Wanted {
-    fn dependency(&self) -> Result<Dependency, Failure> {
-        let wrong = |what: &str| bad(format!("{what} of the dependency {:?} makes no sense", self.name));
+impl PublishedDependency {
+    fn dependency(&self) -> Result<IndexDependency, Failure> {
+        let wrong = |what: &str| bad(format!("{what} of the dependency {:?} is invalid", self.name));
         Name::new(&self.name).ok_or_else(|| wrong("the name"))?;
         VersionReq::parse(&self.version_req).map_err(|_| wrong("the version"))?;
         let kind = self.kind.clone().unwrap_or_else(|| "normal".to_owned());
@@ -165,7 +168,7 @@ impl Wanted {
             return Err(wrong("the kind"));
         }
         let renamed = self.explicit_name_in_toml.clone();
-        Ok(Dependency {
+        Ok(IndexDependency {
             package: renamed.as_ref().map(|_| self.name.clone()),
             name: renamed.unwrap_or_else(|| self.name.clone()),
             req: self.version_req.clone(),
@@ -179,7 +182,7 @@ impl Wanted {
     }
 }
 
-/// 400: what is published is not in order.
+/// 400 `invalid_crate` for a publish that is not valid.
 pub(crate) fn bad(text: impl Into<String>) -> Failure {
     Failure::new(400, "invalid_crate", format!("This crate is refused: {}", text.into()))
 }
@@ -191,7 +194,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_line_is_made_of_what_cargo_sends() {
+    fn a_line_is_made_from_the_metadata() {
         let sent = json!({
             "name": "hello", "vers": "1.0.0", "links": "z", "rust_version": "1.70", "authors": ["A"],
             "features": {"a": ["b"], "c": ["dep:d"], "e": ["d?/x"]},
@@ -201,7 +204,7 @@ mod tests {
                 {"name": "other", "version_req": "*", "registry": "https://index.crates.io/"},
             ],
         });
-        let line = Metadata::read(sent.to_string().as_bytes())
+        let line = CrateMetadata::read(sent.to_string().as_bytes())
             .unwrap()
             .line("00", "2026-01-01T00:00:00Z".into())
             .unwrap();
@@ -224,10 +227,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_metadata_are_read(text in "\\PC{0,200}", name in "\\PC{0,10}", vers in "\\PC{0,10}", req in "\\PC{0,8}") {
-            let _ = Metadata::read(text.as_bytes());
+        fn any_metadata_are_handled(text in "\\PC{0,200}", name in "\\PC{0,10}", vers in "\\PC{0,10}", req in "\\PC{0,8}") {
+            let _ = CrateMetadata::read(text.as_bytes());
             let sent = json!({"name": name, "vers": vers, "deps": [{"name": name, "version_req": req}]}).to_string();
-            let read = Metadata::read(sent.as_bytes()).unwrap();
+            let read = CrateMetadata::read(sent.as_bytes()).unwrap();
             let _ = (read.release(), read.line("00", String::new()));
         }
     }

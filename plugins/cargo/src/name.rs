@@ -1,38 +1,41 @@
-//! Names of crates and where the index has them.
+//! Names of crates, and their paths in the index.
 
 use packhouse_sdk::{Folding, Params};
 use std::fmt;
 
-/// Characters of a name at most, as crates.io has it.
-const LONGEST: usize = 64;
+/// Characters of the longest name, as on crates.io.
+const NAME_LIMIT: usize = 64;
 
-/// The name of a crate in the one spelling that stands for all: in lower case, with `-` for `_`. Two crates whose names differ in
-/// nothing else would be one on many a disk and in every `use`.
+/// The name of a crate in its canonical spelling: in lower case, with `-` for `_`. Two crates whose
+/// names differ only in case or in `-` and `_` would collide on many file systems and in every
+/// `use`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Name(String);
 
 impl Name {
-    /// Of a name in any spelling; none for what is no name: letters of ASCII, digits, `-` and `_`, a letter first.
+    /// Reads a name in any spelling. `None` if the text is not a name: ASCII letters, digits, `-`
+    /// and `_`, beginning with a letter.
     pub(crate) fn new(text: &str) -> Option<Self> {
-        let fits = (1..=LONGEST).contains(&text.len())
+        let has_valid_ends = (1..=NAME_LIMIT).contains(&text.len())
             && text.starts_with(|first: char| first.is_ascii_alphabetic());
-        let good =
-            fits && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
-        good.then(|| Self(Folding::Pep503.fold(text).into_owned()))
+        let is_valid = has_valid_ends
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+        is_valid.then(|| Self(Folding::Pep503.fold(text).into_owned()))
     }
 
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Of a request for a crate's page of the index; none where the page does not lie at that path.
+    /// Returns the crate's name in a request for a page of the index. `None` if the crate's page
+    /// has another path.
     pub(crate) fn of_page(params: &Params<'_>) -> Option<Self> {
-        let said = params.segment("name");
+        let spelling = params.segment("name");
         let folders = [params.segment("first"), params.segment("second")];
-        let path = folders.into_iter().filter(|folder| !folder.is_empty()).chain([said]);
-        let lower = said.to_ascii_lowercase();
-        let right = path.collect::<Vec<_>>().join("/") == place(&lower) && said == lower;
-        Self::new(said).filter(|_| right)
+        let path = folders.into_iter().filter(|folder| !folder.is_empty()).chain([spelling]);
+        let lower = spelling.to_ascii_lowercase();
+        let is_its_path = path.collect::<Vec<_>>().join("/") == index_path(&lower) && spelling == lower;
+        Self::new(spelling).filter(|_| is_its_path)
     }
 }
 
@@ -42,16 +45,18 @@ impl fmt::Display for Name {
     }
 }
 
-/// Where the index has a crate, by its name in lower case: `1/a`, `2/ab`, `3/a/abc`, `ab/cd/abcd`.
-pub(crate) fn place(lower: &str) -> String {
-    match folders(lower) {
+/// The path of a crate in the index, for its name in lower case: `1/a`, `2/ab`, `3/a/abc`,
+/// `ab/cd/abcd`.
+pub(crate) fn index_path(lower: &str) -> String {
+    match index_folders(lower) {
         folders if lower.is_empty() => folders,
         folders => format!("{folders}/{lower}"),
     }
 }
 
-/// The folders of that place: what a download's address may name as its prefix.
-pub(crate) fn folders(name: &str) -> String {
+/// The folders in the path of a crate in the index: `ab/cd` for `abcd`. An upstream's template for
+/// download addresses can contain them as `{prefix}`.
+pub(crate) fn index_folders(name: &str) -> String {
     let part = |from: usize, to: usize| name.get(from..to).unwrap_or_default();
     match name.len() {
         0 => String::new(),
@@ -67,7 +72,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn names_have_one_spelling() {
+    fn every_spelling_of_a_name_is_folded() {
         for (text, name) in [
             ("serde_json", Some("serde-json")),
             ("Serde-JSON", Some("serde-json")),
@@ -85,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_lie_where_cargo_looks() {
+    fn pages_have_the_paths_that_cargo_requests() {
         for (name, at) in [
             ("a", "1/a"),
             ("ab", "2/ab"),
@@ -93,14 +98,14 @@ mod tests {
             ("abcd", "ab/cd/abcd"),
             ("serde_json", "se/rd/serde_json"),
         ] {
-            assert_eq!(place(name), at);
+            assert_eq!(index_path(name), at);
         }
     }
 
     proptest! {
         #[test]
-        fn any_text_is_a_name_or_none(text in "\\PC{0,70}") {
-            let _ = place(&text);
+        fn any_text_is_handled(text in "\\PC{0,70}") {
+            let _ = index_path(&text);
             if let Some(name) = Name::new(&text) {
                 prop_assert_eq!(Name::new(name.as_str()), Some(name));
             }

@@ -1,8 +1,9 @@
-//! A proxy: the pages of another sparse index with this server's addresses, and the files that they name by their checksums.
+//! Reads through a proxy: the lines of an upstream's sparse index, and the crate files, which must
+//! match the checksums in the lines.
 
-use crate::found::Found;
-use crate::line::ForeignLine;
-use crate::name::{Name, folders, place};
+use crate::line::UpstreamLine;
+use crate::name::{Name, index_folders, index_path};
+use crate::search_results::SearchResults;
 use crate::{FILE_LIMIT, withdrawn};
 use packhouse_sdk::{
     Blob, Context, Error, Failure, Freshness, ReadAt, Release, ReleaseVerdict, Reply, Repository, Response,
@@ -10,80 +11,83 @@ use packhouse_sdk::{
 };
 use serde::Deserialize;
 
-/// Bytes of a crate's page, which is held in memory twice.
-const PAGE: u64 = 12 << 20;
-/// Bytes of the upstream's other documents.
-const DOCUMENT: u64 = 4 << 20;
+/// Largest page of a crate, in bytes. The plugin holds a page in memory twice.
+const PAGE_LIMIT: u64 = 12 << 20;
+/// Bytes of the largest other document of an upstream.
+const DOCUMENT_LIMIT: u64 = 4 << 20;
 
-/// Where an upstream has what: its `config.json`.
+/// The `config.json` of an upstream: the addresses of its files and its API.
 #[derive(Deserialize)]
-struct Config {
+struct UpstreamConfig {
     dl: String,
     #[serde(default)]
     api: Option<String>,
 }
 
-/// The lines of a crate, spelt so, that may be offered, those of versions among them that vanished upstream.
+/// Returns the lines of a crate that the proxy may offer, for one spelling of its name. They
+/// include versions that vanished from the upstream, if the host still allows these versions.
 pub(crate) fn lines(
     cx: &Context,
     proxy: &Repository,
     name: &Name,
-    spelt: &str,
-) -> Result<Vec<ForeignLine>, Failure> {
-    let Some(all) = page(cx, proxy, name, spelt)? else { return Ok(Vec::new()) };
-    let gone = withdrawn::find(proxy, name, spelt, &all)?;
+    spelling: &str,
+) -> Result<Vec<UpstreamLine>, Failure> {
+    let Some(all) = page(cx, proxy, name, spelling)? else { return Ok(Vec::new()) };
+    let gone = withdrawn::update(proxy, name, spelling, &all)?;
     let mut offered = proxy.offered(name.as_str(), all, |line| release(line, false))?;
     offered.extend(proxy.offered(name.as_str(), gone, |line| release(line, true))?);
     Ok(offered)
 }
 
-fn release(line: &ForeignLine, withdrawn: bool) -> Release {
+fn release(line: &UpstreamLine, withdrawn: bool) -> Release {
     Release::of(line.version.to_string(), line.published, withdrawn)
 }
 
-/// The lines of the upstream's page of a crate: empty if there is no page, none if the upstream
-/// refuses to say.
+/// Returns the lines of a crate's page at the upstream. Empty if the upstream has no page, `None`
+/// if it refuses the request.
 fn page(
     cx: &Context,
     proxy: &Repository,
     name: &Name,
-    spelt: &str,
-) -> Result<Option<Vec<ForeignLine>>, Failure> {
-    let target = format!("/{}", place(&spelt.to_ascii_lowercase()));
-    let reply = cx.upstream("GET", &target).limit(PAGE).metadata().start(proxy)?;
+    spelling: &str,
+) -> Result<Option<Vec<UpstreamLine>>, Failure> {
+    let target = format!("/{}", index_path(&spelling.to_ascii_lowercase()));
+    let reply = cx.upstream("GET", &target).limit(PAGE_LIMIT).metadata().start(proxy)?;
     let body = match reply.look()? {
         packhouse_sdk::Found::There(reply) => reply.body()?,
         packhouse_sdk::Found::Nothing => return Ok(Some(Vec::new())),
         packhouse_sdk::Found::Refused => return Ok(None),
     };
-    let unusable = |what: &str| useless(&format!("{what}, for {target}"));
-    let text = String::from_utf8(body.read_all(PAGE)?).map_err(|_| unusable("its page is not UTF-8"))?;
+    let unusable = |problem: &str| unusable_upstream(&format!("{problem}, for {target}"));
+    let text =
+        String::from_utf8(body.read_all(PAGE_LIMIT)?).map_err(|_| unusable("its page is not UTF-8"))?;
     let written: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    let read: Vec<ForeignLine> = written.iter().filter_map(|line| ForeignLine::read(line)).collect();
-    let own = |line: &ForeignLine| {
-        Name::new(&line.name).as_ref() == Some(name) && line.name.eq_ignore_ascii_case(spelt)
+    let read: Vec<UpstreamLine> = written.iter().filter_map(|line| UpstreamLine::read(line)).collect();
+    let own = |line: &UpstreamLine| {
+        Name::new(&line.name).as_ref() == Some(name) && line.name.eq_ignore_ascii_case(spelling)
     };
-    // A page for people that stands there is none of the index.
+    // The upstream sent a page for browsers, not a page of an index.
     if read.is_empty() && !written.is_empty() {
-        return Err(unusable("its page holds no line of an index"));
+        return Err(unusable("its page has no valid line of an index"));
     }
     cx.log().left_out(name.as_str(), "versions", written.len() - read.len());
     Ok(Some(read.into_iter().filter(own).collect()))
 }
 
-/// The file of a version, which must be what its line says.
+/// Fetches the file of a version, which must match the checksum in the version's line. `None` if
+/// the upstream does not have the file or the host withholds it.
 pub(crate) fn file(
     cx: &Context,
     proxy: &Repository,
     name: &Name,
-    spelt: &str,
+    spelling: &str,
     number: &str,
 ) -> Result<Option<Response>, Failure> {
-    let Some(known) = page(cx, proxy, name, spelt)? else { return Ok(None) };
+    let Some(known) = page(cx, proxy, name, spelling)? else { return Ok(None) };
     let listed = known.iter().find(|line| line.version.to_string() == number).cloned();
     let (line, gone) = match listed {
         Some(line) => (line, false),
-        None => match withdrawn::find(proxy, name, spelt, &known)?
+        None => match withdrawn::update(proxy, name, spelling, &known)?
             .into_iter()
             .find(|line| line.version.to_string() == number)
         {
@@ -95,7 +99,7 @@ pub(crate) fn file(
         return Ok(None);
     }
     if !gone {
-        withdrawn::remember(proxy, name, &line)?;
+        withdrawn::record_fetched(proxy, name, &line)?;
     }
     let path = format!("api/v1/crates/{}/{number}/download", line.name);
     let Some(config) = config(cx, proxy)? else { return Ok(None) };
@@ -106,71 +110,83 @@ pub(crate) fn file(
         .expect(&line.checksum)
         .show_as(name.as_str(), number, &path);
     let reply = fetch.start(proxy).map_err(|error| match error {
-        Error::Invalid(_) => useless("its config.json does not say where files are"),
+        Error::Invalid(_) => unusable_upstream("its config.json has no usable download address"),
         other => other.into(),
     })?;
     Ok(found(reply)?.map(Response::blob))
 }
 
-/// What the upstream says of itself; none where it does not.
-fn config(cx: &Context, proxy: &Repository) -> Result<Option<Config>, Failure> {
-    let reply = cx.upstream("GET", "/config.json").limit(DOCUMENT).metadata().start(proxy)?;
+/// Fetches the `config.json` of the upstream. `None` if it has none.
+fn config(cx: &Context, proxy: &Repository) -> Result<Option<UpstreamConfig>, Failure> {
+    let reply = cx.upstream("GET", "/config.json").limit(DOCUMENT_LIMIT).metadata().start(proxy)?;
     let Some(body) = found(reply)? else { return Ok(None) };
-    let config = serde_json::from_slice(&body.read_all(DOCUMENT)?);
-    config.map(Some).map_err(|error| useless(&format!("{error}, for /config.json")))
+    let config = serde_json::from_slice(&body.read_all(DOCUMENT_LIMIT)?);
+    config.map(Some).map_err(|error| unusable_upstream(&format!("{error}, for /config.json")))
 }
 
-/// An address that lies below the upstream's own as a target there: to others no credentials are shown.
+/// Converts an address below the upstream's URL to a relative path, and returns any other address
+/// unchanged. The host sends credentials only with relative paths.
 fn below(proxy: &Repository, address: &str) -> Result<String, Error> {
     Ok(packhouse_sdk::address::below(&Settings::of(proxy)?.upstream.unwrap_or_default(), address).to_owned())
 }
 
-/// Where a file is: a template with places in braces, or what the name, the version and `download` are added to.
-fn address(template: &str, line: &ForeignLine) -> String {
+/// Returns the address of a crate file. The values replace the placeholders in `template`. A
+/// template without placeholders gets the name, the version and `download` at its end.
+fn address(template: &str, line: &UpstreamLine) -> String {
     let (version, lower) = (percent_encode(&line.version.to_string()), line.name.to_ascii_lowercase());
-    let places = [
+    let placeholders = [
         ("{crate}", line.name.clone()),
         ("{version}", version.clone()),
-        ("{prefix}", folders(&line.name)),
-        ("{lowerprefix}", folders(&lower)),
+        ("{prefix}", index_folders(&line.name)),
+        ("{lowerprefix}", index_folders(&lower)),
         ("{sha256-checksum}", line.checksum.hex().to_owned()),
     ];
-    if places.iter().all(|(place, _)| !template.contains(place)) {
+    if placeholders.iter().all(|(placeholder, _)| !template.contains(placeholder)) {
         return format!("{}/{}/{version}/download", template.trim_end_matches('/'), line.name);
     }
-    places.iter().fold(template.to_owned(), |text, (place, value)| text.replace(place, value))
+    placeholders
+        .iter()
+        .fold(template.to_owned(), |text, (placeholder, value)| text.replace(placeholder, value))
 }
 
-/// What the upstream finds, without names that it may not serve; nothing where its words name one, or it has no API.
-pub(crate) fn search(cx: &Context, proxy: &Repository, words: &str, limit: u32) -> Result<Found, Failure> {
-    let asked: Vec<String> =
+/// Searches the upstream, and leaves out names that the host withholds. Finds nothing if the words
+/// contain a withheld name, or if the upstream has no API.
+pub(crate) fn search(
+    cx: &Context,
+    proxy: &Repository,
+    words: &str,
+    limit: u32,
+) -> Result<SearchResults, Failure> {
+    let requested: Vec<String> =
         words.split_whitespace().filter_map(Name::new).map(|name| name.as_str().to_owned()).collect();
-    if !proxy.withheld(&asked)?.is_empty() {
-        return Ok(Found::default());
+    if !proxy.withheld(&requested)?.is_empty() {
+        return Ok(SearchResults::default());
     }
-    let Some(api) = config(cx, proxy)?.and_then(|config| config.api) else { return Ok(Found::default()) };
+    let Some(api) = config(cx, proxy)?.and_then(|config| config.api) else {
+        return Ok(SearchResults::default());
+    };
     let target =
         format!("{}/api/v1/crates?q={}&per_page={limit}", api.trim_end_matches('/'), percent_encode(words));
     let fetch = cx.upstream("GET", &below(proxy, &target)?).header("accept", "application/json");
-    let Some(body) = found(fetch.limit(DOCUMENT).metadata().start(proxy)?)? else {
-        return Ok(Found::default());
+    let Some(body) = found(fetch.limit(DOCUMENT_LIMIT).metadata().start(proxy)?)? else {
+        return Ok(SearchResults::default());
     };
-    let mut read: Found = serde_json::from_slice(&body.read_all(DOCUMENT)?)
-        .map_err(|error| useless(&format!("what it finds cannot be read: {error}")))?;
-    let spelt = |name: &str| Name::new(name).map(|name| name.as_str().to_owned());
-    let names: Vec<String> = read.crates.iter().filter_map(|one| spelt(&one.name)).collect();
+    let mut read: SearchResults = serde_json::from_slice(&body.read_all(DOCUMENT_LIMIT)?)
+        .map_err(|error| unusable_upstream(&format!("its search results cannot be read: {error}")))?;
+    let folded = |name: &str| Name::new(name).map(|name| name.as_str().to_owned());
+    let names: Vec<String> = read.crates.iter().filter_map(|one| folded(&one.name)).collect();
     let withheld = proxy.withheld(&names)?;
-    read.crates.retain(|one| spelt(&one.name).is_some_and(|name| !withheld.contains(&name)));
+    read.crates.retain(|one| folded(&one.name).is_some_and(|name| !withheld.contains(&name)));
     Ok(read)
 }
 
-/// The body of an upstream's answer to a question for something that it may not have.
+/// The body of a reply. `None` if the upstream does not have the document.
 fn found(reply: Reply) -> Result<Option<Blob>, Failure> {
     Ok(reply.found()?.map(Reply::body).transpose()?)
 }
 
-/// 502 for what nothing can be done with.
-fn useless(text: &str) -> Failure {
+/// 502 for an upstream whose reply is unusable.
+fn unusable_upstream(text: &str) -> Failure {
     Failure::unusable_upstream(text)
 }
 
@@ -180,9 +196,9 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn files_are_where_the_template_says() {
+    fn download_addresses_follow_the_template() {
         let text = format!(r#"{{"name":"Serde_x","vers":"1.0.0+a","cksum":"{}"}}"#, "ab".repeat(32));
-        let line = ForeignLine::read(&text).unwrap();
+        let line = UpstreamLine::read(&text).unwrap();
         for (template, expected) in [
             ("https://a.test/api/v1/crates", "https://a.test/api/v1/crates/Serde_x/1.0.0%2Ba/download"),
             ("https://a.test/{crate}/{version}.crate", "https://a.test/Serde_x/1.0.0%2Ba.crate"),
@@ -195,9 +211,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_template_gives_an_address(template in "\\PC{0,60}") {
+        fn any_template_is_handled(template in "\\PC{0,60}") {
             let text = format!(r#"{{"name":"a","vers":"1.0.0","cksum":"{}"}}"#, "ab".repeat(32));
-            let _ = address(&template, &ForeignLine::read(&text).unwrap());
+            let _ = address(&template, &UpstreamLine::read(&text).unwrap());
         }
     }
 }

@@ -1,8 +1,8 @@
-//! `PUT /api/v1/crates/new`: a version, once what is said of it agrees with its file.
+//! `PUT /api/v1/crates/new`: publishes a version if its metadata match its file.
 
 use crate::body::{self, Frame};
-use crate::line::written;
-use crate::metadata::{Metadata, Release};
+use crate::line::index_time;
+use crate::metadata::{CrateMetadata, CrateVersion};
 use crate::records::{self, VersionRecord};
 use crate::{FILE_LIMIT, archive, busy, yank};
 use packhouse_sdk::{
@@ -20,20 +20,18 @@ pub(crate) fn put(cx: &Context, request: &Request, _params: &Params<'_>) -> Resu
     let (frame, settings) = (Frame::read(&body)?, Settings::of(repository)?);
     let (size, limit) = (frame.file_size(), settings.file_limit(FILE_LIMIT));
     if size > limit {
-        return Err(Failure::too_large(format!(
-            "The crate has {size} bytes, and at most {limit} are allowed"
-        )));
+        return Err(Failure::too_large(format!("The crate has {size} bytes; at most {limit} are allowed")));
     }
-    let (file, told) = (frame.file(&body)?, frame.metadata(&body)?);
-    let metadata = Metadata::read(&told.read_all(told.size()?)?)?;
+    let (file, metadata_blob) = (frame.file(&body)?, frame.metadata(&body)?);
+    let metadata = CrateMetadata::read(&metadata_blob.read_all(metadata_blob.size()?)?)?;
     let release = metadata.release()?;
     archive::check(&file, &metadata)?;
     let (sha256, time) = (file.sha256()?, cx.now());
     let record = VersionRecord {
-        line: metadata.line(sha256.hex(), written(time))?,
+        line: metadata.line(sha256.hex(), index_time(time))?,
         sha256,
         size,
-        metadata: told.sha256()?,
+        metadata: metadata_blob.sha256()?,
         time,
         publisher: request.caller(),
         summary: metadata.summary(),
@@ -43,30 +41,30 @@ pub(crate) fn put(cx: &Context, request: &Request, _params: &Params<'_>) -> Resu
     };
     repository.update_if_needed(busy, |change| {
         if let Some(Outcome::UnknownBlobs(_)) = change.previous() {
-            return Err(Failure::internal("a blob that was kept is not held"));
+            return Err(Failure::internal("the host does not know the stored body"));
         }
-        let slot = Slot::find(repository, &release)?;
-        if let Some(answer) = slot.taken(&record, &settings) {
+        let before = VersionState::find(repository, &release)?;
+        if let Some(answer) = before.conflict(&record, &settings) {
             return answer.map(Step::Done);
         }
         repository.keep(&file)?;
-        repository.keep(&told)?;
-        slot.fill(change, &release, &record)?;
+        repository.keep(&metadata_blob)?;
+        before.put_version(change, &release, &record)?;
         Ok(Step::Commit(accepted()?))
     })
 }
 
-/// What is there where a version is to go, as it was read.
-struct Slot {
-    /// Its name as its author spells it.
+/// The records of a version before the publish.
+struct VersionState {
+    /// The name of the crate, in the spelling of its author.
     a_crate: Option<Entry<String>>,
     version: Option<Entry<VersionRecord>>,
     deleted: Option<Entry>,
 }
 
-impl Slot {
-    fn find(repository: &Repository, release: &Release) -> Result<Self, Failure> {
-        let Release { name, version } = release;
+impl VersionState {
+    fn find(repository: &Repository, release: &CrateVersion) -> Result<Self, Failure> {
+        let CrateVersion { name, version } = release;
         Ok(Self {
             a_crate: repository.get_json(&records::a_crate(name))?,
             version: repository.get_json(&records::version(name, version))?,
@@ -74,41 +72,42 @@ impl Slot {
         })
     }
 
-    /// The answer where the version cannot come here, or need not.
-    fn taken(&self, record: &VersionRecord, settings: &Settings) -> Option<Result<Response, Failure>> {
+    /// Returns the response if nothing is to be stored: a refusal, or success if the same file is
+    /// already published. `None` if the version can be published.
+    fn conflict(&self, record: &VersionRecord, settings: &Settings) -> Option<Result<Response, Failure>> {
         let (name, number) = (&record.line.name, &record.line.vers);
-        if let Some(there) = self.a_crate.as_ref().filter(|there| there.value != *name) {
+        if let Some(existing) = self.a_crate.as_ref().filter(|existing| existing.value != *name) {
             let text = format!(
-                "The crate is called {} here, and {name} would be the same name; publish it under that",
-                there.value
+                "The crate is called {} here, and {name} counts as the same name; publish it under the existing name",
+                existing.value
             );
             return Some(Err(Failure::conflict(text)));
         }
-        if let Some(there) = &self.version {
-            let same = there.value.sha256 == record.sha256 && settings.redeploy == Redeploy::Identical;
+        if let Some(existing) = &self.version {
+            let same = existing.value.sha256 == record.sha256 && settings.redeploy == Redeploy::Identical;
             let text = format!(
                 "crate version `{}` is already uploaded and cannot be replaced; publish a new version",
-                there.value.line.vers
+                existing.value.line.vers
             );
             return Some(if same { accepted() } else { Err(Failure::already_exists(text)) });
         }
         if self.deleted.is_some() && !settings.republish_deleted {
             let text = format!(
-                "Version {number} of {name} was deleted here, and its number is not used again; publish a new version"
+                "Version {number} of {name} was deleted here, and its number cannot be used again; publish a new version"
             );
             return Some(Err(Failure::already_exists(text)));
         }
         None
     }
 
-    /// The version, its crate and what is shown of them appear together.
-    fn fill(
+    /// Adds the records of the version and its crate to a change, and the listing of the version.
+    fn put_version(
         &self,
         change: &mut Transaction,
-        release: &Release,
+        release: &CrateVersion,
         record: &VersionRecord,
     ) -> Result<(), Failure> {
-        let Release { name, version } = release;
+        let CrateVersion { name, version } = release;
         let a_crate = Expectation::unchanged(self.a_crate.as_ref());
         change.put_json(&records::a_crate(name), &record.line.name, a_crate, &[])?;
         change.put_json(&records::version(name, version), record, Expectation::Absent, &record.blobs())?;
@@ -118,7 +117,7 @@ impl Slot {
             None => change.require(&deleted, Expectation::Absent),
         };
         let path = format!("api/v1/crates/{}/{}/download", record.line.name, record.line.vers);
-        change.show(&yank::shown(name, record).file(path, record.sha256.clone(), record.size));
+        change.show(&yank::published(name, record).file(path, record.sha256.clone(), record.size));
         Ok(())
     }
 }

@@ -1,4 +1,5 @@
-//! A version that is deleted: its number stays used, and its crate goes with the last one.
+//! Deletion of a version. Its number stays marked as used. The deletion of a crate's last version
+//! also removes the crate.
 
 use crate::busy;
 use crate::name::Name;
@@ -17,7 +18,8 @@ pub(crate) fn version(repository: &Repository, name: &Name, number: &str) -> Res
         let deleted = entry.key.replacen("v/", "d/", 1);
         change.put(&deleted, b"", Expectation::Anything, &[]);
         if let Some(a_crate) = a_crate {
-            // A publish meanwhile has put it anew.
+            // A concurrent publish writes the record of the crate again. This commit is then stale
+            // and is tried again.
             let expect = Expectation::Revision(a_crate.revision);
             if all.len() == 1 {
                 change.remove(&a_crate.key, expect)

@@ -1,21 +1,22 @@
-//! `cargo search`: what is here, and behind it what upstreams find.
+//! `cargo search`: results from hosted repositories, followed by results from upstreams.
 
-use crate::found::{Found, FoundCrate, Meta};
 use crate::name::Name;
 use crate::proxy;
 use crate::records::VersionRecord;
+use crate::search_results::{FoundCrate, SearchMeta, SearchResults};
 use packhouse_sdk::{Context, Failure, Output, Params, Repository, Request, Response};
 use semver::Version;
 use std::collections::BTreeSet;
 
-/// Crates of an answer if the client does not say, and at most.
-const PAGE: u32 = 10;
+/// Default number of crates in a response.
+const DEFAULT_PAGE: u32 = 10;
+/// Largest number of crates in a response.
 const MAX_PAGE: u32 = 100;
 
 pub(crate) fn search(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let (words, limit) = (request.query("q").unwrap_or_default(), limit(request)?);
-    let (mut all, mut names) = (Found::default(), BTreeSet::new());
-    let mut add = |found: Found| {
+    let (mut all, mut names) = (SearchResults::default(), BTreeSet::new());
+    let mut add = |found: SearchResults| {
         all.meta.total += found.meta.total;
         let new = |one: &FoundCrate| {
             Name::new(&one.name).is_some_and(|name| names.insert(name.as_str().to_owned()))
@@ -37,22 +38,23 @@ pub(crate) fn search(cx: &Context, request: &Request, _params: &Params<'_>) -> R
 }
 
 fn limit(request: &Request) -> Result<u32, Failure> {
-    let Some(limit) = request.query("per_page") else { return Ok(PAGE) };
-    let good = limit.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit));
-    good.ok_or_else(|| Failure::invalid(format!("`per_page` is a number from 1 to {MAX_PAGE}")))
+    let Some(limit) = request.query("per_page") else { return Ok(DEFAULT_PAGE) };
+    let valid = limit.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit));
+    valid.ok_or_else(|| Failure::invalid(format!("`per_page` must be a number from 1 to {MAX_PAGE}")))
 }
 
-fn hosted(repository: &Repository, words: &str, limit: u32) -> Result<Found, Failure> {
+fn hosted(repository: &Repository, words: &str, limit: u32) -> Result<SearchResults, Failure> {
     let matches = repository.search(words, 0, limit)?;
     let mut crates = Vec::new();
     for text in matches.names {
         let Some(name) = Name::new(&text) else { continue };
         crates.extend(newest(VersionRecord::all(repository, &name)?));
     }
-    Ok(Found { crates, meta: Meta { total: matches.total } })
+    Ok(SearchResults { crates, meta: SearchMeta { total: matches.total } })
 }
 
-/// The highest release that is not yanked, else the highest of what there is.
+/// Chooses the version to list for a crate. Versions that are not yanked come first, then releases
+/// before pre-releases, then higher versions.
 fn newest(all: Vec<VersionRecord>) -> Option<FoundCrate> {
     let rank = |record: &VersionRecord| {
         let version = Version::parse(&record.line.vers).ok();

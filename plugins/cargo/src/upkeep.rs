@@ -1,7 +1,7 @@
-//! What the management API, retention and the portal ask of the format.
+//! The parts of the format that serve the management API, retention and the portal.
 
-use crate::line::ForeignLine;
-use crate::metadata::{Metadata, Wanted};
+use crate::line::UpstreamLine;
+use crate::metadata::{CrateMetadata, PublishedDependency};
 use crate::name::Name;
 use crate::records::{self, VersionRecord, missing, missing_version};
 use crate::{Cargo, remove, yank};
@@ -21,7 +21,7 @@ impl Upkeep for Cargo {
             "" => false,
             "yanked" => true,
             other => {
-                let text = format!("Cargo has no word for {other:?}: a version can be `yanked`");
+                let text = format!("Cargo has no state {other:?}; the only state is `yanked`");
                 return Err(Failure::new(405, "not_supported", text));
             }
         };
@@ -48,43 +48,43 @@ impl Present for Cargo {
     fn present_version(cx: &Context, id: &VersionId) -> Result<Presentation, Failure> {
         let (repository, name) = (cx.target()?, name(id)?);
         let Some(entry) = VersionRecord::find(repository, &name, &id.version)? else {
-            return fetched(cx, &name, id);
+            return present_fetched(cx, &name, id);
         };
         let blob = repository.recorded_blob(&entry.value.metadata)?;
-        let metadata = Metadata::read(&blob.read_all(blob.size()?)?)?;
+        let metadata = CrateMetadata::read(&blob.read_all(blob.size()?)?)?;
         let plain = metadata.readme_file.as_deref().is_some_and(|file| file.ends_with(".txt"));
         let readme = |text: String| if plain { Readme::plain(text) } else { Readme::markdown(text) };
-        let dependencies = metadata.deps.iter().map(needed).collect();
+        let dependencies = metadata.deps.iter().map(dependency).collect();
         Ok(Presentation { readme: metadata.readme.map(readme), dependencies, ..Presentation::default() })
     }
 }
 
-/// What a proxy's line says that it needs.
-fn fetched(cx: &Context, name: &Name, id: &VersionId) -> Result<Presentation, Failure> {
+/// Presents a version that a proxy fetched: the dependencies in its line.
+fn present_fetched(cx: &Context, name: &Name, id: &VersionId) -> Result<Presentation, Failure> {
     #[derive(serde::Deserialize)]
-    struct Record {
+    struct FetchedLine {
         line: String,
     }
     let gone = || missing_version(&id.name, &id.version);
     let version = Version::parse(&id.version).map_err(|_| gone())?;
     let key = format!("{}{}", records::fetched(name), crate::line::without_build(&version));
-    let record = cx.target()?.get_json::<Record>(&key)?.ok_or_else(gone)?.value;
-    let dependencies = ForeignLine::dependencies(&record.line);
-    let needed = |one: crate::line::Dependency| {
+    let record = cx.target()?.get_json::<FetchedLine>(&key)?.ok_or_else(gone)?.value;
+    let dependencies = UpstreamLine::dependencies(&record.line);
+    let dependency = |one: crate::line::IndexDependency| {
         let name = one.package.unwrap_or(one.name);
         Dependency::new(name, one.req, group(one.kind.as_deref(), one.optional))
     };
     Ok(Presentation {
-        dependencies: dependencies.into_iter().map(needed).collect(),
+        dependencies: dependencies.into_iter().map(dependency).collect(),
         ..Presentation::default()
     })
 }
 
-fn needed(one: &Wanted) -> Dependency {
+fn dependency(one: &PublishedDependency) -> Dependency {
     Dependency::new(&one.name, &one.version_req, group(one.kind.as_deref(), one.optional))
 }
 
-/// For what a dependency is.
+/// The group of a dependency.
 fn group(kind: Option<&str>, optional: bool) -> String {
     match (kind, optional) {
         (Some("dev"), _) => "development",
@@ -96,7 +96,7 @@ fn group(kind: Option<&str>, optional: bool) -> String {
     .to_owned()
 }
 
-/// The name of its crate; 404 for what is none.
+/// The name of the crate. 404 if it is not a valid name.
 fn name(id: &VersionId) -> Result<Name, Failure> {
     Name::new(&id.name).ok_or_else(|| missing(&id.name))
 }

@@ -1,10 +1,10 @@
-//! The order of versions, by which ranges of advisories are judged: semver.
+//! The semver order of versions, with which the host evaluates the ranges of advisories.
 
 use packhouse_sdk::Versions;
 
 use crate::Cargo;
 
-/// A version without its build metadata, which is of no account to precedence.
+/// A version without its build metadata, because semver ignores them in comparisons.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub struct Precedence(u64, u64, u64, semver::Prerelease);
 
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_stand_in_their_own_order() {
+    fn versions_have_the_order_of_semver() {
         let rising = [
             "0.0.0-0",
             "1.0.0-alpha",
@@ -42,8 +42,8 @@ mod tests {
         }
         let [one, other] = [Cargo::version("1.0.0+a"), Cargo::version("1.0.0+b")];
         assert!(one.is_some() && one == other);
-        for none in ["1.0", "", "v1.0.0"] {
-            assert!(Cargo::version(none).is_none(), "{none}");
+        for invalid in ["1.0", "", "v1.0.0"] {
+            assert!(Cargo::version(invalid).is_none(), "{invalid}");
         }
     }
 }

@@ -1,76 +1,89 @@
-//! Versions that a proxy has fetched: what is needed to offer them again, and whether they have vanished upstream since.
+//! Records of the versions that a proxy has fetched. Each record has the line of its version, with
+//! which the proxy can still offer a version that vanished from the upstream. Such versions are
+//! marked as withdrawn.
 
-use crate::line::{ForeignLine, without_build};
+use crate::line::{UpstreamLine, without_build};
 use crate::name::Name;
 use crate::records::fetched;
 use packhouse_sdk::{Entry, Error, Expectation, Outcome, Repository, Version};
 use serde::{Deserialize, Serialize};
 
-/// What is remembered of a version that was fetched.
+/// The record of a fetched version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Fetched {
+struct FetchedVersion {
     line: String,
-    /// Whether it is marked.
+    /// True if the version has vanished from the upstream.
     withdrawn: bool,
 }
 
-/// Remembers a version that is fetched, and shows since when it is published: by that the host tells how old it is.
-pub(crate) fn remember(proxy: &Repository, name: &Name, line: &ForeignLine) -> Result<(), Error> {
+/// Records a version that is being fetched, and lists it with its publication time, from which the
+/// host computes its age.
+pub(crate) fn record_fetched(proxy: &Repository, name: &Name, line: &UpstreamLine) -> Result<(), Error> {
     let key = format!("{}{}", fetched(name), without_build(&line.version));
-    let record = Fetched { line: line.text.clone(), withdrawn: false };
-    let before = proxy.get_json::<Fetched>(&key)?;
+    let record = FetchedVersion { line: line.text.clone(), withdrawn: false };
+    let before = proxy.get_json::<FetchedVersion>(&key)?;
     if before.as_ref().is_some_and(|before| before.value == record) {
         return Ok(());
     }
     let mut change = proxy.begin()?;
-    change.put_json(&key, &record, Expectation::unchanged(before.as_ref()), &[])?.show(&shown(name, line));
-    let _stale_is_remembered_already = change.commit()?;
+    change
+        .put_json(&key, &record, Expectation::unchanged(before.as_ref()), &[])?
+        .show(&published(name, line));
+    let _stale_means_recorded_by_another = change.commit()?;
     Ok(())
 }
 
-fn shown(name: &Name, line: &ForeignLine) -> Version {
-    let shown = Version::new(name.as_str(), line.version.to_string()).property("name", &line.name);
-    let shown = if line.yanked { shown.state("yanked") } else { shown };
-    Version { published: line.published, ..shown }
+fn published(name: &Name, line: &UpstreamLine) -> Version {
+    let version = Version::new(name.as_str(), line.version.to_string()).property("name", &line.name);
+    let version = if line.yanked { version.state("yanked") } else { version };
+    Version { published: line.published, ..version }
 }
 
-/// Marks those that the upstream no longer has, and takes the mark back of those that it has again; answers those that are gone.
-pub(crate) fn find(
+/// Marks fetched versions that the upstream no longer has, and removes the mark from versions that
+/// it has again. Returns the versions that have vanished.
+pub(crate) fn update(
     proxy: &Repository,
     name: &Name,
-    spelt: &str,
-    known: &[ForeignLine],
-) -> Result<Vec<ForeignLine>, Error> {
+    spelling: &str,
+    known: &[UpstreamLine],
+) -> Result<Vec<UpstreamLine>, Error> {
     let mut gone = Vec::new();
     for entry in proxy.scan(fetched(name)) {
-        let entry: Entry<Fetched> = entry?.json()?;
-        let Some(line) = ForeignLine::read(&entry.value.line) else { continue };
-        if !line.name.eq_ignore_ascii_case(spelt) {
+        let entry: Entry<FetchedVersion> = entry?.json()?;
+        let Some(line) = UpstreamLine::read(&entry.value.line) else { continue };
+        if !line.name.eq_ignore_ascii_case(spelling) {
             continue;
         }
-        let there = known.iter().any(|other| without_build(&other.version) == without_build(&line.version));
-        if there == entry.value.withdrawn {
-            mark(proxy, name, &line, &entry)?;
+        let is_upstream =
+            known.iter().any(|other| without_build(&other.version) == without_build(&line.version));
+        if is_upstream == entry.value.withdrawn {
+            toggle_mark(proxy, name, &line, &entry)?;
         }
-        if !there {
+        if !is_upstream {
             gone.push(line);
         }
     }
     Ok(gone)
 }
 
-/// Should somebody else do it at the same moment, it is done.
-fn mark(proxy: &Repository, name: &Name, line: &ForeignLine, entry: &Entry<Fetched>) -> Result<(), Error> {
+/// Sets the mark of a version, or removes it if it is set. If the commit is stale, another request
+/// has made the same change.
+fn toggle_mark(
+    proxy: &Repository,
+    name: &Name,
+    line: &UpstreamLine,
+    entry: &Entry<FetchedVersion>,
+) -> Result<(), Error> {
     let withdrawn = !entry.value.withdrawn;
-    let record = Fetched { withdrawn, ..entry.value.clone() };
-    let shown = shown(name, line);
-    let shown = if withdrawn {
-        shown.state("withdrawn").property("reason", "it is no longer there upstream")
+    let record = FetchedVersion { withdrawn, ..entry.value.clone() };
+    let version = published(name, line);
+    let version = if withdrawn {
+        version.state("withdrawn").property("reason", "it is no longer there upstream")
     } else {
-        shown
+        version
     };
     let mut change = proxy.begin()?;
-    change.put_json(&entry.key, &record, Expectation::Revision(entry.revision), &[])?.show(&shown);
+    change.put_json(&entry.key, &record, Expectation::Revision(entry.revision), &[])?.show(&version);
     let (Outcome::Applied(_) | Outcome::Stale(_) | Outcome::UnknownBlobs(_)) = change.commit()?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `cargo yank`, and what people see of a version.
+//! Yanking and unyanking of versions, and the listing of a version.
 
 use crate::busy;
 use crate::name::Name;
@@ -15,13 +15,13 @@ pub(crate) fn unyank(cx: &Context, _request: &Request, params: &Params<'_>) -> R
 }
 
 fn answer(cx: &Context, params: &Params<'_>, yanked: bool) -> Result<Response, Failure> {
-    let said = params.segment("name");
-    let name = Name::new(said).ok_or_else(|| missing(said))?;
+    let spelling = params.segment("name");
+    let name = Name::new(spelling).ok_or_else(|| missing(spelling))?;
     mark(cx.target()?, &name, params.segment("version"), yanked, "")?;
     Ok(Response::json(&json!({"ok": true}))?)
 }
 
-/// Yanks a version, or takes that back. One that is so already stays as it is.
+/// Yanks or unyanks a version. Does nothing if the version already has this state and reason.
 pub(crate) fn mark(
     repository: &Repository,
     name: &Name,
@@ -40,24 +40,25 @@ pub(crate) fn mark(
         record.reason = if yanked { reason.to_owned() } else { String::new() };
         change.put_json(&entry.key, record, Expectation::Revision(entry.revision), &record.blobs())?;
         change.require(&records::a_crate(name), Expectation::Present);
-        change.show(&shown(name, record));
+        change.show(&published(name, record));
         Ok(Step::Commit(()))
     })
 }
 
-/// What people and policies see of a version, without its file.
-pub(crate) fn shown(name: &Name, record: &VersionRecord) -> Version {
+/// Returns the listing of a version for users and policies, without its file.
+pub(crate) fn published(name: &Name, record: &VersionRecord) -> Version {
     let line = &record.line;
-    let shown = Version::new(name.as_str(), &line.vers)
+    let version = Version::new(name.as_str(), &line.vers)
         .summary(&record.summary)
         .property("name", &line.name)
         .property("keywords", &record.words);
-    let shown = if record.license.is_empty() { shown } else { shown.property("license", &record.license) };
-    let shown =
-        line.rust_version.iter().fold(shown, |shown, version| shown.property("rust_version", version));
+    let version =
+        if record.license.is_empty() { version } else { version.property("license", &record.license) };
+    let version =
+        line.rust_version.iter().fold(version, |version, minimum| version.property("rust_version", minimum));
     if !line.yanked {
-        return shown;
+        return version;
     }
-    let shown = shown.state("yanked");
-    if record.reason.is_empty() { shown } else { shown.property("reason", &record.reason) }
+    let version = version.state("yanked");
+    if record.reason.is_empty() { version } else { version.property("reason", &record.reason) }
 }

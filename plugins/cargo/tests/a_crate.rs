@@ -1,4 +1,5 @@
-//! What cargo sends when it publishes: for the table, for the fuzzer, and for tests that need a crate without a project.
+//! Builder of the body that cargo sends when it publishes. The protocol table, the fuzzer, and
+//! tests without a cargo project use it.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -6,7 +7,7 @@ use packhouse_testkit::tar_archive;
 use serde_json::{Value, json};
 use std::io::Write as _;
 
-/// A version of a crate.
+/// A version of a crate to publish.
 #[derive(Clone, Debug)]
 pub(crate) struct ACrate {
     pub(crate) metadata: Value,
@@ -33,7 +34,7 @@ impl ACrate {
         Self { metadata, file }
     }
 
-    /// With other metadata in place of these members.
+    /// Replaces these members of the metadata.
     pub(crate) fn with(mut self, members: Value) -> Self {
         for (name, value) in members.as_object().unwrap() {
             self.metadata[name] = value.clone();
@@ -41,25 +42,25 @@ impl ACrate {
         self
     }
 
-    /// With another file.
+    /// Replaces the file.
     pub(crate) fn file(mut self, file: Vec<u8>) -> Self {
         self.file = file;
         self
     }
 
-    /// As it is sent.
+    /// The body of the publish request.
     pub(crate) fn body(&self) -> Vec<u8> {
         framed(self.metadata.to_string().as_bytes(), &self.file)
     }
 }
 
-/// Metadata and a file, each behind its length.
+/// Metadata and a file, each preceded by its length.
 pub(crate) fn framed(metadata: &[u8], file: &[u8]) -> Vec<u8> {
     let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap().to_le_bytes();
     [&length(metadata)[..], metadata, &length(file), file].concat()
 }
 
-/// Bytes as gzip has them.
+/// Compresses bytes with gzip.
 pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(bytes).unwrap();

@@ -1,4 +1,5 @@
-//! The registry's table over the memory host, and what needs more than rows: search, proxies, groups, upkeep, what is shown.
+//! Runs the protocol table with the memory host, and tests what a row of the table cannot express:
+//! search, proxies, groups, upkeep, presentation.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
@@ -21,7 +22,7 @@ fn publish(mount: &Mount<Cargo>, sent: &ACrate) {
     mount.put("/api/v1/crates/new").caller("Ada").body(sent.body()).send().expect(200);
 }
 
-/// The line of a crate in another registry.
+/// A line of a crate in the index of an upstream.
 fn line(name: &str, version: &str, file: &[u8], more: Value) -> String {
     let mut line = json!({
         "name": name, "vers": version, "deps": [], "features": {}, "yanked": false, "cksum": hex::encode(Sha256::digest(file)),
@@ -30,7 +31,7 @@ fn line(name: &str, version: &str, file: &[u8], more: Value) -> String {
     line.to_string()
 }
 
-fn far(host: &MemoryHost) {
+fn answer_config(host: &MemoryHost) {
     let config =
         json!({"dl": "https://files.test/{crate}-{version}.crate", "api": "https://far.test"}).to_string();
     host.answer_upstream("GET", "/config.json", 200, &[], config.as_bytes());
@@ -57,13 +58,13 @@ fn a_refused_publish_changes_nothing() {
 }
 
 #[test]
-fn a_public_registry_asks_for_no_token() {
+fn a_public_registry_needs_no_token() {
     let (_, mount) = hosted(json!({"public": true}));
     assert_eq!(mount.get("/config.json").send().expect(200).json()["auth-required"], false);
 }
 
 #[test]
-fn the_newest_release_that_is_not_yanked_is_found() {
+fn a_search_finds_the_newest_release_that_is_not_yanked() {
     let (_, mount) = hosted(json!({}));
     for version in ["1.9.0", "1.10.0", "2.0.0-rc.1", "1.11.0"] {
         publish(&mount, &ACrate::new("Hello_World", version));
@@ -80,7 +81,7 @@ fn the_newest_release_that_is_not_yanked_is_found() {
 }
 
 #[test]
-fn a_deleted_version_stays_used_and_its_crate_goes_with_the_last() {
+fn a_deleted_version_stays_used_and_its_crate_is_removed_with_the_last() {
     let (_, mount) = hosted(json!({}));
     publish(&mount, &ACrate::new("hello", "1.0.0"));
     publish(&mount, &ACrate::new("hello", "1.1.0"));
@@ -113,21 +114,21 @@ fn a_version_is_marked_and_presented() {
     assert!(mount.get("/he/ll/hello").send().expect(200).text().contains("\"yanked\":true"));
     assert_eq!(mount.mark_version(&id, "deprecated", "").unwrap_err().status, 405);
     mount.mark_version(&id, "", "").unwrap();
-    let shown = mount.present_version(&id).unwrap();
-    assert_eq!(shown["readme"], json!({"media_type": "text/markdown", "text": "# hello"}));
+    let presentation = mount.present_version(&id).unwrap();
+    assert_eq!(presentation["readme"], json!({"media_type": "text/markdown", "text": "# hello"}));
     let expected = json!([
         {"name": "a", "requirement": "^1", "group": "optional"}, {"name": "b", "requirement": "*", "group": "development"},
     ]);
-    assert_eq!(shown["dependencies"], expected);
+    assert_eq!(presentation["dependencies"], expected);
     let judged = mount.judge_versions(&[id, VersionId::new("hello", "9.0.0")]).unwrap();
     assert_eq!(judged, json!([{"prerelease": true}, null]));
 }
 
 #[test]
-fn a_proxy_passes_lines_on_and_serves_what_they_name() {
+fn a_proxy_serves_the_lines_and_files_of_its_upstream() {
     let host = MemoryHost::new();
     let proxy = host.mount::<Cargo>("mirror", "proxy", json!({}));
-    far(&host);
+    answer_config(&host);
     let (good, bad) = (
         line("Far_Away", "1.0.0", b"one", json!({"new": [1]})),
         line("Far_Away", "1.1.0", b"two", json!({})),
@@ -135,8 +136,8 @@ fn a_proxy_passes_lines_on_and_serves_what_they_name() {
     let page = format!("{good}\nno line\n{bad}\n{}\n", line("other", "1.0.0", b"x", json!({})));
     host.answer_upstream("GET", "/fa/r_/far_away", 200, &[], page.as_bytes());
     assert_eq!(proxy.get("/fa/r_/far_away").send().expect(200).text(), format!("{good}\n{bad}\n"));
-    let told = [("package", "far-away"), ("versions", "1")];
-    assert_eq!(host.log()[0].fields, told.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let fields = [("package", "far-away"), ("versions", "1")];
+    assert_eq!(host.log()[0].fields, fields.map(|(name, value)| (name.to_owned(), value.to_owned())));
     host.answer_upstream("GET", "https://files.test/Far_Away-1.0.0.crate", 200, &[], b"one");
     host.answer_upstream("GET", "https://files.test/Far_Away-1.1.0.crate", 200, &[], b"another");
     assert_eq!(proxy.get("/api/v1/crates/Far_Away/1.0.0/download").send().expect(200).text(), "one");
@@ -144,7 +145,8 @@ fn a_proxy_passes_lines_on_and_serves_what_they_name() {
     proxy.get("/api/v1/crates/Far_Away/9.0.0/download").send().expect(404);
     assert!(proxy.effects().to_string().contains("shown far-away 1.0.0"), "{}", proxy.effects());
 
-    // What vanishes upstream is marked, and offered further only where that is set.
+    // The proxy marks a version that vanishes from the upstream, and offers it further only if a
+    // setting allows it.
     host.answer_upstream("GET", "/fa/r_/far_away", 200, &[], bad.as_bytes());
     assert_eq!(proxy.get("/fa/r_/far_away").send().expect(200).text(), format!("{bad}\n"));
     assert!(proxy.effects().to_string().contains("withdrawn"), "{}", proxy.effects());
@@ -155,7 +157,7 @@ fn a_proxy_passes_lines_on_and_serves_what_they_name() {
         host.answer_upstream("GET", "/fa/r_/far_away", status, &[], b"");
         proxy.get("/fa/r_/far_away").send().expect(404);
     }
-    // An upstream that refuses to say where its files are has none.
+    // An upstream that refuses its config.json has no files.
     host.answer_upstream("GET", "/fa/r_/far_away", 200, &[], bad.as_bytes());
     host.answer_upstream("GET", "/config.json", 403, &[], b"");
     proxy.get("/api/v1/crates/Far_Away/1.1.0/download").send().expect(404);
@@ -166,13 +168,14 @@ fn a_release_waits_for_its_age() {
     let host = MemoryHost::new();
     host.set_now(1_795_237_300_000);
     let proxy = host.mount::<Cargo>("mirror", "proxy", json!({"min_release_age_s": 86400}));
-    far(&host);
+    answer_config(&host);
     let old = line("far", "1.0.0", b"one", json!({"pubtime": "2026-11-01T00:00:00Z"}));
     let young = line("far", "1.1.0", b"two", json!({"pubtime": "2026-11-21T05:00:00Z"}));
     host.answer_upstream("GET", "/3/f/far", 200, &[], format!("{old}\n{young}").as_bytes());
     assert_eq!(proxy.get("/3/f/far").send().expect(200).text(), format!("{old}\n"));
     proxy.get("/api/v1/crates/far/1.1.0/download").send().expect(404);
-    // If the index states no time, the age counts from the first sight.
+    // If the index states no time, the age of a version begins when the proxy first sees the
+    // version.
     let untimed = line("far", "1.2.0", b"three", json!({}));
     host.answer_upstream("GET", "/3/f/far", 200, &[], format!("{old}\n{untimed}").as_bytes());
     assert_eq!(proxy.get("/3/f/far").send().expect(200).text(), format!("{old}\n"));
@@ -184,7 +187,7 @@ fn a_release_waits_for_its_age() {
 fn a_version_that_the_host_withholds_is_neither_listed_nor_served() {
     let host = MemoryHost::new();
     let proxy = host.mount::<Cargo>("mirror", "proxy", json!({}));
-    far(&host);
+    answer_config(&host);
     let (good, bad) = (line("far", "1.0.0", b"one", json!({})), line("far", "1.1.0", b"two", json!({})));
     host.answer_upstream("GET", "/3/f/far", 200, &[], format!("{good}\n{bad}").as_bytes());
     host.withhold_version("far", "1.1.0");
@@ -193,12 +196,12 @@ fn a_version_that_the_host_withholds_is_neither_listed_nor_served() {
 }
 
 #[test]
-fn a_group_merges_its_members_and_asks_no_upstream_for_what_is_ours() {
+fn a_group_merges_its_members_and_requests_no_own_names_upstream() {
     let (host, own) = hosted(json!({}));
     let _proxy = host.mount::<Cargo>("mirror", "proxy", json!({}));
     let group = host.mount::<Cargo>("all", "group", json!({})).members(&["releases", "mirror"]);
     publish(&own, &ACrate::new("our_own", "1.0.0"));
-    far(&host);
+    answer_config(&host);
     let evil = line("our-own", "9.0.0", b"evil", json!({}));
     for page in ["/ou/r_/our_own", "/ou/r-/our-own"] {
         host.answer_upstream("GET", page, 200, &[], evil.as_bytes());
@@ -225,7 +228,7 @@ fn a_group_merges_its_members_and_asks_no_upstream_for_what_is_ours() {
         found["crates"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["our_own", "owner"]);
     assert_eq!(found["crates"][0]["max_version"], "1.0.0");
-    let asked = host.fetched().len();
+    let fetches = host.fetched().len();
     group.get("/api/v1/crates?q=our-own").send().expect(200);
-    assert_eq!(host.fetched().len(), asked, "the upstream hears of our names");
+    assert_eq!(host.fetched().len(), fetches, "our names are sent to the upstream");
 }

@@ -1,12 +1,13 @@
-//! The registry's protocol as a table: what cargo asks, and what must come back.
+//! The format's protocol as a table of requests and expected responses.
 //!
-//! It runs natively over the memory host (`protocol.rs`), and through the component and the runtime (the workspace's tests
-//! include this file). Times differ between the two, so that no row depends on one.
+//! `protocol.rs` runs the table with the native plugin and the memory host. The workspace's tests
+//! include this file, and run the table with the WebAssembly component in the runtime. Times differ
+//! between the two runs, so no row depends on a time.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
 #[path = "a_crate.rs"]
-#[allow(dead_code, reason = "each of its users takes a part of it")]
+#[allow(dead_code, reason = "each user of the module needs a part of it")]
 pub(crate) mod a_crate;
 
 use a_crate::{ACrate, framed, gzip};
@@ -15,7 +16,7 @@ use serde_json::json;
 
 const NEW: &str = "/api/v1/crates/new";
 
-/// All parts, for a repository with the settings that it has if nothing is said, in which nothing is published.
+/// The cases for an empty repository with default settings.
 pub(crate) fn cases() -> Vec<Case> {
     [
         nothing_published(),
@@ -31,7 +32,7 @@ pub(crate) fn cases() -> Vec<Case> {
     .concat()
 }
 
-/// For a repository whose `redeploy` is `identical`.
+/// The cases for a repository whose `redeploy` is `identical`.
 pub(crate) fn identical() -> Vec<Case> {
     let hello = ACrate::new("hello", "1.0.0");
     let other = hello.clone().file(gzip(&tar_archive(
@@ -40,7 +41,7 @@ pub(crate) fn identical() -> Vec<Case> {
     )));
     vec![
         published("first", &hello),
-        published("the same again", &hello),
+        published("the same bytes again", &hello),
         put("other bytes", 409, &other).code("version_already_exists"),
     ]
 }
@@ -63,7 +64,7 @@ fn refused(name: &str, sent: &ACrate, words: &str) -> Case {
 
 fn nothing_published() -> Vec<Case> {
     vec![
-        get("where things are", "/config.json", 200)
+        get("the addresses of the registry", "/config.json", 200)
             .header("content-type", "application/json")
             .contains("\"dl\":\"https://packhouse.test/repositories/releases/api/v1/crates\"")
             .contains("\"api\":\"https://packhouse.test/repositories/releases\"")
@@ -73,7 +74,7 @@ fn nothing_published() -> Vec<Case> {
         get("no owners", "/api/v1/crates/hello/owners", 404).code("not_found"),
         get("nothing found", "/api/v1/crates?q=hello", 200).content("{\"crates\":[],\"meta\":{\"total\":0}}"),
         Case::new("nothing to yank", "DELETE", "/api/v1/crates/hello/1.0.0/yank", 404).code("not_found"),
-        get("nothing is served here", "/hello", 404).code("not_found"),
+        get("a path outside the protocol", "/hello", 404).code("not_found"),
     ]
 }
 
@@ -96,16 +97,19 @@ fn publishing() -> Vec<Case> {
             .content(&hello.file)
             .header("content-type", "application/gzip")
             .header("cache-control", "private, max-age=31536000, immutable"),
-        put("again", 409, &hello).code("version_already_exists").contains("already uploaded"),
-        published("with build metadata", &newer),
+        put("the same version again", 409, &hello).code("version_already_exists").contains("already uploaded"),
+        published("a version with build metadata", &newer),
         get("both lines", "/he/ll/hello", 200)
             .contains("\"vers\":\"1.0.0\"")
             .contains("\"vers\":\"1.1.0+build.5\"")
             .contains("\"features\":{},\"yanked\":false,\"links\":null,\"v\":2,\"features2\":{\"a\":[\"dep:other\"]}")
             .contains("{\"name\":\"other\",\"req\":\"^1\",\"features\":[],\"optional\":true,"),
-        get("a plus in a path", "/api/v1/crates/hello/1.1.0%2Bbuild.5/download", 200).content(&newer.file),
-        put("others make no other version", 409, &again).code("version_already_exists").contains("1.1.0+build.5"),
-        get("of the others there is no file", "/api/v1/crates/hello/1.1.0%2Bbuild.6/download", 404),
+        get("its file, with a plus in the path", "/api/v1/crates/hello/1.1.0%2Bbuild.5/download", 200)
+            .content(&newer.file),
+        put("other build metadata do not make another version", 409, &again)
+            .code("version_already_exists")
+            .contains("1.1.0+build.5"),
+        get("no file for the other build metadata", "/api/v1/crates/hello/1.1.0%2Bbuild.6/download", 404),
     ]
 }
 
@@ -113,15 +117,17 @@ fn refused_bodies() -> Vec<Case> {
     let body = |name: &str, bytes: Vec<u8>| Case::new(name, "PUT", NEW, 400).body(bytes);
     let whole = ACrate::new("broken", "1.0.0").body();
     vec![
-        body("nothing", Vec::new()).code("invalid_request").contains("other lengths"),
-        body("cut off", whole[..whole.len() - 1].to_vec()).code("invalid_request"),
-        body("something behind it", [&whole[..], b"x"].concat()).code("invalid_request"),
-        body("no metadata", framed(b"x", b"")).code("invalid_crate").contains("not as cargo sends them"),
+        body("an empty body", Vec::new()).code("invalid_request").contains("stated lengths do not match"),
+        body("a truncated body", whole[..whole.len() - 1].to_vec()).code("invalid_request"),
+        body("bytes after the end", [&whole[..], b"x"].concat()).code("invalid_request"),
+        body("malformed metadata", framed(b"x", b""))
+            .code("invalid_crate")
+            .contains("do not have the form that cargo sends"),
         body("no name", framed(b"{}", b"")).code("invalid_crate").contains("name"),
-        Case::new("metadata without an end", "PUT", NEW, 413)
+        Case::new("metadata over the limit", "PUT", NEW, 413)
             .body(u32::MAX.to_le_bytes())
             .code("file_too_large"),
-        get("nothing came of them", "/br/ok/broken", 404),
+        get("none of them was published", "/br/ok/broken", 404),
     ]
 }
 
@@ -132,25 +138,33 @@ fn refused_files() -> Vec<Case> {
     let toml = |text: &str| of(&[("odd-1.0.0/Cargo.toml", b'0', text.as_bytes())]);
     let own = ("odd-1.0.0/Cargo.toml", b'0', manifest);
     vec![
-        refused("no gzip", &ACrate::new("odd", "1.0.0").file(b"odd".to_vec()), "not compressed by gzip"),
-        refused("no tar", &ACrate::new("odd", "1.0.0").file(gzip(&[7; 2048])), "no tar archive"),
-        refused("no manifest", &of(&[("odd-1.0.0/lib.rs", b'0', b"")]), "no odd-1.0.0/Cargo.toml"),
-        refused("another's folder", &of(&[own, ("evil-1.0.0/x", b'0', b"")]), "does not lie in odd-1.0.0/"),
-        refused("a way out", &of(&[own, ("odd-1.0.0/../../x", b'0', b"")]), "does not lie in"),
+        refused("not gzip", &ACrate::new("odd", "1.0.0").file(b"odd".to_vec()), "not compressed with gzip"),
+        refused("not tar", &ACrate::new("odd", "1.0.0").file(gzip(&[7; 2048])), "not a tar archive"),
+        refused(
+            "no manifest",
+            &of(&[("odd-1.0.0/lib.rs", b'0', b"")]),
+            "does not contain odd-1.0.0/Cargo.toml",
+        ),
+        refused(
+            "the folder of another crate",
+            &of(&[own, ("evil-1.0.0/x", b'0', b"")]),
+            "which is not in odd-1.0.0/",
+        ),
+        refused("a path out of the folder", &of(&[own, ("odd-1.0.0/../../x", b'0', b"")]), "which is not in"),
         refused("a link", &of(&[own, ("odd-1.0.0/x", b'2', b"")]), "neither a file nor a folder"),
-        refused("two manifests", &of(&[own, own]), "not one file"),
-        refused("a manifest of nothing", &toml("[workspace]"), "says no name and version"),
+        refused("two manifests", &of(&[own, own]), "must be a single file"),
+        refused("a manifest without a package", &toml("[workspace]"), "has no valid name and version"),
         refused(
-            "another's manifest",
+            "the manifest of another crate",
             &toml("[package]\nname = \"evil\"\nversion = \"1.0.0\""),
-            "that of evil 1.0.0",
+            "for evil 1.0.0",
         ),
         refused(
-            "another version's",
+            "the manifest of another version",
             &toml("[package]\nname = \"odd\"\nversion = \"2.0.0\""),
-            "that of odd 2.0.0",
+            "for odd 2.0.0",
         ),
-        get("nothing came of them", "/3/o/odd", 404),
+        get("none of them was published", "/3/o/odd", 404),
     ]
 }
 
@@ -160,30 +174,30 @@ fn refused_metadata() -> Vec<Case> {
         with(json!({"deps": [{"name": name, "version_req": req, "kind": kind}]}))
     };
     vec![
-        refused("no name", &with(json!({"name": "o/d"})), "no name of a crate"),
-        refused("a long name", &with(json!({"name": "o".repeat(65)})), "no name of a crate"),
-        refused("no version", &with(json!({"vers": "1"})), "no version"),
+        refused("an invalid name", &with(json!({"name": "o/d"})), "is not a crate name"),
+        refused("a name that is too long", &with(json!({"name": "o".repeat(65)})), "is not a crate name"),
+        refused("an invalid version", &with(json!({"vers": "1"})), "is not a version"),
         refused("a dependency without a name", &dep("", "^1", "normal"), "the name of the dependency"),
-        refused("a requirement that is none", &dep("a", "one", "normal"), "the version of the dependency"),
-        refused("a kind that is none", &dep("a", "^1", "odd"), "the kind of the dependency"),
+        refused("an invalid requirement", &dep("a", "one", "normal"), "the version of the dependency"),
+        refused("an invalid kind", &dep("a", "^1", "odd"), "the kind of the dependency"),
     ]
 }
 
 fn names() -> Vec<Case> {
     vec![
-        published("an author's own spelling", &ACrate::new("Two_Words", "1.0.0")),
+        published("a name in the spelling of its author", &ACrate::new("Two_Words", "1.0.0")),
         get("its page is in lower case", "/tw/o_/two_words", 200).contains("\"name\":\"Two_Words\""),
-        get("and nowhere else", "/Tw/o_/Two_Words", 404),
-        get("nor in other folders", "/xx/o_/two_words", 404),
+        get("not at a path with capital letters", "/Tw/o_/Two_Words", 404),
+        get("not in other folders", "/xx/o_/two_words", 404),
         get("another spelling has no page", "/tw/o-/two-words", 404),
-        put("another spelling is no other crate", 409, &ACrate::new("two-words", "2.0.0"))
+        put("another spelling is not another crate", 409, &ACrate::new("two-words", "2.0.0"))
             .code("conflict")
             .contains("called Two_Words here"),
         get("its file", "/api/v1/crates/Two_Words/1.0.0/download", 200),
-        published("of three letters", &ACrate::new("abc", "1.0.0")),
-        get("has its place", "/3/a/abc", 200),
-        published("of one letter", &ACrate::new("z", "1.0.0")),
-        get("has its place too", "/1/z", 200),
+        published("a name of three letters", &ACrate::new("abc", "1.0.0")),
+        get("has a page", "/3/a/abc", 200),
+        published("a name of one letter", &ACrate::new("z", "1.0.0")),
+        get("has a page too", "/1/z", 200),
     ]
 }
 
@@ -191,11 +205,11 @@ fn yanking() -> Vec<Case> {
     let (yank, unyank) = ("/api/v1/crates/hello/1.0.0/yank", "/api/v1/crates/hello/1.0.0/unyank");
     vec![
         Case::new("yank", "DELETE", yank, 200).content("{\"ok\":true}"),
-        Case::new("once more", "DELETE", yank, 200).content("{\"ok\":true}"),
-        get("its line says so", "/he/ll/hello", 200).contains("\"yanked\":true"),
-        get("its file is there still", "/api/v1/crates/hello/1.0.0/download", 200),
-        Case::new("take it back", "PUT", unyank, 200).content("{\"ok\":true}"),
-        get("its line says that", "/he/ll/hello", 200).lacks("\"yanked\":true"),
+        Case::new("yank again", "DELETE", yank, 200).content("{\"ok\":true}"),
+        get("its line is yanked", "/he/ll/hello", 200).contains("\"yanked\":true"),
+        get("its file is still there", "/api/v1/crates/hello/1.0.0/download", 200),
+        Case::new("unyank", "PUT", unyank, 200).content("{\"ok\":true}"),
+        get("its line is not yanked", "/he/ll/hello", 200).lacks("\"yanked\":true"),
         Case::new("no such version", "DELETE", "/api/v1/crates/hello/9.0.0/yank", 404).code("not_found"),
         Case::new("no such crate", "PUT", "/api/v1/crates/none/9.0.0/unyank", 404).code("not_found"),
     ]
@@ -203,16 +217,18 @@ fn yanking() -> Vec<Case> {
 
 fn searching() -> Vec<Case> {
     vec![
-        get("no such number", "/api/v1/crates?q=hello&per_page=0", 400).code("invalid_request"),
-        get("too many", "/api/v1/crates?q=hello&per_page=101", 400).code("invalid_request"),
+        get("too few results per page", "/api/v1/crates?q=hello&per_page=0", 400).code("invalid_request"),
+        get("too many results per page", "/api/v1/crates?q=hello&per_page=101", 400).code("invalid_request"),
     ]
 }
 
 fn owners() -> Vec<Case> {
     let at = "/api/v1/crates/hello/owners";
     vec![
-        get("nobody has a name here", at, 200).content("{\"users\":[]}"),
-        Case::new("nobody is added", "PUT", at, 403).code("forbidden").contains("Members and their rights"),
-        Case::new("nobody is removed", "DELETE", at, 403).code("forbidden"),
+        get("publishes without a caller have no owner", at, 200).content("{\"users\":[]}"),
+        Case::new("an owner cannot be added", "PUT", at, 403)
+            .code("forbidden")
+            .contains("members and their permissions"),
+        Case::new("an owner cannot be removed", "DELETE", at, 403).code("forbidden"),
     ]
 }

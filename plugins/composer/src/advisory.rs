@@ -1,14 +1,14 @@
-//! An advisory that the operator imported, in the form of Packagist's API.
+//! Imported advisories in the form of Packagist's API.
 
 use crate::Composer;
 use packhouse_sdk::{Advisory, AffectedRange, Place, Timestamp, Versions as _, places};
 use serde_json::{Value, json};
 
-/// The version that `introduced` names for the beginning of all versions.
+/// The version in `introduced` that stands for the start of all versions.
 const BEGINNING: &str = "0";
 
-/// The advisory as Composer reads it; none if it names no version that Composer knows.
-pub(crate) fn written(advisory: &Advisory, package: &str) -> Option<Value> {
+/// The advisory as Composer reads it; `None` if it names no version that Composer can read.
+pub(crate) fn to_json(advisory: &Advisory, package: &str) -> Option<Value> {
     let affected = constraint(advisory)?;
     let (id, source) = (&advisory.id, source(&advisory.id));
     let published = Timestamp::from_ms(advisory.published.unwrap_or_default()).to_rfc3339();
@@ -23,7 +23,7 @@ pub(crate) fn written(advisory: &Advisory, package: &str) -> Option<Value> {
     }))
 }
 
-/// Whether an upstream's advisory is about the same.
+/// Returns true if an upstream's advisory has the id or an alias of `advisory`.
 pub(crate) fn is_same(other: &Value, advisory: &Advisory) -> bool {
     let text = |value: &Value, member: &str| value.get(member).and_then(Value::as_str).map(str::to_owned);
     let own = ["advisoryId", "remoteId", "cve"].into_iter().filter_map(|member| text(other, member));
@@ -40,7 +40,7 @@ fn source(id: &str) -> &'static str {
     if id.starts_with("GHSA-") { "GitHub" } else { "OSV" }
 }
 
-/// In the words of Packagist.
+/// The severity in Packagist's terms.
 fn severity(advisory: &Advisory) -> Option<&str> {
     match advisory.severity.as_str() {
         "" | "unknown" => None,
@@ -49,12 +49,12 @@ fn severity(advisory: &Advisory) -> Option<&str> {
     }
 }
 
-/// The affected versions as a constraint. Listed versions count where no range is known: ranges
-/// cover what is listed besides them.
+/// Returns the affected versions as a constraint. Listed versions are used only if no range is
+/// readable, because readable ranges already cover these versions.
 fn constraint(advisory: &Advisory) -> Option<String> {
     let affected = &advisory.affected;
     let ranges = affected.ranges.iter().filter(|range| !range.kind.eq_ignore_ascii_case("GIT"));
-    let mut parts: Vec<String> = ranges.flat_map(stretches).collect();
+    let mut parts: Vec<String> = ranges.flat_map(intervals).collect();
     if parts.is_empty() {
         let known = affected.versions.iter().filter(|version| is_known(version));
         parts.extend(known.map(|version| format!("={version}")));
@@ -66,40 +66,40 @@ fn is_known(version: &str) -> bool {
     Composer::version(version).is_some()
 }
 
-/// What an event does to the versions from its own on.
+/// The effect of an event in a range: an interval of affected versions begins or ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Event {
+enum RangeEvent {
     Begins,
-    /// The stretch ends before the version.
+    /// The interval ends before this version.
     Ends,
-    /// The stretch ends with the version.
+    /// The interval includes this version and ends.
     EndsWith,
 }
 
-/// Each stretch of a range between a beginning and an end.
-fn stretches(range: &AffectedRange) -> Vec<String> {
-    let mut events: Vec<(&str, Event)> = Vec::new();
+/// The intervals of a range as constraints.
+fn intervals(range: &AffectedRange) -> Vec<String> {
+    let mut events: Vec<(&str, RangeEvent)> = Vec::new();
     for event in &range.events {
         let stated = [
-            (&event.introduced, Event::Begins),
-            (&event.fixed, Event::Ends),
-            (&event.last_affected, Event::EndsWith),
-            (&event.limit, Event::Ends),
+            (&event.introduced, RangeEvent::Begins),
+            (&event.fixed, RangeEvent::Ends),
+            (&event.last_affected, RangeEvent::EndsWith),
+            (&event.limit, RangeEvent::Ends),
         ];
         let stated = stated.into_iter().filter_map(|(text, kind)| Some((text.as_deref()?, kind)));
         events.extend(stated.filter(|(text, _)| *text == BEGINNING || is_known(text)));
     }
     let texts: Vec<&str> = events.iter().map(|(text, _)| *text).collect();
-    let mut sorted: Vec<(Place, (&str, Event))> =
+    let mut sorted: Vec<(Place, (&str, RangeEvent))> =
         places(&texts, Composer::version).into_iter().zip(events).collect();
     sorted.sort_by_key(|(place, (text, _))| if *text == BEGINNING { None } else { *place });
     let (mut found, mut open): (Vec<String>, Option<&str>) = (Vec::new(), None);
     for (_, (text, kind)) in sorted {
         match (kind, open) {
-            (Event::Begins, None) => open = Some(text),
-            (Event::Begins, Some(_)) | (_, None) => {}
+            (RangeEvent::Begins, None) => open = Some(text),
+            (RangeEvent::Begins, Some(_)) | (_, None) => {}
             (_, Some(from)) => {
-                let sign = if kind == Event::EndsWith { "<=" } else { "<" };
+                let sign = if kind == RangeEvent::EndsWith { "<=" } else { "<" };
                 let until = format!("{sign}{text}");
                 found.push(if from == BEGINNING { until } else { format!(">={from},{until}") });
                 open = None;
@@ -143,7 +143,7 @@ mod tests {
             let affected = json!({"ranges": ranges, "versions": ["1.0.0", "1.0.1", "x"]});
             assert_eq!(constraint(&advisory(affected)).as_deref(), expected);
         }
-        assert_eq!(constraint(&advisory(json!({"versions": ["no version"]}))), None);
+        assert_eq!(constraint(&advisory(json!({"versions": ["not a version"]}))), None);
         let commits = json!({"ranges": [{"type": "GIT", "events": [{"introduced": "0"}]}]});
         assert_eq!(constraint(&advisory(commits)), None);
     }
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn an_advisory_has_the_members_that_composer_requires() {
         let advisory = advisory(json!({"versions": ["1.0"]}));
-        let written = written(&advisory, "acme/demo").unwrap();
+        let written = to_json(&advisory, "acme/demo").unwrap();
         assert_eq!(
             written,
             json!({
@@ -173,7 +173,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_versions_are_written(events in prop::collection::vec("\\PC{0,8}|[0-9.]{1,4}", 0..6)) {
+        fn any_range_is_handled(events in prop::collection::vec("\\PC{0,8}|[0-9.]{1,4}", 0..6)) {
             let events: Vec<Value> = events
                 .iter()
                 .enumerate()

@@ -1,5 +1,5 @@
-//! The `composer.json` of a package's zip: at the top, or in a folder right below the top. The
-//! host unpacks it, up to a limit.
+//! Reads the `composer.json` of a package's zip, which is at the top or in a top-level folder. The
+//! host unpacks this file, up to a size limit.
 
 use packhouse_sdk::{Blob, Failure};
 use packhouse_zip::{Archive, ArchiveError};
@@ -10,25 +10,26 @@ const COMPOSER_JSON: u64 = 512 << 10;
 /// Reads the package's own composer.json.
 ///
 /// # Errors
-/// 400 `invalid_package` for an archive that programs could unpack differently, and for one that
-/// unpacks to far more than its size.
+/// 400 `invalid_package` if different programs could unpack different files from the archive, or if
+/// it unpacks to far more than its size. Also if it contains no `composer.json` in these places, or
+/// more than one that could be the package's own.
 pub(crate) fn composer_json(zip: &Blob) -> Result<Vec<u8>, Failure> {
-    let archive = Archive::read(zip).map_err(refused)?;
-    archive.check_ratio(zip.size()?).map_err(refused)?;
+    let archive = Archive::read(zip).map_err(failure)?;
+    archive.check_ratio(zip.size()?).map_err(failure)?;
     let own = find(archive.files())?;
-    archive.content(zip, own, COMPOSER_JSON).map_err(refused)
+    archive.content(zip, own, COMPOSER_JSON).map_err(failure)
 }
 
-fn refused(error: ArchiveError) -> Failure {
+fn failure(error: ArchiveError) -> Failure {
     match error {
-        ArchiveError::Refused(text) => bad(&format!("Of the file: {text}")),
+        ArchiveError::Refused(text) => invalid_package(&format!("The zip is not accepted: {text}")),
         ArchiveError::Host(error) => error.into(),
     }
 }
 
-/// 400 with a sentence for the sender of the zip.
-pub(crate) fn bad(text: &str) -> Failure {
-    Failure::new(400, "invalid_package", format!("This is no zip of a Composer package. {text}"))
+/// Returns 400 `invalid_package`, with a sentence for the publisher.
+pub(crate) fn invalid_package(text: &str) -> Failure {
+    Failure::new(400, "invalid_package", format!("This is not a valid Composer package. {text}"))
 }
 
 fn find<'a>(files: impl Iterator<Item = &'a str>) -> Result<&'a str, Failure> {
@@ -42,7 +43,11 @@ fn find<'a>(files: impl Iterator<Item = &'a str>) -> Result<&'a str, Failure> {
     }
     match (top.as_slice(), below.as_slice()) {
         ([only], _) | ([], [only]) => Ok(only),
-        ([], []) => Err(bad("It holds no composer.json, neither at its top nor in a folder right below")),
-        _ => Err(bad("It holds more than one composer.json that could be the package's own")),
+        ([], []) => {
+            Err(invalid_package("It contains no composer.json, neither at the top nor in a top-level folder"))
+        }
+        _ => Err(invalid_package(
+            "It contains more than one composer.json at the top or in a top-level folder",
+        )),
     }
 }

@@ -1,4 +1,4 @@
-//! Instructions for Composer and for publishing with curl.
+//! Instructions for users of Composer, and for publishing with curl.
 
 use packhouse_sdk::{Client, Install};
 
@@ -9,7 +9,7 @@ const FILE: &str = "{{\n  \"repositories\": [\n    {{\"type\": \"composer\", \"u
 const CURL: &str = "curl --fail-with-body --user {email}:{token} --upload-file PACKAGE.zip \
      '{address}?version=VERSION'";
 
-/// Instructions for each client.
+/// Configuration files and commands.
 pub(crate) fn clients() -> Vec<Client> {
     vec![
         Client::read("composer", REPOSITORY),
@@ -18,7 +18,7 @@ pub(crate) fn clients() -> Vec<Client> {
     ]
 }
 
-/// One line for each client.
+/// Commands that install a version.
 pub(crate) fn install() -> Vec<Install> {
     vec![Install::shell("composer", "composer require {name}:{version}")]
 }

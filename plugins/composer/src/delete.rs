@@ -1,4 +1,4 @@
-//! Deleting a version. Its number stays used.
+//! Deletion of a version. Its number stays marked as used.
 
 use crate::records;
 use crate::version::Version;
@@ -31,7 +31,8 @@ pub(crate) fn remove(repository: &Repository, name: &str, version: &str) -> Resu
         if record.key == records::version(name, &key) {
             change.require(&used, Expectation::Anything);
         } else {
-            // What was published under a former key is noted as used under that alone.
+            // An earlier release of this plugin stored this version under another key, and marked
+            // only that key as used.
             change.put_json(&used, &true, Expectation::Anything, &[])?;
         }
         change.hide(&VersionId::new(name, record.value.version));
@@ -40,10 +41,10 @@ pub(crate) fn remove(repository: &Repository, name: &str, version: &str) -> Resu
     Ok(())
 }
 
-/// The text that is the same for all spellings of this version.
+/// The key of a version, which is the same for all its spellings.
 ///
 /// # Errors
-/// 404 for a name or a version that cannot be.
+/// 404 for an invalid name or version.
 pub(crate) fn key_of(name: &str, version: &str) -> Result<String, Failure> {
     let parsed = Version::parse(version).filter(|_| name::is_name(name));
     parsed.map(|version| version.key()).ok_or_else(|| missing(name, version))

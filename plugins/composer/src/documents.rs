@@ -1,4 +1,4 @@
-//! `packages.json`, by which Composer finds everything else, and the lists of packages.
+//! `packages.json`, which has the addresses of all other documents, and the lists of packages.
 
 use crate::records::{ALL_FETCHED, ALL_VERSIONS};
 use packhouse_sdk::{Context, Failure, Intent, Output, Params, Repository, Request, Response};
@@ -6,21 +6,22 @@ use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// The number of names that `packages.json` lists at most. Where there are more, Composer asks for
-/// each package.
-const LISTED: usize = 5_000;
-/// The size limit of Composer's report of what it installed, in bytes.
-const NOTE: u64 = 1 << 20;
+/// Maximum number of names that `packages.json` lists. If a repository has more packages, the list
+/// is missing, and Composer requests the metadata of every package that it looks for.
+const MAX_LISTED: usize = 5_000;
+/// The size limit of Composer's report of installed packages, in bytes.
+const REPORT_LIMIT: u64 = 1 << 20;
 
 pub(crate) fn plan_many(_request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
     Ok(Intent::read().many_packages())
 }
 
 pub(crate) fn plan_notify(_request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
-    Ok(Intent::read().many_packages().body(NOTE))
+    Ok(Intent::read().many_packages().body(REPORT_LIMIT))
 }
 
-/// `GET` of the address itself, which tells that a credential works.
+/// `GET` of the repository's own address. A successful response shows users that their credential
+/// works.
 pub(crate) fn root(_cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let address = request.address();
     Ok(Response::text(format!(
@@ -42,16 +43,16 @@ pub(crate) fn packages(cx: &Context, request: &Request, _params: &Params<'_>) ->
     });
     if cx.proxies()?.is_empty() {
         let names = package_names(cx)?;
-        if names.len() <= LISTED
+        if names.len() <= MAX_LISTED
             && let Some(members) = document.as_object_mut()
         {
             members.insert("available-packages".to_owned(), json!(names));
         }
     }
-    written(cx, &document)
+    response(cx, &document)
 }
 
-/// The names of all packages. Those of a proxy are the ones of which it has a file.
+/// The names of all packages. A proxy lists only packages of which it fetched a file.
 fn package_names(cx: &Context) -> Result<BTreeSet<String>, Failure> {
     let mut found = BTreeSet::new();
     for repository in cx.sources()? {
@@ -69,7 +70,7 @@ fn package_names(cx: &Context) -> Result<BTreeSet<String>, Failure> {
     Ok(found)
 }
 
-/// These names of a repository's packages without those that its upstream may not be asked for.
+/// Removes the names of packages that must not be requested from the repository's upstream.
 fn visible(repository: &Repository, mut names: Vec<String>) -> Result<Vec<String>, Failure> {
     if repository.is_proxy() {
         let withheld = repository.withheld(&names)?;
@@ -82,13 +83,13 @@ fn visible(repository: &Repository, mut names: Vec<String>) -> Result<Vec<String
 pub(crate) fn list(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let mut names = package_names(cx)?;
     if let Some(filter) = request.query("filter") {
-        names.retain(|name| fits(filter, name));
+        names.retain(|name| matches_pattern(filter, name));
     }
-    written(cx, &json!({"packageNames": names}))
+    response(cx, &json!({"packageNames": names}))
 }
 
-/// Whether a name matches a pattern, in which `*` stands for any text.
-fn fits(pattern: &str, name: &str) -> bool {
+/// True if a name matches a pattern. `*` stands for any text.
+fn matches_pattern(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or_default()) else { return false };
     let Some(last) = parts.next_back() else { return rest.is_empty() };
@@ -113,17 +114,17 @@ pub(crate) fn search(cx: &Context, request: &Request, _params: &Params<'_>) -> R
     }
     let result = |name| json!({"name": name, "url": "", "repository": "", "downloads": 0, "favers": 0});
     let results: Vec<_> = names.into_iter().map(result).collect();
-    written(cx, &json!({"results": results, "total": total}))
+    response(cx, &json!({"results": results, "total": total}))
 }
 
-/// `POST /downloads`: the packages that Composer installed. Nothing is noted, because the host
-/// counts the files that it sends.
+/// `POST /downloads`: the packages that Composer installed. The plugin discards the report, because
+/// the host itself counts the files that it sends.
 pub(crate) fn notify(_cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     drop(request.take_body());
     Ok(Response::json(&json!({"status": "success"}))?)
 }
 
-fn written(cx: &Context, document: &impl Serialize) -> Result<Response, Failure> {
+fn response(cx: &Context, document: &impl Serialize) -> Result<Response, Failure> {
     let mut out = Output::new(cx);
     out.json(document)?;
     let content = out.finish()?;
@@ -140,17 +141,17 @@ mod tests {
         for (pattern, name) in
             [("acme/*", "acme/demo"), ("*/demo", "acme/demo"), ("*", "a/b"), ("a*/b*c", "ax/bxc")]
         {
-            assert!(fits(pattern, name), "{pattern} {name}");
+            assert!(matches_pattern(pattern, name), "{pattern} {name}");
         }
         for (pattern, name) in [("acme/*", "other/demo"), ("acme", "acme/demo"), ("a*b*b", "ab")] {
-            assert!(!fits(pattern, name), "{pattern} {name}");
+            assert!(!matches_pattern(pattern, name), "{pattern} {name}");
         }
     }
 
     proptest! {
         #[test]
         fn any_pattern_is_read(pattern in "[a*/]{0,8}", name in "[a/]{0,8}") {
-            let _ = fits(&pattern, &name);
+            let _ = matches_pattern(&pattern, &name);
         }
     }
 }

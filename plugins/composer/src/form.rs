@@ -1,4 +1,4 @@
-//! Forms as browsers and PHP's `http_build_query` send them.
+//! Forms in the encoding of browsers and of PHP's `http_build_query`.
 
 /// The fields of a form, decoded, in their order.
 pub(crate) fn fields(body: &str) -> impl Iterator<Item = (String, String)> {
@@ -40,7 +40,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read(text in "\\PC{0,60}") {
+        fn any_text_is_handled(text in "\\PC{0,60}") {
             let _ = fields(&text).count();
         }
     }

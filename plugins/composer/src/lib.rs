@@ -1,9 +1,8 @@
-//! Composer repositories as a format plugin: `packages.json`, the metadata of each package in
-//! Composer 2's minified form, the zips that it names, and the advisories that `composer audit`
-//! asks for.
+//! Format plugin for Composer. It serves `packages.json`, the metadata of each package in
+//! Composer 2's minified form, the zips of the versions, and the advisories for `composer audit`.
 //!
-//! A package's metadata is read from the `composer.json` of its zip. docs/formats/composer.md
-//! lists the requests and explains the decisions.
+//! The plugin reads the metadata of a package from the `composer.json` of its zip. The page
+//! docs/clients/composer.md lists the requests and explains the decisions.
 
 mod advisory;
 mod archive;
@@ -30,12 +29,12 @@ mod versions;
 
 use packhouse_sdk::{Description, Failure, Folding, Format, Router, SentencePlace};
 
-/// The size limit of a zip: 1 GiB.
+/// The size limit of a zip, in bytes: 1 GiB.
 const FILE_LIMIT: u64 = 1 << 30;
-/// The size limit of a form with a zip.
+/// The size limit of a form with a zip, in bytes.
 const FORM_LIMIT: u64 = FILE_LIMIT + (1 << 20);
 
-/// The format. It holds nothing.
+/// The format. It has no state.
 #[derive(Clone, Copy, Debug)]
 pub struct Composer;
 
@@ -46,7 +45,7 @@ impl Format for Composer {
             .purl("composer", "/")
             .kinds(&["hosted", "proxy", "group"])
             .open_requests(&[])
-            // Composer shows the status line and no body.
+            // Composer shows users only the status line of an error, not its body.
             .sentence_clients(&["Composer/"], &SentencePlace::Reason)
             .upstream_credentials(&["basic", "bearer"])
             .name_folding(Folding::Lowercase)
@@ -76,7 +75,7 @@ impl Format for Composer {
 
 packhouse_sdk::export!(Composer, upkeep, present, retention, versions);
 
-/// The failure of a change when other requests were faster each time.
+/// The error when every retry of a commit lost the race.
 fn busy() -> Failure {
     Failure::busy("the same package")
 }

@@ -1,8 +1,9 @@
-//! The members of a version, and Composer 2's minified form of several versions: the first version
-//! is whole, and each later one has the members that differ from the version before.
+//! The JSON members of a version, and Composer 2's minified form of a list of versions. The first
+//! version in a minified list is complete. Each later version has only the members that differ from
+//! the version before it.
 //!
-//! A member's value is its JSON text: two values are equal if their texts are, and numbers stay as
-//! they are written.
+//! The value of a member is its JSON text. Two values are equal if their texts are equal, and
+//! numbers keep their spelling.
 
 use packhouse_sdk::Error;
 use serde_json::value::RawValue;
@@ -10,20 +11,20 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The value of the member `minified`.
+/// The value of the member `minified`, which announces this form.
 pub(crate) const FORM: &str = "composer/2.0";
-/// Stands for a member that the version before had.
+/// The value for a member that the previous version has and this version lacks.
 const UNSET: &str = "\"__unset\"";
 
-/// The members of a version, each value as JSON.
+/// The JSON members of a version by name, each value as JSON text.
 pub(crate) type Members = BTreeMap<String, Rc<str>>;
 
-/// The members of an object.
+/// The members of a parsed object.
 pub(crate) fn of_object(object: &Map<String, Value>) -> Members {
     object.iter().map(|(name, value)| (name.clone(), value.to_string().into())).collect()
 }
 
-/// The members of an object that is not parsed.
+/// The members of an object whose values are not parsed.
 pub(crate) fn of_raw(object: &BTreeMap<String, Box<RawValue>>) -> Members {
     object.iter().map(|(name, value)| (name.clone(), value.get().into())).collect()
 }
@@ -39,17 +40,18 @@ pub(crate) fn to_raw(members: &Members) -> Result<BTreeMap<String, Box<RawValue>
     members.iter().map(raw).collect()
 }
 
-/// The text of a member; none if it is not a text.
+/// The value of a member that is a string; `None` if it is not a string.
 pub(crate) fn text(members: &Members, member: &str) -> Option<String> {
     serde_json::from_str(members.get(member)?).ok()
 }
 
-/// The object in a member; none if it is not an object.
+/// The value of a member that is an object; `None` if it is not an object.
 pub(crate) fn object(members: &Members, member: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(members.get(member)?).ok()
 }
 
-/// The members to write for `now` after `before`.
+/// Returns the members to write for the version `now` if `before` is the previous version in the
+/// list.
 pub(crate) fn difference<'a>(before: &'a Members, now: &'a Members) -> BTreeMap<&'a str, &'a str> {
     let changed = now.iter().filter(|(name, json)| before.get(*name) != Some(json));
     let changed = changed.map(|(name, json)| (name.as_str(), json.as_ref()));
@@ -57,7 +59,7 @@ pub(crate) fn difference<'a>(before: &'a Members, now: &'a Members) -> BTreeMap<
     changed.chain(gone.map(|name| (name.as_str(), UNSET))).collect()
 }
 
-/// Turns `version` into the next one, of which these members are written.
+/// Turns `version` into the next version, whose written members are `written`.
 pub(crate) fn apply(version: &mut Members, written: Members) {
     for (name, json) in written {
         if json.as_ref() == UNSET {
@@ -81,7 +83,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn minified_versions_expand_to_what_they_were(all in prop::collection::vec(version(), 0..6)) {
+        fn minified_versions_expand_to_the_same_versions(all in prop::collection::vec(version(), 0..6)) {
             let (mut before, mut read) = (Members::new(), Members::new());
             for now in all {
                 let written = difference(&before, &now);

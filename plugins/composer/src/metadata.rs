@@ -1,8 +1,9 @@
-//! `p2/VENDOR/PACKAGE.json` and `p2/VENDOR/PACKAGE~dev.json`: the versions of a package.
+//! The documents `p2/VENDOR/PACKAGE.json` and `p2/VENDOR/PACKAGE~dev.json` with the versions of a
+//! package.
 
 use crate::members::{self, FORM, Members, difference};
 use crate::records::{self, PackageRecord, file_path};
-use crate::upstream_metadata::Listed;
+use crate::upstream_metadata::UpstreamVersion;
 use crate::version::Version;
 use crate::{name, proxy};
 use packhouse_sdk::{
@@ -11,42 +12,44 @@ use packhouse_sdk::{
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// A version as Composer reads it.
-struct Found {
+/// A version in the form that Composer reads.
+struct VersionEntry {
     version: Version,
     text: String,
     members: Members,
-    /// The kind of its file, if the file is served here.
+    /// The archive type of its file, if this server serves the file.
     kind: Option<String>,
 }
 
-/// The package that is asked for, and whether its development versions are.
-struct Asked {
+/// The document that a request names.
+struct RequestedDocument {
+    /// The name of the package.
     name: String,
+    /// True for the document with the development versions.
     dev: bool,
 }
 
-fn asked(params: &Params<'_>) -> Asked {
+fn requested_document(params: &Params<'_>) -> RequestedDocument {
     let stem = params.segment("file").strip_suffix(".json").unwrap_or_default();
     let (package, dev) = stem.strip_suffix("~dev").map_or((stem, false), |package| (package, true));
-    Asked { name: format!("{}/{package}", params.segment("vendor")), dev }
+    RequestedDocument { name: format!("{}/{package}", params.segment("vendor")), dev }
 }
 
 pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
-    Ok(name::about(Intent::read(), &asked(params).name))
+    Ok(name::about(Intent::read(), &requested_document(params).name))
 }
 
-/// `GET` of either document.
+/// Serves one of the two documents.
 pub(crate) fn get(cx: &Context, request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
-    let Asked { name, dev } = asked(params);
+    let RequestedDocument { name, dev } = requested_document(params);
     let versions = if name::is_name(&name) { versions(cx, &name, dev)? } else { None };
     let missing = || Failure::not_found(format!("There is no package {name} in this repository"));
     let versions = versions.ok_or_else(missing)?;
     let mut out = Output::new(cx);
     out.push(&format!(r#"{{"minified":"{FORM}","packages":{{"{name}":["#))?;
     let mut before = Members::new();
-    for (at, found) in versions.into_iter().enumerate() {
-        let now = addressed(request, &name, found)?;
+    for (at, entry) in versions.into_iter().enumerate() {
+        let now = addressed(request, &name, entry)?;
         out.push(if at > 0 { ",{" } else { "{" })?;
         write_difference(&mut out, &before, &now)?;
         out.push("}")?;
@@ -57,8 +60,8 @@ pub(crate) fn get(cx: &Context, request: &Request, params: &Params<'_>) -> Resul
     Ok(Response::ok().content_type("application/json").revalidate().content(content))
 }
 
-/// Writes the members that differ. The time is written always: two versions of one moment look like
-/// any two.
+/// Writes the members that differ, and always the time. The form of the document therefore does not
+/// depend on whether two versions have the same time.
 fn write_difference(out: &mut Output<'_>, before: &Members, now: &Members) -> Result<(), Failure> {
     let mut written = difference(before, now);
     if let Some(time) = now.get("time") {
@@ -73,10 +76,11 @@ fn write_difference(out: &mut Output<'_>, before: &Members, now: &Members) -> Re
     Ok(())
 }
 
-/// A version's members, with the address of its file here. That of a branch names the state of the
-/// branch, so that a lock file never gets another one.
-fn addressed(request: &Request, name: &str, found: Found) -> Result<Members, Failure> {
-    let Found { version, text, mut members, kind } = found;
+/// Returns the members of a version, with the address of its file on this server. For a branch, the
+/// address names the state of the branch. An installation from a lock file thus never gets another
+/// state.
+fn addressed(request: &Request, name: &str, entry: VersionEntry) -> Result<Members, Failure> {
+    let VersionEntry { version, text, mut members, kind } = entry;
     let Some(kind) = kind else { return Ok(members) };
     let encoded = text.split('/').map(percent_encode).collect::<Vec<_>>().join("/");
     let mut url = request.link(&file_path(name, &encoded, &kind));
@@ -89,18 +93,18 @@ fn addressed(request: &Request, name: &str, found: Found) -> Result<Members, Fai
     Ok(members)
 }
 
-/// The versions of a package, the newest first; of one version in two repositories the first
-/// repository's. None if there is no package.
+/// The versions of a package, the newest first; `None` if the package does not exist. If two
+/// repositories have the same version, only the version of the first repository is listed.
 ///
-/// In a group a member that cannot be read is left out, unless no other member has the package.
-fn versions(cx: &Context, name: &str, dev: bool) -> Result<Option<Vec<Found>>, Failure> {
+/// A group leaves out a member that fails. If no other member has the package, the request fails.
+fn versions(cx: &Context, name: &str, dev: bool) -> Result<Option<Vec<VersionEntry>>, Failure> {
     let of_sources = cx.all(|repository| of_repository(cx, repository, name, dev))?;
-    let there = !of_sources.is_empty();
+    let exists = !of_sources.is_empty();
     let mut known = BTreeSet::new();
-    let is_new = |one: &Found| one.version.is_dev() == dev && known.insert(one.version.key());
-    let mut found: Vec<Found> = of_sources.into_iter().flatten().filter(is_new).collect();
+    let is_new = |one: &VersionEntry| one.version.is_dev() == dev && known.insert(one.version.key());
+    let mut found: Vec<VersionEntry> = of_sources.into_iter().flatten().filter(is_new).collect();
     found.sort_by(|one, other| other.version.cmp(&one.version));
-    Ok(there.then_some(found))
+    Ok(exists.then_some(found))
 }
 
 fn of_repository(
@@ -108,34 +112,34 @@ fn of_repository(
     repository: &Repository,
     name: &str,
     dev: bool,
-) -> Result<Option<Vec<Found>>, Failure> {
+) -> Result<Option<Vec<VersionEntry>>, Failure> {
     if !repository.is_proxy() {
         return hosted(repository, name);
     }
-    let found = |one: Listed| Found {
+    let entry = |one: UpstreamVersion| VersionEntry {
         version: one.version,
         text: one.text,
         members: one.members,
         kind: one.dist.map(|dist| dist.kind),
     };
     let versions = proxy::versions(cx, repository, name, dev)?;
-    Ok(versions.map(|versions| versions.into_iter().map(found).collect()))
+    Ok(versions.map(|versions| versions.into_iter().map(entry).collect()))
 }
 
-fn hosted(repository: &Repository, name: &str) -> Result<Option<Vec<Found>>, Failure> {
+fn hosted(repository: &Repository, name: &str) -> Result<Option<Vec<VersionEntry>>, Failure> {
     let mut found = Vec::new();
     for entry in repository.scan(records::versions(name)) {
         let record = entry?.json::<PackageRecord>()?.value;
         if let Some(version) = Version::parse(&record.version) {
-            let (text, members) = (record.version.clone(), described(&record));
-            found.push(Found { version, text, members, kind: Some("zip".to_owned()) });
+            let (text, members) = (record.version.clone(), published_members(&record));
+            found.push(VersionEntry { version, text, members, kind: Some("zip".to_owned()) });
         }
     }
     Ok((!found.is_empty()).then_some(found))
 }
 
-/// All that Composer reads of a version.
-fn described(record: &PackageRecord) -> Members {
+/// All members that Composer reads of a published version.
+fn published_members(record: &PackageRecord) -> Members {
     let PackageRecord { name, version, sha1, time, .. } = record;
     let own = json!({
         "name": name, "version": version, "time": Timestamp::from_ms(*time).to_rfc3339(),

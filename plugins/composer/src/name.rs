@@ -1,11 +1,11 @@
-//! Names of packages: `vendor/package`, in lower case.
+//! Package names: `vendor/package`, in lower case.
 
 use packhouse_sdk::{Intent, Params};
 
-/// The length limit of each half, in bytes.
+/// The length limit of the vendor and of the package, in bytes each.
 const LONGEST: usize = 100;
 
-/// Whether this is a name for a package.
+/// True if this is a valid package name.
 pub(crate) fn is_name(text: &str) -> bool {
     text.split_once('/').is_some_and(|(vendor, package)| is_half(vendor) && is_half(package))
 }
@@ -25,7 +25,7 @@ pub(crate) fn of(params: &Params<'_>) -> String {
     format!("{}/{}", params.segment("vendor"), params.segment("package"))
 }
 
-/// States the package that an intent is about.
+/// Adds the package to an intent.
 pub(crate) fn about(intent: Intent, name: &str) -> Intent {
     let intent = intent.subject(name);
     if is_name(name) { intent.about_package(name) } else { intent }
@@ -63,7 +63,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_judged(text in "\\PC{0,30}") {
+        fn any_text_is_handled(text in "\\PC{0,30}") {
             let _ = is_name(&text);
         }
     }

@@ -1,11 +1,12 @@
-//! The members of a composer.json that other packages need.
+//! The members of a composer.json that are published.
 
-use crate::archive::bad;
+use crate::archive::invalid_package;
 use crate::name::is_name;
 use packhouse_sdk::Failure;
 use serde_json::{Map, Value};
 
-/// Members that reach the metadata. Members that count for a root package alone stay out.
+/// The members that become part of the metadata. Members that Composer reads only in a root package
+/// are left out.
 const MEMBERS: [&str; 20] = [
     "abandoned",
     "authors",
@@ -28,14 +29,14 @@ const MEMBERS: [&str; 20] = [
     "target-dir",
     "type",
 ];
-/// Members that are maps of names to texts.
+/// The members that map names to strings.
 const LINKS: [&str; 6] = ["require", "require-dev", "conflict", "replace", "provide", "suggest"];
 
-/// A composer.json.
+/// The content of a composer.json.
 #[derive(Debug)]
-pub(crate) struct Package {
+pub(crate) struct ComposerJson {
     pub(crate) name: String,
-    /// None where the composer.json states no version.
+    /// The version that the composer.json states, if any.
     pub(crate) version: Option<String>,
     pub(crate) members: Map<String, Value>,
 }
@@ -43,31 +44,32 @@ pub(crate) struct Package {
 /// Reads a composer.json.
 ///
 /// # Errors
-/// 400 `invalid_package` in a sentence for its author.
-pub(crate) fn read(bytes: &[u8]) -> Result<Package, Failure> {
+/// 400 `invalid_package`, with a sentence for the author.
+pub(crate) fn read(bytes: &[u8]) -> Result<ComposerJson, Failure> {
     let Ok(Value::Object(all)) = serde_json::from_slice(bytes) else {
-        return Err(bad("Its composer.json is no JSON object"));
+        return Err(invalid_package("Its composer.json is not a JSON object"));
     };
     let text = |member: &str| all.get(member).and_then(Value::as_str).map(str::to_owned);
-    let name = text("name").ok_or_else(|| bad("Its composer.json says no name"))?;
+    let name = text("name").ok_or_else(|| invalid_package("Its composer.json has no name"))?;
     if !is_name(&name) {
         let name = quoted(&name);
-        return Err(bad(&format!(
-            "Its composer.json says name {name}, and a name is vendor/package in lower case"
+        return Err(invalid_package(&format!(
+            "The name {name} in its composer.json must have the form vendor/package, in lower case"
         )));
     }
     for member in LINKS {
         if !all.get(member).is_none_or(is_links) {
-            return Err(bad(&format!("In its composer.json {member} is no map of names to texts")));
+            let text = format!("`{member}` in its composer.json must map names to strings");
+            return Err(invalid_package(&text));
         }
     }
     let version = text("version");
     let known =
         all.into_iter().filter(|(member, value)| MEMBERS.contains(&member.as_str()) && !is_empty(value));
-    Ok(Package { name, version, members: known.collect() })
+    Ok(ComposerJson { name, version, members: known.collect() })
 }
 
-/// A text in quotation marks, with escapes.
+/// The text as a JSON string, in quotation marks.
 pub(crate) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
@@ -80,7 +82,7 @@ fn is_links(value: &Value) -> bool {
     }
 }
 
-/// Whether the value says nothing. PHP writes an empty map as an empty list.
+/// True if the value is null or has no content. PHP writes an empty map as an empty list.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -119,7 +121,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_are_handled(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = read(&bytes);
         }
     }

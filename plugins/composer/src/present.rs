@@ -1,12 +1,12 @@
-//! The packages that a version needs, for people.
+//! Presentation of a version to people: its dependencies.
 
 use crate::delete::{key_of, missing};
-use crate::records::{self, Fetched};
+use crate::records::{self, FetchedVersion};
 use crate::{Composer, members};
 use packhouse_sdk::{Context, Dependency, Failure, Present, Presentation, VersionId};
 use serde_json::{Map, Value};
 
-/// Members with links to packages, and what each is for.
+/// The members that list dependencies, and the group under which each is shown.
 const GROUPS: [(&str, &str); 3] = [("require", ""), ("require-dev", "dev"), ("suggest", "suggest")];
 
 impl Present for Composer {
@@ -14,7 +14,7 @@ impl Present for Composer {
         let (repository, key) = (cx.target()?, key_of(&id.name, &id.version)?);
         let missing = || missing(&id.name, &id.version);
         let dependencies = if repository.is_proxy() {
-            let record = repository.get_json::<Fetched>(&records::fetched(&id.name, &key))?;
+            let record = repository.get_json::<FetchedVersion>(&records::fetched(&id.name, &key))?;
             let all = members::of_raw(&record.ok_or_else(missing)?.value.metadata);
             dependencies(|member| members::object(&all, member))
         } else {

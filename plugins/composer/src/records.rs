@@ -1,20 +1,22 @@
-//! The keys of the format's records, and their contents.
+//! The records of the format: their keys and their contents.
 //!
 //! | key | content |
 //! | --- | --- |
-//! | `v/<vendor>/<package>/<key>` | a version, under the text that is the same for all spellings of it: its metadata and its zip |
-//! | `d/<vendor>/<package>/<key>` | this version was published: the record stays when the version goes |
-//! | `p/<vendor>/<package>/<key>` | a proxy's: a version whose file was fetched, with the upstream's metadata |
+//! | `v/<vendor>/<package>/<key>` | a version: its metadata and its zip |
+//! | `d/<vendor>/<package>/<key>` | marks a version as used; it stays when the version is deleted |
+//! | `p/<vendor>/<package>/<key>` | in a proxy: a version whose file was fetched |
+//!
+//! `<key>` is the same for all spellings of a version.
 
 use crate::version::Version;
-use packhouse_sdk::{Digest, Entry, Error, Repository, Version as ShownVersion};
+use packhouse_sdk::{Digest, Entry, Error, Repository, Version as ListedVersion};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// The size limit of a record, in bytes.
-pub(crate) const LARGEST: usize = 1 << 20;
+pub(crate) const MAX_RECORD: usize = 1 << 20;
 pub(crate) const ALL_VERSIONS: &str = "v/";
 pub(crate) const ALL_FETCHED: &str = "p/";
 
@@ -26,11 +28,12 @@ pub(crate) fn version(name: &str, key: &str) -> String {
     format!("v/{name}/{key}")
 }
 
-/// A published version of this text and key. A text with `stable` in it, as `1.0-stable2`, may have had another
-/// key in an earlier version of this program: then its record is found by the text that is in it.
+/// Finds the record of a published version. Earlier releases of this plugin stored some versions
+/// with `stable` in their text, such as `1.0-stable2`, under another key. The function finds such a
+/// record by the version text that the record contains.
 ///
 /// # Errors
-/// The host's.
+/// The errors of the host.
 pub(crate) fn find(
     repository: &Repository,
     name: &str,
@@ -72,68 +75,68 @@ pub(crate) fn file_path(name: &str, version: &str, kind: &str) -> String {
 /// A published version.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PackageRecord {
-    /// Why nobody should use the version any more. The reason may be empty.
+    /// The reason of a deprecation, which may be empty; `None` if the version is not deprecated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) deprecated: Option<String>,
-    /// Those of its composer.json.
+    /// The published members of its composer.json.
     pub(crate) members: Map<String, Value>,
     pub(crate) name: String,
-    /// In hex. Composer compares it.
+    /// SHA-1 of the zip in hex. Composer compares it with the downloaded zip.
     pub(crate) sha1: String,
     pub(crate) sha256: Digest,
-    /// In bytes.
+    /// Size in bytes.
     pub(crate) size: u64,
-    /// The time of the publish, in ms since 1970.
+    /// Time of the publish, in ms since 1970.
     pub(crate) time: u64,
-    /// In its publisher's spelling.
+    /// The version in the spelling of its publisher.
     pub(crate) version: String,
 }
 
 impl PackageRecord {
-    /// The version with its file, as people see it.
-    pub(crate) fn shown(&self) -> ShownVersion {
+    /// The version as it is listed, with its file.
+    pub(crate) fn listed_version(&self) -> ListedVersion {
         let path = file_path(&self.name, &self.version, "zip");
         let summary = self.members.get("description").and_then(Value::as_str).unwrap_or_default();
-        let mut shown = ShownVersion::new(&self.name, &self.version)
+        let mut listed = ListedVersion::new(&self.name, &self.version)
             .file(path, self.sha256.clone(), self.size)
             .summary(short(summary));
-        // A branch is as old as its newest zip.
-        shown.published = Version::parse(&self.version).filter(Version::is_dev).map(|_| self.time);
+        // A branch is published again with each new zip, so its age begins with the newest one.
+        listed.published = Version::parse(&self.version).filter(Version::is_dev).map(|_| self.time);
         for member in ["type", "license", "homepage", "keywords"] {
             let value = short(&texts(self.members.get(member)));
             if !value.is_empty() {
-                shown = shown.property(member, value);
+                listed = listed.property(member, value);
             }
         }
-        let Some(reason) = &self.deprecated else { return shown };
+        let Some(reason) = &self.deprecated else { return listed };
         if !reason.is_empty() {
-            shown = shown.property("reason", reason);
+            listed = listed.property("reason", reason);
         }
-        shown.state("deprecated")
+        listed.state("deprecated")
     }
 }
 
 /// A version whose file a proxy fetched.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Fetched {
-    /// The kind of the file: `zip`, `tar`.
+pub(crate) struct FetchedVersion {
+    /// The archive type of the file: `zip`, `tar`.
     pub(crate) kind: String,
-    /// All members, as they were offered.
+    /// All members of the version, as the proxy served them.
     pub(crate) metadata: BTreeMap<String, Box<RawValue>>,
-    /// In ms since 1970, if the upstream states it.
+    /// Time of the publish in ms since 1970, if the upstream states it.
     pub(crate) published: Option<u64>,
-    /// In hex, if the upstream states it.
+    /// SHA-1 in hex, if the upstream states it.
     pub(crate) sha1: Option<String>,
-    /// The upstream's address of the file.
+    /// Address of the file at the upstream.
     pub(crate) url: String,
-    /// In the upstream's spelling.
+    /// The version in the spelling of the upstream.
     pub(crate) version: String,
-    /// Whether the upstream lists the version no longer.
+    /// True if the upstream no longer lists the version.
     #[serde(default)]
     pub(crate) withdrawn: bool,
 }
 
-/// The text of a value, or its texts.
+/// A string, or the strings of a list joined with spaces.
 fn texts(value: Option<&Value>) -> String {
     match value {
         Some(Value::String(text)) => text.clone(),
@@ -142,7 +145,7 @@ fn texts(value: Option<&Value>) -> String {
     }
 }
 
-/// The first 400 characters that are not control characters.
+/// The first 400 characters, without control characters.
 fn short(text: &str) -> String {
     text.chars().filter(|symbol| !symbol.is_control()).take(400).collect()
 }

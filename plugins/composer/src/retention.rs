@@ -1,4 +1,4 @@
-//! Facts for retention: which versions are pre-releases.
+//! Facts about versions for retention: whether they are pre-releases.
 
 use crate::Composer;
 use crate::version::Version;

@@ -1,4 +1,4 @@
-//! Requests of the management API: deleting a version, deprecating it and taking that back.
+//! Operations of the management API on versions: deleting, deprecating and restoring.
 
 use crate::delete::{self, key_of, missing};
 use crate::records::{self, PackageRecord};
@@ -16,24 +16,24 @@ impl Upkeep for Composer {
             "" => None,
             other => {
                 let text = format!(
-                    "A package's version can be deprecated, which Composer calls abandoned, not \
-                     {other}: it knows no other state"
+                    "A version of a package can only be deprecated, which Composer calls abandoned; \
+                     Composer does not know the state {other}"
                 );
                 return Err(Failure::new(405, "not_supported", text));
             }
         };
         if reason.chars().count() > 1000 || reason.chars().any(char::is_control) {
-            return Err(Failure::invalid("A reason is one line of at most 1,000 characters"));
+            return Err(Failure::invalid("The reason must be a single line of at most 1,000 characters"));
         }
         let repository = cx.target()?;
         let key = key_of(&id.name, &id.version)?;
         repository.update(busy, |change| {
-            let there = records::find(repository, &id.name, &key, &id.version)?;
-            let there = there.ok_or_else(|| missing(&id.name, &id.version))?;
-            let record = PackageRecord { deprecated: deprecated.clone(), ..there.value };
+            let existing = records::find(repository, &id.name, &key, &id.version)?;
+            let existing = existing.ok_or_else(|| missing(&id.name, &id.version))?;
+            let record = PackageRecord { deprecated: deprecated.clone(), ..existing.value };
             let blobs = std::slice::from_ref(&record.sha256);
-            change.put_json(&there.key, &record, Expectation::Revision(there.revision), blobs)?;
-            change.show(&record.shown());
+            change.put_json(&existing.key, &record, Expectation::Revision(existing.revision), blobs)?;
+            change.show(&record.listed_version());
             Ok(())
         })?;
         Ok(())

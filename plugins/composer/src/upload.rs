@@ -1,10 +1,11 @@
-//! Publishing: a zip as a body or in a form, with its version in the address, in the form or in its
-//! composer.json.
+//! Publishes a zip that is sent as a body or in a form. Its version is in the path, the query, the
+//! form or the composer.json.
 //!
-//! A version with a number is published once. A development version moves: its zip is replaced.
+//! A numbered version is published only once. A development version moves: each upload replaces its
+//! zip.
 
-use crate::archive::{bad, composer_json};
-use crate::package::{self, Package, quoted};
+use crate::archive::{composer_json, invalid_package};
+use crate::package::{self, ComposerJson, quoted};
 use crate::records::{self, PackageRecord};
 use crate::version::Version;
 use crate::{FILE_LIMIT, FORM_LIMIT, busy, name};
@@ -14,8 +15,8 @@ use packhouse_sdk::{
 };
 use serde_json::json;
 
-/// The size limit of the form's field with the version, in bytes.
-const FIELD: u64 = 250;
+/// The size limit of the form field `version`, in bytes.
+const FIELD_LIMIT: u64 = 250;
 
 pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
     Ok(intent(request))
@@ -32,15 +33,15 @@ fn intent(request: &Request) -> Intent {
     intent.digests(&["sha1"])
 }
 
-/// `PUT /NAME.zip`: curl puts the file's name behind an address that ends with a slash. The name
-/// does not matter.
+/// `PUT /NAME.zip`: curl appends the name of the file to a URL that ends with a slash. Apart from
+/// its ending, the name does not matter.
 pub(crate) fn plan_file(request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
     let file = params.segment("file");
     if file.ends_with(".json") {
         return Err(Failure::method_not_allowed("GET, HEAD"));
     }
     if !file.ends_with(".zip") {
-        return Err(Failure::not_found("A package is put as a file called .zip"));
+        return Err(Failure::not_found("The name of an uploaded file must end with .zip"));
     }
     Ok(intent(request).subject(file))
 }
@@ -56,14 +57,14 @@ pub(crate) fn upload(cx: &Context, request: &Request, params: &Params<'_>) -> Re
     let settings = Settings::of(repository)?;
     let (size, limit) = (zip.size()?, settings.file_limit(FILE_LIMIT));
     if size > limit {
-        let text = format!("The zip has {size} bytes, and at most {limit} are allowed");
+        let text = format!("The zip has {size} bytes; at most {limit} are allowed");
         return Err(Failure::too_large(text));
     }
-    let Package { name, version: own, members } = package::read(&composer_json(&zip)?)?;
+    let ComposerJson { name, version: own, members } = package::read(&composer_json(&zip)?)?;
     let address = name::of(params);
     if !params.segment("vendor").is_empty() && address != name {
-        let text = format!("The address says {address}, but its composer.json says {name}");
-        return Err(bad(&text));
+        let text = format!("The path names {address}, but the composer.json names {name}");
+        return Err(invalid_package(&text));
     }
     let in_address = params.joined("version");
     let stated = [Some(in_address.as_str()), request.query("version"), in_form.as_deref()];
@@ -78,7 +79,7 @@ pub(crate) fn upload(cx: &Context, request: &Request, params: &Params<'_>) -> Re
     Ok(Response::json(&body)?.with_status(201))
 }
 
-/// The zip, and the version in a form.
+/// Returns the zip, and the version that a form states. A plain body states no version.
 fn received(request: &Request) -> Result<(Blob, Option<String>), Failure> {
     if let Some(body) = request.take_body() {
         return Ok((body, None));
@@ -90,31 +91,35 @@ fn received(request: &Request) -> Result<(Blob, Option<String>), Failure> {
                 return Err(Failure::invalid("The form has more than one file"));
             }
         } else if part.name == "version" {
-            let text = part.body.text(FIELD);
-            version = Some(text.map_err(|_| Failure::invalid("The field `version` is no version"))?);
+            let text = part.body.text(FIELD_LIMIT);
+            version = Some(text.map_err(|_| {
+                Failure::invalid("The field `version` must be UTF-8 text of at most 250 bytes")
+            })?);
         }
     }
-    let missing = || Failure::invalid("The form has no file: the package's zip goes in one");
+    let missing = || Failure::invalid("The form has no file; send the zip of the package as a file");
     Ok((zip.ok_or_else(missing)?, version))
 }
 
-/// The version to publish, if all statements of it agree: its text, and the version.
+/// Returns the version to publish, as text and parsed. If both the request and the composer.json
+/// state a version, the two must be equal.
 fn agreed(stated: Option<&str>, own: Option<&str>) -> Result<(String, Version), Failure> {
-    let missing = || bad("Neither the request says a version (?version=1.0.0) nor its composer.json");
+    let missing =
+        || invalid_package("Neither the request (?version=1.0.0) nor the composer.json states a version");
     let text = stated.or(own).ok_or_else(missing)?;
     let version = read_version(text)?;
     if let (Some(stated), Some(own)) = (stated, own)
         && read_version(own)?.key() != version.key()
     {
-        let text = format!("The request says version {stated}, but its composer.json says {own}");
-        return Err(bad(&text));
+        let text = format!("The request states version {stated}, but the composer.json states {own}");
+        return Err(invalid_package(&text));
     }
     Ok((text.to_owned(), version))
 }
 
 fn read_version(text: &str) -> Result<Version, Failure> {
-    let none = || bad(&format!("{} is no version that a package is published under", quoted(text)));
-    Version::parse(text).ok_or_else(none)
+    let invalid = || invalid_package(&format!("{} is not a version that Composer can read", quoted(text)));
+    Version::parse(text).ok_or_else(invalid)
 }
 
 fn publish(
@@ -126,53 +131,54 @@ fn publish(
     let own_key = records::version(&record.name, &version.key());
     let used_key = records::used(&record.name, &version.key());
     repository.update_if_needed(busy, |change| {
-        let there = records::find(repository, &record.name, &version.key(), &record.version)?;
-        let key = there.as_ref().map_or(&own_key, |entry| &entry.key);
+        let existing = records::find(repository, &record.name, &version.key(), &record.version)?;
+        let key = existing.as_ref().map_or(&own_key, |entry| &entry.key);
         let used = repository.get_json::<bool>(&used_key)?;
-        if let Some(Entry { value: there, .. }) = &there {
-            let same = there.sha256 == record.sha256 && there.version == record.version;
-            if same && version.is_dev() || is_identical(settings, there, record) {
+        if let Some(Entry { value: published, .. }) = &existing {
+            let same = published.sha256 == record.sha256 && published.version == record.version;
+            if same && version.is_dev() || is_identical(settings, published, record) {
                 return Ok(Step::Done(()));
             }
         }
         if !version.is_dev() {
-            free(settings, there.as_ref(), used.is_some(), record)?;
+            check_unused(settings, existing.as_ref(), used.is_some(), record)?;
         }
         let mut record = record.clone();
-        if let Some(Entry { value: there, .. }) = &there {
-            record.deprecated.clone_from(&there.deprecated);
-            if there.version != record.version {
-                change.hide(&VersionId::new(&there.name, &there.version));
+        if let Some(Entry { value: published, .. }) = &existing {
+            record.deprecated.clone_from(&published.deprecated);
+            if published.version != record.version {
+                change.hide(&VersionId::new(&published.name, &published.version));
             }
         }
         let blobs = std::slice::from_ref(&record.sha256);
-        change.put_json(key, &record, Expectation::unchanged(there.as_ref()), blobs)?;
+        change.put_json(key, &record, Expectation::unchanged(existing.as_ref()), blobs)?;
         change.put_json(&used_key, &true, Expectation::unchanged(used.as_ref()), &[])?;
-        change.show(&record.shown());
+        change.show(&record.listed_version());
         Ok(Step::Commit(()))
     })
 }
 
-fn is_identical(settings: &Settings, there: &PackageRecord, record: &PackageRecord) -> bool {
-    settings.redeploy == Redeploy::Identical && there.sha256 == record.sha256
+fn is_identical(settings: &Settings, published: &PackageRecord, record: &PackageRecord) -> bool {
+    settings.redeploy == Redeploy::Identical && published.sha256 == record.sha256
 }
 
-/// Refuses the number of a version that was published before.
-fn free(
+/// Refuses a version whose number was published before. A setting allows the numbers of deleted
+/// versions.
+fn check_unused(
     settings: &Settings,
-    there: Option<&Entry<PackageRecord>>,
+    existing: Option<&Entry<PackageRecord>>,
     used: bool,
     record: &PackageRecord,
 ) -> Result<(), Failure> {
     let PackageRecord { name, version, .. } = record;
-    if let Some(there) = there {
-        let text =
-            format!("Version {} of {name} is there already; publish a new version", there.value.version);
+    if let Some(existing) = existing {
+        let published = &existing.value.version;
+        let text = format!("Version {published} of {name} already exists; publish a new version");
         return Err(Failure::already_exists(text));
     }
     if used && !settings.republish_deleted {
         let text = format!(
-            "Version {version} of {name} was deleted here, and its number is not used again; publish a new version"
+            "Version {version} of {name} was deleted here, and its number cannot be used again; publish a new version"
         );
         return Err(Failure::already_exists(text));
     }

@@ -1,5 +1,5 @@
-//! An upstream's `packages.json` and its metadata of a package. The upstream is not trusted: a
-//! version that Composer could not read is left out.
+//! Reads an upstream's `packages.json` and its metadata of a package. The plugin does not trust the
+//! upstream, and leaves out versions that Composer could not read.
 
 use crate::members::{self, FORM, Members};
 use crate::version::Version;
@@ -8,41 +8,41 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The number of members that all versions of a package have together at most. Each takes some
-/// memory, while versions share the values of members.
-const MEMBERS: usize = 300_000;
-/// Members of `dist` that do not tell where the file is.
-const OF_DIST: [&str; 3] = ["reference", "shasum", "type"];
+/// Maximum number of members that all versions of a package may have together. Each member takes
+/// memory, even if several versions share its value.
+const MAX_MEMBERS: usize = 300_000;
+/// The members of `dist` that clients receive. The address of the file is not among them.
+const PASSED_DIST_MEMBERS: [&str; 3] = ["reference", "shasum", "type"];
 
-/// An upstream's `packages.json`.
+/// The content of an upstream's `packages.json`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Root {
-    /// The address of a package's metadata, with `%package%` for its name. Without it all packages
-    /// are in `packages.json` itself, as a small Satis writes it.
+    /// The address of a package's metadata, with `%package%` for its name. `None` if
+    /// `packages.json` itself contains all packages, as in a small Satis repository.
     pub(crate) template: Option<String>,
-    /// The address that answers which advisories there are about packages.
+    /// The address of the API for advisories.
     pub(crate) advisories: Option<String>,
 }
 
 /// An upstream's list of a package's versions.
 #[derive(Debug, Default)]
-pub(crate) struct Listing {
-    pub(crate) versions: Vec<Listed>,
-    /// Versions that Composer could not read.
+pub(crate) struct UpstreamListing {
+    pub(crate) versions: Vec<UpstreamVersion>,
+    /// The number of versions that Composer could not read.
     pub(crate) left_out: usize,
 }
 
 /// A version as an upstream lists it.
 #[derive(Clone, Debug)]
-pub(crate) struct Listed {
+pub(crate) struct UpstreamVersion {
     pub(crate) version: Version,
-    /// The version in the upstream's spelling.
+    /// The version in the spelling of the upstream.
     pub(crate) text: String,
-    /// The file that the proxy serves; none for a version without one, as a metapackage.
+    /// The file that the proxy serves. A metapackage has no file.
     pub(crate) dist: Option<Dist>,
-    /// In ms since 1970, if the upstream states it.
+    /// Time of the publish in ms since 1970, if the upstream states it.
     pub(crate) published: Option<u64>,
-    /// All members. `dist` does not say where the file is if the proxy serves the file.
+    /// All members. `dist` contains no address if the proxy serves the file.
     pub(crate) members: Members,
 }
 
@@ -50,13 +50,13 @@ pub(crate) struct Listed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dist {
     pub(crate) url: String,
-    /// `zip`, `tar` or another word.
+    /// The archive type: `zip`, `tar` or another word.
     pub(crate) kind: String,
-    /// In lower-case hex, if the upstream states it.
+    /// SHA-1 in lower-case hex, if the upstream states it.
     pub(crate) sha1: Option<String>,
 }
 
-/// Reads `packages.json` that came from `base`; none for another document.
+/// Reads a `packages.json` from the address `base`; `None` for any other document.
 pub(crate) fn read_root(text: &str, base: &str) -> Option<Root> {
     let document = object(text)?;
     let member =
@@ -76,8 +76,8 @@ pub(crate) fn read_root(text: &str, base: &str) -> Option<Root> {
     Some(Root { template, advisories })
 }
 
-/// The packages of a document, by name; none if they are not such a map. PHP writes an empty map as
-/// an empty list.
+/// The packages of a document, by name; `None` if the value is not a map. PHP writes an empty map
+/// as an empty list.
 fn packages(raw: &RawValue) -> Option<BTreeMap<String, &RawValue>> {
     object(raw.get()).or_else(|| {
         let list: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
@@ -85,32 +85,35 @@ fn packages(raw: &RawValue) -> Option<BTreeMap<String, &RawValue>> {
     })
 }
 
-/// The members of an object, none of them parsed.
+/// Parses an object, but not the values of its members. `None` if the text is not an object.
 fn object(text: &str) -> Option<BTreeMap<String, &RawValue>> {
     serde_json::from_str(text).ok()
 }
 
-/// Reads the versions of a package in a document that came from `base`; none if the document has no
-/// such package.
+/// Reads the versions of a package in a document from the address `base`; `None` if the document
+/// does not contain the package.
 ///
 /// # Errors
-/// What is wrong with the document.
-pub(crate) fn read_listing(text: &str, base: &str, name: &str) -> Result<Option<Listing>, String> {
-    let document = object(text).ok_or("not a JSON object")?;
-    let packages = document.get("packages").and_then(|raw| packages(raw)).ok_or("no packages")?;
+/// The problem of the document, as text for a sentence.
+pub(crate) fn read_listing(text: &str, base: &str, name: &str) -> Result<Option<UpstreamListing>, String> {
+    let document = object(text).ok_or("it is not a JSON object")?;
+    let packages = document.get("packages").and_then(|raw| packages(raw)).ok_or("it has no packages")?;
     let Some(raw) = packages.get(name) else { return Ok(None) };
     let versions: Vec<&RawValue> = match object(raw.get()) {
         Some(versions) => in_written_order(versions),
-        None => serde_json::from_str(raw.get()).map_err(|_| "a package without a list of versions")?,
+        None => serde_json::from_str(raw.get()).map_err(|_| "its package has no list of versions")?,
     };
     let minified = document.get("minified").is_some_and(|raw| raw.get() == format!("\"{FORM}\""));
-    let (mut listing, mut whole, mut held) = (Listing::default(), Members::new(), 0);
-    // The members of `whole` that PHP could not read. In the minified form versions inherit them.
+    let (mut listing, mut whole, mut held) = (UpstreamListing::default(), Members::new(), 0);
+    // Members of `whole` that PHP could not read. Later versions in the minified form inherit these
+    // members.
     let mut unreadable = BTreeSet::new();
     for raw in versions {
         let Some(written) = object(raw.get()) else {
             if minified && raw.get().starts_with('{') {
-                return Err("a version that the versions after it cannot be told from".to_owned());
+                return Err(
+                    "one of its versions cannot be read, and later minified versions depend on it".to_owned()
+                );
             }
             listing.left_out += 1;
             continue;
@@ -132,8 +135,8 @@ pub(crate) fn read_listing(text: &str, base: &str, name: &str) -> Result<Option<
             whole = written;
         }
         held += whole.len();
-        if held > MEMBERS {
-            return Err(format!("more than {MEMBERS} members in the versions of one package"));
+        if held > MAX_MEMBERS {
+            return Err(format!("its versions have more than {MAX_MEMBERS} members together"));
         }
         let readable = if unreadable.is_empty() { read_version(whole.clone(), base, name) } else { None };
         match readable {
@@ -144,12 +147,15 @@ pub(crate) fn read_listing(text: &str, base: &str, name: &str) -> Result<Option<
     Ok(Some(listing))
 }
 
-/// Whether PHP could read a value. Parsing it bounds its depth and refuses texts that are not Unicode.
+/// Returns true if PHP could read a value. The JSON parser limits the depth and rejects text that
+/// is not Unicode.
 fn is_readable(raw: &RawValue) -> bool {
     serde_json::from_str::<Value>(raw.get()).is_ok()
 }
 
-/// PHP writes a list with gaps as a map: its keys are numbers, and a minified list is read in their order.
+/// Returns the versions in the numeric order of their keys. PHP writes a list with gaps as a map
+/// with numbers as keys. The order matters, because a minified version depends on the version
+/// before it.
 fn in_written_order(versions: BTreeMap<String, &RawValue>) -> Vec<&RawValue> {
     let mut numbered: Vec<(Option<u64>, &RawValue)> =
         versions.into_iter().map(|(key, raw)| (key.parse().ok(), raw)).collect();
@@ -157,7 +163,7 @@ fn in_written_order(versions: BTreeMap<String, &RawValue>) -> Vec<&RawValue> {
     numbered.into_iter().map(|(_, raw)| raw).collect()
 }
 
-fn read_version(mut members: Members, base: &str, name: &str) -> Option<Listed> {
+fn read_version(mut members: Members, base: &str, name: &str) -> Option<UpstreamVersion> {
     let text = members::text(&members, "version")?;
     let version = Version::parse(&text)?;
     if !members::text(&members, "name")?.eq_ignore_ascii_case(name) {
@@ -167,20 +173,23 @@ fn read_version(mut members: Members, base: &str, name: &str) -> Option<Listed> 
     let published = time.and_then(|time| Timestamp::parse_rfc3339(&time)?.to_ms());
     members.remove("notification-url");
     let dist = take_dist(&mut members, base);
-    Some(Listed { version, text, dist, published, members })
+    Some(UpstreamVersion { version, text, dist, published, members })
 }
 
-/// The file that the proxy serves. The member keeps no address of it then. A `dist` of another form
-/// stays as it is, as one on the client's own disk.
+/// Returns the file that the proxy serves, and removes the file's address from `dist`. `None` if
+/// the proxy cannot serve the file, for example a path on the client's disk; `dist` then stays
+/// unchanged.
 fn take_dist(members: &mut Members, base: &str) -> Option<Dist> {
     let Some(stated) = members::object(members, "dist") else {
         members.remove("dist");
         return None;
     };
     let dist = read_dist(&stated, base)?;
-    let left = OF_DIST.iter().filter_map(|member| Some(((*member).to_owned(), stated.get(*member)?.clone())));
-    let left: Map<String, Value> = left.collect();
-    members.insert("dist".to_owned(), Value::Object(left).to_string().into());
+    let passed = PASSED_DIST_MEMBERS
+        .iter()
+        .filter_map(|member| Some(((*member).to_owned(), stated.get(*member)?.clone())));
+    let passed: Map<String, Value> = passed.collect();
+    members.insert("dist".to_owned(), Value::Object(passed).to_string().into());
     Some(dist)
 }
 
@@ -192,7 +201,7 @@ fn read_dist(stated: &Map<String, Value>, base: &str) -> Option<Dist> {
     Some(Dist { url, kind: kind.to_owned(), sha1 })
 }
 
-/// Whether a file of this kind can be fetched, and the kind can end a path.
+/// True if a file of this type can be fetched, and the type can be used as a file extension.
 fn is_kind(kind: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     !kind.is_empty() && kind != "path" && kind.len() <= 16 && kind.bytes().all(plain)
@@ -214,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_says_where_metadata_and_advisories_are() {
+    fn the_root_has_the_addresses_of_metadata_and_advisories() {
         let root = read_root(
             r#"{"metadata-url": "/p2/%package%.json", "security-advisories": {"api-url": "//a.test/b"}}"#,
             BASE,
@@ -283,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_file_is_kept() {
+    fn every_type_of_file_is_listed() {
         for (dist, served) in [
             (r#"{"type":"tar","url":"f.tar"}"#, true),
             (r#"{"type":"gzip","url":"f.gz"}"#, true),
@@ -301,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_share_what_they_have_in_common_and_their_members_are_bounded() {
+    fn versions_share_values_and_their_members_are_limited() {
         let document = |versions: usize| {
             let long = "x".repeat(100_000);
             let all: Vec<String> = (0..versions).map(|at| format!(r#"{{"version": "1.{at}"}}"#)).collect();
@@ -311,8 +320,8 @@ mod tests {
             )
         };
         assert_eq!(read_listing(&document(300), BASE, "a/b").unwrap().unwrap().versions.len(), 301);
-        let fault = read_listing(&document(MEMBERS / 3 + 1), BASE, "a/b").unwrap_err();
-        assert!(fault.contains("300000 members"), "{fault}");
+        let problem = read_listing(&document(MAX_MEMBERS / 3 + 1), BASE, "a/b").unwrap_err();
+        assert!(problem.contains("more than 300000 members"), "{problem}");
     }
 
     #[test]
@@ -333,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn without_one_versions_members_the_minified_ones_after_it_are_not_known() {
+    fn an_unreadable_version_makes_the_minified_versions_after_it_unreadable() {
         let document = |form: &str| {
             format!(
                 r#"{{"minified": "{form}", "packages": {{"a/b": [
@@ -347,7 +356,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read(text in "(\"version\":\"1.0\"|\"name\":\"a/b\"|\"dist\":|[{}\\[\\]\":,az/09 \\\\u]){0,60}") {
+        fn any_text_is_handled(text in "(\"version\":\"1.0\"|\"name\":\"a/b\"|\"dist\":|[{}\\[\\]\":,az/09 \\\\u]){0,60}") {
             let _ = read_listing(&format!(r#"{{"packages": {{"a/b": [{text}]}}}}"#), BASE, "a/b");
             let _ = read_root(&text, BASE);
         }

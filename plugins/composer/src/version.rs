@@ -1,15 +1,17 @@
-//! Versions as Composer normalises and compares them
-//! (<https://github.com/composer/semver>, `VersionParser`).
+//! Versions, normalised and compared as in Composer (<https://github.com/composer/semver>,
+//! `VersionParser`).
 
 use std::cmp::Ordering;
 
-/// The length limit of a version with numbers, and of a branch with a name, in bytes.
+/// The length limit of a numbered version, in bytes.
 const LONGEST: usize = 80;
+/// The length limit of the name of a branch, in bytes.
 const LONGEST_BRANCH: usize = 200;
-/// Stands for `x` in a branch of numbers: `1.x-dev` comes after each release `1.…`.
+/// The number for `x` in a numeric branch. It makes `1.x-dev` greater than each release `1.…`.
 const ANY_NUMBER: u64 = 9_999_999;
 
-/// Spellings of stabilities. Of two that begin alike the longer one stands first.
+/// The spellings of stabilities. A spelling comes before its own prefixes, because the parser takes
+/// the first match.
 const WORDS: [(&str, Stability); 9] = [
     ("stable", Stability::Stable),
     ("alpha", Stability::Alpha),
@@ -22,7 +24,7 @@ const WORDS: [(&str, Stability); 9] = [
     ("p", Stability::Patch),
 ];
 
-/// Stabilities in the order in which they are released.
+/// Stabilities, from the least stable to a patch of a stable version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stability {
     Alpha,
@@ -33,7 +35,7 @@ enum Stability {
 }
 
 impl Stability {
-    /// Its spelling in a key.
+    /// The spelling in a key.
     fn in_key(self) -> &'static str {
         match self {
             Self::Alpha => "-alpha",
@@ -45,37 +47,40 @@ impl Stability {
     }
 }
 
-/// A version. Branches with names come first, by their names: Composer knows no order of them.
+/// A version. Named branches come first, in the order of their names, because Composer does not
+/// define an order for them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Version(Kind);
+pub struct Version(VersionKind);
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    /// `dev-main`, without its prefix.
+enum VersionKind {
+    /// The name of a branch: `main` for `dev-main`.
     Branch(String),
     Numbered(Numbered),
 }
 
-/// Four numbers, or those of a date; what is missing to a release; whether it is a development
-/// version.
+/// A version with numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Numbered {
+    /// Four numbers, or the numbers of a date.
     numbers: Vec<u64>,
     stability: Stability,
+    /// The numbers after the stability: 2 in `beta2`.
     more: Vec<u64>,
+    /// True for a development version.
     dev: bool,
 }
 
 impl Version {
-    /// Reads a version; none for a text that Composer cannot read either.
+    /// Reads a version; `None` if Composer cannot read the text either.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         if let Some((prefix, branch)) = text.split_at_checked("dev-".len())
             && prefix.eq_ignore_ascii_case("dev-")
         {
-            return is_branch(branch).then(|| Self(Kind::Branch(branch.to_owned())));
+            return is_branch(branch).then(|| Self(VersionKind::Branch(branch.to_owned())));
         }
         if matches!(text, "master" | "trunk" | "default") {
-            return Some(Self(Kind::Branch(text.to_owned())));
+            return Some(Self(VersionKind::Branch(text.to_owned())));
         }
         if text.len() > LONGEST || !text.is_ascii() {
             return None;
@@ -87,43 +92,45 @@ impl Version {
         let lower = version.to_ascii_lowercase();
         let bare = lower.strip_prefix('v').unwrap_or(&lower);
         let read = classical(bare).or_else(|| dated(bare)).or_else(|| numeric_branch(bare));
-        read.map(|numbered| Self(Kind::Numbered(numbered)))
+        read.map(|numbered| Self(VersionKind::Numbered(numbered)))
     }
 
-    /// The same text for all spellings of a version.
+    /// The key of the version, which is the same for all its spellings.
     pub(crate) fn key(&self) -> String {
         match &self.0 {
-            Kind::Branch(name) => format!("dev-{name}"),
-            Kind::Numbered(Numbered { numbers, stability, more, dev }) => {
+            VersionKind::Branch(name) => format!("dev-{name}"),
+            VersionKind::Numbered(Numbered { numbers, stability, more, dev }) => {
                 let dev = if *dev { "-dev" } else { "" };
                 format!("{}{}{}{dev}", dotted(numbers), stability.in_key(), dotted(more))
             }
         }
     }
 
-    /// Whether it is a branch with a name, which has no place among the versions with numbers.
+    /// True for a named branch, which cannot be compared with numbered versions.
     pub(crate) fn is_named_branch(&self) -> bool {
-        matches!(self.0, Kind::Branch(_))
+        matches!(self.0, VersionKind::Branch(_))
     }
 
-    /// Whether it is a development version, which stands in a package's `~dev.json` and moves.
+    /// True for a development version. Such a version is listed in the `~dev.json` of its package,
+    /// and its file can be replaced.
     pub(crate) fn is_dev(&self) -> bool {
         match &self.0 {
-            Kind::Branch(_) => true,
-            Kind::Numbered(numbered) => numbered.dev,
+            VersionKind::Branch(_) => true,
+            VersionKind::Numbered(numbered) => numbered.dev,
         }
     }
 
     pub(crate) fn is_prerelease(&self) -> bool {
         match &self.0 {
-            Kind::Branch(_) => true,
-            Kind::Numbered(Numbered { stability, dev, .. }) => *dev || *stability < Stability::Stable,
+            VersionKind::Branch(_) => true,
+            VersionKind::Numbered(Numbered { stability, dev, .. }) => *dev || *stability < Stability::Stable,
         }
     }
 }
 
 impl Numbered {
-    /// Its stability; none, the lowest, for a development version of nothing but the numbers.
+    /// The stability as a sort key. A development version without a stability gets `None`, the
+    /// lowest.
     fn rank(&self) -> Option<Stability> {
         let before_all = self.dev && self.stability == Stability::Stable;
         (!before_all).then_some(self.stability)
@@ -131,7 +138,7 @@ impl Numbered {
 }
 
 impl Ord for Numbered {
-    /// A development version of a pre-release comes right before the pre-release.
+    /// Orders a development version of a pre-release directly before the pre-release.
     fn cmp(&self, other: &Self) -> Ordering {
         let key = |one: &Self| (one.rank(), one.more.clone(), !one.dev);
         self.numbers.cmp(&other.numbers).then_with(|| key(self).cmp(&key(other)))
@@ -148,7 +155,8 @@ fn dotted(numbers: &[u64]) -> String {
     numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(".")
 }
 
-/// Whether git knows branches of this name, as far as that matters in an address.
+/// Returns true if this can be the name of a git branch. Checks only those rules of git that matter
+/// for a path.
 fn is_branch(name: &str) -> bool {
     name.len() <= LONGEST_BRANCH
         && !name.contains("..")
@@ -156,7 +164,7 @@ fn is_branch(name: &str) -> bool {
         && name.split('/').all(|part| !part.is_empty() && !part.starts_with('.'))
 }
 
-/// Up to four numbers with dots between them.
+/// Reads up to four numbers with dots between them.
 fn classical(text: &str) -> Option<Numbered> {
     let (mut numbers, mut rest) = (Vec::new(), text);
     loop {
@@ -173,8 +181,8 @@ fn classical(text: &str) -> Option<Numbered> {
     numbered(numbers, rest)
 }
 
-/// A date: a year, up to six pairs of digits and up to two more numbers, with a mark or nothing
-/// between them.
+/// Reads a date: a year, up to six pairs of digits and up to two more numbers, each with or without
+/// a separator.
 fn dated(text: &str) -> Option<Numbered> {
     let step = |from: &[usize], lengths: &[usize]| -> Vec<usize> {
         let one = |at: &usize| {
@@ -182,8 +190,8 @@ fn dated(text: &str) -> Option<Numbered> {
             let bare = rest.strip_prefix(['.', ':', '-']).unwrap_or(rest);
             let start = text.len() - bare.len();
             let length = digits(bare).0.len();
-            let ends = lengths.iter().filter(move |wanted| **wanted <= length);
-            ends.map(move |wanted| start + wanted).collect::<Vec<_>>()
+            let ends = lengths.iter().filter(move |taken| **taken <= length);
+            ends.map(move |taken| start + taken).collect::<Vec<_>>()
         };
         let mut ends: Vec<usize> = from.iter().flat_map(one).collect();
         ends.sort_unstable();
@@ -213,7 +221,7 @@ fn dated(text: &str) -> Option<Numbered> {
     })
 }
 
-/// A branch of numbers: `1.x-dev`, `1.2.x-dev`.
+/// Reads a numeric branch: `1.x-dev`, `1.2.x-dev`.
 fn numeric_branch(text: &str) -> Option<Numbered> {
     let bare = text.strip_suffix("dev")?;
     let bare = bare.strip_suffix(['.', '-']).unwrap_or(bare);
@@ -229,8 +237,8 @@ fn numeric_branch(text: &str) -> Option<Numbered> {
     Some(Numbered { numbers, stability: Stability::Stable, more: Vec::new(), dev: true })
 }
 
-/// Reads what stands behind the numbers; none if it is anything but a stability with its numbers
-/// and `dev`.
+/// Reads the text after the numbers; `None` unless it consists of an optional stability with
+/// numbers and an optional `dev`.
 fn numbered(numbers: Vec<u64>, rest: &str) -> Option<Numbered> {
     let rest = rest.strip_prefix(['.', '_', '-']).unwrap_or(rest);
     let word = WORDS.iter().find_map(|(word, stability)| Some((*stability, rest.strip_prefix(word)?)));
@@ -251,13 +259,13 @@ fn numbered(numbers: Vec<u64>, rest: &str) -> Option<Numbered> {
     (dev || rest.is_empty()).then_some(Numbered { numbers, stability, more, dev })
 }
 
-/// The digits at the start of a text, and what follows them.
+/// Splits a text after the digits at its start.
 fn digits(text: &str) -> (&str, &str) {
     let end = text.find(|symbol: char| !symbol.is_ascii_digit()).unwrap_or(text.len());
     text.split_at(end)
 }
 
-/// The number of these digits; none for no digits, and for a number beyond 64 bits.
+/// The number with these digits; `None` if there are no digits, or the number exceeds 64 bits.
 fn number(digits: &str) -> Option<u64> {
     let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     if plain { digits.parse().ok() } else { None }
@@ -273,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_normalised_as_composer_does_it() {
+    fn versions_are_normalised_as_in_composer() {
         for (text, expected) in [
             ("1.0", "1.0.0.0"),
             ("v1.2.3", "1.2.3.0"),
@@ -293,7 +301,7 @@ mod tests {
             assert_eq!(key(text).as_deref(), Some(expected), "{text}");
         }
         let long = "1".repeat(81);
-        for none in [
+        for invalid in [
             "",
             "latest",
             "dev-",
@@ -316,7 +324,7 @@ mod tests {
             "18446744073709551616",
             &long,
         ] {
-            assert_eq!(key(none), None, "{none}");
+            assert_eq!(key(invalid), None, "{invalid}");
         }
     }
 
@@ -373,7 +381,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_key_is_a_version_of_the_same_key(
+        fn a_key_is_read_as_the_same_version(
             text in "v?[0-9]{1,3}(\\.[0-9]{1,3}){0,4}(-alpha|beta|-RC\\.|b|-a|p|\\.x)?[0-9]{0,2}(-dev)?"
         ) {
             if let Some(version) = Version::parse(&text) {
@@ -382,12 +390,12 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_read(text in "(20[0-9]{2})?[0-9.+abdeprvcx_äß😀 /:-]{0,40}") {
+        fn any_text_is_handled(text in "(20[0-9]{2})?[0-9.+abdeprvcx_äß😀 /:-]{0,40}") {
             let _ = Version::parse(&text);
         }
 
         #[test]
-        fn the_order_is_one(some in prop::collection::vec("[0-2]\\.[0-2](-a1|-a2|-dev|-p|\\.x-dev)?", 3)) {
+        fn the_order_is_consistent(some in prop::collection::vec("[0-2]\\.[0-2](-a1|-a2|-dev|-p|\\.x-dev)?", 3)) {
             let some: Vec<Version> = some.iter().filter_map(|text| Version::parse(text)).collect();
             for one in &some {
                 for other in &some {

@@ -1,4 +1,4 @@
-//! The order of versions, by which the host judges the ranges of advisories.
+//! The order of versions, with which the host evaluates the ranges of advisories.
 
 use crate::Composer;
 use crate::version::Version;
@@ -7,7 +7,7 @@ use packhouse_sdk::Versions;
 impl Versions for Composer {
     type Version = Version;
 
-    /// A branch with a name is in no range, before or after any version.
+    /// Returns `None` for a named branch, which is not in any range.
     fn version(text: &str) -> Option<Version> {
         Version::parse(text).filter(|version| !version.is_named_branch())
     }

@@ -1,4 +1,5 @@
-//! The protocol as clients speak it, natively over a host in memory.
+//! Protocol tests: requests as clients send them, to the plugin as native code. A host in memory
+//! takes the place of the server.
 
 mod protocol;
 mod proxy;

@@ -1,7 +1,7 @@
-//! The protocol's table over the memory host, and what needs more than rows: the order of versions,
-//! marks, what people see, audits.
+//! Runs the protocol table with the memory host, and tests what a row of the table cannot express:
+//! the order of versions, states, presentation, audits.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 
 use super::table;
 use super::zip;
@@ -39,7 +39,7 @@ fn the_tables_of_other_settings_hold() {
 }
 
 #[test]
-fn the_newest_version_is_first_and_each_is_whole() {
+fn the_newest_version_is_listed_first_and_each_has_its_members() {
     let (_, mount) = hosted(json!({}));
     publish(&mount, "acme/demo", "1.9", r#", "require": {"php": ">=7"}, "extra": {"x": 1.0}"#);
     publish(&mount, "acme/demo", "1.10", r#", "keywords": ["a", "ä"]"#);
@@ -56,7 +56,7 @@ fn the_newest_version_is_first_and_each_is_whole() {
 }
 
 #[test]
-fn a_branch_moves_and_its_address_names_its_state() {
+fn a_branch_moves_and_the_url_of_its_file_names_its_state() {
     let (host, mount) = hosted(json!({}));
     let (first, second) = (package("acme/demo", "dev-main", ""), package("acme/demo", "dev-x", ""));
     let put = |zip: &[u8]| mount.put("/?version=dev-main").body(zip).send();
@@ -65,9 +65,9 @@ fn a_branch_moves_and_its_address_names_its_state() {
     host.set_now(NOW + 1000);
     put(&second).expect(201);
     put(&second).expect(201);
-    let shown = host.versions("php");
-    assert_eq!((shown.len(), shown[0].files.len()), (1, 1));
-    assert_eq!((shown[0].published, shown[0].state.as_str()), (Some(NOW + 1000), "deprecated"));
+    let listed = host.versions("php");
+    assert_eq!((listed.len(), listed[0].files.len()), (1, 1));
+    assert_eq!((listed[0].published, listed[0].state.as_str()), (Some(NOW + 1000), "deprecated"));
     let text = mount.get("/p2/acme/demo~dev.json").send().expect(200).text();
     let link = format!("/dists/acme/demo/dev-main.zip?reference={}", sha1(&second));
     assert!(text.contains(&link) && !text.contains(&sha1(&first)), "{text}");
@@ -79,13 +79,13 @@ fn a_branch_moves_and_its_address_names_its_state() {
     mount.get(&format!("/dists/acme/demo/dev-main.zip?reference={}", sha1(&first))).send().expect(404);
     let newest = mount.get("/dists/acme/demo/dev-main.zip").send().expect(200);
     assert_eq!((newest.header("cache-control"), &newest.body), (Some("no-cache"), &second));
-    // A branch that was deleted can come back.
+    // A deleted branch can be published again.
     mount.delete("/packages/acme/demo/dev-main").send().expect(204);
     put(&first).expect(201);
 }
 
 #[test]
-fn a_version_is_deprecated_and_taken_back() {
+fn a_version_is_deprecated_and_restored() {
     let (host, mount) = hosted(json!({}));
     publish(&mount, "acme/demo", "v1.0", r#", "keywords": ["x", "y"]"#);
     let id = VersionId::new("acme/demo", "v1.0");
@@ -93,12 +93,12 @@ fn a_version_is_deprecated_and_taken_back() {
         || mount.get("/p2/acme/demo.json").send().expect(200).text().contains(r#""abandoned":true"#);
     mount.mark_version(&id, "deprecated", "use other").unwrap();
     assert!(abandoned());
-    let shown = host.versions("php").remove(0);
-    assert_eq!((shown.state.as_str(), shown.summary.as_str()), ("deprecated", "About acme/demo"));
-    assert_eq!(shown.files[0].path, "dists/acme/demo/v1.0.zip");
+    let listed = host.versions("php").remove(0);
+    assert_eq!((listed.state.as_str(), listed.summary.as_str()), ("deprecated", "About acme/demo"));
+    assert_eq!(listed.files[0].path, "dists/acme/demo/v1.0.zip");
     for property in [("keywords", "x y"), ("license", "MIT"), ("reason", "use other"), ("type", "library")] {
         let (name, value) = property;
-        assert!(shown.properties.contains(&(name.to_owned(), value.to_owned())), "{property:?}");
+        assert!(listed.properties.contains(&(name.to_owned(), value.to_owned())), "{property:?}");
     }
     mount.mark_version(&id, "", "").unwrap();
     assert!(!abandoned() && host.versions("php")[0].state.is_empty());
@@ -111,19 +111,19 @@ fn a_version_is_deprecated_and_taken_back() {
 }
 
 #[test]
-fn people_see_what_a_version_needs() {
+fn a_version_is_presented_with_its_dependencies() {
     let (_, mount) = hosted(json!({}));
     publish(&mount, "acme/demo", "1.0", r#", "require": {"php": ">=7"}, "require-dev": {"a/b": "*"}"#);
-    let shown = mount.present_version(&VersionId::new("acme/demo", "1.0")).unwrap();
+    let presented = mount.present_version(&VersionId::new("acme/demo", "1.0")).unwrap();
     let expected = json!({"dependencies": [
         {"name": "php", "requirement": ">=7", "group": ""}, {"name": "a/b", "requirement": "*", "group": "dev"},
     ]});
-    assert_eq!(shown, expected);
+    assert_eq!(presented, expected);
     assert_eq!(mount.present_version(&VersionId::new("acme/demo", "2.0")).unwrap_err().status, 404);
 }
 
 #[test]
-fn versions_have_an_order_and_requests_say_what_they_are_about() {
+fn versions_have_an_order_and_intents_name_their_packages() {
     let (_, mount) = hosted(json!({}));
     let versions = ["1.0", "1.0-beta1", "dev-main", "x", "v1.0.0.0", "1.x-dev"];
     assert_eq!(mount.compare_versions(&versions), [Some(1), Some(0), None, None, Some(1), Some(2)]);
@@ -140,7 +140,7 @@ fn versions_have_an_order_and_requests_say_what_they_are_about() {
 }
 
 #[test]
-fn a_record_has_the_members_that_older_servers_read() {
+fn a_record_has_the_members_that_older_releases_read() {
     let (_, mount) = hosted(json!({}));
     publish(&mount, "acme/demo", "1.0", "");
     let records: BTreeMap<String, Vec<u8>> = mount.effects().records.into_iter().collect();
@@ -151,7 +151,7 @@ fn a_record_has_the_members_that_older_servers_read() {
 }
 
 #[test]
-fn an_audit_is_told_of_the_imported_advisories() {
+fn an_audit_returns_the_imported_advisories() {
     let (host, mount) = hosted(json!({}));
     host.advise(
         "acme/demo",
@@ -163,16 +163,16 @@ fn an_audit_is_told_of_the_imported_advisories() {
     );
     let root = mount.get("/packages.json").send().expect(200).json();
     assert!(root["security-advisories"]["api-url"].as_str().unwrap().ends_with("/security-advisories"));
-    let asked = mount
+    let request = mount
         .post("/security-advisories")
         .header("content-type", "application/x-www-form-urlencoded")
         .body("packages%5B0%5D=acme%2Fdemo&packages%5B1%5D=acme%2Fother");
-    let told = asked.send().expect(200).json();
-    let one = &told["advisories"]["acme/demo"][0];
+    let reply = request.send().expect(200).json();
+    let one = &reply["advisories"]["acme/demo"][0];
     assert_eq!((&one["advisoryId"], &one["affectedVersions"]), (&json!("GHSA-1"), &json!("<1.2")));
     assert_eq!(one["reportedAt"], "2026-11-21T05:01:40.000Z");
-    assert!(told["advisories"].get("acme/other").is_none());
+    assert!(reply["advisories"].get("acme/other").is_none());
     let by_query = mount.get("/security-advisories?packages[]=acme/demo").send().expect(200).json();
-    assert_eq!(by_query, told);
+    assert_eq!(by_query, reply);
     mount.post("/security-advisories").body("").send().expect(400);
 }

@@ -1,6 +1,6 @@
-//! Proxies over an upstream in memory, and groups over hosted repositories and proxies.
+//! Tests of proxies, whose upstream is in memory, and of groups of hosted repositories and proxies.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 
 use super::zip;
 
@@ -24,7 +24,7 @@ fn root(host: &MemoryHost, document: &Value) {
     host.answer_upstream("GET", "packages.json", 200, &[], document.to_string().as_bytes());
 }
 
-/// A version as the upstream lists it. Its file is there.
+/// A version as the upstream lists it. The upstream also serves its file.
 fn version(host: &MemoryHost, name: &str, version: &str, reference: &str) -> Value {
     let zip = package(name, version, reference);
     let path = format!("files/{name}/{version}");
@@ -35,8 +35,8 @@ fn version(host: &MemoryHost, name: &str, version: &str, reference: &str) -> Val
     json!({"name": name, "version": version, "time": "2026-01-02T03:04:05+00:00", "dist": dist})
 }
 
-/// The upstream's metadata of a package.
-fn lay(host: &MemoryHost, name: &str, versions: &[Value]) {
+/// Serves metadata of a package at the upstream.
+fn serve_metadata(host: &MemoryHost, name: &str, versions: &[Value]) {
     let document = json!({"packages": {name.trim_end_matches("~dev"): versions}}).to_string();
     host.answer_upstream("GET", &format!("p2/{name}.json"), 200, &[], document.as_bytes());
 }
@@ -48,10 +48,14 @@ fn numbers(mount: &Mount<Composer>, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn addresses_become_the_proxys_own() {
+fn addresses_are_replaced_by_those_of_the_proxy() {
     let host = MemoryHost::new();
     let mount = proxy(&host);
-    lay(&host, "acme/lib", &[version(&host, "acme/lib", "1.9", ""), version(&host, "acme/lib", "1.10", "")]);
+    serve_metadata(
+        &host,
+        "acme/lib",
+        &[version(&host, "acme/lib", "1.9", ""), version(&host, "acme/lib", "1.10", "")],
+    );
     assert_eq!(numbers(&mount, "acme/lib"), ["1.10", "1.9"]);
     let text = mount.get("/p2/acme/lib.json").send().expect(200).text();
     assert!(text.contains("/dists/acme/lib/1.9.zip") && !text.contains("upstream.test"), "{text}");
@@ -75,11 +79,11 @@ fn addresses_become_the_proxys_own() {
 }
 
 #[test]
-fn branches_dates_and_other_kinds_of_files_are_listed() {
+fn branches_dates_and_other_types_of_files_are_listed() {
     let host = MemoryHost::new();
     let mount = proxy(&host);
     let texts = ["11.x-dev", "1.x-dev", "dev-main", "dev-feature/a"];
-    lay(&host, "acme/lib~dev", &texts.map(|text| version(&host, "acme/lib", text, "r1")));
+    serve_metadata(&host, "acme/lib~dev", &texts.map(|text| version(&host, "acme/lib", text, "r1")));
     assert_eq!(numbers(&mount, "acme/lib~dev"), texts);
     let text = mount.get("/p2/acme/lib~dev.json").send().expect(200).text();
     assert!(text.contains("/dists/acme/lib/dev-feature/a.zip?reference=r1\""), "{text}");
@@ -91,7 +95,7 @@ fn branches_dates_and_other_kinds_of_files_are_listed() {
     odd["dist"]["type"] = json!("gzip");
     let mut path = version(&host, "acme/lib", "1.0", "");
     path["dist"] = json!({"type": "path", "url": "../lib"});
-    lay(&host, "acme/lib", &[odd, path, version(&host, "acme/lib", "latest", "")]);
+    serve_metadata(&host, "acme/lib", &[odd, path, version(&host, "acme/lib", "latest", "")]);
     assert_eq!(numbers(&mount, "acme/lib"), ["2024-01-31", "1.0"]);
     let text = mount.get("/p2/acme/lib.json").send().expect(200).text();
     assert!(text.contains(r#"{"type":"path","url":"../lib"}"#), "{text}");
@@ -100,24 +104,25 @@ fn branches_dates_and_other_kinds_of_files_are_listed() {
 }
 
 #[test]
-fn a_branch_that_moves_upstream_has_its_new_file() {
+fn a_branch_that_moves_upstream_gets_its_new_file() {
     let host = MemoryHost::new();
     let mount = proxy(&host);
     let main = |reference| version(&host, "acme/lib", "dev-main", reference);
-    lay(&host, "acme/lib~dev", &[main(r#", "x": 1"#)]);
+    serve_metadata(&host, "acme/lib~dev", &[main(r#", "x": 1"#)]);
     let old = package("acme/lib", "dev-main", r#", "x": 1"#);
     assert_eq!(mount.get("/dists/acme/lib/dev-main.zip").send().expect(200).body, old);
-    lay(&host, "acme/lib~dev", &[main(r#", "x": 2"#)]);
+    serve_metadata(&host, "acme/lib~dev", &[main(r#", "x": 2"#)]);
     let new = package("acme/lib", "dev-main", r#", "x": 2"#);
     assert_eq!(mount.get("/dists/acme/lib/dev-main.zip").send().expect(200).body, new);
-    let asked =
+    let get =
         |reference: &str| mount.get(&format!("/dists/acme/lib/dev-main.zip?reference={reference}")).send();
-    asked("%2C%20%22x%22:%202").expect(200);
-    asked("%2C%20%22x%22:%201").expect(404);
-    // Without a checksum and without its state in its address, a branch's file is not fixed.
+    get("%2C%20%22x%22:%202").expect(200);
+    get("%2C%20%22x%22:%201").expect(404);
+    // The file of a branch can change if neither a checksum nor the address identifies the state of
+    // the branch.
     let mut bare = main("r3");
     bare["dist"]["shasum"] = json!("");
-    lay(&host, "acme/lib~dev", &[bare]);
+    serve_metadata(&host, "acme/lib~dev", &[bare]);
     mount.get("/dists/acme/lib/dev-main.zip").send().expect(200);
     assert_ne!(host.fetches().last().unwrap().fresh, Some(Freshness::Immutable));
 }
@@ -127,30 +132,30 @@ fn a_fetched_version_that_the_upstream_drops_is_withdrawn() {
     let host = MemoryHost::new();
     let mount = proxy(&host);
     let both = || [version(&host, "acme/demo", "1.0", ""), version(&host, "acme/demo", "1.1", "")];
-    lay(&host, "acme/demo", &both());
+    serve_metadata(&host, "acme/demo", &both());
     mount.get("/dists/acme/demo/1.0.zip").send().expect(200);
-    lay(&host, "acme/demo", &both()[1..]);
+    serve_metadata(&host, "acme/demo", &both()[1..]);
     assert_eq!(numbers(&mount, "acme/demo"), ["1.1", "1.0"]);
     assert_eq!(host.versions("proxy")[0].state, "withdrawn");
-    lay(&host, "acme/demo", &both());
+    serve_metadata(&host, "acme/demo", &both());
     assert_eq!(numbers(&mount, "acme/demo"), ["1.1", "1.0"]);
     assert_eq!(host.versions("proxy")[0].state, "");
 }
 
 #[test]
-fn what_an_upstream_refuses_is_not_there_and_is_asked_once() {
+fn a_file_that_an_upstream_refuses_is_not_found_and_is_requested_once() {
     let host = MemoryHost::new();
     let mount = proxy(&host);
-    lay(&host, "acme/lib", &[version(&host, "acme/lib", "1.0", "")]);
+    serve_metadata(&host, "acme/lib", &[version(&host, "acme/lib", "1.0", "")]);
     mount.get("/dists/acme/lib/1.0.zip").send().expect(200);
     for status in [401, 402, 403, 404, 405, 409, 410, 451] {
         let headers = [("x-ratelimit-remaining", "0")];
         host.answer_upstream("GET", "files/acme/lib/1.0", status, &headers, b"");
         let before = host.fetched().len();
         mount.get("/dists/acme/lib/1.0.zip").send().expect(404);
-        let asked = host.fetched().split_off(before);
-        let files = asked.iter().filter(|one| one.contains("files/")).count();
-        assert_eq!(files, 1, "{status}: {asked:?}");
+        let requested = host.fetched().split_off(before);
+        let files = requested.iter().filter(|one| one.contains("files/")).count();
+        assert_eq!(files, 1, "{status}: {requested:?}");
         host.answer_upstream("GET", "p2/acme/other.json", status, &[], b"");
         mount.get("/p2/acme/other.json").send().expect(404);
     }
@@ -161,14 +166,15 @@ fn what_an_upstream_refuses_is_not_there_and_is_asked_once() {
         let failed = mount.get("/p2/acme/other.json").send().expect(502).text();
         assert!(failed.contains("p2/acme/other.json") && !failed.contains("upstream.test"), "{failed}");
     }
-    // So it is with all that it has, and what was fetched is not withdrawn for that.
+    // If the upstream refuses its root document, the proxy offers no packages, but marks no version
+    // as withdrawn.
     host.answer_upstream("GET", "packages.json", 403, &[], b"");
     mount.get("/p2/acme/lib.json").send().expect(404);
     assert_eq!(host.versions("proxy")[0].state, "");
 }
 
 #[test]
-fn an_upstreams_document_is_read_or_its_fault() {
+fn an_unreadable_document_of_an_upstream_is_a_502() {
     let host = MemoryHost::new();
     let mount = proxy(&host);
     let deep = format!(r#"{{"packages": {{"acme/lib": {}{}}}}}"#, "[".repeat(100_000), "]".repeat(100_000));
@@ -183,7 +189,7 @@ fn an_upstreams_document_is_read_or_its_fault() {
     mount.get("/p2/acme/lib.json").send().expect(404);
     root(&host, &json!([]));
     mount.get("/p2/acme/lib.json").send().expect(502);
-    // A small upstream has all packages in one document.
+    // A small upstream lists all packages in one document.
     let one = json!({"name": "acme/one", "version": "1.0", "dist": {"type": "zip", "url": "one.zip"}});
     root(&host, &json!({"packages": {"acme/one": {"1.0": one}}}));
     assert_eq!(numbers(&mount, "acme/one"), ["1.0"]);
@@ -191,11 +197,11 @@ fn an_upstreams_document_is_read_or_its_fault() {
 }
 
 #[test]
-fn in_a_group_our_names_are_ours() {
+fn a_group_takes_hosted_names_only_from_hosted_members() {
     let host = MemoryHost::new();
     proxy(&host);
-    lay(&host, "acme/own", &[version(&host, "acme/own", "9.0", "")]);
-    lay(&host, "acme/lib", &[version(&host, "acme/lib", "1.0", "")]);
+    serve_metadata(&host, "acme/own", &[version(&host, "acme/own", "9.0", "")]);
+    serve_metadata(&host, "acme/lib", &[version(&host, "acme/lib", "1.0", "")]);
     for (name, version) in [("one", "1.0"), ("two", "2.0")] {
         let mount = host.mount::<Composer>(name, "hosted", json!({}));
         mount.put(&format!("/?version={version}")).body(package("acme/own", version, "")).send().expect(201);
@@ -207,13 +213,14 @@ fn in_a_group_our_names_are_ours() {
     group.get("/dists/acme/own/9.0.zip").send().expect(404);
     group.get("/dists/acme/lib/1.0.zip").send().expect(200);
     let root = group.get("/packages.json").send().expect(200).json();
-    assert!(root.get("available-packages").is_none(), "an upstream has others: {root}");
+    assert!(root.get("available-packages").is_none(), "the upstream has more packages: {root}");
 }
 
 #[test]
 fn in_a_group_a_member_that_fails_or_cannot_be_read_is_left_out() {
     let host = MemoryHost::new();
-    // The metadata lie below the address of the first member, which alone asks for them by a short target.
+    // The metadata are below the URL of the first member, so only that member requests them by a
+    // relative path.
     root(&host, &json!({"metadata-url": "https://first.test/p2/%package%.json"}));
     for name in ["first", "second"] {
         proxy_named(&host, name, &format!("https://{name}.test"));
@@ -232,7 +239,7 @@ fn in_a_group_a_member_that_fails_or_cannot_be_read_is_left_out() {
     host.fail_upstream("GET", of_first, Error::Unavailable("down".to_owned()));
     assert_eq!(numbers(&group, "acme/lib"), ["1.0"]);
     assert!(host.left_out().iter().any(|(member, _)| *member == "first"), "{:?}", host.left_out());
-    // Only the failing member could have another.
+    // The second member does not have this package, so the group fails like the first member.
     let (of_first, of_second) = ("p2/acme/other.json", "https://first.test/p2/acme/other.json");
     host.fail_upstream("GET", of_first, Error::Unavailable("down".to_owned()));
     host.answer_upstream("GET", of_second, 404, &[], b"");
@@ -240,37 +247,37 @@ fn in_a_group_a_member_that_fails_or_cannot_be_read_is_left_out() {
 }
 
 #[test]
-fn an_audit_asks_the_upstream_about_what_may_be_looked_for_there() {
+fn an_audit_queries_the_upstream_only_about_names_that_may_be_requested_there() {
     let host = MemoryHost::new();
     let mount = proxy(&host);
     let known = json!([{"id": "GHSA-1", "affected": {"versions": ["1.0"]}}, {"id": "GHSA-2", "affected": {"versions": ["1.0"]}}]);
     host.advise("acme/lib", known);
     let ids = |mount: &Mount<Composer>| -> Vec<String> {
-        let asked =
+        let request =
             mount.post("/security-advisories").body("packages%5B0%5D=acme%2Flib&packages%5B1%5D=acme%2Fown");
-        let told = asked.send().expect(200).json();
-        let all = told["advisories"]["acme/lib"].as_array().unwrap();
+        let reply = request.send().expect(200).json();
+        let all = reply["advisories"]["acme/lib"].as_array().unwrap();
         all.iter().map(|one| one["advisoryId"].as_str().unwrap().to_owned()).collect()
     };
-    // An upstream without an API knows nothing.
+    // If the upstream has no API for advisories, the reply contains only the imported ones.
     assert_eq!(ids(&mount), ["GHSA-1", "GHSA-2"]);
     let api = "https://api.test/security-advisories/";
     root(&host, &json!({"packages": [], "security-advisories": {"metadata": true, "api-url": api}}));
-    let told = json!({"advisories": {
+    let reply = json!({"advisories": {
         "acme/lib": [{"advisoryId": "PKSA-1", "affectedVersions": "<2", "sources": [{"name": "GitHub", "remoteId": "GHSA-1"}]}],
         "acme/unasked": [{"advisoryId": "PKSA-2"}],
     }});
-    host.answer_upstream("POST", api, 200, &[], told.to_string().as_bytes());
+    host.answer_upstream("POST", api, 200, &[], reply.to_string().as_bytes());
     assert_eq!(ids(&mount), ["PKSA-1", "GHSA-2"]);
     let hosted = host.mount::<Composer>("own", "hosted", json!({}));
     hosted.put("/?version=1.0").body(package("acme/own", "1.0", "")).send().expect(201);
     let group = host.mount::<Composer>("all", "group", json!({})).members(&["own", "proxy"]);
     assert_eq!(ids(&group), ["PKSA-1", "GHSA-2"]);
     let body = String::from_utf8(host.fetches().last().unwrap().body.clone()).unwrap();
-    assert_eq!(body, "packages%5B0%5D=acme%2Flib", "names of our own stay here");
+    assert_eq!(body, "packages%5B0%5D=acme%2Flib", "names of hosted packages are not sent to the upstream");
     host.answer_upstream("POST", api, 200, &[], br#"{"advisories": []}"#);
     assert_eq!(ids(&mount), ["GHSA-1", "GHSA-2"]);
-    // Without the upstream's answer nobody may believe that all is well.
+    // If the upstream sends no usable reply, the audit must fail.
     for (status, body) in [(403, ""), (404, ""), (500, ""), (200, "<html>")] {
         host.answer_upstream("POST", api, status, &[], body.as_bytes());
         mount.post("/security-advisories").body("packages[]=acme/lib").send().expect(502);

@@ -1,14 +1,15 @@
-//! Zips of packages, byte by byte the same each time, so that they can be made wrong as well.
+//! Builder of the zips of packages. The same input always gives the same bytes.
 
-#![allow(dead_code, unreachable_pub, reason = "each of its users takes a part of it")]
-#![allow(clippy::unwrap_used, reason = "in tests, a fault is to be loud")]
+#![allow(dead_code, unreachable_pub, reason = "each user of this file needs only some of it")]
+#![allow(clippy::unwrap_used, reason = "tests must fail loudly")]
 
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use sha1::{Digest as _, Sha1};
 use std::io::Write as _;
 
-/// A package's zip, with a class that says its version; `more` are further members of its composer.json, each with a comma before it.
+/// A zip of a package with a PHP file that returns the version. `more` is further JSON members of
+/// the composer.json, each with a comma before it.
 pub fn package(name: &str, version: &str, more: &str) -> Vec<u8> {
     let json = format!(
         "{{\"name\": \"{name}\", \"description\": \"About {name}\", \"type\": \"library\", \"license\": \"MIT\", \
@@ -18,7 +19,7 @@ pub fn package(name: &str, version: &str, more: &str) -> Vec<u8> {
     zip(&[("demo/composer.json", json.as_bytes()), ("demo/version.php", code.as_bytes())])
 }
 
-/// A zip of these files.
+/// A zip with these files.
 pub fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
     let (mut out, mut directory) = (Vec::new(), Vec::new());
     for (name, bytes) in files {

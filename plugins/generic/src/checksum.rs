@@ -1,4 +1,5 @@
-//! Checksums: beside a file, as `tool.zip.sha256`, in headers of answers, and as clients state them of what they put.
+//! Checksums of files. The plugin serves a checksum as a file (`tool.zip.sha256`) and in response
+//! headers. Clients can state checksums for an upload.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +9,7 @@ use packhouse_sdk::{Failure, Request, Response};
 pub(crate) const HEADERS: [&str; 4] =
     ["x-checksum-md5", "x-checksum-sha1", "x-checksum-sha256", "x-checksum-sha512"];
 
-/// A checksum that clients ask for.
+/// A checksum algorithm that clients use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Algorithm {
     Md5,
@@ -18,10 +19,10 @@ pub(crate) enum Algorithm {
 }
 
 impl Algorithm {
-    /// All of them.
+    /// All algorithms, from the weakest to the strongest.
     pub(crate) const ALL: [Self; 4] = [Self::Md5, Self::Sha1, Self::Sha256, Self::Sha512];
 
-    /// The host's word for it, and the extension of its files.
+    /// The host's name for the algorithm, which is also the extension of its checksum files.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Md5 => "md5",
@@ -31,7 +32,7 @@ impl Algorithm {
         }
     }
 
-    /// Characters of its hex.
+    /// Number of hex digits of a checksum.
     fn length(self) -> usize {
         match self {
             Self::Md5 => 32,
@@ -41,41 +42,43 @@ impl Algorithm {
         }
     }
 
-    /// What a checksum file's name is the checksum of.
+    /// Splits the path of a checksum file: `tool.zip.sha256` becomes `tool.zip` and the algorithm.
+    /// Returns `None` for any other path.
     pub(crate) fn split(path: &str) -> Option<(&str, Self)> {
-        let (of, extension) = path.rsplit_once('.')?;
-        let is_name = !of.is_empty() && !of.ends_with('/');
-        Self::ALL.into_iter().find(|one| is_name && one.name() == extension).map(|one| (of, one))
+        let (file, extension) = path.rsplit_once('.')?;
+        let is_name = !file.is_empty() && !file.ends_with('/');
+        Self::ALL.into_iter().find(|one| is_name && one.name() == extension).map(|one| (file, one))
     }
 
-    /// The header that tells it.
+    /// Name of the header for a checksum of this algorithm.
     pub(crate) fn header(self) -> String {
         format!("x-checksum-{}", self.name())
     }
 
-    /// Hex of its length, in lower case.
+    /// Parses a checksum in hex and returns it in lower case. Returns `None` if the text has a
+    /// wrong length or other characters.
     pub(crate) fn read(self, text: &str) -> Option<String> {
         let text = text.trim();
-        let good = text.len() == self.length() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        good.then(|| text.to_ascii_lowercase())
+        let is_valid = text.len() == self.length() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_valid.then(|| text.to_ascii_lowercase())
     }
 }
 
-/// The answer with a checksum in its headers.
-pub(crate) fn told(response: Response, algorithm: Algorithm, hex: &str) -> Response {
+/// Adds a checksum to the headers of a response.
+pub(crate) fn with_checksum(response: Response, algorithm: Algorithm, hex: &str) -> Response {
     response.header(algorithm.header(), hex)
 }
 
-/// As `sha256sum` writes and checks it.
+/// A line of a checksum file, in the format that `sha256sum` writes and checks.
 pub(crate) fn line(hex: &str, name: &str) -> String {
     format!("{hex}  {name}\n")
 }
 
-/// What a client states of the bytes that it sends: in `X-Checksum-…`, and in `Content-Digest` (RFC 9530), whose algorithms that are
-/// not known are passed over.
+/// Returns the checksums that a client states for its upload, in `X-Checksum-…` and in
+/// `Content-Digest` (RFC 9530). Ignores unknown algorithms in `Content-Digest`.
 ///
 /// # Errors
-/// 400 `invalid_checksum` for what is none.
+/// 400 `invalid_checksum` if a header does not hold a valid checksum.
 pub(crate) fn stated(request: &Request) -> Result<Vec<(Algorithm, String)>, Failure> {
     let mut found = Vec::new();
     for algorithm in Algorithm::ALL {
@@ -83,12 +86,11 @@ pub(crate) fn stated(request: &Request) -> Result<Vec<(Algorithm, String)>, Fail
         let Some(text) = request.header(&header) else { continue };
         let hex = algorithm
             .read(text)
-            .ok_or_else(|| invalid(&format!("{header} holds no {} in hex", algorithm.name())))?;
+            .ok_or_else(|| invalid(&format!("{header} does not hold a {} in hex", algorithm.name())))?;
         found.push((algorithm, hex));
     }
     if let Some(text) = request.header("content-digest") {
-        found
-            .extend(content_digest(text).ok_or_else(|| invalid("Content-Digest is not as RFC 9530 has it"))?);
+        found.extend(content_digest(text).ok_or_else(|| invalid("Content-Digest does not follow RFC 9530"))?);
     }
     Ok(found)
 }
@@ -97,7 +99,8 @@ fn invalid(text: &str) -> Failure {
     Failure::new(400, "invalid_checksum", text)
 }
 
-/// A dictionary of byte sequences (RFC 8941): `sha-256=:…:, sha-512=:…:`.
+/// Parses a dictionary of byte sequences (RFC 8941), such as `sha-256=:…:, sha-512=:…:`. Skips
+/// unknown algorithms. Returns `None` if the text or a checksum is invalid.
 fn content_digest(text: &str) -> Option<Vec<(Algorithm, String)>> {
     let mut found = Vec::new();
     for member in text.split(',') {
@@ -123,7 +126,7 @@ mod tests {
     const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
     #[test]
-    fn names_are_split() {
+    fn the_path_of_a_checksum_file_is_split() {
         assert_eq!(Algorithm::split("a/b.zip.sha512"), Some(("a/b.zip", Algorithm::Sha512)));
         for path in ["a.zip", "sha1", ".sha1", "a/.sha256", "a.sha256/b"] {
             assert_eq!(Algorithm::split(path), None, "{path}");
@@ -131,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn digests_of_contents_are_read() {
+    fn a_content_digest_is_read() {
         let one = "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:";
         let expected = vec![(Algorithm::Sha256, EMPTY.to_owned())];
         assert_eq!(content_digest(one), Some(expected.clone()));

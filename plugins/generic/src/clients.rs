@@ -1,8 +1,9 @@
-//! What people are told who put and fetch files: any client of HTTP will do.
+//! Client setup instructions for uploads and downloads. Any HTTP client works.
 
 use packhouse_sdk::{Client, Install};
 
-/// What to write where. The credential stands in a file, so that no list of processes shows it.
+/// Configuration files and commands for reading and publishing. The credential is in a file and not
+/// on the command line, because other users can list command lines.
 pub(crate) fn clients() -> Vec<Client> {
     let netrc = "machine {hostname}\nlogin {email}\npassword {token}";
     vec![
@@ -15,7 +16,8 @@ pub(crate) fn clients() -> Vec<Client> {
     ]
 }
 
-/// The address of a file stands, encoded, among its properties.
+/// Commands that download one file. `{property:path}` is the property in which an upload stores the
+/// encoded path.
 pub(crate) fn install() -> Vec<Install> {
     vec![
         Install::shell("curl", "curl --netrc --fail --remote-name {address}{property:path}"),

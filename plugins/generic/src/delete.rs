@@ -1,6 +1,6 @@
-//! `DELETE` of a file, or of all that is below a folder.
+//! `DELETE` of a file, or of everything below a folder.
 
-use crate::path::{self, Target, bad};
+use crate::path::{self, PathTarget, bad};
 use crate::publish::overwrites;
 use crate::records::{self, FileRecord};
 use crate::{busy, hosted, missing};
@@ -8,29 +8,30 @@ use packhouse_sdk::{
     Context, Expectation, Failure, Intent, Params, Repository, Request, Response, Step, Transaction,
 };
 
-/// Files that go in one commit: each is three changes of the 10,000 that one may have.
+/// Maximum number of files that one commit deletes. Each file takes up to three of the 10,000
+/// changes that a commit may have.
 const PAGE: u32 = 1000;
 
 pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
-    let target = Target::parse(&request.path)?;
-    if target == Target::Folder(String::new()) {
-        return Err(bad("The repository itself is not deleted here: name a file or folder"));
+    let target = PathTarget::parse(&request.path)?;
+    if target == PathTarget::Folder(String::new()) {
+        return Err(bad("A repository cannot be deleted here; give the path of a file or folder"));
     }
     Ok(Intent::delete().subject(target.subject()))
 }
 
 pub(crate) fn delete(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let repository = cx.target()?;
-    match Target::parse(&request.path)? {
-        Target::File(path) => {
+    match PathTarget::parse(&request.path)? {
+        PathTarget::File(path) => {
             if !file(repository, &path)? {
                 return Err(match hosted::is_folder(repository, &path)? {
-                    true => Failure::not_found(format!("{path} is a folder; to delete it, ask for {path}/")),
+                    true => Failure::not_found(format!("{path} is a folder; to delete it, use {path}/")),
                     false => missing(&path),
                 });
             }
         }
-        Target::Folder(path) => {
+        PathTarget::Folder(path) => {
             if !folder(repository, &path)? {
                 return Err(missing(&format!("{path}/")));
             }
@@ -39,17 +40,19 @@ pub(crate) fn delete(cx: &Context, request: &Request, _params: &Params<'_>) -> R
     Ok(Response::no_content())
 }
 
-/// Removes a file. False where there is none.
+/// Removes a file. Returns false if there is no such file.
 pub(crate) fn file(repository: &Repository, path: &str) -> Result<bool, Failure> {
     let overwrite = overwrites(repository)?;
     repository.update_if_needed(busy, |change| {
-        let Some(there) = FileRecord::find(repository, path)? else { return Ok(Step::Done(false)) };
-        remove(change, path, Expectation::Revision(there.revision), overwrite);
+        let Some(existing) = FileRecord::find(repository, path)? else { return Ok(Step::Done(false)) };
+        remove(change, path, Expectation::Revision(existing.revision), overwrite);
         Ok(Step::Commit(true))
     })
 }
 
-/// Everything below a folder, a thousand files at a time: each step is whole, and a deletion that broke off can be asked for again.
+/// Removes everything below a folder, a thousand files at a time. Each commit is atomic. If a
+/// deletion is interrupted, the client can repeat it. Returns false if nothing is stored below the
+/// folder.
 fn folder(repository: &Repository, folder: &str) -> Result<bool, Failure> {
     let (overwrite, prefix) = (overwrites(repository)?, records::files_in(folder));
     let mut found = false;
@@ -69,7 +72,8 @@ fn folder(repository: &Repository, folder: &str) -> Result<bool, Failure> {
     }
 }
 
-/// Where files may not be replaced, what is deleted leaves word that it was there.
+/// Adds the removal of a file to a commit. If `overwrite` is false, also records the deletion:
+/// `put` then refuses uploads to this path, unless the setting `republish_deleted` is true.
 fn remove(change: &mut Transaction, path: &str, expect: Expectation, overwrite: bool) {
     change.remove(&records::file(path), expect);
     if !overwrite {

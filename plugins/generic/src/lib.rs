@@ -1,7 +1,8 @@
-//! Files under any path as a format plugin: whatever is no package of another format, with `PUT`, `GET` and `DELETE`.
+//! Format plugin for files under any path, with `PUT`, `GET` and `DELETE`. It is meant for files
+//! that are not packages of another format.
 //!
-//! A folder is a package, and each file in it a version: so retention, search and claims work by folder. docs/formats/generic.md says
-//! what is served and what was decided.
+//! A folder is a package, and each file in it is a version. Retention, search and claims therefore
+//! apply to folders. docs/clients/generic.md describes the protocol and the design decisions.
 
 mod checksum;
 mod clients;
@@ -19,10 +20,10 @@ mod upkeep;
 
 use packhouse_sdk::{Description, Failure, Format, Router, Setting};
 
-/// Bytes of the largest file: 50 GB.
+/// Maximum number of bytes of a file: 50 GB.
 const FILE_LIMIT: u64 = 50_000_000_000;
 
-/// The format. It holds nothing.
+/// The format plugin. It has no state.
 #[derive(Clone, Copy, Debug)]
 pub struct Generic;
 
@@ -36,15 +37,12 @@ impl Format for Generic {
             .clients(clients::clients())
             .install(clients::install())
             .max_file_bytes(FILE_LIMIT)
-            .setting(
-                "overwrite",
-                Setting::boolean(false, "Whether a file that is there may be replaced by another"),
-            )
+            .setting("overwrite", Setting::boolean(false, "Allow uploads to replace stored files"))
             .setting(
                 "immutable",
                 Setting::boolean(
                     false,
-                    "Of a proxy: whether a file of the upstream never changes, and is fetched once",
+                    "Proxies only: the files of the upstream never change, and each is fetched once",
                 ),
             )
     }
@@ -59,12 +57,12 @@ impl Format for Generic {
 
 packhouse_sdk::export!(Generic, upkeep, present, retention);
 
-/// What a change ends with that others were faster than each time.
+/// The error when every retry of a commit lost the race.
 fn busy() -> Failure {
     Failure::busy("the same file")
 }
 
-/// 404 for a path at which nothing is stored.
+/// Returns the 404 for a path at which nothing is stored.
 fn missing(path: &str) -> Failure {
     Failure::not_found(format!("Nothing is stored at {path}"))
 }

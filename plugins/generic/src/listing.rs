@@ -1,16 +1,19 @@
-//! A folder's listing: a page for people, JSON for tools; one level, a page at a time; of a group what all members have.
+//! Folder listings: HTML for people and JSON for tools. A listing shows one level of a folder, one
+//! page at a time. The listing of a group merges the folders of all members.
 
-use crate::page::{Entry, Level, Page};
+use crate::page::{Level, ListingEntry, ListingPage};
 use crate::records::{self, FileRecord};
 use crate::{missing, proxy};
 use packhouse_sdk::{Accept, Context, Failure, Output, Repository, Request, Response};
 use std::collections::BTreeMap;
 
-/// Entries of a page if the client does not say, and at most.
+/// Number of entries of a page if the client does not set a limit.
 const PAGE: usize = 500;
+/// Maximum number of entries of a page.
 const MAX_PAGE: usize = 1000;
 
-/// The listing of a folder. 404 where nothing is stored below it; the repository itself is always there.
+/// Returns the listing of a folder, or 404 if nothing is stored below it. The top folder always
+/// exists.
 pub(crate) fn folder(cx: &Context, request: &Request, folder: &str) -> Result<Response, Failure> {
     let (limit, after) = (limit(request)?, request.query("after").unwrap_or_default());
     let levels = cx.all(|source| {
@@ -25,7 +28,7 @@ pub(crate) fn folder(cx: &Context, request: &Request, folder: &str) -> Result<Re
         return Err(missing(&format!("{folder}/")));
     }
     let path = if folder.is_empty() { "/".to_owned() } else { format!("/{folder}/") };
-    let page = Page { path, entries, next };
+    let page = ListingPage { path, entries, next };
     let mut out = Output::new(cx);
     let media_type = if prefers_json(request.header("accept").unwrap_or_default()) {
         out.json(&page)?;
@@ -40,8 +43,8 @@ pub(crate) fn folder(cx: &Context, request: &Request, folder: &str) -> Result<Re
 
 fn limit(request: &Request) -> Result<usize, Failure> {
     let Some(limit) = request.query("limit") else { return Ok(PAGE) };
-    let good = limit.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit));
-    good.ok_or_else(|| Failure::invalid(format!("`limit` is a number from 1 to {MAX_PAGE}")))
+    let valid = limit.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit));
+    valid.ok_or_else(|| Failure::invalid(format!("`limit` must be a number from 1 to {MAX_PAGE}")))
 }
 
 fn stored(repository: &Repository, folder: &str, after: &str, limit: usize) -> Result<Level, Failure> {
@@ -55,12 +58,14 @@ fn stored(repository: &Repository, folder: &str, after: &str, limit: usize) -> R
     for key in &keys {
         let name = key.get(prefix.len()..).unwrap_or_default();
         match name.strip_suffix('/') {
-            Some(name) => entries.push(Entry::folder(name)),
+            Some(name) => entries.push(ListingEntry::folder(name)),
             None => {
-                // One that was deleted a moment ago is left out.
+                // The listing leaves out a file that was deleted after its key was read.
                 let record = repository.get_json::<FileRecord>(key)?.map(|entry| entry.value);
                 entries.extend(
-                    record.map(|record| Entry::file(name, record.size, record.time, record.sha256.hex())),
+                    record.map(|record| {
+                        ListingEntry::file(name, record.size, record.time, record.sha256.hex())
+                    }),
                 );
             }
         }
@@ -69,10 +74,12 @@ fn stored(repository: &Repository, folder: &str, after: &str, limit: usize) -> R
     Ok(Level { entries, until: last.filter(|_| more) })
 }
 
-/// All levels as one, each name once, the first that has it; as far as each of them was looked at.
-fn merged(levels: Vec<Level>, limit: usize) -> (Vec<Entry>, Option<String>) {
+/// Merges the levels of all members into one page, and also returns the `after` of the next page.
+/// If several members have the same key, the first member's entry stays. The page ends at the
+/// earliest `until`: the member of that level may have more entries after it.
+fn merged(levels: Vec<Level>, limit: usize) -> (Vec<ListingEntry>, Option<String>) {
     let until = levels.iter().filter_map(|level| level.until.clone()).min();
-    let mut all: BTreeMap<String, Entry> = BTreeMap::new();
+    let mut all: BTreeMap<String, ListingEntry> = BTreeMap::new();
     for entry in levels.into_iter().flat_map(|level| level.entries) {
         let key = entry.key();
         if until.as_ref().is_none_or(|until| key <= *until) {
@@ -84,7 +91,7 @@ fn merged(levels: Vec<Level>, limit: usize) -> (Vec<Entry>, Option<String>) {
     (all.into_values().take(limit).collect(), next)
 }
 
-/// Whether JSON is named in `Accept`, and no page for people before it.
+/// Returns true if `Accept` names JSON and does not prefer HTML.
 fn prefers_json(accept: &str) -> bool {
     let accept = Accept::parse(accept);
     let quality = |media_type: &str| accept.named(media_type).unwrap_or_default();
@@ -97,17 +104,17 @@ mod tests {
 
     fn level(names: &[&str], until: Option<&str>) -> Level {
         let entries = names.iter().map(|name| match name.strip_suffix('/') {
-            Some(name) => Entry::folder(name),
-            None => Entry::file(name, 1, 0, ""),
+            Some(name) => ListingEntry::folder(name),
+            None => ListingEntry::file(name, 1, 0, ""),
         });
         Level { entries: entries.collect(), until: until.map(str::to_owned) }
     }
 
     #[test]
-    fn members_are_one_list_as_far_as_each_was_read() {
+    fn levels_are_merged_up_to_the_end_of_the_shortest() {
         let names = |levels: Vec<Level>, limit| {
             let (entries, next) = merged(levels, limit);
-            (entries.iter().map(Entry::key).collect::<Vec<_>>().join(" "), next)
+            (entries.iter().map(ListingEntry::key).collect::<Vec<_>>().join(" "), next)
         };
         let some = |text: &str| Some(text.to_owned());
         assert_eq!(
@@ -121,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn people_get_a_page_and_tools_json() {
+    fn browsers_get_html_and_tools_json() {
         assert!(prefers_json("application/json") && prefers_json("text/html;q=0.5, application/json"));
         assert!(!prefers_json("text/html,*/*;q=0.8") && !prefers_json("*/*") && !prefers_json(""));
     }

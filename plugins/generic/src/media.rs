@@ -1,6 +1,8 @@
-//! `Content-Type` of a file, from a fixed list: nothing that was uploaded decides how a browser treats it.
+//! `Content-Type` of a file, from a fixed list. The uploader cannot choose it, so that browsers
+//! never run an uploaded file.
 
-/// By the file's extension; what is not listed, and what a browser could run, is bytes.
+/// Returns the media type for a file's extension. Types that are not in the list become
+/// `application/octet-stream`. The list has no type that a browser could run.
 pub(crate) fn of(path: &str) -> &'static str {
     let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
@@ -23,7 +25,7 @@ mod tests {
     use super::of;
 
     #[test]
-    fn types_are_from_the_list() {
+    fn unlisted_and_executable_types_are_octet_streams() {
         assert_eq!(of("a/tool.zip"), "application/zip");
         assert_eq!(of("notes.md"), "text/plain; charset=utf-8");
         for path in ["x.html", "x.svg", "x.js", "x.xhtml", "x", "a.zip/x", "x.HTML"] {

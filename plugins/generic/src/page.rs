@@ -1,89 +1,100 @@
-//! One level of a tree as people and tools are shown it, and as a proxy reads it of its upstream.
+//! One level of a folder tree. The plugin renders a level as HTML or JSON, and a proxy reads the
+//! JSON of its upstream.
 
 use packhouse_sdk::{Timestamp, percent_encode};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
-/// One page of a folder.
+/// One page of a folder listing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Page {
-    /// From the repository's address on, with a slash at both ends.
+pub(crate) struct ListingPage {
+    /// The path below the repository's address, with a slash at both ends.
     pub(crate) path: String,
-    pub(crate) entries: Vec<Entry>,
-    /// What to ask for as `after`; none on the last page.
+    pub(crate) entries: Vec<ListingEntry>,
+    /// Value of the query parameter `after` for the next page; `None` on the last page.
     pub(crate) next: Option<String>,
 }
 
 /// A file or a folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Entry {
+pub(crate) struct ListingEntry {
     pub(crate) name: String,
-    kind: Kind,
-    /// Bytes of a file.
+    kind: EntryKind,
+    /// Size of a file in bytes; `None` for a folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
-    /// When a file was put, in ms since 1970.
+    /// Time of a file's upload, in ms since 1970; `None` for a folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     modified: Option<u64>,
-    /// Of a file's bytes.
+    /// SHA-256 of a file's bytes, in hex; `None` for a folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sha256: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Kind {
+enum EntryKind {
     Folder,
     File,
 }
 
-/// What one repository has in a folder.
+/// Entries of a folder in one repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Level {
-    pub(crate) entries: Vec<Entry>,
-    /// Behind which place it was not looked any further: the key of the last entry; none at the end.
+    pub(crate) entries: Vec<ListingEntry>,
+    /// Key of the last entry if the repository has more entries; `None` if the level is complete.
     pub(crate) until: Option<String>,
 }
 
-impl Entry {
+impl ListingEntry {
     pub(crate) fn folder(name: &str) -> Self {
-        Self { name: name.to_owned(), kind: Kind::Folder, size: None, modified: None, sha256: None }
+        Self { name: name.to_owned(), kind: EntryKind::Folder, size: None, modified: None, sha256: None }
     }
 
     pub(crate) fn file(name: &str, size: u64, modified: u64, sha256: &str) -> Self {
         let sha256 = Some(sha256.to_owned());
-        Self { name: name.to_owned(), kind: Kind::File, size: Some(size), modified: Some(modified), sha256 }
+        Self {
+            name: name.to_owned(),
+            kind: EntryKind::File,
+            size: Some(size),
+            modified: Some(modified),
+            sha256,
+        }
     }
 
     pub(crate) fn is_folder(&self) -> bool {
-        self.kind == Kind::Folder
+        self.kind == EntryKind::Folder
     }
 
-    /// Its place among the others: a folder's name with its slash.
+    /// The sort key: the name, with a slash at its end for a folder.
     pub(crate) fn key(&self) -> String {
         if self.is_folder() { format!("{}/", self.name) } else { self.name.clone() }
     }
 
-    /// Whether a path could be so, and a digest: of an upstream's.
-    fn is_sound(&self) -> bool {
+    /// Returns true if an upstream's entry has a valid file name, and a valid digest or no digest.
+    fn is_valid(&self) -> bool {
         let digest = |hex: &String| hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
         if !self.sha256.as_ref().is_none_or(digest) {
             return false;
         }
-        let odd = |symbol: char| matches!(symbol, '/' | '\\') || symbol.is_control();
-        !matches!(self.name.as_str(), "" | "." | "..") && self.name.len() <= 1000 && !self.name.contains(odd)
+        let forbidden = |symbol: char| matches!(symbol, '/' | '\\') || symbol.is_control();
+        !matches!(self.name.as_str(), "" | "." | "..")
+            && self.name.len() <= 1000
+            && !self.name.contains(forbidden)
     }
 }
 
-impl Page {
-    /// What an upstream says that it has, in the order of the keys.
+impl ListingPage {
+    /// Returns the valid entries of an upstream's page, sorted by key.
     pub(crate) fn into_level(self) -> Level {
-        let mut entries: Vec<Entry> = self.entries.into_iter().filter(Entry::is_sound).collect();
-        entries.sort_by_key(Entry::key);
+        let mut entries: Vec<ListingEntry> =
+            self.entries.into_iter().filter(ListingEntry::is_valid).collect();
+        entries.sort_by_key(ListingEntry::key);
         Level { entries, until: self.next.filter(|next| next.len() <= 1001) }
     }
 
-    /// For people.
+    /// Renders the page as HTML. `limit` is the number of entries that the link to the next page
+    /// requests.
     pub(crate) fn html(&self, limit: usize) -> String {
         let title = escape(&self.path);
         let mut html = format!(
@@ -115,7 +126,7 @@ impl Page {
     }
 }
 
-/// `2026-11-21 05:01`.
+/// Formats a time in UTC, such as `2026-11-21 05:01`.
 fn written(ms: u64) -> String {
     let Timestamp { year, month, day, hour, minute, .. } = Timestamp::from_ms(ms);
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}")
@@ -143,8 +154,8 @@ mod tests {
 
     #[test]
     fn names_are_harmless_in_a_page() {
-        let entry = Entry::file("<script>&\"é:", 3, 0, "");
-        let page = Page { path: "/a/".into(), entries: vec![entry], next: Some("x/".into()) };
+        let entry = ListingEntry::file("<script>&\"é:", 3, 0, "");
+        let page = ListingPage { path: "/a/".into(), entries: vec![entry], next: Some("x/".into()) };
         let html = page.html(7);
         assert!(html.contains("href=\"./%3Cscript%3E%26%22%C3%A9%3A\""), "{html}");
         assert!(html.contains("&lt;script&gt;&amp;&quot;é:"), "{html}");
@@ -153,22 +164,22 @@ mod tests {
     }
 
     #[test]
-    fn what_no_path_can_be_is_left_out_of_an_upstreams_list() {
+    fn impossible_names_are_left_out_of_an_upstreams_list() {
         let names = ["..", "a/b", "", "b", "a\u{0}"];
-        let entries = names.iter().map(|name| Entry::folder(name)).collect();
-        let level = Page { path: "/".into(), entries, next: None }.into_level();
-        assert_eq!(level.entries, [Entry::folder("b")]);
+        let entries = names.iter().map(|name| ListingEntry::folder(name)).collect();
+        let level = ListingPage { path: "/".into(), entries, next: None }.into_level();
+        assert_eq!(level.entries, [ListingEntry::folder("b")]);
     }
 
     proptest! {
         #[test]
         fn any_list_of_an_upstream_is_read(text in "\\PC{0,200}", names in prop::collection::vec("\\PC{0,8}", 0..8)) {
-            let _ = serde_json::from_str::<Page>(&text).map(Page::into_level);
-            let entries: Vec<Entry> = names.iter().map(|name| Entry::folder(name)).collect();
-            let page = Page { path: "/".into(), entries, next: None };
-            let read: Page = serde_json::from_str(&serde_json::to_string(&page).unwrap()).unwrap();
+            let _ = serde_json::from_str::<ListingPage>(&text).map(ListingPage::into_level);
+            let entries: Vec<ListingEntry> = names.iter().map(|name| ListingEntry::folder(name)).collect();
+            let page = ListingPage { path: "/".into(), entries, next: None };
+            let read: ListingPage = serde_json::from_str(&serde_json::to_string(&page).unwrap()).unwrap();
             prop_assert_eq!(&read, &page);
-            prop_assert!(read.into_level().entries.is_sorted_by_key(Entry::key));
+            prop_assert!(read.into_level().entries.is_sorted_by_key(ListingEntry::key));
         }
     }
 }

@@ -1,49 +1,56 @@
-//! What a path below the repository's address names, and which package and version it is shown as.
+//! Paths below the repository's address, and the package and version that a path belongs to.
 
 use packhouse_sdk::{Failure, VersionId};
 
-/// Bytes of a path: a record's key holds it with a prefix, and is at most 1,024 bytes.
+/// Maximum number of bytes of a path. A record's key consists of a prefix and the path, and may
+/// have at most 1,024 bytes.
 const LIMIT: usize = 1000;
 
-/// The package of the files that lie in no folder.
+/// Name of the package for top-level files, which are not in a folder.
 const TOP: &str = "-";
 
-/// What a path names. Folders are written without a slash at their ends; the root is the empty one.
+/// The file or folder that a path names. `Folder` holds the path without the slash at its end; the
+/// root folder is the empty string.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
-    /// It ends in a slash, or is the address itself.
+pub(crate) enum PathTarget {
+    /// A folder: the path ends with a slash, or is empty.
     Folder(String),
-    /// A file, or a checksum beside one.
+    /// A file or a checksum file: the path does not end with a slash.
     File(String),
 }
 
-impl Target {
-    /// Of the segments of a request's path: a slash at its end is a last empty segment, the address itself is none.
+impl PathTarget {
+    /// Parses the segments of a request's path. If the path ends with a slash, the last segment is
+    /// empty. The repository's address itself has no segments.
     ///
     /// # Errors
-    /// 400 `invalid_path` for a path that names nothing.
+    /// 400 `invalid_path` for a path that cannot name a file or folder.
     pub(crate) fn parse(segments: &[String]) -> Result<Self, Failure> {
         let Some((last, folders)) = segments.split_last() else { return Ok(Self::Folder(String::new())) };
         let length: usize = segments.iter().map(|segment| segment.len() + 1).sum();
         if length > LIMIT {
-            return Err(bad(format!("This path has {length} bytes, and at most {LIMIT} are possible")));
+            return Err(bad(format!("This path has {length} bytes; at most {LIMIT} are allowed")));
         }
-        let odd = |segment: &String| segment.contains(['/', '\\']) || segment.contains(char::is_control);
-        if segments.iter().any(odd) {
-            return Err(bad("A path's segment holds a character that no file's name may hold"));
+        let is_forbidden =
+            |segment: &String| segment.contains(['/', '\\']) || segment.contains(char::is_control);
+        if segments.iter().any(is_forbidden) {
+            return Err(bad(
+                "This path has a character that a file name cannot have: an encoded slash, a backslash \
+                            or a control character",
+            ));
         }
         if folders.iter().any(String::is_empty) {
             return Err(bad("This path has an empty segment: two slashes in a row"));
         }
         if folders.first().is_some_and(|first| first == TOP) {
             return Err(bad(format!(
-                "No folder at the top is called {TOP}: the files that lie in none are shown under it"
+                "A top-level folder cannot be called {TOP}: this name stands for the files that are in no folder"
             )));
         }
         Ok(if last.is_empty() { Self::Folder(folders.join("/")) } else { Self::File(segments.join("/")) })
     }
 
-    /// For messages and the audit log.
+    /// The path for messages and the audit log.
     pub(crate) fn subject(&self) -> String {
         match self {
             Self::Folder(folder) => format!("{folder}/"),
@@ -52,33 +59,33 @@ impl Target {
     }
 }
 
-/// 400 `invalid_path`.
+/// Returns the error 400 `invalid_path`.
 pub(crate) fn bad(text: impl Into<String>) -> Failure {
     Failure::new(400, "invalid_path", text)
 }
 
-/// The package that the files of a folder are shown as.
+/// Returns the name of the package for the files in a folder.
 pub(crate) fn package(folder: &str) -> &str {
     if folder.is_empty() { TOP } else { folder }
 }
 
-/// Folder and name of a file.
+/// Splits a path into the folder and the name of the file.
 pub(crate) fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
-/// The package and version that a file is shown as.
+/// Returns the package and version of the file at a path.
 pub(crate) fn id(path: &str) -> VersionId {
     let (folder, name) = split(path);
     VersionId::new(package(folder), name)
 }
 
-/// The file that is shown as this version; none where no file can be.
+/// Returns the path of the file that a version stands for, or `None` if no file has such a path.
 pub(crate) fn of(id: &VersionId) -> Option<String> {
     let whole = if id.name == TOP { id.version.clone() } else { format!("{}/{}", id.name, id.version) };
     let segments: Vec<String> = whole.split('/').map(str::to_owned).collect();
-    match Target::parse(&segments) {
-        Ok(Target::File(path)) if !id.version.contains('/') => Some(path),
+    match PathTarget::parse(&segments) {
+        Ok(PathTarget::File(path)) if !id.version.contains('/') => Some(path),
         _ => None,
     }
 }
@@ -88,21 +95,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn parse(path: &str) -> Result<Target, Failure> {
+    fn parse(path: &str) -> Result<PathTarget, Failure> {
         let segments: Vec<String> = path.split('/').map(str::to_owned).collect();
-        Target::parse(&segments)
+        PathTarget::parse(&segments)
     }
 
     #[test]
-    fn files_and_folders_are_told_apart() {
-        assert_eq!(Target::parse(&[]).unwrap(), Target::Folder(String::new()));
-        assert_eq!(parse("a/b/").unwrap(), Target::Folder("a/b".into()));
-        assert_eq!(parse("a/b").unwrap(), Target::File("a/b".into()));
-        assert_eq!(parse("-").unwrap(), Target::File("-".into()));
+    fn files_and_folders_are_distinguished() {
+        assert_eq!(PathTarget::parse(&[]).unwrap(), PathTarget::Folder(String::new()));
+        assert_eq!(parse("a/b/").unwrap(), PathTarget::Folder("a/b".into()));
+        assert_eq!(parse("a/b").unwrap(), PathTarget::File("a/b".into()));
+        assert_eq!(parse("-").unwrap(), PathTarget::File("-".into()));
     }
 
     #[test]
-    fn bad_paths_say_what_is_wrong() {
+    fn the_message_for_a_bad_path_says_what_is_wrong() {
         for (path, words) in [
             ("a//b", "two slashes"),
             ("-/a", "called -"),
@@ -119,13 +126,13 @@ mod tests {
     proptest! {
         #[test]
         fn any_path_is_parsed(segments in prop::collection::vec("\\PC{0,20}", 0..8)) {
-            if let Ok(Target::File(path)) = Target::parse(&segments) {
+            if let Ok(PathTarget::File(path)) = PathTarget::parse(&segments) {
                 prop_assert_eq!(of(&id(&path)), Some(path));
             }
         }
 
         #[test]
-        fn any_version_is_looked_for(name in "\\PC{0,20}", version in "\\PC{0,20}") {
+        fn any_version_is_handled(name in "\\PC{0,20}", version in "\\PC{0,20}") {
             let given = VersionId::new(name, version);
             if let Some(path) = of(&given) {
                 prop_assert_eq!(id(&path), given);

@@ -1,7 +1,8 @@
-//! A proxy: files of an upstream, and its folders where it lists them as this format does.
+//! Proxy repositories. They serve the files of an upstream. They also list its folders if the
+//! upstream lists folders in this format's JSON.
 
-use crate::checksum::{Algorithm, line, told};
-use crate::page::{Level, Page};
+use crate::checksum::{Algorithm, line, with_checksum};
+use crate::page::{Level, ListingPage};
 use crate::{FILE_LIMIT, media, path};
 use packhouse_sdk::{
     Blob, Content, Context, Digest, Error, Failure, Fetch, Freshness, ReadAt, Reply, Repository, Request,
@@ -9,16 +10,17 @@ use packhouse_sdk::{
 };
 use serde::Deserialize;
 
-/// Bytes of an upstream's listing: of a thousand names.
+/// Maximum number of bytes of an upstream's listing, which has up to a thousand names.
 const LISTING: u64 = 8 << 20;
 
-/// The largest file, in bytes, that is fetched for a `HEAD` as well: the host waits for as much before it
-/// answers.
+/// Largest file, in bytes, that the plugin fetches even for a `HEAD`. The host waits for bodies up
+/// to this size, so that the response has validators.
 const SMALL: u64 = 256 << 10;
 
-/// Endings of archives, packages, programs, scripts, disk images, documents, media, data, keys, certificates,
-/// checksums and signatures. HTML under such a name is a page in the place of the file.
-const NO_PAGES: [&str; 125] = [
+/// Extensions of archives, packages, programs, scripts, disk images, documents, media, data, keys,
+/// certificates, checksums and signatures. A file with such an extension is never HTML, so an HTML
+/// response is a page that the upstream sent instead of the file.
+const NEVER_HTML: [&str; 125] = [
     "7z", "a", "aab", "aar", "apk", "appimage", "ar", "asc", "avi", "avif", "bash", "bin", "bmp", "br",
     "bz2", "cab", "cer", "class", "conda", "crate", "crt", "csv", "db", "deb", "dll", "dmg", "doc", "docx",
     "dylib", "ear", "egg", "elf", "exe", "flac", "flatpak", "gem", "gif", "gpg", "gz", "ico", "img", "ipa",
@@ -30,141 +32,155 @@ const NO_PAGES: [&str; 125] = [
     "webp", "whl", "woff", "woff2", "xls", "xlsx", "xml", "xpi", "xz", "yaml", "yml", "z", "zip", "zst",
 ];
 
-/// Words in the address of a page where people sign in.
+/// Words in the address of a sign-in page.
 const SIGN_IN: [&str; 5] = ["login", "logon", "signin", "sign-in", "sign_in"];
 
-/// The format's own setting.
+/// Setting of the format that proxies use.
 #[derive(Deserialize)]
-struct Own {
+struct ProxySettings {
     immutable: bool,
 }
 
-/// The upstream's file at this path; else, where the path names a checksum, that of its file.
+/// Returns the upstream's file at this path. If there is no such file and the path names a checksum
+/// file, such as `tool.zip.sha256`, returns the checksum of `tool.zip`.
 pub(crate) fn file(
     cx: &Context,
     proxy: &Repository,
     request: &Request,
     path: &str,
 ) -> Result<Option<Response>, Failure> {
-    let Some((reply, headers)) = found_file(ask(cx, proxy, path)?.start(proxy)?, path)? else {
+    let Some((reply, headers)) = found_file(request_file(cx, proxy, path)?.start(proxy)?, path)? else {
         return checksum(cx, proxy, path);
     };
-    let is_kept = header(&headers, "age").is_some();
+    let is_cached = header(&headers, "age").is_some();
     let sums = stated(&headers);
     let response = Response::ok().content_type(media::of(path)).revalidate();
     let mut response =
-        sums.iter().fold(response, |response, (algorithm, hex)| told(response, *algorithm, hex));
+        sums.iter().fold(response, |response, (algorithm, hex)| with_checksum(response, *algorithm, hex));
     if let Some(date) = header(&headers, "last-modified") {
-        // The host compares the date of what is kept with what a client has of it.
+        // `modified` lets the host answer a conditional request from the cached file. Without a
+        // cached file, the client only gets the upstream's date.
         response = match Timestamp::parse_http(date).and_then(Timestamp::to_ms) {
-            Some(at) if is_kept => response.modified(at),
+            Some(at) if is_cached => response.modified(at),
             _ => response.header("last-modified", date),
         };
     }
     let length = header(&headers, "content-length");
     let is_small = length.and_then(|length| length.parse::<u64>().ok()).is_some_and(|length| length <= SMALL);
-    if request.method == "HEAD" && !is_kept && !is_small {
-        // The body is not fetched if nobody reads it. From bytes that it has, the host makes more headers.
+    if request.method == "HEAD" && !is_cached && !is_small {
+        // The plugin does not read the body of a large file for a `HEAD`, so the host does not
+        // fetch it. The response then lacks the headers that the host derives from the bytes.
         return Ok(Some(
             length.into_iter().fold(response, |response, length| response.header("content-length", length)),
         ));
     }
-    Ok(Some(response.content(Content::Blob(checked(reply, is_kept, &sums)?))))
+    Ok(Some(response.content(Content::Blob(checked(reply, is_cached, &sums)?))))
 }
 
-/// The checksums that the upstream states of a file.
+/// Returns the checksums that the upstream states for a file, the strongest one last.
 fn stated(headers: &[(String, String)]) -> Vec<(Algorithm, String)> {
     let stated = |one: Algorithm| Some((one, one.read(header(headers, &one.header())?)?));
     Algorithm::ALL.into_iter().filter_map(stated).collect()
 }
 
-/// The file. What is kept was compared with its checksums when it came; of what comes now, the host holds
-/// the end back until the file is as the upstream states.
-fn checked(mut reply: Reply, is_kept: bool, sums: &[(Algorithm, String)]) -> Result<Blob, Error> {
-    if !is_kept && let Some((algorithm, hex)) = sums.last() {
+/// Returns the body of the reply. Cached bodies were verified when they arrived. While a new body
+/// streams, the host withholds its last bytes until it has verified the strongest stated checksum.
+fn checked(mut reply: Reply, is_cached: bool, sums: &[(Algorithm, String)]) -> Result<Blob, Error> {
+    if !is_cached && let Some((algorithm, hex)) = sums.last() {
         reply.expect(&Digest::new(algorithm.name(), hex)?);
     }
     reply.body()
 }
 
-/// A checksum that the upstream has no file of: it is made of the file.
+/// Returns a checksum file that the upstream does not have, computed from the upstream's file.
+/// Returns `None` if the upstream does not have that file either.
 fn checksum(cx: &Context, proxy: &Repository, path: &str) -> Result<Option<Response>, Failure> {
-    let Some((of, algorithm)) = Algorithm::split(path) else { return Ok(None) };
-    let Some((reply, headers)) = found_file(ask(cx, proxy, of)?.start(proxy)?, of)? else {
+    let Some((file, algorithm)) = Algorithm::split(path) else { return Ok(None) };
+    let Some((reply, headers)) = found_file(request_file(cx, proxy, file)?.start(proxy)?, file)? else {
         return Ok(None);
     };
     let body = checked(reply, header(&headers, "age").is_some(), &stated(&headers))?;
     let hex = body.digest(algorithm.name())?;
-    Ok(Some(Response::text(line(hex.hex(), path::split(of).1)).revalidate()))
+    Ok(Some(Response::text(line(hex.hex(), path::split(file).1)).revalidate()))
 }
 
-/// A `GET` of a file. A `HEAD` is answered from it too: then both have the headers of the same kept bytes.
-fn ask(cx: &Context, proxy: &Repository, path: &str) -> Result<Fetch, Failure> {
+/// Prepares the `GET` request for a file. The plugin sends it for a client's `HEAD` too, so that
+/// both responses describe the same cached bytes.
+fn request_file(cx: &Context, proxy: &Repository, path: &str) -> Result<Fetch, Failure> {
     let id = path::id(path);
     let fetch = cx.upstream("GET", &encoded(path)).limit(FILE_LIMIT).show_as(&id.name, &id.version, path);
-    let immutable = proxy.settings::<Own>()?.immutable;
+    let immutable = proxy.settings::<ProxySettings>()?.immutable;
     Ok(if immutable { fetch.fresh(Freshness::Immutable) } else { fetch })
 }
 
-/// A path as a target below the upstream's address.
+/// Returns the percent-encoded path below the upstream's address.
 fn encoded(path: &str) -> String {
     let segments: Vec<String> = path.split('/').map(percent_encode).collect();
     format!("/{}", segments.join("/"))
 }
 
-type Headers = Vec<(String, String)>;
+type ReplyHeaders = Vec<(String, String)>;
 
-/// An upstream's answer; none where it has nothing there.
-fn found(reply: Reply) -> Result<Option<(Reply, Headers)>, Failure> {
+/// Returns the upstream's reply and its headers, or `None` if the upstream has nothing at this
+/// path.
+fn found(reply: Reply) -> Result<Option<(Reply, ReplyHeaders)>, Failure> {
     let Some(reply) = reply.found()? else { return Ok(None) };
     let headers = reply.headers()?;
     Ok(Some((reply, headers)))
 }
 
-/// A file of an upstream's; none where it has nothing there.
-fn found_file(reply: Reply, path: &str) -> Result<Option<(Reply, Headers)>, Failure> {
+/// Returns the upstream's reply to a request for a file, or `None` if the upstream has no such
+/// file.
+///
+/// # Errors
+/// 502 if the upstream sent an HTML page instead of the file.
+fn found_file(reply: Reply, path: &str) -> Result<Option<(Reply, ReplyHeaders)>, Failure> {
     let Some((reply, headers)) = found(reply)? else { return Ok(None) };
-    // It is not taken in, and so not kept.
+    // The plugin does not read the body of such a page, so the host does not cache it.
     if is_page(&headers, path, &reply.address()?) {
         return Err(Failure::unusable_upstream(format!(
-            "it sent a page for people, as to sign in, for {path}"
+            "it sent an HTML page, such as a sign-in page, instead of the file {path}"
         )));
     }
     Ok(Some((reply, headers)))
 }
 
-/// Whether a page for people came in the place of a file, as some servers send one with 200 to whoever is
-/// to sign in first. HTML is a file like any other, unless the file's ending says that it is something
-/// else, or it came by a redirect to a folder, to where people sign in or to a file of another kind.
+/// Returns true if the reply is an HTML page instead of the file. Some servers send such a page
+/// with status 200 to clients that must sign in first. HTML with an extension in [`NEVER_HTML`] is
+/// always a page. Other HTML is a normal file, unless the upstream redirected the request to
+/// another path. After such a redirect, HTML is a page if the requested path has no extension, or
+/// if the new path has another extension. It also is a page if the new name contains a word of
+/// [`SIGN_IN`].
 fn is_page(headers: &[(String, String)], path: &str, address: &str) -> bool {
     let kind = header(headers, "content-type").unwrap_or_default().trim_start().to_ascii_lowercase();
     if !kind.starts_with("text/html") && !kind.starts_with("application/xhtml") {
         return false;
     }
-    let own = ending(path);
-    if own.as_deref().is_some_and(|own| NO_PAGES.contains(&own)) {
+    let requested = extension(path);
+    if requested.as_deref().is_some_and(|requested| NEVER_HTML.contains(&requested)) {
         return true;
     }
-    let came_from = address.split(['?', '#']).next().unwrap_or_default();
-    if came_from.ends_with(&encoded(path)) {
+    let address = address.split(['?', '#']).next().unwrap_or_default();
+    if address.ends_with(&encoded(path)) {
         return false;
     }
-    let (_, name) = path::split(came_from);
+    let (_, name) = path::split(address);
     let name = name.to_ascii_lowercase();
-    own.is_none() || ending(&name) != own || SIGN_IN.iter().any(|word| name.contains(*word))
+    requested.is_none() || extension(&name) != requested || SIGN_IN.iter().any(|word| name.contains(*word))
 }
 
-/// The ending of a path's name in lower case, without its dot.
-fn ending(path: &str) -> Option<String> {
+/// The extension of a path's file name, in lower case and without its dot.
+fn extension(path: &str) -> Option<String> {
     let (_, name) = path::split(path);
-    name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase())
+    name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase())
 }
 
 fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
     headers.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
 }
 
-/// One level of an upstream that lists its folders as this format does; none of another, whose lists are for people.
+/// Returns one level of an upstream that lists its folders in this format's JSON. Returns `None`
+/// for other upstreams, whose listings are HTML.
 pub(crate) fn level(
     cx: &Context,
     proxy: &Repository,
@@ -174,19 +190,19 @@ pub(crate) fn level(
 ) -> Result<Option<Level>, Failure> {
     let slash = if folder.is_empty() { "" } else { "/" };
     let target = format!("{}{slash}?limit={limit}&after={}", encoded(folder), percent_encode(after));
-    let asked = cx
+    let reply = cx
         .upstream("GET", &target)
         .header("accept", "application/json")
         .limit(LISTING)
         .metadata()
         .start(proxy)?;
-    let Some((reply, headers)) = found(asked)? else { return Ok(None) };
+    let Some((reply, headers)) = found(reply)? else { return Ok(None) };
     let kind = header(&headers, "content-type").unwrap_or_default();
     if kind.split(';').next().unwrap_or_default().trim() != "application/json" {
         return Ok(None);
     }
     let bytes = reply.body()?.read_all(LISTING)?;
-    let Ok(page) = serde_json::from_slice::<Page>(&bytes) else { return Ok(None) };
+    let Ok(page) = serde_json::from_slice::<ListingPage>(&bytes) else { return Ok(None) };
     let listed = page.entries.len();
     let mut level = page.into_level();
     cx.log().left_out(path::package(folder), "files", listed - level.entries.len());
@@ -194,9 +210,9 @@ pub(crate) fn level(
     let names = level.entries.iter().filter(|entry| entry.is_folder()).map(|entry| below(&entry.name));
     let names: Vec<String> = names.chain([path::package(folder).to_owned()]).collect();
     let withheld = proxy.withheld(&names)?;
-    let own = withheld.contains(path::package(folder));
-    level
-        .entries
-        .retain(|entry| if entry.is_folder() { !withheld.contains(&below(&entry.name)) } else { !own });
+    let withholds_files = withheld.contains(path::package(folder));
+    level.entries.retain(|entry| {
+        if entry.is_folder() { !withheld.contains(&below(&entry.name)) } else { !withholds_files }
+    });
     Ok(Some(level))
 }

@@ -1,7 +1,7 @@
-//! `PUT` of a file, under Overwrite Protection where nothing else is set.
+//! `PUT` of a file. An upload cannot replace a stored file unless the setting `overwrite` is true.
 
 use crate::checksum::{Algorithm, stated};
-use crate::path::{self, Target, bad};
+use crate::path::{self, PathTarget, bad};
 use crate::records::{self, FileRecord};
 use crate::{FILE_LIMIT, busy};
 use packhouse_sdk::{
@@ -10,20 +10,22 @@ use packhouse_sdk::{
 };
 use serde::Deserialize;
 
-/// The format's own setting.
+/// Setting of the format that uploads use.
 #[derive(Deserialize)]
-struct Own {
+struct PublishSettings {
     overwrite: bool,
 }
 
-/// Whether a file that is there may be replaced.
+/// Returns true if an upload may replace a stored file.
 pub(crate) fn overwrites(repository: &Repository) -> Result<bool, Failure> {
-    Ok(repository.settings::<Own>()?.overwrite)
+    Ok(repository.settings::<PublishSettings>()?.overwrite)
 }
 
 pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
-    let target = Target::parse(&request.path)?;
-    let Target::File(path) = target else { return Err(bad("A file's path does not end with a slash")) };
+    let target = PathTarget::parse(&request.path)?;
+    let PathTarget::File(path) = target else {
+        return Err(bad("The path of a file must not end with a slash"));
+    };
     let sums = stated(request)?;
     let sha512 = sums.iter().any(|(algorithm, _)| *algorithm == Algorithm::Sha512);
     let digests: &[&str] = if sha512 { &["sha1", "md5", "sha512"] } else { &["sha1", "md5"] };
@@ -31,15 +33,16 @@ pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Fa
     Ok(Intent::publish().subject(path.as_str()).about_package(package).body(FILE_LIMIT).digests(digests))
 }
 
-/// Refuses before the bytes what is there already. A file that may be put again is let through, unless its size tells.
+/// Refuses an upload to the path of an existing file before the client sends the bytes. If
+/// identical uploads are allowed, refuses only another size here; `put` compares the bytes.
 pub(crate) fn check(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<(), Failure> {
     let (repository, path) = (cx.target()?, request.path.join("/"));
     if overwrites(repository)? {
         return Ok(());
     }
-    let Some(there) = FileRecord::find(repository, &path)? else { return Ok(()) };
+    let Some(existing) = FileRecord::find(repository, &path)? else { return Ok(()) };
     let length = request.header("content-length").and_then(|length| length.parse::<u64>().ok());
-    let other_size = length.is_some_and(|length| length != there.value.size);
+    let other_size = length.is_some_and(|length| length != existing.value.size);
     let identical = Settings::of(repository)?.redeploy == Redeploy::Identical;
     if other_size || !identical { Err(exists(&path)) } else { Ok(()) }
 }
@@ -51,12 +54,12 @@ pub(crate) fn put(cx: &Context, request: &Request, _params: &Params<'_>) -> Resu
     let settings = Settings::of(repository)?;
     repository.update_if_needed(busy, |change| {
         if let Some(Outcome::UnknownBlobs(_)) = change.previous() {
-            return Err(Failure::internal("a body that was kept is not held"));
+            return Err(Failure::internal("the host does not know the stored body"));
         }
-        let there = FileRecord::find(repository, &path)?;
-        if let Some(there) = &there {
-            let same = there.value.sha256 == stored.sha256;
-            if same && (overwrite || settings.redeploy == Redeploy::Identical) {
+        let existing = FileRecord::find(repository, &path)?;
+        if let Some(existing) = &existing {
+            let is_same = existing.value.sha256 == stored.sha256;
+            if is_same && (overwrite || settings.redeploy == Redeploy::Identical) {
                 return Ok(Step::Done(created(&stored)));
             }
             if !overwrite {
@@ -65,46 +68,50 @@ pub(crate) fn put(cx: &Context, request: &Request, _params: &Params<'_>) -> Resu
         }
         let deleted = repository.get(&records::deleted(&path))?;
         if deleted.is_some() && !overwrite && !settings.republish_deleted {
-            let text =
-                format!("A file {path} was deleted here, and its path is not used again; choose another one");
+            let text = format!(
+                "The file {path} was deleted here, and its path cannot be used again; choose another path"
+            );
             return Err(Failure::already_exists(text));
         }
         repository.keep(&body)?;
-        let slot = Slot { there, deleted };
-        slot.fill(change, &path, &stored)?;
+        let before = PathState { existing, deleted };
+        before.put_file(change, &path, &stored)?;
         Ok(Step::Commit(created(&stored)))
     })
 }
 
-/// What was at a path when it was read.
-struct Slot {
-    there: Option<Entry<FileRecord>>,
+/// Records of a path before the upload.
+struct PathState {
+    existing: Option<Entry<FileRecord>>,
     deleted: Option<Entry>,
 }
 
-impl Slot {
-    /// The file and what is shown of it appear together.
-    fn fill(&self, change: &mut Transaction, path: &str, stored: &FileRecord) -> Result<(), Failure> {
-        let held = std::slice::from_ref(&stored.sha256);
-        change.put_json(&records::file(path), stored, Expectation::unchanged(self.there.as_ref()), held)?;
+impl PathState {
+    /// Adds the file and its published version to the commit. Removes the record of an earlier
+    /// deletion.
+    fn put_file(&self, change: &mut Transaction, path: &str, stored: &FileRecord) -> Result<(), Failure> {
+        let blobs = std::slice::from_ref(&stored.sha256);
+        let expect = Expectation::unchanged(self.existing.as_ref());
+        change.put_json(&records::file(path), stored, expect, blobs)?;
         let deleted = records::deleted(path);
         match &self.deleted {
             Some(entry) => change.remove(&deleted, Expectation::Revision(entry.revision)),
             None => change.require(&deleted, Expectation::Absent),
         };
-        change.show(&shown(path, stored));
+        change.show(&published(path, stored));
         Ok(())
     }
 }
 
-fn shown(path: &str, stored: &FileRecord) -> Version {
+/// Returns the version that browsing, search and policies use for a file.
+fn published(path: &str, stored: &FileRecord) -> Version {
     let id = path::id(path);
     let encoded: Vec<String> = path.split('/').map(percent_encode).collect();
     let version = Version::new(id.name, id.version)
         .file(path, stored.sha256.clone(), stored.size)
         .summary(path)
         .property("path", encoded.join("/"));
-    // Of a file that is replaced the age is that of what is there now.
+    // The age of a replaced file starts at the replacement.
     Version { published: Some(stored.time), ..version }
 }
 
@@ -113,20 +120,21 @@ fn created(stored: &FileRecord) -> Response {
 }
 
 fn exists(path: &str) -> Failure {
-    Failure::already_exists(format!(
-        "{path} is there already and cannot be replaced; put it under another path"
-    ))
+    Failure::already_exists(format!("{path} exists already and cannot be replaced; upload to another path"))
 }
 
-/// What was stated must be so.
+/// Compares the body with the checksums that the client stated.
+///
+/// # Errors
+/// 400 `checksum_mismatch` if a checksum differs.
 fn compare(body: &Blob, sums: Vec<(Algorithm, String)>) -> Result<(), Failure> {
-    for (algorithm, said) in sums {
+    for (algorithm, expected) in sums {
         let name = algorithm.name();
-        let is = body.digest(name)?;
-        if is.hex() != said {
+        let actual = body.digest(name)?;
+        if actual.hex() != expected {
             let text = format!(
-                "The {name} is said to be {said}, but that of what came is {}; send it again",
-                is.hex()
+                "The request states the {name} {expected}, but the {name} of the received bytes is {}; send the file again",
+                actual.hex()
             );
             return Err(Failure::new(400, "checksum_mismatch", text));
         }

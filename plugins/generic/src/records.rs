@@ -1,9 +1,9 @@
-//! What the format remembers: the keys of its records, and what stands in them.
+//! The format's records: their keys and contents.
 //!
-//! | key | what |
+//! | key | content |
 //! | --- | --- |
 //! | `f/<path>` | a file: its digests, size and time |
-//! | `d/<path>` | a file by this path was deleted |
+//! | `d/<path>` | empty; says that a file with this path was deleted |
 
 use crate::checksum::Algorithm;
 use packhouse_sdk::{Blob, Digest, Entry, Error, Repository};
@@ -13,7 +13,7 @@ pub(crate) fn file(path: &str) -> String {
     format!("f/{path}")
 }
 
-/// Files in this folder and below it.
+/// Returns the key prefix of the files in this folder and below it.
 pub(crate) fn files_in(folder: &str) -> String {
     if folder.is_empty() { "f/".to_owned() } else { format!("f/{folder}/") }
 }
@@ -26,16 +26,16 @@ pub(crate) fn deleted(path: &str) -> String {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileRecord {
     pub(crate) sha256: Digest,
-    /// Bytes.
+    /// Size in bytes.
     pub(crate) size: u64,
     pub(crate) sha1: String,
     pub(crate) md5: String,
-    /// When it was put, in ms since 1970.
+    /// Time of the upload, in ms since 1970.
     pub(crate) time: u64,
 }
 
 impl FileRecord {
-    /// Of a body that was received with `sha1` and `md5`.
+    /// Creates the record of an uploaded body, for which the host has computed `sha1` and `md5`.
     pub(crate) fn of(body: &Blob, time: u64) -> Result<Self, Error> {
         Ok(Self {
             sha256: body.sha256()?,
@@ -46,12 +46,13 @@ impl FileRecord {
         })
     }
 
-    /// The file at this path, if there is one.
+    /// Returns the record of the file at this path, or `None` if there is no such file.
     pub(crate) fn find(repository: &Repository, path: &str) -> Result<Option<Entry<Self>>, Error> {
         repository.get_json(&file(path))
     }
 
-    /// The checksum in hex, where it is known without a pass over the bytes.
+    /// Returns the recorded checksum in hex. Returns `None` for `sha512`, which must be computed
+    /// from the bytes.
     pub(crate) fn known(&self, algorithm: Algorithm) -> Option<&str> {
         match algorithm {
             Algorithm::Md5 => Some(&self.md5),

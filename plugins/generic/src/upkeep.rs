@@ -1,4 +1,4 @@
-//! What the management API, retention and the portal ask of the format.
+//! Interfaces for the management API, for retention and for the portal.
 
 use crate::records::FileRecord;
 use crate::{Generic, delete, path};
@@ -7,7 +7,7 @@ use packhouse_sdk::{
     VersionFacts, VersionId,
 };
 
-/// Bytes of a README that is shown.
+/// Maximum number of bytes of a README that the portal shows.
 const README: u64 = 1 << 20;
 
 impl Upkeep for Generic {
@@ -17,13 +17,14 @@ impl Upkeep for Generic {
     }
 
     fn mark_version(_cx: &Context, _id: &VersionId, _state: &str, _reason: &str) -> Result<(), Failure> {
-        let text = "A file has no word for that it should not be used: its clients would not see it";
+        let text = "A file cannot be marked: clients that download it would not see the mark";
         Err(Failure::new(405, "not_supported", text))
     }
 }
 
 impl Retention for Generic {
-    /// Files have no tags and no pre-releases: each goes by its age, its use and its place among those of its folder.
+    /// Returns empty facts for each existing file, because files have no tags and no pre-releases.
+    /// Retention judges a file by its age, its use and its rank among the files of its folder.
     fn judge_versions(cx: &Context, ids: &[VersionId]) -> Result<Vec<Option<VersionFacts>>, Failure> {
         let repository = cx.target()?;
         let judge = |id: &VersionId| Ok(find(repository, id)?.map(|_| VersionFacts::default()));
@@ -32,18 +33,18 @@ impl Retention for Generic {
 }
 
 impl Present for Generic {
-    /// The README that lies in the file's folder.
+    /// Presents the README in the file's folder.
     fn present_version(cx: &Context, id: &VersionId) -> Result<Presentation, Failure> {
         let repository = cx.target()?;
         if repository.is_hosted() && find(repository, id)?.is_none() {
             return Err(missing(id));
         }
-        let shown = [
+        let candidates = [
             ("README.md", Readme::markdown as fn(String) -> Readme),
             ("README.txt", Readme::plain),
             ("README", Readme::plain),
         ];
-        for (name, readme) in shown {
+        for (name, readme) in candidates {
             let Some(record) = find(repository, &VersionId::new(&id.name, name))? else { continue };
             if record.value.size > README {
                 continue;

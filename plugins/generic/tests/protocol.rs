@@ -1,4 +1,5 @@
-//! The format's table over the memory host, and what needs more than rows: proxies, groups, what is shown, upkeep.
+//! Runs the format's test table on the in-memory host. Other tests check behaviour that a table row
+//! cannot express: proxies, groups, published versions and upkeep.
 
 use super::table;
 
@@ -28,7 +29,7 @@ fn the_tables_of_other_settings_hold() {
 }
 
 #[test]
-fn a_deleted_path_may_be_used_again_where_that_is_set() {
+fn a_setting_allows_to_use_a_deleted_path_again() {
     let (_, mount) = hosted(json!({"republish_deleted": true}));
     mount.put("/a/b").body("1").send().expect(201);
     mount.delete("/a/b").send().expect(204);
@@ -52,8 +53,8 @@ fn a_folder_is_a_package_and_a_file_a_version() {
     let (_, mount) = hosted(json!({}));
     mount.put("/tools/linux/tool%20one").body("1").send().expect(201);
     mount.put("/top").body("2").send().expect(201);
-    let shown = mount.effects().to_string();
-    assert!(shown.contains("shown tools/linux tool one ") && shown.contains("shown - top "), "{shown}");
+    let effects = mount.effects().to_string();
+    assert!(effects.contains("shown tools/linux tool one ") && effects.contains("shown - top "), "{effects}");
     mount.delete_version(&VersionId::new("tools/linux", "tool one")).unwrap();
     mount.delete_version(&VersionId::new("-", "top")).unwrap();
     for id in [VersionId::new("-", "top"), VersionId::new("tools", "linux/tool"), VersionId::new("", "")] {
@@ -64,7 +65,7 @@ fn a_folder_is_a_package_and_a_file_a_version() {
 }
 
 #[test]
-fn a_folder_of_thousands_goes_at_once() {
+fn one_request_deletes_a_folder_of_thousands_of_files() {
     let (_, mount) = hosted(json!({}));
     for number in 0..2100 {
         mount.put(&format!("/many/{number}")).body("x").send().expect(201);
@@ -74,13 +75,13 @@ fn a_folder_of_thousands_goes_at_once() {
 }
 
 #[test]
-fn a_proxy_asks_its_upstream_and_tells_what_it_is() {
+fn a_proxy_serves_files_and_checksums_of_its_upstream() {
     let host = MemoryHost::new();
     let proxy = host.mount::<Generic>("mirror", "proxy", json!({"immutable": true}));
     let sum = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae";
     host.answer_upstream("GET", "/a/foo", 200, &[("x-checksum-sha256", sum)], b"foo");
-    for none in ["/a/foo.sha256", "/a/bar"] {
-        host.answer_upstream("GET", none, 404, &[], b"");
+    for missing in ["/a/foo.sha256", "/a/bar"] {
+        host.answer_upstream("GET", missing, 404, &[], b"");
     }
     let answer = proxy.get("/a/foo").send().expect(200);
     assert_eq!((answer.text().as_str(), answer.header("x-checksum-sha256")), ("foo", Some(sum)));
@@ -97,8 +98,9 @@ fn a_proxy_asks_its_upstream_and_tells_what_it_is() {
     }
 }
 
-/// Lays down HTML at a path, which comes from this address if it is not empty.
-fn lay_html(host: &MemoryHost, path: &str, from: &str) {
+/// Makes the upstream answer with HTML at a path. If `from` is not empty, the upstream first
+/// redirects the request to that address.
+fn answer_html(host: &MemoryHost, path: &str, from: &str) {
     let html = [("content-type", "text/html; charset=utf-8")];
     host.answer_upstream("GET", path, 200, &html, b"<html>hello</html>");
     if !from.is_empty() {
@@ -107,7 +109,7 @@ fn lay_html(host: &MemoryHost, path: &str, from: &str) {
 }
 
 #[test]
-fn a_page_to_sign_in_is_not_the_file() {
+fn a_sign_in_page_is_not_the_file() {
     let host = MemoryHost::new();
     let proxy = host.mount::<Generic>("mirror", "proxy", json!({}));
     for (path, from) in [
@@ -122,14 +124,14 @@ fn a_page_to_sign_in_is_not_the_file() {
         ("/a/index.html", "https://sso.test/realms/all/auth"),
         ("/docs/1.0", "https://upstream.test/docs/1.0/"),
     ] {
-        lay_html(&host, path, from);
+        answer_html(&host, path, from);
         let refused = proxy.get(path).send().expect(502).text();
-        assert!(refused.contains("page for people"), "{path}: {refused}");
+        assert!(refused.contains("it sent an HTML page"), "{path}: {refused}");
     }
 }
 
 #[test]
-fn html_is_a_file_like_any_other() {
+fn html_is_served_as_a_file() {
     let host = MemoryHost::new();
     let proxy = host.mount::<Generic>("mirror", "proxy", json!({}));
     for (path, from) in [
@@ -141,7 +143,7 @@ fn html_is_a_file_like_any_other() {
         ("/docs/1.0", "https://mirror.test/far/docs/1.0"),
         ("/docs/latest.html", "https://mirror.test/docs/1.0.html"),
     ] {
-        lay_html(&host, path, from);
+        answer_html(&host, path, from);
         let answer = proxy.get(path).send().expect(200);
         assert_eq!(answer.text(), "<html>hello</html>", "{path}");
         assert!(!answer.header("content-type").unwrap_or_default().contains("html"), "{path}");
@@ -149,7 +151,7 @@ fn html_is_a_file_like_any_other() {
 }
 
 #[test]
-fn a_head_is_answered_from_the_bytes_that_are_kept() {
+fn a_head_is_answered_from_the_cached_bytes() {
     let host = MemoryHost::new();
     let proxy = host.mount::<Generic>("mirror", "proxy", json!({}));
     let sum = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae";
@@ -162,15 +164,15 @@ fn a_head_is_answered_from_the_bytes_that_are_kept() {
     let answer = proxy.head("/a/foo").send().expect(200);
     assert_eq!((answer.header("content-length"), answer.modified), (Some("1000000"), None));
     assert_eq!(answer.header("x-checksum-sha256"), Some(sum));
-    assert!(host.versions("mirror").is_empty(), "the file itself is not fetched");
+    assert!(host.versions("mirror").is_empty(), "a HEAD must not fetch the large file");
     host.answer_upstream("GET", "/a/foo", 200, &[&head[..], &[("age", "7")]].concat(), b"foo");
     let answer = proxy.head("/a/foo").send().expect(200);
-    // The host makes the length and the validators of the bytes.
+    // The host derives the length and the validators from the cached bytes.
     assert_eq!((answer.header("content-length"), answer.modified), (None, Some(1_795_237_300_000)));
 }
 
 #[test]
-fn a_group_lists_what_all_members_have() {
+fn a_group_lists_the_files_of_all_members() {
     let (host, first) = hosted(json!({}));
     let second = host.mount::<Generic>("second", "hosted", json!({}));
     let _proxy = host.mount::<Generic>("mirror", "proxy", json!({}));
@@ -195,16 +197,16 @@ fn a_group_lists_what_all_members_have() {
     assert_eq!(names("/a/"), ["a", "far", "one", "two"]);
     assert_eq!(group.get("/a/one").send().expect(200).text(), "1");
     assert_eq!(group.get("/a/two.md5").send().expect(200).text(), "c81e728d9d4c2f636f067f89cc14862c  two\n");
-    // What hosted members hold, no upstream is asked for.
+    // A hosted member has the package, so the group does not request the package from an upstream.
     host.answer_upstream("GET", "/a/three", 200, &[], b"far");
     group.get("/a/three").send().expect(404);
 }
 
 #[test]
-fn a_readme_of_the_folder_is_shown() {
+fn the_readme_of_the_folder_is_presented() {
     let (_, mount) = hosted(json!({}));
     mount.put("/tools/README.md").body("# Tools").send().expect(201);
     mount.put("/tools/tool").body("x").send().expect(201);
-    let shown = mount.present_version(&VersionId::new("tools", "tool")).unwrap();
-    assert!(shown.to_string().contains("# Tools"), "{shown:?}");
+    let presentation = mount.present_version(&VersionId::new("tools", "tool")).unwrap();
+    assert!(presentation.to_string().contains("# Tools"), "{presentation:?}");
 }

@@ -1,31 +1,33 @@
-//! What a path below the repository's address names: the GOPROXY protocol (https://go.dev/ref/mod#goproxy-protocol).
+//! Paths below a repository's address: the GOPROXY protocol
+//! (https://go.dev/ref/mod#goproxy-protocol).
 
 use crate::module::{Module, unescape};
 use crate::version::Version;
 use packhouse_sdk::{Failure, Request};
 
-/// What is asked for.
+/// Endpoint of the protocol that a request addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum Endpoint {
     /// `MODULE/@v/list`
     List,
     /// `MODULE/@latest`
     Latest,
     /// `MODULE/@v/VERSION.EXTENSION`
-    File(Version, Part),
-    /// `MODULE/@v/QUERY.info`, where the query is a branch or a commit.
+    File(Version, FileKind),
+    /// `MODULE/@v/QUERY.info`, where the query is a branch, a tag, or a prefix of a version or
+    /// commit.
     Query(String),
 }
 
-/// A file of a version.
+/// A kind of file that every version has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum FileKind {
     Info,
     Mod,
     Zip,
 }
 
-impl Part {
+impl FileKind {
     pub(crate) fn extension(self) -> &'static str {
         match self {
             Self::Info => "info",
@@ -35,76 +37,79 @@ impl Part {
     }
 }
 
-/// A request of the protocol.
+/// A parsed request path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     pub(crate) module: Module,
-    pub(crate) asked: Asked,
+    pub(crate) endpoint: Endpoint,
 }
 
 impl Address {
-    /// Of a request.
+    /// Parses the path of a request.
     ///
     /// # Errors
-    /// 404 for what the protocol does not have.
+    /// 404 if the path is not part of the protocol.
     pub(crate) fn of(request: &Request) -> Result<Self, Failure> {
-        let nothing = || {
+        let not_found = || {
             Failure::not_found(
-                "not found: a module proxy has MODULE/@v/list, MODULE/@latest and MODULE/@v/VERSION.info, .mod and .zip",
+                "not found: a module proxy serves MODULE/@v/list, MODULE/@latest and MODULE/@v/VERSION.info, .mod and .zip",
             )
         };
-        Self::parse(&request.path).ok_or_else(nothing)
+        Self::parse(&request.path).ok_or_else(not_found)
     }
 
     fn parse(segments: &[String]) -> Option<Self> {
         match segments {
             [module @ .., last] if last == "@latest" => {
-                Some(Self { module: named(module)?, asked: Asked::Latest })
+                Some(Self { module: parse_module(module)?, endpoint: Endpoint::Latest })
             }
             [module @ .., marker, last] if marker == "@v" => {
-                Some(Self { module: named(module)?, asked: file(last)? })
+                Some(Self { module: parse_module(module)?, endpoint: parse_file(last)? })
             }
             _ => None,
         }
     }
 
-    /// For messages and the audit log.
+    /// Returns the module, with the version or query if the path has one. Messages and the audit
+    /// log show this text.
     pub(crate) fn subject(&self) -> String {
-        match &self.asked {
-            Asked::File(version, _) => format!("{}@{version}", self.module),
-            Asked::Query(query) => format!("{}@{query}", self.module),
-            Asked::List | Asked::Latest => self.module.to_string(),
+        match &self.endpoint {
+            Endpoint::File(version, _) => format!("{}@{version}", self.module),
+            Endpoint::Query(query) => format!("{}@{query}", self.module),
+            Endpoint::List | Endpoint::Latest => self.module.to_string(),
         }
     }
 }
 
-fn named(segments: &[String]) -> Option<Module> {
+fn parse_module(segments: &[String]) -> Option<Module> {
     Module::unescape(&segments.join("/"))
 }
 
-fn file(last: &str) -> Option<Asked> {
+fn parse_file(last: &str) -> Option<Endpoint> {
     if last == "list" {
-        return Some(Asked::List);
+        return Some(Endpoint::List);
     }
     let (version, extension) = last.rsplit_once('.')?;
     let version = unescape(version)?;
-    let part = [Part::Info, Part::Mod, Part::Zip].into_iter().find(|part| part.extension() == extension)?;
+    let kind = [FileKind::Info, FileKind::Mod, FileKind::Zip]
+        .into_iter()
+        .find(|kind| kind.extension() == extension)?;
     match Version::new(&version) {
-        Some(version) => Some(Asked::File(version, part)),
-        None if part == Part::Info && is_query(&version) => Some(Asked::Query(version)),
+        Some(version) => Some(Endpoint::File(version, kind)),
+        None if kind == FileKind::Info && is_query(&version) => Some(Endpoint::Query(version)),
         None => None,
     }
 }
 
-/// A branch, a tag, the beginning of a version or of a commit.
+/// Returns true if a text can be a branch, a tag, or a prefix of a version or commit.
 fn is_query(text: &str) -> bool {
-    let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte);
-    (1..=200).contains(&text.len()) && text.bytes().all(fine)
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte);
+    (1..=200).contains(&text.len()) && text.bytes().all(is_allowed)
 }
 
-/// Where a file of a version is, below a repository's address.
-pub(crate) fn path(module: &Module, version: &Version, part: Part) -> String {
-    format!("{}/@v/{}.{}", module.escaped(), crate::module::escape(version.as_str()), part.extension())
+/// Returns the path of a version's file below the repository's address.
+pub(crate) fn path(module: &Module, version: &Version, kind: FileKind) -> String {
+    format!("{}/@v/{}.{}", module.escaped(), crate::module::escape(version.as_str()), kind.extension())
 }
 
 #[cfg(test)]
@@ -118,22 +123,22 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_those_of_the_protocol() {
-        let asked = |path: &str| parse(path).map(|address| (address.module.to_string(), address.asked));
+    fn addresses_of_the_protocol_are_parsed() {
+        let parsed = |path: &str| parse(path).map(|address| (address.module.to_string(), address.endpoint));
         let version = |text: &str| Version::new(text).unwrap();
-        for (path, module, wanted) in [
-            ("a.b/c/@v/list", "a.b/c", Asked::List),
-            ("a.b/!c/v2/@latest", "a.b/C/v2", Asked::Latest),
-            ("a.b/c/@v/v1.0.0.info", "a.b/c", Asked::File(version("v1.0.0"), Part::Info)),
-            ("a.b/c/@v/v1.0.0-!r!c.mod", "a.b/c", Asked::File(version("v1.0.0-RC"), Part::Mod)),
+        for (path, module, expected) in [
+            ("a.b/c/@v/list", "a.b/c", Endpoint::List),
+            ("a.b/!c/v2/@latest", "a.b/C/v2", Endpoint::Latest),
+            ("a.b/c/@v/v1.0.0.info", "a.b/c", Endpoint::File(version("v1.0.0"), FileKind::Info)),
+            ("a.b/c/@v/v1.0.0-!r!c.mod", "a.b/c", Endpoint::File(version("v1.0.0-RC"), FileKind::Mod)),
             (
                 "a.b/c/@v/v2.0.0+incompatible.zip",
                 "a.b/c",
-                Asked::File(version("v2.0.0+incompatible"), Part::Zip),
+                Endpoint::File(version("v2.0.0+incompatible"), FileKind::Zip),
             ),
-            ("a.b/c/@v/main.info", "a.b/c", Asked::Query("main".into())),
+            ("a.b/c/@v/main.info", "a.b/c", Endpoint::Query("main".into())),
         ] {
-            assert_eq!(asked(path), Some((module.to_owned(), wanted)), "{path}");
+            assert_eq!(parsed(path), Some((module.to_owned(), expected)), "{path}");
         }
         for path in [
             "",
@@ -145,7 +150,7 @@ mod tests {
             "a.b/c/@v/",
             "a.b/c/@v/x y.info",
         ] {
-            assert_eq!(asked(path), None, "{path}");
+            assert_eq!(parsed(path), None, "{path}");
         }
     }
 
@@ -153,9 +158,9 @@ mod tests {
         #[test]
         fn any_path_is_parsed(segments in prop::collection::vec("\\PC{0,12}", 0..6), last in "[a-z!@/.0-9v+-]{0,40}") {
             let _ = Address::parse(&segments);
-            if let Some(Address { module, asked: Asked::File(version, part) }) = parse(&format!("a.b/c/@v/{last}")) {
-                let again = parse(&path(&module, &version, part));
-                prop_assert_eq!(again, Some(Address { module, asked: Asked::File(version, part) }));
+            if let Some(Address { module, endpoint: Endpoint::File(version, kind) }) = parse(&format!("a.b/c/@v/{last}")) {
+                let again = parse(&path(&module, &version, kind));
+                prop_assert_eq!(again, Some(Address { module, endpoint: Endpoint::File(version, kind) }));
             }
         }
     }

@@ -1,12 +1,13 @@
-//! What people are told who use Go. The go command shows a credential of `.netrc`, over TLS alone, to a machine that is named with its
-//! port; curl wants the name without.
+//! Client setup instructions: the go command for reading, curl for publishing. The go command sends
+//! a credential of `.netrc` only over TLS. It needs the port in the machine name; curl needs the
+//! machine name without the port.
 
 use packhouse_sdk::{Client, Install};
 
 const NETRC: &str = "machine {host}\nlogin {email}\npassword {token}";
 const CURL_NETRC: &str = "machine {hostname}\nlogin {email}\npassword {token}";
 
-/// What to write where.
+/// Configuration files and commands for reading and publishing.
 pub(crate) fn clients() -> Vec<Client> {
     vec![
         Client::read("go", NETRC).file("~/.netrc", "text"),
@@ -19,7 +20,7 @@ pub(crate) fn clients() -> Vec<Client> {
     ]
 }
 
-/// One line.
+/// Commands and lines that install one version.
 pub(crate) fn install() -> Vec<Install> {
     vec![
         Install::shell("go", "go get {name}@{version}"),

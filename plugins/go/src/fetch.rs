@@ -1,6 +1,6 @@
-//! `GET` and `HEAD` of the protocol: versions, what is said of them, their files.
+//! `GET` and `HEAD` requests: version lists, version information and files.
 
-use crate::address::{Address, Asked, Part};
+use crate::address::{Address, Endpoint, FileKind};
 use crate::module::Module;
 use crate::records::{Info, missing};
 use crate::version::Version;
@@ -16,17 +16,17 @@ pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Fa
 pub(crate) fn get(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let address = Address::of(request)?;
     let module = &address.module;
-    let found = match &address.asked {
-        Asked::List => return list(cx, module),
-        Asked::Latest => latest(cx, module)?,
-        Asked::Query(query) => {
+    let found = match &address.endpoint {
+        Endpoint::List => return list(cx, module),
+        Endpoint::Latest => latest(cx, module)?,
+        Endpoint::Query(query) => {
             cx.first(
                 |source| {
                     if source.is_proxy() { proxy::query(cx, source, module, query) } else { Ok(None) }
                 },
             )?
         }
-        Asked::File(version, part) => cx.first(|source| file(cx, source, module, version, *part))?,
+        Endpoint::File(version, kind) => cx.first(|source| file(cx, source, module, version, *kind))?,
     };
     found.ok_or_else(|| missing(&address.subject()))
 }
@@ -36,16 +36,17 @@ fn file(
     source: &Repository,
     module: &Module,
     version: &Version,
-    part: Part,
+    kind: FileKind,
 ) -> Result<Option<Response>, Failure> {
     if source.is_proxy() {
-        proxy::file(cx, source, module, version, part)
+        proxy::file(cx, source, module, version, kind)
     } else {
-        hosted::file(source, module, version, part)
+        hosted::file(source, module, version, kind)
     }
 }
 
-/// All versions but those that name commits, which the protocol leaves out.
+/// Lists all versions except pseudo-versions. A pseudo-version names a commit, and the protocol
+/// leaves it out of the list.
 fn list(cx: &Context, module: &Module) -> Result<Response, Failure> {
     let found = cx.all(|source| {
         if source.is_proxy() { proxy::versions(cx, source, module) } else { hosted::versions(source, module) }
@@ -62,7 +63,7 @@ fn list(cx: &Context, module: &Module) -> Result<Response, Failure> {
     Ok(Response::ok().content_type("text/plain; charset=utf-8").revalidate().content(out.finish()?))
 }
 
-/// The best of what each source calls its latest.
+/// Returns the highest-ranked of the latest versions that the repositories report.
 fn latest(cx: &Context, module: &Module) -> Result<Option<Response>, Failure> {
     let found: Vec<Info> = cx.all(|source| {
         if source.is_proxy() { proxy::latest(cx, source, module) } else { hosted::latest(source, module) }

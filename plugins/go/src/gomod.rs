@@ -1,26 +1,28 @@
-//! A `go.mod`, as far as it says what a module is called and what it needs (https://go.dev/ref/mod#go-mod-file).
+//! The parts of a `go.mod` that the plugin uses: the module path, the Go version and the
+//! requirements (https://go.dev/ref/mod#go-mod-file).
 
-/// What is read of one.
+/// A parsed `go.mod`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct GoMod {
     /// The module's path.
     pub(crate) module: Option<String>,
-    /// The version of Go that it is written for.
+    /// The version of Go that the module is written for.
     pub(crate) go: Option<String>,
     pub(crate) requires: Vec<Requirement>,
 }
 
-/// A module that it needs.
+/// A required module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Requirement {
     pub(crate) path: String,
     pub(crate) version: String,
-    /// Needed by what it needs alone.
+    /// True if only other dependencies need this module.
     pub(crate) indirect: bool,
 }
 
 impl GoMod {
-    /// Reads one line by line. What is not understood is passed over: the go command has the last word.
+    /// Reads a `go.mod` line by line. Skips unknown directives: the go command itself checks the
+    /// file when it uses the module.
     pub(crate) fn read(text: &str) -> Self {
         let (mut read, mut block) = (Self::default(), None::<String>);
         for line in text.lines() {
@@ -52,7 +54,7 @@ impl GoMod {
     }
 }
 
-/// The words of a line; those in quotes without them, and brackets by themselves.
+/// Splits a line into words. Removes quotes, and makes each bracket a word of its own.
 fn words(line: &str) -> Vec<String> {
     let apart = line.replace('(', " ( ").replace(')', " ) ");
     let plain = |word: &str| word.trim_matches(['"', '`']).to_owned();

@@ -1,7 +1,8 @@
-//! Go's module proxies as a format plugin: the GOPROXY protocol, and a `PUT` of a module's zip.
+//! Format plugin for Go modules: the GOPROXY protocol, and a `PUT` of a module's zip.
 //!
-//! The go command puts nothing anywhere by itself, so that publishing is one request with the file that it would fetch.
-//! docs/formats/go.md says what is served and what was decided.
+//! The go command cannot publish modules. A client therefore publishes a version with one request,
+//! which uploads the zip that the go command later downloads. docs/clients/go.md describes the
+//! protocol and the design decisions.
 
 mod address;
 mod clients;
@@ -21,10 +22,11 @@ mod versions;
 use packhouse_sdk::{Description, ErrorTemplate, Failure, Format, Router, SentencePlace};
 use serde_json::json;
 
-/// Bytes of the largest module, packed and unpacked, as the go command has it: 500 MiB.
+/// Maximum number of bytes of a module, packed and unpacked: 500 MiB. The go command has the same
+/// limit.
 const FILE_LIMIT: u64 = 500 << 20;
 
-/// The format. It holds nothing.
+/// The format plugin. It has no state.
 #[derive(Clone, Copy, Debug)]
 pub struct Go;
 
@@ -34,7 +36,7 @@ impl Format for Go {
             .ecosystem("Go")
             .purl("golang", "/")
             .kinds(&["hosted", "proxy", "group"])
-            // The go command shows what a refusal says where that is plain text.
+            // The go command shows the body of an error response only if the body is plain text.
             .errors(ErrorTemplate::new(json!("{message}\n")))
             .sentence_clients(&["Go-http-client/"], &SentencePlace::Body)
             .upstream_credentials(&["basic"])
@@ -54,7 +56,7 @@ impl Format for Go {
 
 packhouse_sdk::export!(Go, upkeep, present, retention, versions);
 
-/// What a change ends with that others were faster than each time.
+/// The error when every retry of a commit lost the race.
 fn busy() -> Failure {
     Failure::busy("the same module")
 }

@@ -1,16 +1,18 @@
-//! Paths of modules: `example.com/tools/v2`, and how they are written in addresses.
+//! Module paths such as `example.com/tools/v2`, and their escaped form in request paths.
 
 use std::fmt;
 
-/// Bytes of a path: with a version it is a record's key.
+/// Maximum bytes of a module path. A record key contains the path and a version, and may have at
+/// most 1,024 bytes.
 const LIMIT: usize = 512;
 
-/// A module's path, as the go command accepts it for a module that is fetched.
+/// A module path that the go command accepts for a fetched module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Module(String);
 
 impl Module {
-    /// Of a path as it stands in a `go.mod`; none for what no module is called.
+    /// Parses an unescaped path, as in a `go.mod`. Returns `None` if the path is not a valid module
+    /// path.
     pub(crate) fn new(path: &str) -> Option<Self> {
         let mut elements = path.split('/');
         let first = elements.next().unwrap_or_default();
@@ -22,7 +24,7 @@ impl Module {
         good.then(|| Self(path.to_owned()))
     }
 
-    /// Of a path as it stands in an address, where `!` and a letter are a capital.
+    /// Parses an escaped path of a request, in which `!` and a small letter stand for a capital.
     pub(crate) fn unescape(text: &str) -> Option<Self> {
         Self::new(&unescape(text)?)
     }
@@ -31,12 +33,12 @@ impl Module {
         &self.0
     }
 
-    /// As it stands in an address.
+    /// Returns the escaped form of the path, for requests.
     pub(crate) fn escaped(&self) -> String {
         escape(&self.0)
     }
 
-    /// What its path says of its major version: nothing, `/v2`, or `.v3` at gopkg.in.
+    /// Returns the major version suffix of the path: empty, `/v2`, or `.v3` at gopkg.in.
     pub(crate) fn major(&self) -> &str {
         split_major(&self.0).map(|(_, major)| major).unwrap_or_default()
     }
@@ -48,13 +50,15 @@ impl fmt::Display for Module {
     }
 }
 
-/// An element of a path: no dot at either end, and nothing that a disk or a shell would understand.
+/// Returns true if a path element is valid. It must not have a dot at either end, or a character
+/// that is special to a file system or a shell.
 fn is_element(element: &str) -> bool {
     let fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
     !element.is_empty() && !element.starts_with('.') && !element.ends_with('.') && element.bytes().all(fine)
 }
 
-/// A path and its major version; none where that is none: `/v1`, `/v02`.
+/// Splits a path into its base and its major version. Returns `None` if the suffix is invalid, such
+/// as `/v1` or `/v02`.
 fn split_major(path: &str) -> Option<(&str, &str)> {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if path.starts_with("gopkg.in/") {
@@ -73,7 +77,7 @@ fn split_major(path: &str) -> Option<(&str, &str)> {
     (!digits.starts_with('0') && digits != "1").then_some((before, major))
 }
 
-/// A capital as `!` and its letter.
+/// Escapes each capital as `!` and the small letter.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for symbol in text.chars() {
@@ -85,7 +89,8 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// The other way round; none for a capital as it is, and a `!` before anything but a small letter.
+/// Reverses [`escape`]. Returns `None` if the text has a capital, or a `!` without a small letter
+/// after it.
 pub(crate) fn unescape(text: &str) -> Option<String> {
     let mut plain = String::with_capacity(text.len());
     let mut symbols = text.chars();
@@ -105,7 +110,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn paths_are_those_of_modules() {
+    fn module_paths_are_validated() {
         for good in [
             "example.com/a",
             "github.com/BurntSushi/toml",
@@ -139,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_says_its_major_version() {
+    fn a_path_has_its_major_version() {
         for (path, major) in
             [("a.b/c", ""), ("a.b/c/v2", "/v2"), ("gopkg.in/yaml.v3", ".v3"), ("a.b/c/vx", "")]
         {
@@ -158,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_comes_back(text in "[ -~&&[^!]]{0,40}") {
+        fn escaping_can_be_reversed(text in "[ -~&&[^!]]{0,40}") {
             prop_assert_eq!(unescape(&escape(&text)), Some(text));
         }
 

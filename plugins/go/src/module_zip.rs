@@ -1,4 +1,5 @@
-//! A module's zip: all files below `MODULE@VERSION/`, with a `go.mod` that says the same path (https://go.dev/ref/mod#zip-files).
+//! The zip of a module. All files are below `MODULE@VERSION/`, and a `go.mod` must declare the path
+//! MODULE (https://go.dev/ref/mod#zip-files).
 
 use crate::FILE_LIMIT;
 use crate::gomod::GoMod;
@@ -8,20 +9,21 @@ use packhouse_sdk::{Blob, Failure};
 use packhouse_zip::{Archive, ArchiveError};
 use std::collections::BTreeMap;
 
-/// Bytes of a `go.mod` and of a licence, as the go command has it.
+/// Maximum bytes of a `go.mod` or a licence. The go command has the same limit.
 const SMALL: u64 = 16 << 20;
 
-/// What a zip holds of its module.
+/// Data from a module's zip.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Contents {
-    /// The bytes of its `go.mod`; of a module without one those that the go command makes up.
+    /// Bytes of the module's `go.mod`. For a module without a `go.mod`, the file that the go
+    /// command would generate.
     pub(crate) go_mod: Vec<u8>,
 }
 
-/// Reads a zip and checks that the go command would take it.
+/// Reads a zip and checks that the go command would accept it.
 ///
 /// # Errors
-/// 400 with what is wrong.
+/// 400 with the reason.
 pub(crate) fn read(blob: &Blob, module: &Module, version: &Version) -> Result<Contents, Failure> {
     let archive = Archive::read(blob).map_err(refused)?;
     archive.check_ratio(blob.size()?).map_err(refused)?;
@@ -35,18 +37,19 @@ pub(crate) fn read(blob: &Blob, module: &Module, version: &Version) -> Result<Co
         return Ok(Contents { go_mod: format!("module {module}\n").into_bytes() });
     }
     if version.is_incompatible() {
-        return Err(bad("it holds a go.mod, and so its version is not +incompatible"));
+        return Err(bad("it contains a go.mod, so its version must not end with +incompatible"));
     }
     let go_mod = archive.content(blob, &own, SMALL).map_err(refused)?;
     let text = std::str::from_utf8(&go_mod).map_err(|_| bad("its go.mod is not UTF-8"))?;
-    let said = GoMod::read(text).module.unwrap_or_default();
-    if said != module.as_str() {
-        return Err(bad(format!("its go.mod is that of the module {said:?}, not of {module}")));
+    let stated = GoMod::read(text).module.unwrap_or_default();
+    if stated != module.as_str() {
+        return Err(bad(format!("its go.mod declares the module {stated:?}, not {module}")));
     }
     Ok(Contents { go_mod })
 }
 
-/// The text of a README at the top; none where there is none, or it cannot be read.
+/// Returns the name and text of the README in the top folder. Returns `None` if the README is
+/// missing or unreadable.
 pub(crate) fn readme(
     blob: &Blob,
     module: &Module,
@@ -62,30 +65,34 @@ pub(crate) fn readme(
     Some((name.to_owned(), String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// Every file lies in the folder, and no two are one where case does not count.
+/// Checks that every file is in the folder, that the go command can unpack each name, and that no
+/// two names differ only in case.
 fn check_names(archive: &Archive, folder: &str) -> Result<(), Failure> {
-    // The go command passes them over when it unpacks, and not when it makes the sum that stands in go.sum.
+    // The go command does not unpack folder entries, but includes them in the checksum in go.sum. A
+    // check of the unpacked files against go.sum would therefore fail.
     if let Some(entry) = archive.names().find(|name| name.ends_with('/')) {
         let text = format!(
-            "it has an entry for the folder {entry}, by which `go mod verify` would fail; pack files alone, as `zip -D` does"
+            "it has an entry for the folder {entry}, which makes `go mod verify` fail; pack only files, as `zip -D` does"
         );
         return Err(bad(text));
     }
-    let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+    let mut folded: BTreeMap<String, &str> = BTreeMap::new();
     for name in archive.files() {
         let Some(inside) = name.strip_prefix(folder) else {
-            return Err(bad(format!("its file {name} does not lie in {folder}")));
+            return Err(bad(format!("its file {name} is not in the folder {folder}")));
         };
         let odd = |symbol: char| "\"'*<>?`|\\:".contains(symbol) || symbol.is_control();
         if let Some(element) =
             inside.split('/').find(|part| part.is_empty() || part.ends_with('.') || part.contains(odd))
         {
             return Err(bad(format!(
-                "its file {name} has the element {element:?}, which the go command does not unpack"
+                "the go command does not unpack its file {name}, because of the path element {element:?}"
             )));
         }
-        if let Some(other) = seen.insert(name.to_lowercase(), name) {
-            return Err(bad(format!("its files {other} and {name} are one on many a disk")));
+        if let Some(other) = folded.insert(name.to_lowercase(), name) {
+            return Err(bad(format!(
+                "its files {other} and {name} collide on file systems that ignore case"
+            )));
         }
         let size = archive.size_of(name).unwrap_or_default();
         if matches!(inside, "go.mod" | "LICENSE") && size > SMALL {
@@ -93,16 +100,14 @@ fn check_names(archive: &Archive, folder: &str) -> Result<(), Failure> {
         }
         let is_other_module = inside.rsplit_once('/').is_some_and(|(_, last)| last == "go.mod");
         if is_other_module {
-            return Err(bad(format!(
-                "its file {name} begins another module, which is not a part of this one"
-            )));
+            return Err(bad(format!("its file {name} starts another module, which is not part of this one")));
         }
         if inside.eq_ignore_ascii_case("go.mod") && inside != "go.mod" {
-            return Err(bad(format!("its file {name} is not called go.mod")));
+            return Err(bad(format!("its file {name} must be spelled go.mod")));
         }
     }
-    if seen.is_empty() {
-        return Err(bad("it holds no file"));
+    if folded.is_empty() {
+        return Err(bad("it contains no files"));
     }
     Ok(())
 }

@@ -1,23 +1,25 @@
-//! A proxy of another module proxy. What it has of a version never changes: it is fetched once, and the go command compares it with what
-//! it knows of it.
+//! Proxy of another module proxy. A version never changes, so the plugin fetches its files only
+//! once. The go command compares them with the checksums that it knows.
 
 use crate::FILE_LIMIT;
-use crate::address::{Part, path};
+use crate::address::{FileKind, path};
 use crate::module::{Module, escape};
 use crate::records::{self, Info};
 use crate::version::Version;
 use packhouse_sdk::{
     Blob, Context, Error, Expectation, Failure, Freshness, ReadAt, Release, ReleaseVerdict, Reply,
-    Repository, Response, Version as Shown,
+    Repository, Response, Version as ListedVersion,
 };
 
-/// Bytes of a list, and of what is said of a version.
+/// Maximum bytes of a version list.
 const LIST: u64 = 8 << 20;
+/// Maximum bytes of a version's information.
 const INFO: u64 = 64 << 10;
-/// Bytes of a go.mod.
+/// Maximum bytes of a go.mod.
 const MOD: u64 = 16 << 20;
 
-/// The versions that the upstream lists and that may be offered; none where it does not know the module.
+/// Returns the versions that the upstream lists and that the host permits to offer. Returns `None`
+/// if the upstream does not know the module.
 pub(crate) fn versions(
     cx: &Context,
     proxy: &Repository,
@@ -35,19 +37,25 @@ pub(crate) fn versions(
     Ok(Some(proxy.offered(module.as_str(), all, |version| release(version.as_str()))?))
 }
 
-/// A version as the host judges it. The time that an upstream tells is that of the author's commit, who can choose it, so that none is
-/// stated: the age counts from when the server first saw the version.
+/// Returns a version for the host to judge, without a publication time. The upstream states only
+/// the time of the commit, which the author can choose. The host therefore measures the age from
+/// the time when this server first saw the version.
 fn release(version: &str) -> Release {
     Release::of(version, None, false)
 }
 
-/// 502: what stands at a path cannot be read.
+/// Returns the 502 for an invalid document of the upstream at this path.
 fn unusable(path: &str, error: &dyn std::error::Error) -> Failure {
     Failure::unusable_upstream(format!("{error}, for {path}"))
 }
 
-fn ask_info(cx: &Context, proxy: &Repository, module: &Module, version: &Version) -> Result<Reply, Error> {
-    let target = format!("/{}", path(module, version, Part::Info));
+fn request_info(
+    cx: &Context,
+    proxy: &Repository,
+    module: &Module,
+    version: &Version,
+) -> Result<Reply, Error> {
+    let target = format!("/{}", path(module, version, FileKind::Info));
     cx.upstream("GET", &target).fresh(Freshness::Immutable).limit(INFO).metadata().start(proxy)
 }
 
@@ -58,19 +66,20 @@ fn read_info(reply: Reply) -> Result<Option<Info>, Failure> {
     info.map(Some).map_err(|error| unusable(&path, &error))
 }
 
-/// What is said of a version; none where it is not there.
+/// Returns information about a version, or `None` if the upstream does not have the version.
 fn info(
     cx: &Context,
     proxy: &Repository,
     module: &Module,
     version: &Version,
 ) -> Result<Option<Info>, Failure> {
-    let info = read_info(ask_info(cx, proxy, module, version)?)?;
+    let info = read_info(request_info(cx, proxy, module, version)?)?;
     Ok(info.filter(|info| info.version == version.as_str()))
 }
 
-/// What is said of a version that somebody asks for; none where it may not be offered, or is not there.
-fn asked(
+/// Returns information about a requested version, or `None` if it does not exist or may not be
+/// offered.
+fn requested_info(
     cx: &Context,
     proxy: &Repository,
     module: &Module,
@@ -86,38 +95,39 @@ fn is_offered(proxy: &Repository, module: &Module, info: &Info) -> bool {
     verdict.is_ok_and(|verdict| verdict == ReleaseVerdict::Offered)
 }
 
-/// A file of a version.
+/// Returns one file of a version, or `None` if the version does not exist or may not be offered.
 pub(crate) fn file(
     cx: &Context,
     proxy: &Repository,
     module: &Module,
     version: &Version,
-    part: Part,
+    kind: FileKind,
 ) -> Result<Option<Response>, Failure> {
     if !version.fits(module) {
         return Ok(None);
     }
-    // What is said of it comes first: only a version that is there is judged.
-    let Some(info) = asked(cx, proxy, module, version)? else { return Ok(None) };
-    let file = path(module, version, part);
+    // The plugin requests the information first, so that the host judges only versions that exist.
+    let Some(info) = requested_info(cx, proxy, module, version)? else { return Ok(None) };
+    let file = path(module, version, kind);
     let fetch = cx.upstream("GET", &format!("/{file}")).fresh(Freshness::Immutable);
-    let (fetch, kind) = match part {
-        Part::Info => return Ok(Some(Response::json(&info)?.immutable())),
-        Part::Mod => {
-            let part = fetch.limit(MOD).part_of(module.as_str(), version.as_str(), &file);
-            (part, "text/plain; charset=utf-8")
+    let (fetch, media_type) = match kind {
+        FileKind::Info => return Ok(Some(Response::json(&info)?.immutable())),
+        FileKind::Mod => {
+            let fetch = fetch.limit(MOD).part_of(module.as_str(), version.as_str(), &file);
+            (fetch, "text/plain; charset=utf-8")
         }
-        Part::Zip => {
-            remember(proxy, module, version, &info)?;
-            let shown = fetch.limit(FILE_LIMIT).show_as(module.as_str(), version.as_str(), &file);
-            (shown, "application/zip")
+        FileKind::Zip => {
+            record_fetched(proxy, module, version, &info)?;
+            let fetch = fetch.limit(FILE_LIMIT).show_as(module.as_str(), version.as_str(), &file);
+            (fetch, "application/zip")
         }
     };
     let body = found(fetch.start(proxy)?)?;
-    Ok(body.map(|body| Response::blob(body).content_type(kind).immutable()))
+    Ok(body.map(|body| Response::blob(body).content_type(media_type).immutable()))
 }
 
-/// What the upstream calls the latest, or where that may not be offered the best of what may.
+/// Returns the version that the upstream calls the latest. If that version may not be offered,
+/// returns the highest-ranked listed version that may be offered.
 pub(crate) fn latest(cx: &Context, proxy: &Repository, module: &Module) -> Result<Option<Info>, Failure> {
     let target = format!("/{}/@latest", module.escaped());
     if let Some(info) = read_info(cx.upstream("GET", &target).limit(INFO).metadata().start(proxy)?)?
@@ -133,7 +143,7 @@ pub(crate) fn latest(cx: &Context, proxy: &Repository, module: &Module) -> Resul
     }
 }
 
-/// What the upstream makes of a branch or a commit.
+/// Returns the version to which the upstream resolves a branch, a tag or a commit.
 pub(crate) fn query(
     cx: &Context,
     proxy: &Repository,
@@ -151,20 +161,27 @@ pub(crate) fn query(
     Ok(Some(Response::json(&info)?.revalidate()))
 }
 
-/// Shows a version whose file is fetched, and keeps what is said of it. Whoever is faster has shown the same.
-fn remember(proxy: &Repository, module: &Module, version: &Version, info: &Info) -> Result<(), Failure> {
+/// Lists a version before the plugin fetches its zip, and stores its information. If a concurrent
+/// request stores the information first, this commit changes nothing: both requests store the same
+/// information.
+fn record_fetched(
+    proxy: &Repository,
+    module: &Module,
+    version: &Version,
+    info: &Info,
+) -> Result<(), Failure> {
     let key = records::fetched(module, version);
     if proxy.get(&key)?.is_some() {
         return Ok(());
     }
     let mut change = proxy.begin()?;
     change.put_json(&key, info, Expectation::Absent, &[])?;
-    change.show(&Shown::new(module.as_str(), version.as_str()));
-    let _stale_is_shown_already = change.commit()?;
+    change.show(&ListedVersion::new(module.as_str(), version.as_str()));
+    let _stale_if_already_listed = change.commit()?;
     Ok(())
 }
 
-/// The body of an upstream's answer; none where it has nothing there.
+/// Returns the body of an upstream's reply, or `None` if the upstream has nothing at this path.
 pub(crate) fn found(reply: Reply) -> Result<Option<Blob>, Failure> {
     Ok(reply.found()?.map(Reply::body).transpose()?)
 }

@@ -1,29 +1,29 @@
-//! `PUT MODULE/@v/VERSION.zip`: a version, once its zip is one that the go command would take.
+//! `PUT MODULE/@v/VERSION.zip`: publishes a version whose zip the go command would accept.
 
-use crate::address::{Address, Asked, Part, path};
+use crate::address::{Address, Endpoint, FileKind, path};
 use crate::module::Module;
 use crate::records::{self, VersionRecord};
 use crate::version::Version;
 use crate::{FILE_LIMIT, busy, module_zip};
 use packhouse_sdk::{
     Context, Entry, Expectation, Failure, Intent, Outcome, Params, Redeploy, Request, Response, Settings,
-    Step, Transaction, Version as Shown,
+    Step, Transaction, Version as ListedVersion,
 };
 
-/// Module and version of the zip that is put.
-fn named(request: &Request) -> Result<(Module, Version), Failure> {
+/// Returns the module and version of the uploaded zip.
+fn parse_target(request: &Request) -> Result<(Module, Version), Failure> {
     let refused = |text: &str| Err(Failure::new(400, "invalid_path", text));
-    let Ok(Address { module, asked: Asked::File(version, part) }) = Address::of(request) else {
+    let Ok(Address { module, endpoint: Endpoint::File(version, kind) }) = Address::of(request) else {
         return refused(
-            "A module is put at MODULE/@v/VERSION.zip, where VERSION is like v1.2.3 and a capital of either is ! and its letter",
+            "Upload a module to MODULE/@v/VERSION.zip. VERSION looks like v1.2.3, and each capital letter is written as ! and the small letter",
         );
     };
-    if part != Part::Zip {
-        return refused("Only the zip is put: go.mod and the time are taken from it");
+    if kind != FileKind::Zip {
+        return refused("Only the zip can be uploaded; go.mod and the time are taken from it");
     }
     if !version.fits(&module) {
         let text = format!(
-            "The module {module} cannot have the version {version}: from v2 on the path ends with the major version, as in /v2"
+            "The module {module} cannot have the version {version}: from v2 on, the path ends with the major version, as in /v2"
         );
         return Err(Failure::new(400, "invalid_version", text));
     }
@@ -31,21 +31,23 @@ fn named(request: &Request) -> Result<(Module, Version), Failure> {
 }
 
 pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
-    let (module, version) = named(request)?;
+    let (module, version) = parse_target(request)?;
     let intent = Intent::publish().subject(format!("{module}@{version}"));
     Ok(intent.about_package(module.as_str()).body(FILE_LIMIT))
 }
 
-/// Refuses before the bytes what is there already.
+/// Refuses an existing version before the client sends its bytes. If identical uploads are allowed,
+/// `put` compares the bytes instead.
 pub(crate) fn check(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<(), Failure> {
-    let ((module, version), repository) = (named(request)?, cx.target()?);
+    let ((module, version), repository) = (parse_target(request)?, cx.target()?);
     let identical = Settings::of(repository)?.redeploy == Redeploy::Identical;
     let there = VersionRecord::find(repository, &module, &version)?;
     if there.is_some() && !identical { Err(exists(&module, &version)) } else { Ok(()) }
 }
 
 pub(crate) fn put(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
-    let ((module, version), repository, zip) = (named(request)?, cx.target()?, request.planned_body()?);
+    let ((module, version), repository, zip) =
+        (parse_target(request)?, cx.target()?, request.planned_body()?);
     let settings = Settings::of(repository)?;
     let contents = module_zip::read(&zip, &module, &version)?;
     let go_mod = cx.write_blob(&contents.go_mod)?;
@@ -53,7 +55,7 @@ pub(crate) fn put(cx: &Context, request: &Request, _params: &Params<'_>) -> Resu
     let record = VersionRecord { zip: zip.sha256()?, size: zip.size()?, go_mod: go_mod.sha256()?, time };
     repository.update_if_needed(busy, |change| {
         if let Some(Outcome::UnknownBlobs(_)) = change.previous() {
-            return Err(Failure::internal("a blob that was kept is not held"));
+            return Err(Failure::internal("a stored blob is missing"));
         }
         if let Some(there) = VersionRecord::find(repository, &module, &version)? {
             let same = there.value.zip == record.zip && settings.redeploy == Redeploy::Identical;
@@ -73,7 +75,7 @@ pub(crate) fn put(cx: &Context, request: &Request, _params: &Params<'_>) -> Resu
     })
 }
 
-/// The version and what is shown of it appear together.
+/// Adds the record and the listed version to the commit. Removes the record of an earlier deletion.
 fn fill(
     change: &mut Transaction,
     module: &Module,
@@ -87,8 +89,12 @@ fn fill(
         Some(entry) => change.remove(&key, Expectation::Revision(entry.revision)),
         None => change.require(&key, Expectation::Absent),
     };
-    let file = path(module, version, Part::Zip);
-    change.show(&Shown::new(module.as_str(), version.as_str()).file(file, record.zip.clone(), record.size));
+    let file = path(module, version, FileKind::Zip);
+    change.show(&ListedVersion::new(module.as_str(), version.as_str()).file(
+        file,
+        record.zip.clone(),
+        record.size,
+    ));
     Ok(())
 }
 

@@ -1,10 +1,11 @@
-//! What the format remembers: the keys of its records, and what stands in them. No module's path holds an `@`.
+//! The format's records: their keys and contents. A module path never contains an `@`, so the first
+//! `@` of a key begins the version.
 //!
-//! | key | what |
+//! | key | content |
 //! | --- | --- |
 //! | `v/MODULE@VERSION` | a version: its zip, its go.mod and its time |
-//! | `d/MODULE@VERSION` | a version that was deleted |
-//! | `u/MODULE@VERSION` | of a proxy: what is said of a version that was fetched |
+//! | `d/MODULE@VERSION` | marks a version that was deleted |
+//! | `u/MODULE@VERSION` | in a proxy: the upstream's information about a version that was fetched |
 
 use crate::module::Module;
 use crate::version::Version;
@@ -27,15 +28,15 @@ pub(crate) fn fetched(module: &Module, version: &Version) -> String {
     format!("u/{module}@{version}")
 }
 
-/// A version.
+/// A published version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct VersionRecord {
     pub(crate) zip: Digest,
-    /// Bytes of the zip.
+    /// Size of the zip in bytes.
     pub(crate) size: u64,
-    /// The bytes of its go.mod.
+    /// Digest of the go.mod.
     pub(crate) go_mod: Digest,
-    /// When it was published, in ms since 1970; of a pseudo-version when its commit was made.
+    /// Unix time of publication in ms. For a pseudo-version, the time of its commit.
     pub(crate) time: u64,
 }
 
@@ -48,13 +49,13 @@ impl VersionRecord {
         repository.get_json(&self::version(module, version))
     }
 
-    /// What its record keeps alive.
+    /// Returns the blobs that the record refers to.
     pub(crate) fn blobs(&self) -> [Digest; 2] {
         [self.zip.clone(), self.go_mod.clone()]
     }
 }
 
-/// What is said of a version.
+/// Information about a version, as the protocol defines it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Info {
     #[serde(rename = "Version")]
@@ -65,13 +66,13 @@ pub(crate) struct Info {
 
 impl Info {
     pub(crate) fn new(version: &Version, time: u64) -> Self {
-        // To the second, as the go command writes it.
+        // The go command writes times without fractions of a second.
         let time = Timestamp::from_ms(time - time % 1000).to_rfc3339().replace(".000Z", "Z");
         Self { version: version.to_string(), time: Some(time) }
     }
 }
 
-/// 404 in the words that the go command expects.
+/// Returns a 404 with the words `not found:`, which the go command expects.
 pub(crate) fn missing(subject: &str) -> Failure {
     Failure::not_found(format!("not found: {subject} is not in this repository"))
 }

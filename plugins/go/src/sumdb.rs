@@ -1,14 +1,16 @@
-//! The checksum database, passed through where the upstream passes it through. A hosted repository has none: then the go command asks
-//! the database itself, but for modules in `GONOSUMDB`.
+//! Requests for a checksum database, which the plugin passes on to upstreams. A hosted repository
+//! does not serve a checksum database. The go command then contacts the database directly, except
+//! for modules in `GONOSUMDB`.
 
 use crate::module::Module;
 use crate::{hosted, proxy};
 use packhouse_sdk::{Context, Failure, Freshness, Intent, Params, Request, Response, percent_encode};
 
-/// Bytes of a tile or a record.
+/// Maximum bytes of a tile or a record.
 const LIMIT: u64 = 4 << 20;
 
-/// The module that a database is asked for, in the fourth segment on: `sumdb/NAME/lookup/MODULE@VERSION`.
+/// Returns the module of a look-up, `sumdb/NAME/lookup/MODULE@VERSION`; `None` for other requests.
+/// `path` starts with the name of the database.
 fn module(path: &[String]) -> Option<Module> {
     let [_, lookup, rest @ ..] = path else { return None };
     let whole = rest.join("/");
@@ -16,21 +18,22 @@ fn module(path: &[String]) -> Option<Module> {
     Module::unescape(module)
 }
 
-/// A lookup names a module, of which no upstream hears where it is one of ours.
+/// Names the module of a look-up in the intent. The host then excludes upstreams if the module is
+/// published here, so that they do not learn its name.
 pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
     let path = params.segments("path");
     let intent = Intent::read().subject(path.join("/"));
     let is_lookup = path.get(1).is_some_and(|second| second == "lookup");
     match module(path) {
         Some(module) => Ok(intent.about_package(module.as_str())),
-        None if is_lookup => Err(missing()),
+        None if is_lookup => Err(no_database()),
         None => Ok(intent.many_packages()),
     }
 }
 
 pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
     let path = params.segments("path");
-    // The database's own `latest` moves; tiles that are full and records do not.
+    // Only the database's `latest` and `supported` change. Tiles and records never change.
     let moving = path.get(1).is_none_or(|second| second == "latest" || second == "supported");
     let target: Vec<String> =
         path.iter().map(|segment| percent_encode(segment).replace("%40", "@").replace("%21", "!")).collect();
@@ -46,13 +49,14 @@ pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Resu
     }
     left_out.or_failure(None::<()>)?;
     Err(match module(path) {
-        Some(module) if is_published(cx, &module)? => own(&module),
-        Some(module) if !proxies.is_empty() => unknown(&module),
-        _ => missing(),
+        Some(module) if is_published(cx, &module)? => published_here(&module),
+        Some(module) if !proxies.is_empty() => no_checksums(&module),
+        _ => no_database(),
     })
 }
 
-/// Whether a module is published here. Of such a one no upstream hears.
+/// Returns true if a hosted repository has the module. The error then says why no upstream was
+/// asked.
 fn is_published(cx: &Context, module: &Module) -> Result<bool, Failure> {
     for source in cx.hosted()? {
         if hosted::versions(source, module)?.is_some() {
@@ -62,19 +66,19 @@ fn is_published(cx: &Context, module: &Module) -> Result<bool, Failure> {
     Ok(false)
 }
 
-fn own(module: &Module) -> Failure {
+fn published_here(module: &Module) -> Failure {
     Failure::not_found(format!(
-        "not found: {module} is published in this repository, and no checksum database is asked for it; name it in GONOSUMDB"
+        "not found: {module} is published in this repository, so its checksums are not looked up elsewhere; add it to GONOSUMDB"
     ))
 }
 
-fn unknown(module: &Module) -> Failure {
-    Failure::not_found(format!("not found: the upstream passes no checksum of {module} through"))
+fn no_checksums(module: &Module) -> Failure {
+    Failure::not_found(format!("not found: the upstream has no checksums of {module}"))
 }
 
-fn missing() -> Failure {
+fn no_database() -> Failure {
     Failure::not_found(
-        "not found: this repository passes no checksum database through; name your own modules in GONOSUMDB",
+        "not found: this repository serves no checksum database; list your own modules in GONOSUMDB",
     )
 }
 

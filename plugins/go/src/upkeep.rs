@@ -1,4 +1,4 @@
-//! What the management API, retention and the portal ask of the format.
+//! Interfaces for the management API, for retention and for the portal.
 
 use crate::gomod::{GoMod, Requirement};
 use crate::module::Module;
@@ -10,27 +10,29 @@ use packhouse_sdk::{
     Retention, Upkeep, VersionFacts, VersionId,
 };
 
-/// Bytes of a README that is shown.
+/// Maximum bytes of a README that the portal shows.
 const README: u64 = 1 << 20;
-/// Bytes of a go.mod that is read here.
+/// Maximum bytes of a go.mod that is parsed here. A larger go.mod is treated as empty.
 const GO_MOD: u64 = 1 << 20;
-/// Versions that one may be said to need.
-const MOST: usize = 1000;
+/// Maximum number of dependencies that are reported for one version.
+const MAX_NEEDS: usize = 1000;
 
-/// What a version is; none for what is none.
-fn of(id: &VersionId) -> Option<(Module, Version)> {
+/// Parses an identifier of the host. Returns `None` if the name or the version is invalid.
+fn parse_id(id: &VersionId) -> Option<(Module, Version)> {
     Some((Module::new(&id.name)?, Version::new(&id.version)?))
 }
 
-fn gone(id: &VersionId) -> Failure {
+fn version_missing(id: &VersionId) -> Failure {
     missing(&format!("{}@{}", id.name, id.version))
 }
 
 impl Upkeep for Go {
     fn delete_version(cx: &Context, id: &VersionId) -> Result<(), Failure> {
-        let (repository, (module, version)) = (cx.target()?, of(id).ok_or_else(|| gone(id))?);
+        let (repository, (module, version)) =
+            (cx.target()?, parse_id(id).ok_or_else(|| version_missing(id))?);
         repository.update(busy, |change| {
-            let entry = VersionRecord::find(repository, &module, &version)?.ok_or_else(|| gone(id))?;
+            let entry =
+                VersionRecord::find(repository, &module, &version)?.ok_or_else(|| version_missing(id))?;
             change.remove(&entry.key, Expectation::Revision(entry.revision));
             change.put(&records::deleted(&module, &version), b"", Expectation::Anything, &[]);
             change.hide(id);
@@ -40,21 +42,21 @@ impl Upkeep for Go {
     }
 
     fn mark_version(_cx: &Context, _id: &VersionId, _state: &str, _reason: &str) -> Result<(), Failure> {
-        let text =
-            "A version of a module is retracted by its author, in the go.mod of a later one: publish that";
+        let text = "The author of a module retracts a version in the go.mod of a later version; publish that later version";
         Err(Failure::new(405, "not_supported", text))
     }
 }
 
 impl Retention for Go {
-    /// A version stays as long as another needs it: the go command reads the go.mod of each that is required anywhere.
+    /// Reports the requirements of each version. Retention keeps a version that another version
+    /// requires, because the go command reads the go.mod of every required version.
     fn judge_versions(cx: &Context, ids: &[VersionId]) -> Result<Vec<Option<VersionFacts>>, Failure> {
         let repository = cx.target()?;
         let judge = |id: &VersionId| {
-            let Some((module, version)) = of(id) else { return Ok(None) };
+            let Some((module, version)) = parse_id(id) else { return Ok(None) };
             let Some(entry) = VersionRecord::find(repository, &module, &version)? else { return Ok(None) };
             let needs = go_mod(repository, &entry.value)?.requires.into_iter();
-            let needs = needs.take(MOST).map(|one| Needed::new(one.path, one.version)).collect();
+            let needs = needs.take(MAX_NEEDS).map(|one| Needed::new(one.path, one.version)).collect();
             Ok(Some(VersionFacts {
                 prerelease: Some(version.is_prerelease()),
                 needs,
@@ -67,9 +69,14 @@ impl Retention for Go {
 
 impl Present for Go {
     fn present_version(cx: &Context, id: &VersionId) -> Result<Presentation, Failure> {
-        let (repository, (module, version)) = (cx.target()?, of(id).ok_or_else(|| gone(id))?);
+        let (repository, (module, version)) =
+            (cx.target()?, parse_id(id).ok_or_else(|| version_missing(id))?);
         let Some(entry) = VersionRecord::find(repository, &module, &version)? else {
-            return if repository.is_proxy() { Ok(Presentation::default()) } else { Err(gone(id)) };
+            return if repository.is_proxy() {
+                Ok(Presentation::default())
+            } else {
+                Err(version_missing(id))
+            };
         };
         let zip = repository.recorded_blob(&entry.value.zip)?;
         let readme = module_zip::readme(&zip, &module, &version, README).map(|(name, text)| match name {

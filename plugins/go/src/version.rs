@@ -5,7 +5,7 @@ use packhouse_sdk::Timestamp;
 use std::cmp::Ordering;
 use std::fmt;
 
-/// Bytes of a version.
+/// Maximum bytes of a version.
 const LIMIT: usize = 200;
 
 /// A canonical version.
@@ -16,7 +16,8 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// A canonical version: `v` and three numbers, perhaps a pre-release, perhaps `+incompatible`. None for anything else.
+    /// Parses a canonical version: `v`, three numbers, and optionally a pre-release and
+    /// `+incompatible`. Returns `None` for anything else.
     pub(crate) fn new(text: &str) -> Option<Self> {
         let semver = semver::Version::parse(text.strip_prefix('v')?).ok()?;
         let built = matches!(semver.build.as_str(), "" | "incompatible");
@@ -27,7 +28,7 @@ impl Version {
         &self.text
     }
 
-    /// Whether a module of this path can have this version.
+    /// Returns true if a module with this path can have this version.
     pub(crate) fn fits(&self, module: &Module) -> bool {
         let major = self.semver.major;
         match module.major() {
@@ -40,30 +41,33 @@ impl Version {
             }
             dotted if dotted.starts_with('.') => {
                 let own = dotted.trim_end_matches("-unstable") == format!(".v{major}");
-                // What had no version yet is v0 wherever it stands.
+                // A pseudo-version of a commit before the first release is v0.0.0, whatever the
+                // path says.
                 (own || (self.is_pseudo() && self.text.starts_with("v0.0.0-"))) && !self.is_incompatible()
             }
             slashed => slashed == format!("/v{major}") && !self.is_incompatible(),
         }
     }
 
-    /// A major version of a module that came before modules.
+    /// Returns true for `+incompatible`, which marks version 2 or higher of a module without a
+    /// go.mod.
     pub(crate) fn is_incompatible(&self) -> bool {
         !self.semver.build.is_empty()
     }
 
-    /// Whether it is a pre-release, as pseudo-versions are.
+    /// Returns true for pre-releases, which include pseudo-versions.
     pub(crate) fn is_prerelease(&self) -> bool {
         !self.semver.pre.is_empty()
     }
 
-    /// Whether it names a commit.
+    /// Returns true for a pseudo-version, which names a commit.
     pub(crate) fn is_pseudo(&self) -> bool {
         self.commit_time().is_some()
     }
 
-    /// When the commit of a pseudo-version was made, in ms since 1970: its pre-release ends with a time of 14 digits and 12 characters of
-    /// a commit, and what stands before them is nothing, or ends with `0`.
+    /// Returns the Unix time in ms of a pseudo-version's commit; `None` for other versions. The
+    /// pre-release of a pseudo-version ends with a time of 14 digits and 12 characters of the
+    /// commit hash. The part before them is empty or ends with `0`.
     pub(crate) fn commit_time(&self) -> Option<u64> {
         let (before, commit) = self.semver.pre.rsplit_once('-')?;
         let (base, time) = before.rsplit_once('.').map_or((None, before), |(base, time)| (Some(base), time));
@@ -81,7 +85,9 @@ impl Version {
         Timestamp { year, month, day, hour, minute, second, ms: 0 }.to_ms()
     }
 
-    /// How much it is to be `@latest`: a release before a pre-release before a commit, a compatible one before others, then by number.
+    /// Sort key for `@latest`, which names the highest key. Releases rank above pre-releases, which
+    /// rank above pseudo-versions. Compatible versions rank above incompatible ones. The version
+    /// number decides between equal ranks.
     pub(crate) fn rank(&self) -> (bool, bool, bool, &semver::Version) {
         (!self.is_prerelease(), !self.is_pseudo(), !self.is_incompatible(), &self.semver)
     }
@@ -124,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn pseudo_versions_tell_when_their_commit_was_made() {
+    fn pseudo_versions_contain_the_time_of_their_commit() {
         for text in [
             "v0.0.0-20261121050140-abcdefabcdef",
             "v1.2.4-0.20261121050140-abcdefabcdef",
@@ -163,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_is_a_release_where_there_is_one() {
+    fn the_latest_is_a_release_if_there_is_one() {
         let latest = |texts: &[&str]| {
             let all: Vec<Version> = texts.iter().map(|text| version(text)).collect();
             all.iter().max_by_key(|version| version.rank()).unwrap().text.clone()

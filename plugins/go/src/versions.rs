@@ -1,10 +1,11 @@
-//! The order of versions, by which ranges of advisories are judged: semver; an advisory writes `1.2.3` for what a module calls `v1.2.3`.
+//! Order of versions, with which the host matches the ranges of advisories: semver. An advisory
+//! writes `1.2.3` for a module's `v1.2.3`.
 
 use packhouse_sdk::Versions;
 
 use crate::Go;
 
-/// A version without its build metadata, which is of no account to precedence.
+/// A version without its build metadata, which does not affect precedence.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub struct Precedence(u64, u64, u64, semver::Prerelease);
 
@@ -22,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_stand_in_their_own_order() {
+    fn versions_are_ordered() {
         let rising = [
             "v0.0.0-20210101000000-abcdefabcdef",
             "v0.0.0-20220101000000-abcdefabcdef",

@@ -1,4 +1,5 @@
-//! The protocol's table over the memory host, and what needs more than rows: proxies, groups, upkeep, what is shown.
+//! Runs the protocol table on the in-memory host. Other tests check behaviour that a table row
+//! cannot express: proxies, groups, upkeep and listed versions.
 
 use super::table;
 
@@ -17,7 +18,7 @@ fn publish(mount: &Mount<Go>, path: &str, version: &str) {
     mount.put(&format!("/{path}/@v/{version}.zip")).body(table::module(path, version)).send().expect(201);
 }
 
-/// A version of an upstream's.
+/// Lets the upstream serve a version.
 fn offer(host: &MemoryHost, path: &str, version: &str, time: &str) {
     let at = |extension: &str| format!("/{path}/@v/{version}.{extension}");
     let info = json!({"Version": version, "Time": time, "Origin": {"VCS": "git"}}).to_string();
@@ -50,7 +51,7 @@ fn a_refused_publish_changes_nothing() {
 }
 
 #[test]
-fn a_deleted_version_stays_used() {
+fn a_deleted_version_number_cannot_be_reused() {
     let id = VersionId::new("example.com/a", "v1.0.0");
     let (_, mount) = hosted(json!({}));
     publish(&mount, "example.com/a", "v1.0.0");
@@ -71,10 +72,10 @@ fn a_version_is_presented_and_judged() {
     let (_, mount) = hosted(json!({}));
     publish(&mount, "example.com/a", "v1.0.0-rc.1");
     let id = VersionId::new("example.com/a", "v1.0.0-rc.1");
-    let shown = mount.present_version(&id).unwrap();
-    assert_eq!(shown["readme"], json!({"media_type": "text/markdown", "text": "# A\n"}));
+    let presented = mount.present_version(&id).unwrap();
+    assert_eq!(presented["readme"], json!({"media_type": "text/markdown", "text": "# A\n"}));
     let needed = json!([{"name": "example.com/needed", "requirement": "v1.0.0", "group": "indirect"}]);
-    assert_eq!(shown["dependencies"], needed);
+    assert_eq!(presented["dependencies"], needed);
     let judged = mount.judge_versions(&[id.clone(), VersionId::new("example.com/a", "v9.0.0")]).unwrap();
     let needs = json!([{"name": "example.com/needed", "version": "v1.0.0"}]);
     assert_eq!(judged, json!([{"prerelease": true, "needs": needs}, null]));
@@ -82,7 +83,7 @@ fn a_version_is_presented_and_judged() {
 }
 
 #[test]
-fn a_proxy_passes_on_what_the_upstream_has() {
+fn a_proxy_serves_what_the_upstream_has() {
     let host = MemoryHost::new();
     let proxy = host.mount::<Go>("mirror", "proxy", json!({}));
     offer(&host, "example.com/!far", "v1.0.0", "2026-01-01T00:00:00Z");
@@ -95,9 +96,10 @@ fn a_proxy_passes_on_what_the_upstream_has() {
     host.answer_upstream("GET", "/example.com/!far/@v/v1.2.0.info", 410, &[], b"");
     let get = |path: &str, status: u16| proxy.get(&format!("/example.com/!far/{path}")).send().expect(status);
     assert_eq!(get("@v/list", 200).text(), "v1.0.0\nv1.1.0\n");
-    // A version of another major version can be read.
-    let told = [("package", "example.com/Far"), ("versions", "1")];
-    assert_eq!(host.log()[0].fields, told.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    // The log reports only the invalid line as left out. v2.0.0 is valid, but belongs to another
+    // path.
+    let fields = [("package", "example.com/Far"), ("versions", "1")];
+    assert_eq!(host.log()[0].fields, fields.map(|(name, value)| (name.to_owned(), value.to_owned())));
     assert_eq!(get("@latest", 200).json()["Version"], "v1.1.0");
     assert_eq!(get("@v/main.info", 200).json()["Version"], "v1.1.0");
     assert_eq!(
@@ -120,7 +122,7 @@ fn a_proxy_passes_on_what_the_upstream_has() {
 }
 
 #[test]
-fn the_age_of_a_version_counts_from_its_first_sight_whatever_time_its_author_gave_it() {
+fn the_age_of_a_version_counts_from_its_first_sight_and_ignores_the_authors_time() {
     const DAY: u64 = 86_400_000;
     let (host, now) = (MemoryHost::new(), 1_795_237_300_000);
     host.set_now(now);
@@ -132,7 +134,7 @@ fn the_age_of_a_version_counts_from_its_first_sight_whatever_time_its_author_gav
             proxy.get(&format!("/example.com/far/@v/{version}.{extension}")).send().expect(status);
         }
     };
-    let lay = |versions: &[&str]| {
+    let set_upstream = |versions: &[&str]| {
         for version in versions {
             offer(&host, "example.com/far", version, "2020-01-01T00:00:00Z");
         }
@@ -146,12 +148,12 @@ fn the_age_of_a_version_counts_from_its_first_sight_whatever_time_its_author_gav
         let newest = json!({"Version": versions.last(), "Time": "2020-01-01T00:00:00Z"}).to_string();
         host.answer_upstream("GET", "/example.com/far/@latest", 200, &[], newest.as_bytes());
     };
-    lay(&["v1.0.0"]);
+    set_upstream(&["v1.0.0"]);
     assert_eq!(list(), "");
     latest(404);
     serves("v1.0.0", 404);
     host.set_now(now + DAY - 1);
-    lay(&["v1.0.0", "v1.1.0"]);
+    set_upstream(&["v1.0.0", "v1.1.0"]);
     assert_eq!(list(), "");
     host.set_now(now + DAY);
     assert_eq!(list(), "v1.0.0\n");
@@ -159,15 +161,15 @@ fn the_age_of_a_version_counts_from_its_first_sight_whatever_time_its_author_gav
     serves("v1.0.0", 200);
     serves("v1.1.0", 404);
     let info = proxy.get("/example.com/far/@v/v1.0.0.info").send().expect(200).json();
-    assert_eq!(info["Time"], "2020-01-01T00:00:00Z", "it is told as the author gave it");
-    assert_eq!(host.versions("mirror")[0].published, Some(now + DAY), "the author's time is not shown");
+    assert_eq!(info["Time"], "2020-01-01T00:00:00Z", "clients receive the author's time");
+    assert_eq!(host.versions("mirror")[0].published, Some(now + DAY), "the listed time is the first fetch");
     host.set_now(now + 2 * DAY);
     assert_eq!(list(), "v1.0.0\nv1.1.0\n");
     serves("v1.1.0", 200);
 }
 
 #[test]
-fn a_version_that_the_host_withholds_is_neither_listed_nor_served() {
+fn a_withheld_version_is_neither_listed_nor_served() {
     let host = MemoryHost::new();
     let proxy = host.mount::<Go>("mirror", "proxy", json!({}));
     offer(&host, "example.com/far", "v1.0.0", "2026-11-01T00:00:00Z");
@@ -199,17 +201,17 @@ fn the_checksum_database_is_passed_through() {
         let found = mount.get("/sumdb/sum.golang.org/lookup/example.com/!far@v1.0.0").send().expect(200);
         assert_eq!(found.text(), "a record");
     }
-    let asked = host.fetched().len();
+    let requests = host.fetched().len();
     let ours = group.get("/sumdb/sum.golang.org/lookup/example.com/ours@v1.0.0").send().expect(404).text();
     assert!(ours.contains("example.com/ours is published in this repository"), "{ours}");
-    assert_eq!(host.fetched().len(), asked, "the database hears of our modules");
+    assert_eq!(host.fetched().len(), requests, "the database receives no name of our modules");
     host.answer_upstream("GET", "/sumdb/sum.golang.org/lookup/example.com/none@v1.0.0", 404, &[], b"");
     let none = group.get("/sumdb/sum.golang.org/lookup/example.com/none@v1.0.0").send().expect(404).text();
-    assert!(!none.contains("no checksum database"), "{none}");
+    assert!(!none.contains("serves no checksum database"), "{none}");
 }
 
 #[test]
-fn a_group_merges_its_members_and_asks_no_upstream_for_what_is_ours() {
+fn a_group_merges_its_members_and_requests_no_hosted_module_from_an_upstream() {
     let (host, own) = hosted(json!({}));
     let second = host.mount::<Go>("second", "hosted", json!({}));
     let _proxy = host.mount::<Go>("mirror", "proxy", json!({}));

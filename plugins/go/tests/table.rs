@@ -1,14 +1,16 @@
-//! The GOPROXY protocol as a table: what the go command asks, and what must come back.
+//! The GOPROXY protocol as a table of requests and expected responses.
 //!
-//! It runs natively over the memory host (`protocol.rs`), and through the component and the runtime (the workspace's tests
-//! include this file). Times differ between the two, so that no row depends on one but that of a pseudo-version.
+//! The rows run in two environments. `protocol.rs` runs them on native code and an in-memory host.
+//! The workspace's tests include this file and run them on the WebAssembly component and the host's
+//! runtime. The two have different clocks, so rows must not depend on times, except on the time of
+//! a pseudo-version.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 
 use super::wheel;
 use packhouse_testkit::Case;
 
-/// All parts, for a repository with the settings that it has if nothing is said, in which nothing is published.
+/// All cases, for an empty repository with default settings.
 pub(crate) fn cases() -> Vec<Case> {
     [
         nothing_published(),
@@ -23,7 +25,7 @@ pub(crate) fn cases() -> Vec<Case> {
     .concat()
 }
 
-/// For a repository whose `redeploy` is `identical`.
+/// Cases for a repository whose `redeploy` is `identical`.
 pub(crate) fn identical() -> Vec<Case> {
     let (path, zip) = ("/example.com/a/@v/v1.0.0.zip", module("example.com/a", "v1.0.0"));
     vec![
@@ -31,11 +33,11 @@ pub(crate) fn identical() -> Vec<Case> {
         put("the same again", path, 201, &zip),
         put("other bytes", path, 409, &packed("example.com/a", "v1.0.0", &[("x.go", "package x")]))
             .code("version_already_exists"),
-        Case::new("the first bytes stand", "GET", path, 200).content(&zip),
+        Case::new("the first bytes are kept", "GET", path, 200).content(&zip),
     ]
 }
 
-/// The zip of a module with a `go.mod`, a file and a README.
+/// The zip of a module with a `go.mod`, a source file and a README.
 pub(crate) fn module(path: &str, version: &str) -> Vec<u8> {
     let go_mod = format!("module {path}\n\ngo 1.19\n\nrequire example.com/needed v1.0.0 // indirect\n");
     packed(
@@ -76,7 +78,7 @@ fn nothing_published() -> Vec<Case> {
         get("no go.mod", "/example.com/a/@v/v1.0.0.mod", 404).code("not_found"),
         get("no zip", "/example.com/a/@v/v1.0.0.zip", 404).code("not_found"),
         get("no branch", "/example.com/a/@v/main.info", 404).code("not_found"),
-        get("nothing of the protocol", "/example.com/a", 404).contains("a module proxy has"),
+        get("a path outside the protocol", "/example.com/a", 404).contains("a module proxy serves"),
     ]
 }
 
@@ -105,7 +107,8 @@ fn publishing() -> Vec<Case> {
             201,
             &packed("example.com/old", "v0.1.0", &[("a.go", "package a")]),
         ),
-        get("one is made up", "/example.com/old/@v/v0.1.0.mod", 200).content("module example.com/old\n"),
+        get("a go.mod is generated", "/example.com/old/@v/v0.1.0.mod", 200)
+            .content("module example.com/old\n"),
     ]
 }
 
@@ -116,14 +119,14 @@ fn versions() -> Vec<Case> {
         published("example.com/a", "v1.9.0"),
         published("example.com/a", "v1.11.0-rc.1"),
         published("example.com/a", pseudo),
-        get("in their order, without those of commits", "/example.com/a/@v/list", 200)
+        get("sorted, without pseudo-versions", "/example.com/a/@v/list", 200)
             .content("v1.0.0\nv1.9.0\nv1.10.0\nv1.11.0-rc.1\n"),
         get("the latest is a release", "/example.com/a/@latest", 200).contains("\"Version\":\"v1.10.0\""),
-        get("a commit tells its time", &format!("/example.com/a/@v/{pseudo}.info"), 200)
+        get("a pseudo-version has its commit's time", &format!("/example.com/a/@v/{pseudo}.info"), 200)
             .content(format!("{{\"Version\":\"{pseudo}\",\"Time\":\"2026-11-21T05:01:40Z\"}}")),
         published("example.com/commits", "v0.0.0-20261121050140-abcdefabcdef"),
-        get("of commits alone none is listed", "/example.com/commits/@v/list", 200).content(""),
-        get("but one is the latest", "/example.com/commits/@latest", 200)
+        get("a module with only pseudo-versions lists none", "/example.com/commits/@v/list", 200).content(""),
+        get("but the newest is the latest", "/example.com/commits/@latest", 200)
             .contains("v0.0.0-20261121050140-abcdefabcdef"),
     ]
 }
@@ -133,7 +136,7 @@ fn major_versions() -> Vec<Case> {
     let new = module("example.com/a", "v3.0.0+incompatible");
     vec![
         published("example.com/a/v2", "v2.0.0"),
-        get("a module of its own", "/example.com/a/v2/@v/list", 200).content("v2.0.0\n"),
+        get("a separate module", "/example.com/a/v2/@v/list", 200).content("v2.0.0\n"),
         put(
             "not below the old path",
             "/example.com/a/@v/v2.0.0.zip",
@@ -142,12 +145,13 @@ fn major_versions() -> Vec<Case> {
         )
         .code("invalid_version")
         .contains("ends with the major version"),
-        put("nor below another", "/example.com/a/v3/@v/v2.0.0.zip", 400, b"x").code("invalid_version"),
-        put("what came before modules", "/example.com/a/@v/v2.0.0+incompatible.zip", 201, &old),
+        put("nor below another major version", "/example.com/a/v3/@v/v2.0.0.zip", 400, b"x")
+            .code("invalid_version"),
+        put("an incompatible version", "/example.com/a/@v/v2.0.0+incompatible.zip", 201, &old),
         get("has its zip", "/example.com/a/@v/v2.0.0+incompatible.zip", 200).content(&old),
-        put("a module is not that", "/example.com/a/@v/v3.0.0+incompatible.zip", 400, &new)
+        put("an incompatible version with a go.mod", "/example.com/a/@v/v3.0.0+incompatible.zip", 400, &new)
             .code("invalid_module")
-            .contains("not +incompatible"),
+            .contains("must not end with +incompatible"),
         published("gopkg.in/a.v1", "v1.0.0"),
         put("another major version there", "/gopkg.in/a.v1/@v/v2.0.0.zip", 400, b"x").code("invalid_version"),
     ]
@@ -157,10 +161,10 @@ fn capitals() -> Vec<Case> {
     let zip = module("example.com/Burnt/Toml", "v1.0.0-RC1");
     vec![
         put("capitals are escaped", "/example.com/!burnt/!toml/@v/v1.0.0-!r!c1.zip", 201, &zip),
-        get("everywhere", "/example.com/!burnt/!toml/@v/list", 200).content("v1.0.0-RC1\n"),
+        get("the list of an escaped path", "/example.com/!burnt/!toml/@v/list", 200).content("v1.0.0-RC1\n"),
         get("in versions too", "/example.com/!burnt/!toml/@v/v1.0.0-!r!c1.info", 200)
             .contains("\"v1.0.0-RC1\""),
-        get("and never plain", "/example.com/Burnt/Toml/@v/list", 404).code("not_found"),
+        get("unescaped capitals are refused", "/example.com/Burnt/Toml/@v/list", 404).code("not_found"),
         get("another case is another module", "/example.com/burnt/toml/@v/list", 404).code("not_found"),
     ]
 }
@@ -174,8 +178,8 @@ fn refused_addresses() -> Vec<Case> {
         put("a branch", "/example.com/a/@v/main.zip"),
         put("half a version", "/example.com/a/@v/v1.2.zip"),
         put("no host", "/a/@v/v1.0.0.zip"),
-        put("a plain capital", "/example.com/A/@v/v1.0.0.zip"),
-        Case::new("nothing is deleted by clients", "DELETE", "/example.com/a/@v/v1.0.0.zip", 405)
+        put("an unescaped capital", "/example.com/A/@v/v1.0.0.zip"),
+        Case::new("clients cannot delete", "DELETE", "/example.com/a/@v/v1.0.0.zip", 405)
             .code("method_not_allowed"),
     ]
 }
@@ -187,39 +191,44 @@ fn refused_zips() -> Vec<Case> {
     };
     let of = |files: &[(&str, &str)]| packed(path, "v1.0.0", files);
     vec![
-        refused("no zip", b"not a zip", "no zip archive"),
-        refused("nothing in it", &of(&[]), "holds no file"),
+        refused("no zip", b"not a zip", "not a zip archive"),
+        refused("no files", &of(&[]), "contains no files"),
         refused(
-            "another's",
+            "another module's files",
             &module("example.com/evil", "v1.0.0"),
-            "does not lie in example.com/bad@v1.0.0/",
+            "is not in the folder example.com/bad@v1.0.0/",
         ),
-        refused("another version's", &module(path, "v1.0.1"), "does not lie in"),
+        refused("another version's files", &module(path, "v1.0.1"), "is not in the folder"),
         refused(
-            "another's go.mod",
+            "another module's go.mod",
             &of(&[("go.mod", "module example.com/evil")]),
-            "that of the module \"example.com/evil\"",
+            "declares the module \"example.com/evil\"",
         ),
-        refused("a go.mod without a name", &of(&[("go.mod", "go 1.19")]), "not of example.com/bad"),
-        refused("a module in a module", &of(&[("x/go.mod", "module x")]), "begins another module"),
-        refused("two files that are one", &of(&[("a.go", ""), ("A.go", "")]), "are one on many a disk"),
+        refused("a go.mod without a name", &of(&[("go.mod", "go 1.19")]), "not example.com/bad"),
+        refused("a module in a module", &of(&[("x/go.mod", "module x")]), "starts another module"),
+        refused(
+            "two files that differ in case",
+            &of(&[("a.go", ""), ("A.go", "")]),
+            "collide on file systems that ignore case",
+        ),
         refused(
             "another spelling of go.mod",
             &of(&[("GO.MOD", "module example.com/bad")]),
-            "is not called go.mod",
+            "must be spelled go.mod",
         ),
-        refused("an entry for a folder", &of(&[("a.go", ""), ("x/", "")]), "pack files alone"),
-        refused("a name that is none", &of(&[("a?.go", "")]), "does not unpack"),
-        get("nothing came of them", "/example.com/bad/@v/list", 404),
+        refused("an entry for a folder", &of(&[("a.go", ""), ("x/", "")]), "pack only files"),
+        refused("an invalid name", &of(&[("a?.go", "")]), "does not unpack"),
+        get("none of them was published", "/example.com/bad/@v/list", 404),
     ]
 }
 
 fn checksum_database() -> Vec<Case> {
     vec![
-        get("none is passed through", "/sumdb/sum.golang.org/supported", 404)
+        get("it is not served", "/sumdb/sum.golang.org/supported", 404)
             .code("not_found")
             .contains("GONOSUMDB"),
-        get("nor asked", "/sumdb/sum.golang.org/lookup/example.com/a@v1.0.0", 404).code("not_found"),
-        get("for nonsense neither", "/sumdb/sum.golang.org/lookup/x", 404).code("not_found"),
+        get("look-ups are not served", "/sumdb/sum.golang.org/lookup/example.com/a@v1.0.0", 404)
+            .code("not_found"),
+        get("nor an invalid look-up", "/sumdb/sum.golang.org/lookup/x", 404).code("not_found"),
     ]
 }

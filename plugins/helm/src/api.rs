@@ -1,6 +1,6 @@
-//! What ChartMuseum answers about charts, in JSON.
+//! The JSON API of ChartMuseum: lists of charts and versions.
 
-use crate::listed::Listed;
+use crate::listed::ListedChart;
 use crate::listing;
 use crate::{index, name};
 use packhouse_sdk::{Context, Error, Failure, Intent, Output, Params, Request, Response};
@@ -16,7 +16,7 @@ pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Fa
     Ok(if name::is_name(chart) { intent.about_package(chart) } else { intent })
 }
 
-/// `GET` of the address itself: what tells that a credential works.
+/// Handles `GET` of the repository's address. A client can test its credential with this request.
 pub(crate) fn root(_cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     Ok(Response::text(format!("A Helm chart repository: helm repo add NAME {}\n", request.address())))
 }
@@ -30,10 +30,10 @@ pub(crate) fn all(cx: &Context, _request: &Request, _params: &Params<'_>) -> Res
         out.push(if at > 0 { "," } else { "" })?;
         out.json(name)?;
         out.push(":")?;
-        list(&mut out, versions)?;
+        write_list(&mut out, versions)?;
     }
     out.push("}")?;
-    document(out)
+    json_response(out)
 }
 
 /// `GET /api/charts/NAME`.
@@ -44,8 +44,8 @@ pub(crate) fn versions(cx: &Context, _request: &Request, params: &Params<'_>) ->
         return Err(Failure::not_found(format!("There is no chart {chart} in this repository")));
     }
     let mut out = Output::new(cx);
-    list(&mut out, &versions)?;
-    document(out)
+    write_list(&mut out, &versions)?;
+    json_response(out)
 }
 
 /// `GET /api/charts/NAME/VERSION`.
@@ -60,7 +60,7 @@ pub(crate) fn missing(chart: &str, number: &str) -> Failure {
     Failure::not_found(format!("There is no version {number} of the chart {chart} in this repository"))
 }
 
-fn list(out: &mut Output<'_>, versions: &[Listed]) -> Result<(), Error> {
+fn write_list(out: &mut Output<'_>, versions: &[ListedChart]) -> Result<(), Error> {
     out.push("[")?;
     for (at, one) in versions.iter().enumerate() {
         out.push(if at > 0 { "," } else { "" })?;
@@ -69,7 +69,7 @@ fn list(out: &mut Output<'_>, versions: &[Listed]) -> Result<(), Error> {
     out.push("]")
 }
 
-fn document(out: Output<'_>) -> Result<Response, Failure> {
+fn json_response(out: Output<'_>) -> Result<Response, Failure> {
     let content = out.finish()?;
     Ok(Response::ok().content_type("application/json").revalidate().content(content))
 }

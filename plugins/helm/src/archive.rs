@@ -1,113 +1,119 @@
-//! A chart's archive: Chart.yaml and README.md of its one folder, found by reading headers alone. The host unpacks it, to a limit.
+//! Reads Chart.yaml and README.md of a chart's archive. The host unpacks the archive, up to a
+//! limit. The plugin reads the tar headers, and then only the content of the file that it needs.
 
 use crate::chart::{CHART_YAML, Chart};
 use packhouse_sdk::{Blob, Error, Failure, ReadAt, TarError, TarKind, TarReader, TarRules};
 
-/// Bytes that a chart unpacks to at most, and how many times its size where it is small.
-const UNPACKED: u64 = 256 << 20;
-const TIMES: u64 = 100;
+/// The largest unpacked archive, in bytes.
+const MAX_UNPACKED: u64 = 256 << 20;
+/// The largest ratio of the unpacked size to the packed size.
+const MAX_RATIO: u64 = 100;
+/// The unpacked size that is allowed at any ratio, in bytes.
 const SMALL: u64 = 16 << 20;
-/// Entries of an archive.
-const ENTRIES: u32 = 50_000;
-/// Bytes of a header's extension.
-const HEADER: u64 = 64 << 10;
+/// The most entries of an archive.
+const MAX_ENTRIES: u32 = 50_000;
+/// The largest extension of a header, in bytes.
+const MAX_HEADER: u64 = 64 << 10;
 
-/// The chart that an archive holds.
+/// Reads the Chart.yaml in an archive.
 ///
 /// # Errors
-/// 400 `invalid_chart` for what Helm could not install, and for what unpacks to too much.
+/// 400 `invalid_chart` if Helm could not install the chart, or the archive unpacks to too many
+/// bytes.
 pub(crate) fn chart(file: &Blob) -> Result<Chart, Failure> {
     let archive = unpack(file)?;
-    let text = find(&archive, b"Chart.yaml", CHART_YAML).map_err(Refusal::into_failure)?;
-    let text = text.ok_or_else(|| bad("It holds no Chart.yaml in its one folder"))?;
-    Chart::read(&text).map_err(bad)
+    let text = find(&archive, b"Chart.yaml", CHART_YAML).map_err(ArchiveError::into_failure)?;
+    let text = text.ok_or_else(|| invalid_chart("It contains no Chart.yaml in its top-level folder"))?;
+    Chart::read(&text).map_err(invalid_chart)
 }
 
-/// A file of the chart's folder, of at most so many bytes; none where there is none.
+/// Reads the file `name`, of at most `limit` bytes, in the folder of a chart. Returns `None` if it
+/// does not exist.
 ///
 /// # Errors
-/// As [`chart`].
+/// 400 `invalid_chart` if the archive is invalid, or if the file occurs twice or is too large.
 pub(crate) fn file(file: &Blob, name: &str, limit: u64) -> Result<Option<Vec<u8>>, Failure> {
-    find(&unpack(file)?, name.as_bytes(), limit).map_err(Refusal::into_failure)
+    find(&unpack(file)?, name.as_bytes(), limit).map_err(ArchiveError::into_failure)
 }
 
 fn unpack(file: &Blob) -> Result<Blob, Failure> {
-    let limit = file.size()?.saturating_mul(TIMES).clamp(SMALL, UNPACKED);
+    let limit = file.size()?.saturating_mul(MAX_RATIO).clamp(SMALL, MAX_UNPACKED);
     file.decode("gzip", limit, &[]).map_err(|error| match error {
-        Error::TooLarge(_) => bad(format!("It unpacks to more than {limit} bytes")),
-        Error::Invalid(_) => bad("It is no gzip file, or a damaged one"),
+        Error::TooLarge(_) => invalid_chart(format!("It unpacks to more than {limit} bytes")),
+        Error::Invalid(_) => invalid_chart("It is not a gzip file, or it is damaged"),
         other => other.into(),
     })
 }
 
-/// 400 with a sentence for who sent the chart.
-pub(crate) fn bad(text: impl Into<String>) -> Failure {
-    Failure::new(400, "invalid_chart", format!("This is no chart. {}", text.into()))
+/// Creates a 400 with a sentence for the publisher.
+pub(crate) fn invalid_chart(text: impl Into<String>) -> Failure {
+    Failure::new(400, "invalid_chart", format!("This is not a valid chart. {}", text.into()))
 }
 
-/// Why an archive is not accepted.
+/// The reason why the plugin refuses an archive, or an error of the host.
 #[derive(Debug)]
-pub(crate) enum Refusal {
-    Bad(&'static str),
+pub(crate) enum ArchiveError {
+    Invalid(&'static str),
     Host(Error),
 }
 
-impl Refusal {
+impl ArchiveError {
     fn into_failure(self) -> Failure {
         match self {
-            Self::Bad(text) => bad(text),
+            Self::Invalid(text) => invalid_chart(text),
             Self::Host(error) => error.into(),
         }
     }
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for ArchiveError {
     fn from(error: Error) -> Self {
         Self::Host(error)
     }
 }
 
-impl From<TarError> for Refusal {
+impl From<TarError> for ArchiveError {
     fn from(error: TarError) -> Self {
-        Self::Bad(match error {
+        Self::Invalid(match error {
             TarError::Header | TarError::Extended | TarError::Trailing => {
-                "It is no tar archive, or a damaged one"
+                "It is not a tar archive, or it is damaged"
             }
-            TarError::Size => "A size in it is no number",
+            TarError::Size => "A size in it is not a number",
             TarError::TooLarge => "A header in it is larger than 64 KiB",
-            TarError::TooMany => "It holds too many headers",
-            TarError::Truncated => "It breaks off",
+            TarError::TooMany => "It contains too many headers",
+            TarError::Truncated => "It is truncated",
             TarError::Host(error) => return Self::Host(error),
         })
     }
 }
 
-/// The bytes of `FOLDER/name`, of whatever folder. One that is there twice could be read as either.
+/// Returns the content of the file `name` in a top-level folder. Two files of this name are an
+/// error, because one program could read the first and another program the second.
 pub(crate) fn find(
     archive: &(impl ReadAt + ?Sized),
     name: &[u8],
     limit: u64,
-) -> Result<Option<Vec<u8>>, Refusal> {
-    let mut reader = TarReader::new(archive, TarRules::Lenient, HEADER)?;
+) -> Result<Option<Vec<u8>>, ArchiveError> {
+    let mut reader = TarReader::new(archive, TarRules::Lenient, MAX_HEADER)?;
     let mut found = None;
-    for _ in 0..ENTRIES {
+    for _ in 0..MAX_ENTRIES {
         let Some(entry) = reader.next_entry()? else { return Ok(found) };
-        if entry.kind == TarKind::Folder || inner(&entry.path) != Some(name) {
+        if entry.kind == TarKind::Folder || name_in_folder(&entry.path) != Some(name) {
             continue;
         }
         if found.is_some() {
-            return Err(Refusal::Bad("It holds one file twice"));
+            return Err(ArchiveError::Invalid("It contains the same file twice"));
         }
         if entry.kind != TarKind::File || entry.size > limit {
-            return Err(Refusal::Bad("A file in it that is read is larger than allowed, or a link"));
+            return Err(ArchiveError::Invalid("A required file in it is a link or larger than allowed"));
         }
         found = Some(reader.content(&entry)?);
     }
-    Err(Refusal::Bad("It holds more than 50,000 entries"))
+    Err(ArchiveError::Invalid("It contains more than 50,000 entries"))
 }
 
-/// The name of a file right in the archive's folder.
-fn inner(path: &[u8]) -> Option<&[u8]> {
+/// Returns the name of a file that is directly in a top-level folder; `None` for any other path.
+fn name_in_folder(path: &[u8]) -> Option<&[u8]> {
     let mut parts = path.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".");
     let (_, file) = (parts.next()?, parts.next()?);
     parts.next().is_none().then_some(file)
@@ -120,7 +126,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_chart_yaml_of_the_folder_is_found() {
+    fn the_chart_yaml_of_the_top_level_folder_is_found() {
         let sub = ("demo/charts/sub/Chart.yaml", b'0', &b"sub"[..]);
         let own = ("demo/Chart.yaml", b'0', &b"own"[..]);
         let found =
@@ -136,7 +142,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_walked(bytes in prop::collection::vec(any::<u8>(), 0..1500)) {
+        fn any_bytes_are_handled(bytes in prop::collection::vec(any::<u8>(), 0..1500)) {
             let _ = find(bytes.as_slice(), b"Chart.yaml", 1000);
         }
     }

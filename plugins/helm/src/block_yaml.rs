@@ -1,35 +1,38 @@
-//! Reads the YAML that Helm itself writes: block style with scalars that are plain, quoted or literal. It is many times faster than a
-//! reader of all YAML, which an index of ten thousand versions leaves no time for. Whatever else a text holds is for the other reader.
+//! A fast reader for the subset of YAML that Helm writes: block style with plain, quoted or literal
+//! scalars. It is many times faster than the reader of full YAML, which would take too long for an
+//! index of ten thousand versions. For any other text it returns `None`, and the caller uses the
+//! full reader.
 
 use serde_json::{Map, Value};
 
-/// Levels of a document.
-const DEPTH: usize = 32;
+/// The most levels of a document.
+const MAX_DEPTH: usize = 32;
 
-/// A line: its indentation, what follows, and the spaces at its end, which count in a literal text. A blank one has only those.
+/// A line: its indentation, its text, and the spaces at its end, which are part of a literal
+/// scalar. A blank line has an empty `text`, and `tail` contains all its spaces.
 #[derive(Clone, Copy, Debug)]
-struct Line<'a> {
+struct YamlLine<'a> {
     indent: usize,
     text: &'a str,
     tail: &'a str,
 }
 
-/// A mapping of these lines; none where there is anything in it that only the other reader knows.
+/// Reads a mapping; `None` if the text needs the full reader.
 pub(crate) fn mapping(text: &str) -> Option<Map<String, Value>> {
     let mut lines = Vec::new();
     for line in text.lines() {
         let content = line.trim_start_matches(' ');
         if content.is_empty() {
-            // It may be a part of a text.
-            lines.push(Line { indent: usize::MAX, text: "", tail: line });
+            // A blank line may be part of a literal scalar.
+            lines.push(YamlLine { indent: usize::MAX, text: "", tail: line });
         } else if content.starts_with('#') || content.contains(['\t', '\r']) {
             return None;
         } else {
             let (text, tail) = content.split_at(content.trim_end_matches(' ').len());
-            lines.push(Line { indent: line.len() - content.len(), text, tail });
+            lines.push(YamlLine { indent: line.len() - content.len(), text, tail });
         }
     }
-    let mut reader = Reader { lines: &lines, at: 0 };
+    let mut reader = BlockReader { lines: &lines, at: 0 };
     reader.skip_blank();
     let indent = reader.peek()?.indent;
     let found = reader.mapping(indent, 0)?;
@@ -37,7 +40,7 @@ pub(crate) fn mapping(text: &str) -> Option<Map<String, Value>> {
     reader.peek().is_none().then_some(found)
 }
 
-/// A name or a text that ends on its line; none for one that does not.
+/// Reads a scalar on a single line; `None` if the text needs the full reader.
 pub(crate) fn scalar(text: &str) -> Option<Value> {
     if text.starts_with('"') {
         return serde_json::from_str::<String>(text).ok().map(Value::String);
@@ -55,15 +58,15 @@ pub(crate) fn scalar(text: &str) -> Option<Value> {
         "false" | "False" | "FALSE" => return Some(false.into()),
         _ => {}
     }
-    let odd =
+    let special =
         text.starts_with(['&', '*', '!', '|', '>', '%', '@', '`', '[', ']', '{', '}', ',', '?', '#', '-']);
     let dash = text.starts_with('-') && !text.starts_with("- ") && text.len() > 1;
-    let fine = (!odd || dash) && !text.contains(": ") && !text.contains(" #") && !text.ends_with(':');
-    // A number is left as it is written: what a chart says of itself has no numbers.
-    fine.then(|| text.into())
+    let is_plain = (!special || dash) && !text.contains(": ") && !text.contains(" #") && !text.ends_with(':');
+    // A number becomes text, because no field of a chart is a number.
+    is_plain.then(|| text.into())
 }
 
-/// What stands before and behind the colon of a mapping's line.
+/// Splits a line of a mapping into its key and the text after the colon.
 pub(crate) fn pair(text: &str) -> Option<(String, &str)> {
     let (name, rest) = match text.as_bytes().first()? {
         b'"' | b'\'' => {
@@ -75,21 +78,21 @@ pub(crate) fn pair(text: &str) -> Option<(String, &str)> {
         _ => {
             let at = text.find(": ").or_else(|| text.strip_suffix(':').map(str::len))?;
             let name = text.get(..at)?;
-            let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte));
-            let word = plain && !name.is_empty() && !name.starts_with('-');
-            (word.then(|| name.to_owned())?, text.get(at + 1..)?)
+            let is_simple = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte));
+            let is_key = is_simple && !name.is_empty() && !name.starts_with('-');
+            (is_key.then(|| name.to_owned())?, text.get(at + 1..)?)
         }
     };
     (rest.is_empty() || rest.starts_with(' ')).then(|| (name, rest.trim_start_matches(' ')))
 }
 
-struct Reader<'a> {
-    lines: &'a [Line<'a>],
+struct BlockReader<'a> {
+    lines: &'a [YamlLine<'a>],
     at: usize,
 }
 
-impl<'a> Reader<'a> {
-    fn peek(&self) -> Option<Line<'a>> {
+impl<'a> BlockReader<'a> {
+    fn peek(&self) -> Option<YamlLine<'a>> {
         self.lines.get(self.at).copied()
     }
 
@@ -114,13 +117,14 @@ impl<'a> Reader<'a> {
                 return None;
             }
         }
-        // What is deeper now belongs to nothing.
+        // A deeper line here would belong to no key.
         self.peek().is_none_or(|line| line.indent < indent || line.text.starts_with('-')).then_some(found)
     }
 
-    /// What stands behind a colon or a dash, whose line is indented so far.
+    /// Reads the value after a colon or a dash. `indent` is the indentation of the key or of the
+    /// dash.
     fn value(&mut self, rest: &str, indent: usize, depth: usize) -> Option<Value> {
-        if depth > DEPTH {
+        if depth > MAX_DEPTH {
             return None;
         }
         if rest.is_empty() {
@@ -139,7 +143,7 @@ impl<'a> Reader<'a> {
         self.folded(rest, indent)
     }
 
-    /// Whether behind blank lines a text goes on.
+    /// Returns true if the next line that is not blank has a deeper indentation than `indent`.
     fn deeper_text_follows(&self, indent: usize) -> bool {
         let rest = self.lines.get(self.at..).unwrap_or_default();
         rest.iter().find(|line| !line.text.is_empty()).is_some_and(|line| line.indent > indent)
@@ -178,7 +182,7 @@ impl<'a> Reader<'a> {
         Some(found)
     }
 
-    /// A mapping whose first pair stands behind a dash.
+    /// Reads a mapping whose first pair is on the line of a dash.
     fn item(&mut self, first: &str, indent: usize, depth: usize) -> Option<Value> {
         let (name, rest) = pair(first)?;
         self.at += 1;
@@ -195,7 +199,7 @@ impl<'a> Reader<'a> {
         Some(found.into())
     }
 
-    /// A text whose line ends are kept.
+    /// Reads a literal scalar (`|` or `|-`). Its lines remain separate lines.
     fn literal(&mut self, head: &str, indent: usize) -> Option<Value> {
         let keeps_end = match head {
             "|" => true,
@@ -228,7 +232,7 @@ impl<'a> Reader<'a> {
         Some(text.into())
     }
 
-    /// A plain text that goes on in the lines that follow, which are deeper.
+    /// Reads a plain scalar that continues on deeper lines, and joins the lines with spaces.
     fn folded(&mut self, first: &str, indent: usize) -> Option<Value> {
         scalar(first)?.as_str().filter(|_| !first.starts_with(['"', '\'']))?;
         let mut text = first.to_owned();
@@ -243,8 +247,8 @@ impl<'a> Reader<'a> {
             text.push(' ');
             text.push_str(line.text);
         }
-        let fine = !text.contains(": ") && !text.contains(" #") && !text.ends_with(':');
-        fine.then(|| text.into())
+        let is_plain = !text.contains(": ") && !text.contains(" #") && !text.ends_with(':');
+        is_plain.then(|| text.into())
     }
 }
 
@@ -262,7 +266,7 @@ mod tests {
         name: demo\n    urls:\n    - https://files.test/demo-1.0.0.tgz\n    version: 1.0.0\n";
 
     #[test]
-    fn what_helm_writes_is_read_as_the_other_reader_does() {
+    fn yaml_of_helm_is_read_like_by_the_full_reader() {
         let read = Value::Object(mapping(ITEM).unwrap());
         let other: Value = serde_saphyr::from_str(ITEM).unwrap();
         assert_eq!(read, other);
@@ -270,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_does_not_know_is_left_to_the_other() {
+    fn other_yaml_is_left_to_the_full_reader() {
         for text in [
             "a: &x b",
             "a: *x",
@@ -315,9 +319,10 @@ mod tests {
     }
 
     proptest! {
-        /// What it answers at all is what the other reader answers, but for numbers.
+        /// Compares the result of this reader, if it has one, with the full reader's. The texts
+        /// contain no numbers, which only this reader returns as text.
         #[test]
-        fn it_agrees_with_the_other_reader(text in "([ ]{0,4}((- )?[a-c]{1,2}:?( [a-c'\"|>-]{0,4}| \\|)?[ \u{a0}]{0,2})?\n){1,6}") {
+        fn it_agrees_with_the_full_reader(text in "([ ]{0,4}((- )?[a-c]{1,2}:?( [a-c'\"|>-]{0,4}| \\|)?[ \u{a0}]{0,2})?\n){1,6}") {
             if let Some(read) = mapping(&text) {
                 let other: Result<Value, _> = serde_saphyr::from_str(&text);
                 if let Ok(other) = other {
@@ -327,7 +332,7 @@ mod tests {
         }
 
         #[test]
-        fn what_this_plugin_writes_is_read(value in prop::collection::btree_map("[a-z]{1,6}", values(), 1..4)) {
+        fn yaml_of_this_plugin_is_read(value in prop::collection::btree_map("[a-z]{1,6}", values(), 1..4)) {
             let value: serde_json::Map<String, Value> = value.into_iter().collect();
             let mut text = String::new();
             yaml::fields(&mut text, &value, 0);
@@ -337,7 +342,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_read(text in "[a-z:\\-\n \\[\\]{}&*!'\"|>#,]{0,80}") {
+        fn any_text_is_handled(text in "[a-z:\\-\n \\[\\]{}&*!'\"|>#,]{0,80}") {
             let _ = mapping(&text);
         }
     }

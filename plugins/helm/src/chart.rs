@@ -1,14 +1,15 @@
-//! What a chart says of itself: Chart.yaml, and the same in an index.
+//! The metadata of a chart, from a Chart.yaml or from an entry of an index.
 
 use crate::name;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Bytes of a Chart.yaml.
+/// The largest Chart.yaml, in bytes.
 pub(crate) const CHART_YAML: u64 = 256 << 10;
 
-/// The fields that Helm knows. Others are left out, because it refuses an index that has one.
+/// The metadata of a chart, with all fields that Helm knows. The plugin drops other fields, because
+/// Helm refuses an index that contains an unknown field.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Chart {
@@ -21,7 +22,7 @@ pub(crate) struct Chart {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) condition: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) dependencies: Option<Vec<Dependency>>,
+    pub(crate) dependencies: Option<Vec<ChartDependency>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) deprecated: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,7 +47,7 @@ pub(crate) struct Chart {
     pub(crate) version: String,
 }
 
-/// Who looks after a chart.
+/// A maintainer of a chart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Maintainer {
@@ -58,10 +59,10 @@ pub(crate) struct Maintainer {
     url: Option<String>,
 }
 
-/// A chart that another one needs.
+/// A chart that another chart depends on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
-pub(crate) struct Dependency {
+pub(crate) struct ChartDependency {
     pub(crate) name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<String>,
@@ -83,7 +84,7 @@ impl Chart {
     /// Reads a Chart.yaml.
     ///
     /// # Errors
-    /// A sentence for whoever made the chart.
+    /// Returns a sentence for the author of the chart.
     pub(crate) fn read(text: &[u8]) -> Result<Self, String> {
         let options = serde_saphyr::options! {
             budget: serde_saphyr::budget! { max_events: 100_000, max_depth: 64, max_documents: 1 },
@@ -91,22 +92,23 @@ impl Chart {
         let chart: Self = serde_saphyr::from_slice_with_options(text, options)
             .map_err(|error| format!("Its Chart.yaml cannot be read: {}", first_line(&error.to_string())))?;
         if !name::is_name(&chart.name) {
-            return Err(format!("Its Chart.yaml says name {:?}, which is no name of a chart", chart.name));
+            return Err(format!("The name {:?} in its Chart.yaml is not valid", chart.name));
         }
         if name::version(&chart.version).is_none() {
             return Err(format!(
-                "Its Chart.yaml says version {:?}, which is no semantic version",
+                "The version {:?} in its Chart.yaml is not a semantic version",
                 chart.version
             ));
         }
         match chart.api_version.as_deref() {
             Some("v1" | "v2") => Ok(chart),
-            _ => Err("Its Chart.yaml says no apiVersion that Helm knows: v2, or v1".to_owned()),
+            _ => Err("The apiVersion in its Chart.yaml must be v1 or v2".to_owned()),
         }
     }
 
-    /// Whether it is one of this name and a version that Helm could sort: what an upstream's index says may be anything.
-    pub(crate) fn is_of(&self, name: &str) -> bool {
+    /// Returns true if the chart has this name, and if its name and version are valid. Charts from
+    /// an upstream's index need this check, because the index may contain anything.
+    pub(crate) fn is_valid_for(&self, name: &str) -> bool {
         self.name == name && name::is_name(name) && name::version(&self.version).is_some()
     }
 }
@@ -136,11 +138,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_chart_is_refused_in_words() {
+    fn an_invalid_chart_yaml_is_refused_with_a_reason() {
         for (text, words) in [
             ("", "Chart.yaml"),
-            ("apiVersion: v2\nname: a/b\nversion: 1.0.0", "no name"),
-            ("apiVersion: v2\nname: demo\nversion: latest", "no semantic version"),
+            ("apiVersion: v2\nname: a/b\nversion: 1.0.0", "name \"a/b\""),
+            ("apiVersion: v2\nname: demo\nversion: latest", "not a semantic version"),
             ("name: demo\nversion: 1.0.0", "apiVersion"),
             ("apiVersion: v9\nname: demo\nversion: 1.0.0", "apiVersion"),
             ("[1, 2", "cannot be read"),
@@ -153,12 +155,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_are_handled(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = Chart::read(&bytes);
         }
 
         #[test]
-        fn any_text_is_read(text in "(apiVersion: v2\n)?[a-z:\\-\n \\[\\]{}&*!'\"|>#,]{0,80}") {
+        fn any_text_is_handled(text in "(apiVersion: v2\n)?[a-z:\\-\n \\[\\]{}&*!'\"|>#,]{0,80}") {
             let _ = Chart::read(text.as_bytes());
         }
     }

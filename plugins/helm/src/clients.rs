@@ -1,4 +1,4 @@
-//! What Helm's clients are told.
+//! Instructions for users of Helm, and for publishing with curl.
 
 use packhouse_sdk::{Client, Install};
 
@@ -11,7 +11,7 @@ const CURL: &str =
 const CM_PUSH: &str = "helm repo add {repository} {address} --username {email} --password {token}\n\
                        helm cm-push CHART.tgz {repository}";
 
-/// What to write where.
+/// Configuration files and commands.
 pub(crate) fn clients() -> Vec<Client> {
     vec![
         Client::read("helm", REPO),
@@ -21,7 +21,7 @@ pub(crate) fn clients() -> Vec<Client> {
     ]
 }
 
-/// One line for each client.
+/// Commands and files that install a version.
 pub(crate) fn install() -> Vec<Install> {
     vec![
         Install::shell("helm", "helm install {name} {repository}/{name} --version {version}"),

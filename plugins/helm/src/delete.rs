@@ -1,4 +1,4 @@
-//! Deleting a version: its file goes with its signature. The file's name stays used.
+//! Deletion of a version with its file and its signature. The file name stays reserved.
 
 use crate::records::{self, ChartRecord};
 use crate::{api, busy, files, name};
@@ -15,7 +15,7 @@ pub(crate) fn plan_file(_request: &Request, params: &Params<'_>) -> Result<Inten
     Ok(Intent::delete().subject(params.segment("file")))
 }
 
-/// `DELETE /api/charts/NAME/VERSION`, as ChartMuseum has it.
+/// Handles `DELETE /api/charts/NAME/VERSION` of ChartMuseum's API.
 pub(crate) fn version(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
     let (chart, number) = (params.segment("name"), params.segment("version"));
     if remove(cx.target()?, chart, number)? {
@@ -25,21 +25,23 @@ pub(crate) fn version(cx: &Context, _request: &Request, params: &Params<'_>) -> 
     }
 }
 
-/// `DELETE` of a file by its name.
+/// Handles `DELETE` of a chart by its file name.
 pub(crate) fn file(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
-    let (repository, asked) = (cx.target()?, params.segment("file"));
-    if asked.ends_with(".prov") {
-        return Err(Failure::invalid("A signature is deleted with its chart: name the chart's own file"));
+    let (repository, file) = (cx.target()?, params.segment("file"));
+    if file.ends_with(".prov") {
+        return Err(Failure::invalid(
+            "A signature is deleted together with its chart; delete the file of the chart",
+        ));
     }
-    let record = records::by_file(repository, asked)?.ok_or_else(|| files::missing(asked))?;
+    let record = records::by_file(repository, file)?.ok_or_else(|| files::missing(file))?;
     if remove(repository, &record.chart.name, &record.chart.version)? {
         Ok(Response::no_content())
     } else {
-        Err(files::missing(asked))
+        Err(files::missing(file))
     }
 }
 
-/// Removes a version; false where there is none.
+/// Removes a version. Returns false if it does not exist.
 pub(crate) fn remove(repository: &Repository, chart: &str, number: &str) -> Result<bool, Failure> {
     if !name::is_name(chart) || name::version(number).is_none() {
         return Ok(false);

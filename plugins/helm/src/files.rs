@@ -1,4 +1,5 @@
-//! `GET` of a chart's file and of the signature that goes with it, below `charts/` and at the address itself.
+//! Downloads of charts and their signatures, both below `charts/` and directly below the
+//! repository's address.
 
 use crate::media_types::{MEDIA_TYPE, PROVENANCE_TYPE};
 use crate::{name, proxy, records};
@@ -10,16 +11,16 @@ pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Fa
 }
 
 pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
-    let asked = params.segment("file");
+    let file = params.segment("file");
     let found = cx.first(|repository| {
-        if repository.is_proxy() { proxy::file(cx, repository, asked) } else { hosted(repository, asked) }
+        if repository.is_proxy() { proxy::file(cx, repository, file) } else { hosted(repository, file) }
     })?;
-    found.ok_or_else(|| missing(asked))
+    found.ok_or_else(|| missing(file))
 }
 
-fn hosted(repository: &Repository, asked: &str) -> Result<Option<Response>, Failure> {
-    let signed = asked.strip_suffix(".prov");
-    let Some(record) = records::by_file(repository, signed.unwrap_or(asked))? else { return Ok(None) };
+fn hosted(repository: &Repository, file: &str) -> Result<Option<Response>, Failure> {
+    let signed = file.strip_suffix(".prov");
+    let Some(record) = records::by_file(repository, signed.unwrap_or(file))? else { return Ok(None) };
     let (digest, media_type) = match signed {
         None => (Some(&record.sha256), MEDIA_TYPE),
         Some(_) => (record.provenance.as_ref(), PROVENANCE_TYPE),

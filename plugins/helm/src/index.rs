@@ -1,12 +1,12 @@
-//! `index.yaml`, rendered from what is listed.
+//! `index.yaml`, rendered from the listed charts.
 
-use crate::listed::Listed;
+use crate::listed::ListedChart;
 use crate::listing;
 use crate::{name, yaml};
 use packhouse_sdk::{Context, Error, Failure, Output, Params, Request, Response, percent_encode};
 use serde_json::{Map, Value, json};
 
-/// What stands where nothing was ever published: a time that every reader takes.
+/// The value of `generated` in an empty index: a time that every reader accepts.
 const NEVER: &str = "1970-01-01T00:00:00Z";
 
 pub(crate) fn get(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
@@ -23,7 +23,8 @@ pub(crate) fn get(cx: &Context, request: &Request, _params: &Params<'_>) -> Resu
         text.push('\n');
         for one in versions {
             yaml::item(&mut text, &Value::Object(entry(one)?), 2);
-            // The same bytes for the same charts: what was published last says when the index was made.
+            // `generated` is the time of the last publish, so that the index of the same charts
+            // always has the same bytes.
             if one.created.as_str() > newest && one.created.ends_with('Z') {
                 newest = &one.created;
             }
@@ -31,27 +32,28 @@ pub(crate) fn get(cx: &Context, request: &Request, _params: &Params<'_>) -> Resu
         out.push(&text)?;
     }
     text.clear();
-    yaml::fields(&mut text, &tail(newest, request.address()), 0);
+    yaml::fields(&mut text, &last_fields(newest, request.address()), 0);
     out.push(&text)?;
     let content = out.finish()?;
     Ok(Response::ok().content_type("application/x-yaml").revalidate().content(content))
 }
 
-/// 404: the upstream has no index, or refuses to show it.
+/// Creates the 404 for a repository whose upstreams have no index or refuse to send it.
 pub(crate) fn missing() -> Failure {
     Failure::not_found("There is no index of charts in this repository")
 }
 
-/// `cm-push` finds the requests of ChartMuseum below the `contextPath`.
-fn tail(generated: &str, address: &str) -> Map<String, Value> {
+/// Returns the fields that come after the charts. The plugin `cm-push` finds the API of ChartMuseum
+/// below the `contextPath`.
+fn last_fields(generated: &str, address: &str) -> Map<String, Value> {
     let path = address.split_once("://").map_or(address, |(_, rest)| rest);
     let path = path.find('/').and_then(|at| path.get(at..)).unwrap_or_default();
     let fields = [("generated", json!(generated)), ("serverInfo", json!({"contextPath": path}))];
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// A version in an index, and in an answer of ChartMuseum's.
-pub(crate) fn entry(one: &Listed) -> Result<Map<String, Value>, Error> {
+/// Returns the fields of a version for the index and for ChartMuseum's API.
+pub(crate) fn entry(one: &ListedChart) -> Result<Map<String, Value>, Error> {
     let Value::Object(mut fields) = serde_json::to_value(&one.chart)? else { return Ok(Map::new()) };
     let file = name::file(&one.chart.name, &one.chart.version);
     fields.insert("urls".to_owned(), json!([format!("charts/{}", percent_encode(&file))]));

@@ -1,8 +1,8 @@
-//! Helm's classic chart repository as a format plugin: `index.yaml`, the charts that it names, and the requests of ChartMuseum by which
-//! `helm cm-push`, curl and others publish.
+//! Format plugin for Helm's classic chart repositories. It serves `index.yaml`, the charts in it,
+//! and the API of ChartMuseum, which `helm cm-push` and curl use to publish.
 //!
-//! What a chart says of itself is read from its archive, never from its file's name. docs/formats/helm.md says what is served and what
-//! was decided.
+//! The plugin reads the metadata of a chart from its archive, never from its file name. The page
+//! docs/clients/helm.md lists the supported requests and explains the plugin's behaviour.
 
 mod api;
 mod archive;
@@ -28,10 +28,10 @@ mod yaml;
 
 use packhouse_sdk::{Description, Failure, Format, Router, SentencePlace};
 
-/// Bytes of the largest chart. Helm itself unpacks no more than 100 MiB.
+/// The largest chart, in bytes. Helm itself unpacks at most 100 MiB.
 const FILE_LIMIT: u64 = 100 << 20;
 
-/// The format. It holds nothing.
+/// The format plugin. It has no state.
 #[derive(Clone, Copy, Debug)]
 pub struct Helm;
 
@@ -40,7 +40,7 @@ impl Format for Helm {
         Description::new("helm", env!("CARGO_PKG_VERSION"))
             .kinds(&["hosted", "proxy", "group"])
             .open_requests(&[])
-            // Helm shows the status line and no body.
+            // Helm shows only the status line, not the body.
             .sentence_clients(&["Helm/"], &SentencePlace::Reason)
             .upstream_credentials(&["basic", "bearer"])
             .clients(clients::clients())
@@ -70,7 +70,7 @@ impl Format for Helm {
 
 packhouse_sdk::export!(Helm, upkeep, present, retention);
 
-/// What a change ends with that others were faster than each time.
+/// The error when every retry of a commit lost the race.
 fn busy() -> Failure {
     Failure::busy("the same chart")
 }

@@ -1,21 +1,22 @@
-//! Charts as an index lists them.
+//! The charts and versions of an index.
 
 use crate::chart::Chart;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A version as an index lists it.
+/// A version of a chart, as an index lists it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Listed {
+pub(crate) struct ListedChart {
     pub(crate) chart: Chart,
-    /// RFC 3339, as it is written; empty where nobody says.
+    /// Publication time: RFC 3339 text, unchanged from the upstream's index. Empty if the index
+    /// does not state it.
     pub(crate) created: String,
     /// SHA-256 in hex.
     pub(crate) digest: Option<String>,
-    /// Where an upstream has it, absolute; empty in a hosted repository.
+    /// Absolute URL of the file at the upstream; empty in a hosted repository.
     pub(crate) url: String,
 }
 
 /// Versions by the name of their chart.
-pub(crate) type Listing = BTreeMap<String, Vec<Listed>>;
+pub(crate) type ChartListing = BTreeMap<String, Vec<ListedChart>>;

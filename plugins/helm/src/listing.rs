@@ -1,15 +1,16 @@
-//! Charts as the repositories have them: read from records, or from an upstream's index.
+//! Lists the charts of repositories: from records, or from an upstream's index.
 
-use crate::listed::{Listed, Listing};
+use crate::listed::{ChartListing, ListedChart};
 use crate::records::{self, ChartRecord};
 use crate::{name, proxy};
 use packhouse_sdk::{Context, Failure, Repository};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// All charts; of one version in two repositories the first stands. The newest version is first.
-/// None where no repository has an index.
-pub(crate) fn all(cx: &Context) -> Result<Option<Listing>, Failure> {
+/// Lists all charts, each with its newest version first. Returns `None` if no repository has an
+/// index. If two repositories have the same version, the list contains the version of the first
+/// repository.
+pub(crate) fn all(cx: &Context) -> Result<Option<ChartListing>, Failure> {
     let found = cx.all(|repository| {
         if !repository.is_proxy() {
             return hosted(repository, records::CHARTS).map(Some);
@@ -21,12 +22,13 @@ pub(crate) fn all(cx: &Context) -> Result<Option<Listing>, Failure> {
         }
         Ok(Some(listing))
     })?;
-    let is_there = !found.is_empty() || cx.sources()?.is_empty();
-    Ok(is_there.then(|| joined(found)))
+    let has_index = !found.is_empty() || cx.sources()?.is_empty();
+    Ok(has_index.then(|| joined(found)))
 }
 
-/// One chart, as [`all`] has it; empty where there is none.
-pub(crate) fn of(cx: &Context, name: &str) -> Result<Vec<Listed>, Failure> {
+/// Lists the versions of one chart, in the order of [`all`]. The list is empty if the chart does
+/// not exist.
+pub(crate) fn of(cx: &Context, name: &str) -> Result<Vec<ListedChart>, Failure> {
     if !name::is_name(name) {
         return Ok(Vec::new());
     }
@@ -36,26 +38,26 @@ pub(crate) fn of(cx: &Context, name: &str) -> Result<Vec<Listed>, Failure> {
         } else {
             hosted(repository, &records::versions(name))?
         };
-        Ok(listing.remove(name).map(|versions| Listing::from([(name.to_owned(), versions)])))
+        Ok(listing.remove(name).map(|versions| ChartListing::from([(name.to_owned(), versions)])))
     })?;
     Ok(joined(found).remove(name).unwrap_or_default())
 }
 
-fn hosted(repository: &Repository, prefix: &str) -> Result<Listing, Failure> {
-    let mut found = Listing::new();
+fn hosted(repository: &Repository, prefix: &str) -> Result<ChartListing, Failure> {
+    let mut found = ChartListing::new();
     for entry in repository.scan(prefix) {
         let record = entry?.json::<ChartRecord>()?.value;
-        found.entry(record.chart.name.clone()).or_default().push(record.listed());
+        found.entry(record.chart.name.clone()).or_default().push(record.into_listed());
     }
     Ok(found)
 }
 
-fn joined(listings: Vec<Listing>) -> Listing {
-    let mut found = Listing::new();
+fn joined(listings: Vec<ChartListing>) -> ChartListing {
+    let mut found = ChartListing::new();
     for (name, versions) in listings.into_iter().flatten() {
-        let there = found.entry(name).or_default();
-        let known: BTreeSet<String> = there.iter().map(|one| one.chart.version.clone()).collect();
-        there.extend(versions.into_iter().filter(|one| !known.contains(&one.chart.version)));
+        let listed = found.entry(name).or_default();
+        let known: BTreeSet<String> = listed.iter().map(|one| one.chart.version.clone()).collect();
+        listed.extend(versions.into_iter().filter(|one| !known.contains(&one.chart.version)));
     }
     for versions in found.values_mut() {
         versions.sort_by_cached_key(|one| {

@@ -1,6 +1,6 @@
-//! What files are sent as.
+//! Media types of the served files.
 
-/// A chart.
+/// The media type of a chart.
 pub(crate) const MEDIA_TYPE: &str = "application/gzip";
-/// Its provenance, an OpenPGP message in clear text.
+/// The media type of a signature, which is a clear-signed OpenPGP message.
 pub(crate) const PROVENANCE_TYPE: &str = "text/plain; charset=utf-8";

@@ -1,21 +1,25 @@
-//! Names and versions of charts, and the names of their files, which do not tell where one ends and the other begins.
+//! Names and versions of charts, and the names of their files. A file name does not show where the
+//! name of the chart ends and its version begins.
 
 use packhouse_sdk::Intent;
 use semver::Version;
 
-/// Bytes of a name, and of a version: as much as a key and a file's name may well hold.
+/// The length limit of a name and of a version, in bytes. The limit keeps record keys and file
+/// names short.
 const LONGEST: usize = 120;
-/// Ways to cut a file's name that are looked at.
-const WAYS: usize = 16;
+/// The most splits of a file name that [`splits`] returns.
+const MAX_SPLITS: usize = 16;
 
-/// Whether a chart may be called that: ASCII letters, digits, `-`, `_` and `.`, with a letter or a digit at its start.
+/// Returns true for a valid chart name: ASCII letters, digits, `-`, `_` and `.`, starting with a
+/// letter or a digit.
 pub(crate) fn is_name(text: &str) -> bool {
     let inside = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let start = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
     start && text.len() <= LONGEST && text.bytes().all(inside)
 }
 
-/// A version as Helm reads it: by semver, where `v` may stand before it and numbers may be missing. None for what is none.
+/// Parses a version like Helm: a semantic version that may have a leading `v`, and whose second and
+/// third number may be missing. Returns `None` if the version is not valid.
 pub(crate) fn version(text: &str) -> Option<Version> {
     let bare = text.strip_prefix('v').unwrap_or(text);
     let (numbers, rest) = bare.split_at(bare.find(['-', '+']).unwrap_or(bare.len()));
@@ -29,25 +33,25 @@ pub(crate) fn version(text: &str) -> Option<Version> {
     Version::parse(&whole).ok().filter(|_| text.len() <= LONGEST)
 }
 
-/// The name of a chart's file.
+/// Returns the file name of a chart.
 pub(crate) fn file(name: &str, version: &str) -> String {
     format!("{name}-{version}.tgz")
 }
 
-/// The chart and the version that a file's name may be of, in each way in which it can be cut.
-pub(crate) fn cuts(file: &str) -> Vec<(&str, &str)> {
+/// Returns the pairs of a chart name and a version that have this file name.
+pub(crate) fn splits(file: &str) -> Vec<(&str, &str)> {
     let Some(stem) = file.strip_suffix(".tgz") else { return Vec::new() };
-    let cuts = stem.match_indices('-').filter_map(|(at, _)| {
+    let splits = stem.match_indices('-').filter_map(|(at, _)| {
         let (name, rest) = stem.split_at_checked(at)?;
         Some((name, rest.strip_prefix('-')?))
     });
-    cuts.filter(|(name, number)| is_name(name) && version(number).is_some()).take(WAYS).collect()
+    splits.filter(|(name, number)| is_name(name) && version(number).is_some()).take(MAX_SPLITS).collect()
 }
 
-/// Says which charts an intent about a file is about.
+/// Names, in an intent, each chart that the file may belong to.
 pub(crate) fn about_file(intent: Intent, file: &str) -> Intent {
     let chart = file.strip_suffix(".prov").unwrap_or(file);
-    cuts(chart).into_iter().fold(intent, |intent, (name, _)| intent.about_package(name))
+    splits(chart).into_iter().fold(intent, |intent, (name, _)| intent.about_package(name))
 }
 
 #[cfg(test)]
@@ -56,7 +60,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn versions_are_read_as_helm_does_it() {
+    fn versions_are_read_like_in_helm() {
         for (lower, higher) in [
             ("1.9.0", "1.10.0"),
             ("1.0.0-rc.1", "1.0.0"),
@@ -73,28 +77,28 @@ mod tests {
     }
 
     #[test]
-    fn a_files_name_is_cut_in_each_way() {
-        assert_eq!(cuts("nginx-1.0.0.tgz"), [("nginx", "1.0.0")]);
+    fn a_file_name_is_split_in_each_way() {
+        assert_eq!(splits("nginx-1.0.0.tgz"), [("nginx", "1.0.0")]);
         assert_eq!(
-            cuts("cert-manager-v1.2.0-rc-1.tgz"),
+            splits("cert-manager-v1.2.0-rc-1.tgz"),
             [("cert-manager", "v1.2.0-rc-1"), ("cert-manager-v1.2.0-rc", "1")]
         );
-        for none in ["nginx.tgz", "nginx-1.0.0.zip", "-1.0.0.tgz", "", "nginx-x.tgz"] {
-            assert!(cuts(none).is_empty(), "{none}");
+        for invalid in ["nginx.tgz", "nginx-1.0.0.zip", "-1.0.0.tgz", "", "nginx-x.tgz"] {
+            assert!(splits(invalid).is_empty(), "{invalid}");
         }
     }
 
     proptest! {
         #[test]
-        fn a_charts_own_cut_is_among_them(name in "[a-z][a-z0-9-]{0,12}[a-z]", number in "[0-9]{1,2}\\.[0-9]{1,2}\\.[0-9]{1,2}") {
+        fn the_splits_include_the_right_one(name in "[a-z][a-z0-9-]{0,12}[a-z]", number in "[0-9]{1,2}\\.[0-9]{1,2}\\.[0-9]{1,2}") {
             prop_assume!(version(&number).is_some());
             let file = file(&name, &number);
-            prop_assert!(cuts(&file).contains(&(name.as_str(), number.as_str())));
+            prop_assert!(splits(&file).contains(&(name.as_str(), number.as_str())));
         }
 
         #[test]
-        fn any_text_is_read(text in ".{0,40}") {
-            let _ = (is_name(&text), version(&text), cuts(&text));
+        fn any_text_is_handled(text in ".{0,40}") {
+            let _ = (is_name(&text), version(&text), splits(&text));
         }
     }
 }

@@ -1,6 +1,6 @@
-//! What people are shown of a version: its README.md, and the charts that it needs.
+//! Presentation of a version to people: its README.md and its dependencies.
 
-use crate::records::{self, ChartRecord, Fetched};
+use crate::records::{self, ChartRecord, FetchedChart};
 use crate::{Helm, api, archive, name};
 use packhouse_sdk::{Context, Dependency, Failure, Present, Presentation, README_BYTES, Readme, VersionId};
 
@@ -12,14 +12,14 @@ impl Present for Helm {
             return Err(missing());
         }
         if repository.is_proxy() {
-            let fetched = repository.get_json::<Fetched>(&records::fetched(&id.name, &id.version))?;
+            let fetched = repository.get_json::<FetchedChart>(&records::fetched(&id.name, &id.version))?;
             let chart = fetched.ok_or_else(missing)?.value.listed.chart;
             return Ok(Presentation { dependencies: dependencies(&chart), ..Presentation::default() });
         }
         let record = repository.get_json::<ChartRecord>(&records::version(&id.name, &id.version))?;
         let record = record.ok_or_else(missing)?.value;
         let file = repository.recorded_blob(&record.sha256)?;
-        // A README that is too large, or that is there twice, costs no more than itself.
+        // A README that is too large or exists twice is left out.
         let readme = archive::file(&file, "README.md", README_BYTES as u64).ok().flatten();
         let readme = readme.map(|bytes| Readme::markdown(String::from_utf8_lossy(&bytes)));
         Ok(Presentation { readme, dependencies: dependencies(&record.chart), ..Presentation::default() })

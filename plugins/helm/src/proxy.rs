@@ -1,12 +1,15 @@
-//! A proxy: its upstream's index with addresses of its own, and the files, checked against what the index says of them.
+//! Serves a proxy: the upstream's index with addresses of this server, and the upstream's files,
+//! which must match the digests in the index.
 //!
-//! The index is fetched and read for each list; the host keeps it as fresh as the repository's settings say. Records stand for the
-//! versions whose file was fetched: they tell later what the upstream has no longer, and serve a file without the index.
+//! Each list requests and parses the index. The host caches the index for as long as the
+//! repository's settings say. The plugin stores a record of each version whose file it fetches. The
+//! records later show which versions the upstream has dropped, and let the plugin serve a file
+//! without reading the index.
 
-use crate::listed::{Listed, Listing};
+use crate::listed::{ChartListing, ListedChart};
 use crate::media_types::{MEDIA_TYPE, PROVENANCE_TYPE};
 use crate::provenance;
-use crate::records::{self, Fetched};
+use crate::records::{self, FetchedChart};
 use crate::{FILE_LIMIT, name, upstream_index};
 use packhouse_sdk::address::below;
 use packhouse_sdk::{
@@ -14,14 +17,15 @@ use packhouse_sdk::{
     Repository, Response, Settings, Timestamp, Version,
 };
 
-/// Bytes of an index: those of the largest repositories have some millions.
-const INDEX: u64 = 16 << 20;
-/// Bytes that are read at once.
+/// The largest index, in bytes. The indexes of the largest repositories have several million bytes.
+const MAX_INDEX: u64 = 16 << 20;
+/// Bytes of the index that are read at once.
 const PIECE: u32 = 1 << 20;
 
-/// What the upstream has, as far as it may be offered; none where it has no index.
-pub(crate) fn listing(cx: &Context, proxy: &Repository) -> Result<Option<Listing>, Failure> {
-    let Some(mut listing) = upstream(cx, proxy, None)? else { return Ok(None) };
+/// Returns the upstream's charts that may be offered. Returns `None` if the upstream has no index
+/// or refuses to send it.
+pub(crate) fn listing(cx: &Context, proxy: &Repository) -> Result<Option<ChartListing>, Failure> {
+    let Some(mut listing) = fetch_index(cx, proxy, None)? else { return Ok(None) };
     let gone = withdraw(proxy, &listing)?;
     for (name, versions) in &mut listing {
         let all = std::mem::take(versions);
@@ -29,23 +33,28 @@ pub(crate) fn listing(cx: &Context, proxy: &Repository) -> Result<Option<Listing
     }
     for one in gone {
         let name = one.chart.name.clone();
-        let kept = proxy.offered(&name, vec![one], |one| release(one, true))?;
-        listing.entry(name).or_default().extend(kept);
+        let offered = proxy.offered(&name, vec![one], |one| release(one, true))?;
+        listing.entry(name).or_default().extend(offered);
     }
     listing.retain(|_, versions| !versions.is_empty());
     Ok(Some(listing))
 }
 
-/// The upstream's index, or what it has of one chart; none where it has no index.
-fn upstream(cx: &Context, proxy: &Repository, only: Option<&str>) -> Result<Option<Listing>, Failure> {
-    let reply = cx.upstream("GET", "index.yaml").limit(INDEX).metadata().start(proxy)?;
+/// Fetches the upstream's index. `only` may limit the result to one chart, like in
+/// [`upstream_index::read`]. Returns `None` if the upstream has no index or refuses to send it.
+fn fetch_index(
+    cx: &Context,
+    proxy: &Repository,
+    only: Option<&str>,
+) -> Result<Option<ChartListing>, Failure> {
+    let reply = cx.upstream("GET", "index.yaml").limit(MAX_INDEX).metadata().start(proxy)?;
     let Some(reply) = reply.found()? else { return Ok(None) };
     let base = reply.address()?;
-    let bytes = whole(&reply.body()?)?;
+    let bytes = read_all(&reply.body()?)?;
     let read = upstream_index::read(&bytes, &base, only);
-    let read = read.ok_or_else(|| unexpected("it is not an index of charts, for index.yaml"))?;
+    let read = read.ok_or_else(|| unusable("it is not an index of charts, for index.yaml"))?;
     let mut names = read.left_out.keys();
-    // One line, since a call logs a hundred at most: of one chart, or of several together.
+    // One log line for all charts together, because a call may log only a hundred lines.
     let (name, count) = match (only, names.next(), names.next()) {
         (Some(only), ..) => (only, read.left_out.get(only).copied().unwrap_or_default()),
         (None, Some(name), None) => (name.as_str(), read.left_out.values().sum()),
@@ -55,8 +64,9 @@ fn upstream(cx: &Context, proxy: &Repository, only: Option<&str>) -> Result<Opti
     Ok(Some(read.listing))
 }
 
-/// All of an index, in memory that is asked for once: what grows by doubling takes three times as much for a while.
-fn whole(body: &Blob) -> Result<Vec<u8>, Failure> {
+/// Reads an index into memory that is allocated once. A buffer that grows by doubling would
+/// temporarily need three times as much.
+fn read_all(body: &Blob) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::with_capacity(usize::try_from(body.size()?).unwrap_or_default());
     loop {
         let piece = body.read_at(bytes.len() as u64, PIECE)?;
@@ -67,35 +77,36 @@ fn whole(body: &Blob) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// 502: what the upstream sent makes no sense here.
-fn unexpected(what: &str) -> Failure {
+/// Creates a 502 for an unusable reply of the upstream.
+fn unusable(what: &str) -> Failure {
     Failure::unusable_upstream(what)
 }
 
-fn release(one: &Listed, withdrawn: bool) -> Release {
+fn release(one: &ListedChart, withdrawn: bool) -> Release {
     Release::of(&one.chart.version, published(one), withdrawn)
 }
 
-/// When it was published, in ms since 1970; none where that is not told.
-fn published(one: &Listed) -> Option<u64> {
+/// Returns the publication time in ms since 1970; `None` if the index does not state a valid time.
+fn published(one: &ListedChart) -> Option<u64> {
     Timestamp::parse_rfc3339(&one.created)?.to_ms()
 }
 
-/// Notes which fetched versions the upstream's index has no longer, or has again; answers those that are gone.
-fn withdraw(proxy: &Repository, listing: &Listing) -> Result<Vec<Listed>, Failure> {
+/// Marks a fetched version as withdrawn if the upstream's index no longer lists it, and removes the
+/// mark if the index lists the version again. Returns the withdrawn versions.
+fn withdraw(proxy: &Repository, listing: &ChartListing) -> Result<Vec<ListedChart>, Failure> {
     let mut gone = Vec::new();
     for entry in proxy.scan(records::FETCHED) {
-        let entry: Entry<Fetched> = entry?.json()?;
+        let entry: Entry<FetchedChart> = entry?.json()?;
         let chart = &entry.value.listed.chart;
         let versions = listing.get(&chart.name).into_iter().flatten();
         let withdrawn = !versions.into_iter().any(|one| one.chart.version == chart.version);
         if withdrawn != entry.value.withdrawn {
-            let changed = Fetched { withdrawn, ..entry.value.clone() };
+            let changed = FetchedChart { withdrawn, ..entry.value.clone() };
             let mut change = proxy.begin()?;
             change.put_json(&entry.key, &changed, Expectation::Revision(entry.revision), &[])?;
-            change.show(&shown(&changed.listed).state(if withdrawn { "withdrawn" } else { "" }));
-            // Whoever else notes it at the same time has noted the same.
-            let _stale_is_noted_already = change.commit()?;
+            change.show(&listed_version(&changed.listed).state(if withdrawn { "withdrawn" } else { "" }));
+            // If the commit is stale, a concurrent request has recorded the same.
+            let _stale_if_already_recorded = change.commit()?;
         }
         if withdrawn {
             gone.push(entry.value.listed);
@@ -104,24 +115,25 @@ fn withdraw(proxy: &Repository, listing: &Listing) -> Result<Vec<Listed>, Failur
     Ok(gone)
 }
 
-fn shown(one: &Listed) -> Version {
-    Version { published: published(one), ..records::shown(&one.chart) }
+fn listed_version(one: &ListedChart) -> Version {
+    Version { published: published(one), ..records::listed_version(&one.chart) }
 }
 
-/// A chart's file, or the signature that goes with it. None where the upstream has none, or it may not be offered.
-pub(crate) fn file(cx: &Context, proxy: &Repository, asked: &str) -> Result<Option<Response>, Failure> {
-    let signed = asked.strip_suffix(".prov");
-    let file = signed.unwrap_or(asked);
-    for (name, version) in name::cuts(file) {
-        let known = proxy.get_json::<Fetched>(&records::fetched(name, version))?;
+/// Serves the file of a chart, or its signature. Returns `None` if the upstream does not have the
+/// file, or if the version must not be offered.
+pub(crate) fn file(cx: &Context, proxy: &Repository, file_name: &str) -> Result<Option<Response>, Failure> {
+    let signed = file_name.strip_suffix(".prov");
+    let file = signed.unwrap_or(file_name);
+    for (name, version) in name::splits(file) {
+        let known = proxy.get_json::<FetchedChart>(&records::fetched(name, version))?;
         if let Some(known) = known.map(|entry| entry.value)
             && let Some(response) = serve(cx, proxy, &known.listed, known.withdrawn, signed.is_some())?
         {
             return Ok(Some(response));
         }
     }
-    for (name, version) in name::cuts(file) {
-        let Some(mut listing) = upstream(cx, proxy, Some(name))? else { return Ok(None) };
+    for (name, version) in name::splits(file) {
+        let Some(mut listing) = fetch_index(cx, proxy, Some(name))? else { return Ok(None) };
         let versions = listing.remove(name).unwrap_or_default();
         if let Some(one) = versions.into_iter().find(|one| one.chart.version == version) {
             return serve(cx, proxy, &one, false, signed.is_some());
@@ -133,7 +145,7 @@ pub(crate) fn file(cx: &Context, proxy: &Repository, asked: &str) -> Result<Opti
 fn serve(
     cx: &Context,
     proxy: &Repository,
-    one: &Listed,
+    one: &ListedChart,
     withdrawn: bool,
     signature: bool,
 ) -> Result<Option<Response>, Failure> {
@@ -144,7 +156,7 @@ fn serve(
     if signature {
         return provenance(cx, proxy, one);
     }
-    remember(proxy, one, withdrawn)?;
+    record(proxy, one, withdrawn)?;
     let path = chart_path(name, version);
     let settings = Settings::of(proxy)?;
     let upstream = settings.upstream.as_deref().unwrap_or_default();
@@ -162,8 +174,9 @@ fn chart_path(name: &str, version: &str) -> String {
     format!("charts/{}", name::file(name, version))
 }
 
-/// As Helm asks for it: at the chart's address with `.prov` behind its path.
-fn provenance(cx: &Context, proxy: &Repository, one: &Listed) -> Result<Option<Response>, Failure> {
+/// Serves the signature of a chart. Its URL is the chart's URL with `.prov` appended to the path,
+/// as in Helm.
+fn provenance(cx: &Context, proxy: &Repository, one: &ListedChart) -> Result<Option<Response>, Failure> {
     let (path, query) = one.url.split_once('?').map_or((one.url.as_str(), ""), |(path, query)| (path, query));
     let mark = if query.is_empty() { "" } else { "?" };
     let (settings, target) = (Settings::of(proxy)?, format!("{path}.prov{mark}{query}"));
@@ -175,17 +188,18 @@ fn provenance(cx: &Context, proxy: &Repository, one: &Listed) -> Result<Option<R
     Ok(Some(Response::blob(reply.body()?).content_type(PROVENANCE_TYPE).revalidate()))
 }
 
-/// What is known of a version whose file is fetched. Whoever is faster has remembered the same.
-fn remember(proxy: &Repository, one: &Listed, withdrawn: bool) -> Result<(), Failure> {
+/// Stores the record of a version whose file is about to be fetched.
+fn record(proxy: &Repository, one: &ListedChart, withdrawn: bool) -> Result<(), Failure> {
     let key = records::fetched(&one.chart.name, &one.chart.version);
-    let before = proxy.get_json::<Fetched>(&key)?;
-    let fetched = Fetched { listed: one.clone(), withdrawn };
+    let before = proxy.get_json::<FetchedChart>(&key)?;
+    let fetched = FetchedChart { listed: one.clone(), withdrawn };
     if before.as_ref().is_some_and(|entry| entry.value == fetched) {
         return Ok(());
     }
     let mut change = proxy.begin()?;
     change.put_json(&key, &fetched, Expectation::unchanged(before.as_ref()), &[])?;
-    change.show(&shown(one));
-    let _stale_is_remembered_already = change.commit()?;
+    change.show(&listed_version(one));
+    // If the commit is stale, a concurrent request has recorded the same.
+    let _stale_if_already_recorded = change.commit()?;
     Ok(())
 }

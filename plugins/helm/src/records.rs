@@ -1,15 +1,15 @@
-//! What the format remembers: the keys of its records, and what stands in them.
+//! The records of the format: their keys and their contents.
 //!
-//! | key | what |
+//! | key | content |
 //! | --- | --- |
-//! | `c/<chart>/<version>` | a version: what it says of itself, its file, its signature, whether it is deprecated |
-//! | `f/<file>` | which chart and version has the file of this name, or had it: the record stays when the version goes |
-//! | `p/<chart>/<version>` | a proxy's: a version whose file was fetched, as the upstream's index had it |
+//! | `c/<chart>/<version>` | a version: its metadata, file, signature and state |
+//! | `f/<file>` | chart and version that own this file name, even after their deletion |
+//! | `p/<chart>/<version>` | in a proxy: a version whose file was fetched |
 //!
-//! Names of charts hold no slash.
+//! Names of charts contain no slash.
 
 use crate::chart::Chart;
-use crate::listed::Listed;
+use crate::listed::ListedChart;
 use crate::name;
 use packhouse_sdk::{Digest, Error, Repository, Timestamp, Version};
 use serde::{Deserialize, Serialize};
@@ -38,43 +38,44 @@ pub(crate) fn fetched(chart: &str, version: &str) -> String {
 pub(crate) struct ChartRecord {
     pub(crate) chart: Chart,
     pub(crate) sha256: Digest,
-    /// Bytes.
+    /// Size in bytes.
     pub(crate) size: u64,
-    /// When it was published, in ms since 1970.
+    /// Time of the publish, in ms since 1970.
     pub(crate) time: u64,
-    /// Its signature: a `.prov` file.
+    /// The signature, a `.prov` file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) provenance: Option<Digest>,
-    /// Why nobody should use it any more, as somebody said beside the chart; the reason may be empty.
+    /// Reason of a deprecation through the management API, which may be empty. `None` if the
+    /// management API did not deprecate the version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) deprecated: Option<String>,
 }
 
 impl ChartRecord {
-    /// Every blob that it keeps alive.
+    /// Returns the blobs that the record refers to.
     pub(crate) fn blobs(&self) -> Vec<Digest> {
         [self.sha256.clone()].into_iter().chain(self.provenance.clone()).collect()
     }
 
-    /// What people see of it, without its file.
-    pub(crate) fn shown(&self) -> Version {
-        let mut shown = shown(&self.chart);
+    /// Converts the record into an entry of the package list, without the file.
+    pub(crate) fn listed_version(&self) -> Version {
+        let mut listed = listed_version(&self.chart);
         if let Some(reason) = &self.deprecated {
-            shown = shown.state("deprecated");
+            listed = listed.state("deprecated");
             if !reason.is_empty() {
-                shown = shown.property("reason", reason);
+                listed = listed.property("reason", reason);
             }
         }
-        shown
+        listed
     }
 
-    /// As an index lists it.
-    pub(crate) fn listed(self) -> Listed {
+    /// Converts the record into an entry of the index.
+    pub(crate) fn into_listed(self) -> ListedChart {
         let mut chart = self.chart;
         if self.deprecated.is_some() {
             chart.deprecated = Some(true);
         }
-        Listed {
+        ListedChart {
             chart,
             created: Timestamp::from_ms(self.time).to_rfc3339(),
             digest: Some(self.sha256.hex().to_owned()),
@@ -83,20 +84,20 @@ impl ChartRecord {
     }
 }
 
-/// What people see of a chart's version.
-pub(crate) fn shown(chart: &Chart) -> Version {
-    let mut shown = Version::new(&chart.name, &chart.version).summary(summary(chart));
+/// Converts a chart's metadata into an entry of the package list, without the file.
+pub(crate) fn listed_version(chart: &Chart) -> Version {
+    let mut listed = Version::new(&chart.name, &chart.version).summary(summary(chart));
     for (name, value) in
         [("app_version", &chart.app_version), ("kube_version", &chart.kube_version), ("home", &chart.home)]
     {
         if let Some(value) = value.as_ref().filter(|value| !value.is_empty()) {
-            shown = shown.property(name, short(value));
+            listed = listed.property(name, short(value));
         }
     }
     if let Some(words) = chart.keywords.as_ref().filter(|words| !words.is_empty()) {
-        shown = shown.property("keywords", short(&words.join(" ")));
+        listed = listed.property("keywords", short(&words.join(" ")));
     }
-    if chart.deprecated == Some(true) { shown.state("deprecated") } else { shown }
+    if chart.deprecated == Some(true) { listed.state("deprecated") } else { listed }
 }
 
 fn summary(chart: &Chart) -> String {
@@ -108,28 +109,28 @@ fn short(text: &str) -> String {
     text.chars().filter(|symbol| !symbol.is_control()).take(400).collect()
 }
 
-/// Whose a file's name is.
+/// The chart and version that own a file name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Holder {
+pub(crate) struct FileOwner {
     pub(crate) name: String,
     pub(crate) version: String,
 }
 
 /// A version whose file a proxy fetched.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Fetched {
-    pub(crate) listed: Listed,
-    /// Whether the upstream lists it no longer.
+pub(crate) struct FetchedChart {
+    pub(crate) listed: ListedChart,
+    /// True if the upstream no longer lists the version.
     #[serde(default)]
     pub(crate) withdrawn: bool,
 }
 
-/// The version that has the file of this name.
-pub(crate) fn by_file(repository: &Repository, asked: &str) -> Result<Option<ChartRecord>, Error> {
-    if name::cuts(asked).is_empty() {
+/// Finds the version that owns this file name. Returns `None` if it does not exist or was deleted.
+pub(crate) fn by_file(repository: &Repository, file_name: &str) -> Result<Option<ChartRecord>, Error> {
+    if name::splits(file_name).is_empty() {
         return Ok(None);
     }
-    let Some(holder) = repository.get_json::<Holder>(&file(asked))? else { return Ok(None) };
-    let Holder { name, version: number } = holder.value;
+    let Some(owner) = repository.get_json::<FileOwner>(&file(file_name))? else { return Ok(None) };
+    let FileOwner { name, version: number } = owner.value;
     Ok(repository.get_json::<ChartRecord>(&version(&name, &number))?.map(|entry| entry.value))
 }

@@ -1,4 +1,4 @@
-//! What retention asks of the format: which versions are pre-releases (semver).
+//! Facts about versions for retention: whether they are pre-releases (semver).
 
 use crate::{Helm, name};
 use packhouse_sdk::{Context, Failure, Retention, VersionFacts, VersionId};

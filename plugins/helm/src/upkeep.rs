@@ -1,4 +1,4 @@
-//! What the management API asks of the format: deleting a version, deprecating it and taking that back.
+//! Operations of the management API on versions: deleting, deprecating and restoring.
 
 use crate::records::{self, ChartRecord};
 use crate::{Helm, api, busy, delete, name, upload};
@@ -18,13 +18,12 @@ impl Upkeep for Helm {
             "deprecated" => Some(reason.to_owned()),
             "" => None,
             other => {
-                let text =
-                    format!("A chart's version can be deprecated, not {other}: Helm knows no other state");
+                let text = format!("A chart can only be deprecated; Helm does not know the state {other}");
                 return Err(Failure::new(405, "not_supported", text));
             }
         };
         if reason.chars().count() > 1000 || reason.chars().any(char::is_control) {
-            return Err(Failure::invalid("A reason is one line of at most 1,000 characters"));
+            return Err(Failure::invalid("The reason must be a single line of at most 1,000 characters"));
         }
         let missing = || api::missing(&id.name, &id.version);
         if !name::is_name(&id.name) || name::version(&id.version).is_none() {
@@ -32,10 +31,10 @@ impl Upkeep for Helm {
         }
         let (repository, key) = (cx.target()?, records::version(&id.name, &id.version));
         repository.update(busy, |change| {
-            let there = repository.get_json::<ChartRecord>(&key)?.ok_or_else(missing)?;
-            let record = ChartRecord { deprecated: deprecated.clone(), ..there.value };
-            change.put_json(&key, &record, Expectation::Revision(there.revision), &record.blobs())?;
-            upload::show(change, &record);
+            let existing = repository.get_json::<ChartRecord>(&key)?.ok_or_else(missing)?;
+            let record = ChartRecord { deprecated: deprecated.clone(), ..existing.value };
+            change.put_json(&key, &record, Expectation::Revision(existing.revision), &record.blobs())?;
+            upload::list_version(change, &record);
             Ok(())
         })?;
         Ok(())

@@ -1,8 +1,8 @@
-//! Publishing: a chart's archive as a body or in ChartMuseum's form, and the signature that goes with it.
+//! Publishes charts and their signatures, sent as a body or in ChartMuseum's form.
 
 use crate::archive;
-use crate::provenance::{self, Signed, bad};
-use crate::records::{self, ChartRecord, Holder};
+use crate::provenance::{self, SignedFile, invalid_provenance};
+use crate::records::{self, ChartRecord, FileOwner};
 use crate::{FILE_LIMIT, busy, name};
 use packhouse_sdk::{
     Blob, Context, Entry, Error, Expectation, Failure, Intent, Params, Part, Redeploy, Repository, Request,
@@ -10,7 +10,7 @@ use packhouse_sdk::{
 };
 use serde_json::json;
 
-/// Bytes of a form: a chart, and its signature.
+/// The largest form, in bytes: a chart and its signature.
 pub(crate) const FORM_LIMIT: u64 = FILE_LIMIT + (2 << 20);
 
 pub(crate) fn plan_post(request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
@@ -21,8 +21,9 @@ pub(crate) fn plan_post(request: &Request, _params: &Params<'_>) -> Result<Inten
 
 pub(crate) fn plan_put(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
     let file = params.segment("file");
-    if name::cuts(file.strip_suffix(".prov").unwrap_or(file)).is_empty() {
-        let text = "A chart's file is called NAME-VERSION.tgz, and its signature NAME-VERSION.tgz.prov";
+    if name::splits(file.strip_suffix(".prov").unwrap_or(file)).is_empty() {
+        let text =
+            "The file of a chart must be named NAME-VERSION.tgz, and its signature NAME-VERSION.tgz.prov";
         return Err(Failure::invalid(text));
     }
     let limit = if file.ends_with(".prov") { provenance::LIMIT } else { FILE_LIMIT };
@@ -35,20 +36,20 @@ pub(crate) fn plan_provenance(request: &Request, params: &Params<'_>) -> Result<
     Ok(if is_form { Intent::publish().parts(2 << 20) } else { Intent::publish().body(provenance::LIMIT) })
 }
 
-/// `POST /api/charts`.
+/// Handles `POST /api/charts`.
 pub(crate) fn post(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let (chart, signature) = match request.take_body() {
         Some(body) => (body, None),
         None => {
             let [chart, signature] = fields(request.take_parts(), ["chart", "prov"])?;
-            let missing = || Failure::invalid("The form has no chart: its archive goes in the field `chart`");
+            let missing = || Failure::invalid("The form has no chart; send its archive in the field `chart`");
             (chart.ok_or_else(missing)?, signature)
         }
     };
     store(cx, &chart, signature.as_ref(), None)
 }
 
-/// `POST /api/prov`.
+/// Handles `POST /api/prov`.
 pub(crate) fn post_provenance(
     cx: &Context,
     request: &Request,
@@ -64,7 +65,7 @@ pub(crate) fn post_provenance(
     sign(cx.target()?, &signature, None)
 }
 
-/// `PUT` of a file by its name.
+/// Handles `PUT` of a chart or a signature by its file name.
 pub(crate) fn put(cx: &Context, request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
     let (file, body) = (params.segment("file"), request.planned_body()?);
     match file.strip_suffix(".prov") {
@@ -73,45 +74,44 @@ pub(crate) fn put(cx: &Context, request: &Request, params: &Params<'_>) -> Resul
     }
 }
 
-/// The fields of a form that count, each at most once.
+/// Returns the contents of the named fields of a form. A repeated field is an error.
 fn fields<const N: usize>(parts: Vec<Part>, names: [&str; N]) -> Result<[Option<Blob>; N], Failure> {
     let mut found = [const { None }; N];
     for part in parts {
-        let Some(place) = names.iter().zip(&mut found).find(|(name, _)| **name == part.name) else {
+        let Some((_, field)) = names.iter().zip(&mut found).find(|(name, _)| **name == part.name) else {
             continue;
         };
-        if place.1.replace(part.body).is_some() {
-            return Err(Failure::invalid(format!("The field `{}` is in the form twice", part.name)));
+        if field.replace(part.body).is_some() {
+            return Err(Failure::invalid(format!("The form has the field `{}` twice", part.name)));
         }
     }
     Ok(found)
 }
 
-/// Keeps a chart, once all that is said of it agrees.
+/// Checks the size of a chart, its archive, the file name in the path and the signature, and then
+/// stores the chart.
 fn store(
     cx: &Context,
     file: &Blob,
     signature: Option<&Blob>,
-    called: Option<&str>,
+    file_name: Option<&str>,
 ) -> Result<Response, Failure> {
     let repository = cx.target()?;
     let settings = Settings::of(repository)?;
     let (size, limit) = (file.size()?, settings.file_limit(FILE_LIMIT));
     if size > limit {
-        return Err(Failure::too_large(format!(
-            "The chart has {size} bytes, and at most {limit} are allowed"
-        )));
+        return Err(Failure::too_large(format!("The chart has {size} bytes; at most {limit} are allowed")));
     }
     let chart = archive::chart(file)?;
     let own = name::file(&chart.name, &chart.version);
-    if let Some(called) = called.filter(|called| **called != own) {
-        let text = format!("The address says {called}, but the chart in it is {own}");
+    if let Some(file_name) = file_name.filter(|file_name| **file_name != own) {
+        let text = format!("The path names {file_name}, but the body is {own}");
         return Err(Failure::new(400, "invalid_chart", text));
     }
     let sha256 = repository.keep(file)?;
     let provenance = match signature {
         Some(signature) => {
-            agree(&provenance::read(signature)?, &own, sha256.hex())?;
+            check_signature(&provenance::read(signature)?, &own, sha256.hex())?;
             Some(repository.keep(signature)?)
         }
         None => None,
@@ -121,12 +121,12 @@ fn store(
     saved()
 }
 
-fn agree(signed: &Signed, file: &str, sha256: &str) -> Result<(), Failure> {
+fn check_signature(signed: &SignedFile, file: &str, sha256: &str) -> Result<(), Failure> {
     if signed.file != file {
-        return Err(bad(&format!("It is of {}, and not of {file}", signed.file)));
+        return Err(invalid_provenance(&format!("It is for {}, not for {file}", signed.file)));
     }
     if signed.sha256 != sha256 {
-        return Err(bad("The sha256 in it is not that of the chart"));
+        return Err(invalid_provenance("Its SHA-256 does not match the chart"));
     }
     Ok(())
 }
@@ -134,92 +134,105 @@ fn agree(signed: &Signed, file: &str, sha256: &str) -> Result<(), Failure> {
 fn commit(repository: &Repository, settings: &Settings, record: &ChartRecord) -> Result<(), Failure> {
     let (name, version) = (&record.chart.name, &record.chart.version);
     let file = name::file(name, version);
-    let (key, holder_key) = (records::version(name, version), records::file(&file));
-    let holder = Holder { name: name.clone(), version: version.clone() };
+    let (key, owner_key) = (records::version(name, version), records::file(&file));
+    let owner = FileOwner { name: name.clone(), version: version.clone() };
     repository.update_if_needed(busy, |change| {
-        let there = repository.get_json::<ChartRecord>(&key)?;
-        let held = repository.get_json::<Holder>(&holder_key)?;
-        let record = match &there {
-            Some(there) => match repeated(settings, there, record)? {
+        let existing = repository.get_json::<ChartRecord>(&key)?;
+        let current = repository.get_json::<FileOwner>(&owner_key)?;
+        let record = match &existing {
+            Some(existing) => match check_repeated(settings, existing, record)? {
                 Some(signed) => signed,
                 None => return Ok(Step::Done(())),
             },
             None => {
-                free(settings, held.as_ref(), &holder, &file)?;
+                check_file_name(settings, current.as_ref(), &owner, &file)?;
                 record.clone()
             }
         };
-        change.put_json(&key, &record, Expectation::unchanged(there.as_ref()), &record.blobs())?;
-        change.put_json(&holder_key, &holder, Expectation::unchanged(held.as_ref()), &[])?;
-        show(change, &record);
+        change.put_json(&key, &record, Expectation::unchanged(existing.as_ref()), &record.blobs())?;
+        change.put_json(&owner_key, &owner, Expectation::unchanged(current.as_ref()), &[])?;
+        list_version(change, &record);
         Ok(Step::Commit(()))
     })
 }
 
-/// What becomes of a version that is there: nothing, or the signature that it lacked is added.
-fn repeated(
+/// Returns the new record if the publish of an existing version adds the missing signature. Returns
+/// `None` if the publish changes nothing.
+///
+/// # Errors
+/// 409 if the setting `redeploy` is not `identical`, or if the chart or its signature differs.
+fn check_repeated(
     settings: &Settings,
-    there: &Entry<ChartRecord>,
+    existing: &Entry<ChartRecord>,
     record: &ChartRecord,
 ) -> Result<Option<ChartRecord>, Failure> {
     let (name, version) = (&record.chart.name, &record.chart.version);
-    let signed = record.provenance.is_none()
-        || there.value.provenance.is_none()
-        || record.provenance == there.value.provenance;
-    if settings.redeploy != Redeploy::Identical || there.value.sha256 != record.sha256 || !signed {
-        let text = format!("Version {version} of the chart {name} is there already; publish a new version");
+    let same_signature = record.provenance.is_none()
+        || existing.value.provenance.is_none()
+        || record.provenance == existing.value.provenance;
+    if settings.redeploy != Redeploy::Identical || existing.value.sha256 != record.sha256 || !same_signature {
+        let text = format!("Version {version} of the chart {name} already exists; publish a new version");
         return Err(Failure::already_exists(text));
     }
-    if record.provenance.is_none() || there.value.provenance.is_some() {
+    if record.provenance.is_none() || existing.value.provenance.is_some() {
         return Ok(None);
     }
-    Ok(Some(ChartRecord { provenance: record.provenance.clone(), ..there.value.clone() }))
+    Ok(Some(ChartRecord { provenance: record.provenance.clone(), ..existing.value.clone() }))
 }
 
-/// Whether a file's name may be used.
-fn free(settings: &Settings, held: Option<&Entry<Holder>>, mine: &Holder, file: &str) -> Result<(), Failure> {
-    let Some(Holder { name, version }) = held.map(|held| &held.value) else { return Ok(()) };
+/// Returns an error if the file name belongs to another version, or to a deleted version whose
+/// number cannot be used again.
+fn check_file_name(
+    settings: &Settings,
+    current: Option<&Entry<FileOwner>>,
+    mine: &FileOwner,
+    file: &str,
+) -> Result<(), Failure> {
+    let Some(FileOwner { name, version }) = current.map(|current| &current.value) else { return Ok(()) };
     if (name, version) != (&mine.name, &mine.version) {
-        let text = format!("The file {file} is that of version {version} of the chart {name}");
+        let text = format!("The file {file} already belongs to version {version} of the chart {name}");
         return Err(Failure::already_exists(text));
     }
     if settings.republish_deleted {
         return Ok(());
     }
     let text = format!(
-        "Version {version} of the chart {name} was deleted here, and its number is not used again; publish a new version"
+        "Version {version} of the chart {name} was deleted here, and its number cannot be used again; publish a new version"
     );
     Err(Failure::already_exists(text))
 }
 
-pub(crate) fn show(change: &mut packhouse_sdk::Transaction, record: &ChartRecord) {
+/// Adds the version, with its file, to the package list.
+pub(crate) fn list_version(change: &mut packhouse_sdk::Transaction, record: &ChartRecord) {
     let path = format!("charts/{}", name::file(&record.chart.name, &record.chart.version));
-    change.show(&record.shown().file(path, record.sha256.clone(), record.size));
+    change.show(&record.listed_version().file(path, record.sha256.clone(), record.size));
 }
 
-/// Adds a signature to a chart that is there.
-fn sign(repository: &Repository, signature: &Blob, called: Option<&str>) -> Result<Response, Failure> {
+/// Adds a signature to an existing chart.
+fn sign(repository: &Repository, signature: &Blob, file_name: Option<&str>) -> Result<Response, Failure> {
     let signed = provenance::read(signature)?;
-    if let Some(called) = called.filter(|called| **called != signed.file) {
-        return Err(bad(&format!("It is of {}, and not of {called}", signed.file)));
+    if let Some(file_name) = file_name.filter(|file_name| **file_name != signed.file) {
+        return Err(invalid_provenance(&format!("It is for {}, not for {file_name}", signed.file)));
     }
     let digest = repository.keep(signature)?;
-    let missing = || Failure::not_found(format!("There is no chart {} here: publish it first", signed.file));
+    let missing = || {
+        Failure::not_found(format!("There is no chart {} in this repository; publish it first", signed.file))
+    };
     repository.update_if_needed(busy, |change| {
         let record = records::by_file(repository, &signed.file)?.ok_or_else(missing)?;
         let key = records::version(&record.chart.name, &record.chart.version);
-        let there = repository.get_json::<ChartRecord>(&key)?.ok_or_else(missing)?;
-        agree(&signed, &signed.file, there.value.sha256.hex())?;
-        match &there.value.provenance {
+        let existing = repository.get_json::<ChartRecord>(&key)?.ok_or_else(missing)?;
+        check_signature(&signed, &signed.file, existing.value.sha256.hex())?;
+        match &existing.value.provenance {
             Some(known) if *known == digest => return Ok(Step::Done(())),
             Some(_) => {
-                let text = format!("The chart {} is signed already, by other bytes", signed.file);
+                let text = format!("The chart {} already has a different signature", signed.file);
                 return Err(Failure::already_exists(text));
             }
             None => {}
         }
-        let record = ChartRecord { provenance: Some(digest.clone()), ..there.value.clone() };
-        change.put_json(&key, &record, Expectation::Revision(there.revision), &record.blobs())?;
+        let record = ChartRecord { provenance: Some(digest.clone()), ..existing.value.clone() };
+        change.put_json(&key, &record, Expectation::Revision(existing.revision), &record.blobs())?;
         Ok(Step::Commit(()))
     })?;
     saved()

@@ -1,9 +1,10 @@
-//! An upstream's `index.yaml`. What it says is a stranger's word: what cannot be understood of it is left out, version by version, and
-//! each version is read before the next, since the largest indexes have some ten thousand.
+//! Reads an upstream's `index.yaml`. The plugin does not trust the upstream, and leaves out
+//! versions that it cannot read. It parses the index version by version, because the largest
+//! indexes have about ten thousand versions.
 
 use crate::block_yaml;
 use crate::chart::Chart;
-use crate::listed::{Listed, Listing};
+use crate::listed::{ChartListing, ListedChart};
 use packhouse_sdk::address::join;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, de};
@@ -11,20 +12,23 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Bytes of an index that the reader of all YAML is given: it takes a second for about as many.
-const WHOLE: usize = 2 << 20;
+/// The largest index for the reader of full YAML, in bytes. The reader needs about a second for an
+/// index of this size.
+const MAX_FULL_YAML: usize = 2 << 20;
 
-/// What an index says.
+/// The content of an index.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct UpstreamIndex {
-    pub(crate) listing: Listing,
-    /// How many versions of a chart cannot be read.
+    pub(crate) listing: ChartListing,
+    /// Number of unreadable versions, by chart.
     pub(crate) left_out: BTreeMap<String, usize>,
 }
 
-/// Reads an index that came from `base`; of one chart alone where that is all that is asked for. None for what is none.
+/// Reads an index whose address is `base`. Returns `None` if the text is not an index, or is too
+/// large for the full reader. `only` limits the result to one chart, but has an effect only if the
+/// index is in block style.
 pub(crate) fn read(bytes: &[u8], base: &str, only: Option<&str>) -> Option<UpstreamIndex> {
-    let index = Index { base };
+    let index = IndexVisitor { base };
     if bytes.trim_ascii_start().first() == Some(&b'{') {
         let mut text = serde_json::Deserializer::from_slice(bytes);
         return index.deserialize(&mut text).ok();
@@ -33,7 +37,7 @@ pub(crate) fn read(bytes: &[u8], base: &str, only: Option<&str>) -> Option<Upstr
     if let Some(index) = in_blocks(text, base, only) {
         return Some(index);
     }
-    if bytes.len() > WHOLE {
+    if bytes.len() > MAX_FULL_YAML {
         return None;
     }
     let options = serde_saphyr::options! {
@@ -43,7 +47,8 @@ pub(crate) fn read(bytes: &[u8], base: &str, only: Option<&str>) -> Option<Upstr
     serde_saphyr::with_deserializer_from_str_with_options(text, options, |text| index.deserialize(text)).ok()
 }
 
-/// Reads an index as Helm writes it: names of charts on lines of their own, below them their versions, each behind a dash. None for another.
+/// Reads an index in the style of Helm: each chart name has its own line, and each version below
+/// the name starts with a dash. Returns `None` for any other style.
 fn in_blocks(text: &str, base: &str, only: Option<&str>) -> Option<UpstreamIndex> {
     let mut index = UpstreamIndex::default();
     let (mut known, mut inside) = (false, false);
@@ -61,7 +66,7 @@ fn in_blocks(text: &str, base: &str, only: Option<&str>) -> Option<UpstreamIndex
             continue;
         }
         if let (Some((from, _)), Some((_, name))) = (item.take(), &chart) {
-            take(&mut index, text.get(from..start)?, base, name, only);
+            add_version(&mut index, text.get(from..start)?, base, name, only);
         }
         if indent == 0 {
             let (name, rest) = block_yaml::pair(content)?;
@@ -69,7 +74,7 @@ fn in_blocks(text: &str, base: &str, only: Option<&str>) -> Option<UpstreamIndex
             known |= name == "apiVersion" && block_yaml::scalar(rest)? == "v1";
             chart = None;
         } else if !inside {
-            // It belongs to another member, which is of no use here.
+            // The line belongs to another member of the index, which is not needed.
         } else if content.starts_with("- ") && chart.as_ref().is_some_and(|(own, _)| indent >= *own) {
             item = Some((start, indent));
         } else {
@@ -82,17 +87,19 @@ fn in_blocks(text: &str, base: &str, only: Option<&str>) -> Option<UpstreamIndex
         }
     }
     if let (Some((from, _)), Some((_, name))) = (item, &chart) {
-        take(&mut index, text.get(from..)?, base, name, only);
+        add_version(&mut index, text.get(from..)?, base, name, only);
     }
     known.then_some(index)
 }
 
-/// Adds a version, which these lines are, unless it is one that cannot be offered.
-fn take(index: &mut UpstreamIndex, text: &str, base: &str, name: &str, only: Option<&str>) {
+/// Adds the version in the lines `text`. Counts an unreadable version as left out. Skips a removed
+/// version, and any chart other than `only`.
+fn add_version(index: &mut UpstreamIndex, text: &str, base: &str, name: &str, only: Option<&str>) {
     if only.is_some_and(|only| only != name) {
         return;
     }
-    // The dash is a space more of its first line's indentation.
+    // A space replaces the dash, so that the first line has the same indentation as the other
+    // lines.
     let text = text.replacen('-', " ", 1);
     let version = match block_yaml::mapping(&text) {
         Some(version) => Some(Value::Object(version)),
@@ -110,13 +117,13 @@ fn take(index: &mut UpstreamIndex, text: &str, base: &str, name: &str, only: Opt
     }
 }
 
-/// The index that came from there.
+/// Reads an index whose address is `base`.
 #[derive(Clone, Copy)]
-struct Index<'a> {
+struct IndexVisitor<'a> {
     base: &'a str,
 }
 
-impl<'de> DeserializeSeed<'de> for Index<'_> {
+impl<'de> DeserializeSeed<'de> for IndexVisitor<'_> {
     type Value = UpstreamIndex;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<UpstreamIndex, D::Error> {
@@ -124,7 +131,7 @@ impl<'de> DeserializeSeed<'de> for Index<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Index<'_> {
+impl<'de> Visitor<'de> for IndexVisitor<'_> {
     type Value = UpstreamIndex;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -136,7 +143,7 @@ impl<'de> Visitor<'de> for Index<'_> {
         while let Some(member) = index.next_key::<String>()? {
             match member.as_str() {
                 "apiVersion" => known = index.next_value::<Value>()?.as_str() == Some("v1"),
-                "entries" => read = Some(index.next_value_seed(Entries(self))?),
+                "entries" => read = Some(index.next_value_seed(EntriesVisitor(self))?),
                 _ => drop(index.next_value::<IgnoredAny>()?),
             }
         }
@@ -147,9 +154,10 @@ impl<'de> Visitor<'de> for Index<'_> {
     }
 }
 
-struct Entries<'a>(Index<'a>);
+/// Reads the `entries` of an index.
+struct EntriesVisitor<'a>(IndexVisitor<'a>);
 
-impl<'de> DeserializeSeed<'de> for Entries<'_> {
+impl<'de> DeserializeSeed<'de> for EntriesVisitor<'_> {
     type Value = UpstreamIndex;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<UpstreamIndex, D::Error> {
@@ -157,7 +165,7 @@ impl<'de> DeserializeSeed<'de> for Entries<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Entries<'_> {
+impl<'de> Visitor<'de> for EntriesVisitor<'_> {
     type Value = UpstreamIndex;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -171,7 +179,8 @@ impl<'de> Visitor<'de> for Entries<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<UpstreamIndex, A::Error> {
         let mut read = UpstreamIndex::default();
         while let Some(name) = entries.next_key::<String>()? {
-            let (versions, left_out) = entries.next_value_seed(Versions { index: self.0, name: &name })?;
+            let (versions, left_out) =
+                entries.next_value_seed(VersionsVisitor { index: self.0, name: &name })?;
             if left_out > 0 {
                 read.left_out.insert(name.clone(), left_out);
             }
@@ -183,22 +192,22 @@ impl<'de> Visitor<'de> for Entries<'_> {
     }
 }
 
-/// The versions of the chart of this name, and how many cannot be read.
-struct Versions<'a> {
-    index: Index<'a>,
+/// Reads the versions of a chart, and counts the unreadable ones.
+struct VersionsVisitor<'a> {
+    index: IndexVisitor<'a>,
     name: &'a str,
 }
 
-impl<'de> DeserializeSeed<'de> for Versions<'_> {
-    type Value = (Vec<Listed>, usize);
+impl<'de> DeserializeSeed<'de> for VersionsVisitor<'_> {
+    type Value = (Vec<ListedChart>, usize);
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Versions<'_> {
-    type Value = (Vec<Listed>, usize);
+impl<'de> Visitor<'de> for VersionsVisitor<'_> {
+    type Value = (Vec<ListedChart>, usize);
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("the versions of a chart")
@@ -209,7 +218,7 @@ impl<'de> Visitor<'de> for Versions<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut versions: A) -> Result<Self::Value, A::Error> {
-        let (mut found, mut left_out) = (Vec::<Listed>::new(), 0);
+        let (mut found, mut left_out) = (Vec::<ListedChart>::new(), 0);
         while let Some(version) = versions.next_element::<Value>()? {
             match listed(version, self.index.base, self.name) {
                 Ok(Some(one)) if found.iter().any(|known| known.chart.version == one.chart.version) => {}
@@ -221,33 +230,35 @@ impl<'de> Visitor<'de> for Versions<'_> {
     }
 }
 
-/// What stands in an index beside what a chart says of itself.
+/// Fields of a version that are in an index but not in a Chart.yaml.
 #[derive(Deserialize)]
 #[serde(default)]
 #[derive(Default)]
-struct Place {
+struct IndexFields {
     created: Option<String>,
     digest: Option<String>,
     urls: Option<Vec<String>>,
     removed: Option<bool>,
 }
 
-/// What is said of a version makes no sense here.
+/// The error for a version that is unreadable or invalid.
 struct Unreadable;
 
-/// A version that can be offered: of this name, with a version that can be sorted and a file that can be fetched. None for one that was
-/// removed.
-fn listed(version: Value, base: &str, name: &str) -> Result<Option<Listed>, Unreadable> {
-    let place = Place::deserialize(&version).map_err(|_| Unreadable)?;
-    if place.removed == Some(true) {
+/// Reads a version of the chart `name`. Returns `None` if the index marks the version as removed.
+///
+/// # Errors
+/// [`Unreadable`] if the version has another name, an invalid number or no URL that can be fetched.
+fn listed(version: Value, base: &str, name: &str) -> Result<Option<ListedChart>, Unreadable> {
+    let fields = IndexFields::deserialize(&version).map_err(|_| Unreadable)?;
+    if fields.removed == Some(true) {
         return Ok(None);
     }
-    let chart = serde_json::from_value(version).ok().filter(|chart: &Chart| chart.is_of(name));
+    let chart = serde_json::from_value(version).ok().filter(|chart: &Chart| chart.is_valid_for(name));
     let chart = chart.ok_or(Unreadable)?;
-    let url = place.urls.iter().flatten().find_map(|url| join(base, url)).ok_or(Unreadable)?;
-    let digest = place.digest.map(|text| text.trim_start_matches("sha256:").to_ascii_lowercase());
+    let url = fields.urls.iter().flatten().find_map(|url| join(base, url)).ok_or(Unreadable)?;
+    let digest = fields.digest.map(|text| text.trim_start_matches("sha256:").to_ascii_lowercase());
     let digest = digest.filter(|text| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    Ok(Some(Listed { chart, created: place.created.unwrap_or_default(), digest, url }))
+    Ok(Some(ListedChart { chart, created: fields.created.unwrap_or_default(), digest, url }))
 }
 
 #[cfg(test)]
@@ -263,7 +274,7 @@ mod tests {
         generated: now\n";
 
     #[test]
-    fn what_can_be_offered_is_read() {
+    fn versions_that_can_be_offered_are_read() {
         let UpstreamIndex { listing, left_out } =
             read(INDEX.as_bytes(), "https://a.test/x/index.yaml", None).unwrap();
         assert_eq!(left_out, BTreeMap::from([("demo".to_owned(), 4)]));
@@ -279,19 +290,19 @@ mod tests {
         assert_eq!(read(json.as_bytes(), "https://a.test/", None).unwrap().listing.len(), 1);
         let empty = read(b"apiVersion: v1\nentries:\n", "https://a.test/", None);
         assert_eq!(empty, Some(UpstreamIndex::default()));
-        for none in ["", "<html>", "entries: {}", "apiVersion: v2\nentries: {}", "[]"] {
-            assert!(read(none.as_bytes(), "https://a.test/", None).is_none(), "{none}");
+        for invalid in ["", "<html>", "entries: {}", "apiVersion: v2\nentries: {}", "[]"] {
+            assert!(read(invalid.as_bytes(), "https://a.test/", None).is_none(), "{invalid}");
         }
     }
 
     #[test]
-    fn both_readers_read_the_same() {
+    fn both_readers_return_the_same() {
         let blocks = super::in_blocks(INDEX, "https://a.test/", None).unwrap();
         let flow = INDEX
             .replace("    created: 2026", "    annotations: {}\n    created: 2026")
             .replace("apiVersion: v1\n", "{apiVersion: v1, entries: {}}\n");
         assert!(super::in_blocks(&flow, "https://a.test/", None).is_none());
-        let index = super::Index { base: "https://a.test/" };
+        let index = super::IndexVisitor { base: "https://a.test/" };
         let options =
             serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::PassThrough };
         let whole = serde_saphyr::with_deserializer_from_str_with_options(INDEX, options, |text| {
@@ -304,7 +315,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read(text in "(apiVersion: v1\nentries:\n)?[a-z:\\-\n \\[\\]{}&*!'\"|>#,0-9.]{0,120}") {
+        fn any_text_is_handled(text in "(apiVersion: v1\nentries:\n)?[a-z:\\-\n \\[\\]{}&*!'\"|>#,0-9.]{0,120}") {
             let _ = (read(text.as_bytes(), "https://a.test/", None), read(text.as_bytes(), "https://a.test/", Some("a")));
         }
     }

@@ -1,10 +1,11 @@
-//! Writes YAML that every reader reads alike: block style, and every text in double quotes with nothing in them but what YAML calls
-//! printable. One text that a reader stumbles over would cost all clients the whole index.
+//! Writes YAML that every reader understands in the same way: block style, with each text in double
+//! quotes and with only printable characters. A client that cannot read a single text cannot read
+//! the whole index.
 
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
-/// Adds the fields of a map, each on lines of its own that are indented by so many spaces.
+/// Adds the fields of a map, each on its own lines, indented by `indent` spaces.
 pub(crate) fn fields(out: &mut String, map: &Map<String, Value>, indent: usize) {
     for (name, value) in map {
         pad(out, indent);
@@ -12,7 +13,7 @@ pub(crate) fn fields(out: &mut String, map: &Map<String, Value>, indent: usize) 
     }
 }
 
-/// Adds an item of a list: a map whose fields follow the dash.
+/// Adds an item of a list. The first field of a map is on the line of the dash.
 pub(crate) fn item(out: &mut String, value: &Value, indent: usize) {
     pad(out, indent);
     out.push_str("- ");
@@ -32,7 +33,7 @@ pub(crate) fn item(out: &mut String, value: &Value, indent: usize) {
     }
 }
 
-/// Adds a name with its colon.
+/// Adds a key and its colon.
 pub(crate) fn key(out: &mut String, name: &str) {
     const RESERVED: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
     let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte))
@@ -65,7 +66,7 @@ fn field(out: &mut String, name: &str, value: &Value, indent: usize) {
     }
 }
 
-/// What stands on one line: what is in it is flow style, which JSON is a kind of.
+/// Adds a value on a single line, as JSON, which is also YAML in flow style.
 fn inline(out: &mut String, value: &Value) {
     match value {
         Value::String(text) => quoted(out, text),
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_as_it_was_meant() {
+    fn written_yaml_is_read_as_the_same_value() {
         let value = json!({
             "name": "a", "yes": "no", "123": "0x7", "list": ["x", ["y"], {"k": [1, true, null], "e": {}}], "map": {"deep": {"er": "\u{7f}\u{85}\u{2028}\u{feff}"}},
             "empty": [], "none": {}, "text": "two\nlines\t\"quoted\" \\ and ä 日本 🦀", "on": {"off": false},
@@ -162,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_document_reads_as_it_was_meant(value in prop::collection::btree_map("[a-z0-9]{1,6}", values(), 1..4)) {
+        fn any_document_is_read_as_the_same_value(value in prop::collection::btree_map("[a-z0-9]{1,6}", values(), 1..4)) {
             let value = Value::Object(value.into_iter().filter(|(name, _)| name != "<<").collect());
             let text = written(&value);
             let read: Value = serde_saphyr::from_str(&text).map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;

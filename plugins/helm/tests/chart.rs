@@ -1,7 +1,7 @@
-//! Charts as `helm package` makes them, byte by byte the same each time.
+//! Builder of charts like those of `helm package`, with the same bytes each time.
 
-#![allow(dead_code, unreachable_pub, reason = "each of its users takes a part of it")]
-#![allow(clippy::unwrap_used, reason = "in tests, a fault is to be loud")]
+#![allow(dead_code, unreachable_pub, reason = "each user of this file needs only some of it")]
+#![allow(clippy::unwrap_used, reason = "tests must fail loudly")]
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -9,7 +9,7 @@ use packhouse_testkit::tar_archive;
 use sha2::{Digest as _, Sha256};
 use std::io::Write as _;
 
-/// A chart of this name and version; `more` are further lines of its Chart.yaml.
+/// Builds a chart with this name and version. `more` contains additional lines for its Chart.yaml.
 pub fn chart(name: &str, version: &str, more: &str) -> Vec<u8> {
     let yaml = format!("apiVersion: v2\nname: {name}\nversion: {version}\ndescription: About {name}\n{more}");
     let template = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\n";
@@ -21,13 +21,13 @@ pub fn chart(name: &str, version: &str, more: &str) -> Vec<u8> {
     ])
 }
 
-/// A gzipped tar of these files.
+/// Builds a gzipped tar archive of these files.
 pub fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
     let entries: Vec<(&str, u8, &[u8])> = files.iter().map(|(path, bytes)| (*path, b'0', *bytes)).collect();
     gzip(&tar_archive(&entries, 1024))
 }
 
-/// These bytes as gzip.
+/// Compresses these bytes with gzip.
 pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut out = GzEncoder::new(Vec::new(), Compression::default());
     out.write_all(bytes).unwrap();
@@ -39,7 +39,8 @@ pub fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A signature of these bytes under this file's name; nobody's key made it.
+/// Builds a `.prov` file that states this file name and the SHA-256 of these bytes. Its signature
+/// is not a real one.
 pub fn provenance(file: &str, bytes: &[u8]) -> String {
     format!(
         "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA512\n\napiVersion: v2\nname: x\n\n...\nfiles:\n  {file}: sha256:{}\n\

@@ -1,6 +1,7 @@
-//! The protocol's table over the memory host, and what needs more than rows: the order of the index, marks, what is shown.
+//! Runs the protocol table with the in-memory host. Further tests need more than a row of the
+//! table: the order of the index, states, presentation.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 
 use super::chart;
 use super::table;
@@ -41,7 +42,7 @@ fn the_tables_of_other_settings_hold() {
 }
 
 #[test]
-fn the_newest_version_is_first() {
+fn the_newest_version_is_listed_first() {
     let (_, mount) = hosted(json!({}));
     for version in ["1.9.0", "2.0.0-rc.1", "1.10.0", "1.10.0-rc.1", "v0.1", "2.0.0"] {
         publish(&mount, "demo", version, "");
@@ -60,7 +61,7 @@ fn the_newest_version_is_first() {
 }
 
 #[test]
-fn what_a_chart_says_reaches_the_index_as_it_was_meant() {
+fn the_index_contains_the_metadata_of_a_chart_unchanged() {
     let (_, mount) = hosted(json!({}));
     let more = "home: \"https://example.org/?a=\\\"b\\\"\"\nannotations:\n  \"yes\": \"no\"\n  text: |\n    two\n    lines\nsecret: dropped\n";
     publish(&mount, "odd", "1.0.0", more);
@@ -72,14 +73,14 @@ fn what_a_chart_says_reaches_the_index_as_it_was_meant() {
 }
 
 #[test]
-fn a_version_is_deprecated_and_taken_back() {
+fn a_version_is_deprecated_and_restored() {
     let (host, mount) = hosted(json!({}));
     publish(&mount, "demo", "1.0.0", "");
     let id = VersionId::new("demo", "1.0.0");
     mount.mark_version(&id, "deprecated", "use other").unwrap();
     assert_eq!(index(&mount)["entries"]["demo"][0]["deprecated"], true);
-    let shown = host.versions("charts");
-    assert_eq!((shown[0].state.as_str(), shown[0].files.len()), ("deprecated", 1));
+    let listed = host.versions("charts");
+    assert_eq!((listed[0].state.as_str(), listed[0].files.len()), ("deprecated", 1));
     mount.mark_version(&id, "", "").unwrap();
     assert!(index(&mount)["entries"]["demo"][0].get("deprecated").is_none());
     assert_eq!(host.versions("charts")[0].state, "");
@@ -92,7 +93,7 @@ fn a_version_is_deprecated_and_taken_back() {
 }
 
 #[test]
-fn what_is_published_is_shown_and_a_deleted_version_leaves_its_name_used() {
+fn a_published_version_is_listed_and_a_deleted_version_keeps_its_file_name() {
     let (host, mount) = hosted(json!({}));
     publish(
         &mount,
@@ -100,11 +101,11 @@ fn what_is_published_is_shown_and_a_deleted_version_leaves_its_name_used() {
         "1.0.0",
         "appVersion: \"7\"\nkeywords: [web, proxy]\ndependencies:\n- name: redis\n  version: ^17\n  condition: redis.enabled\n",
     );
-    let shown = host.versions("charts");
-    assert_eq!((shown[0].name.as_str(), shown[0].summary.as_str()), ("demo", "About demo"));
-    assert_eq!(shown[0].files[0].path, "charts/demo-1.0.0.tgz");
+    let listed = host.versions("charts");
+    assert_eq!((listed[0].name.as_str(), listed[0].summary.as_str()), ("demo", "About demo"));
+    assert_eq!(listed[0].files[0].path, "charts/demo-1.0.0.tgz");
     let property = |name: &str| {
-        shown[0].properties.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        listed[0].properties.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     };
     assert_eq!((property("app_version"), property("keywords")), (Some("7"), Some("web proxy")));
     let id = VersionId::new("demo", "1.0.0");
@@ -123,11 +124,11 @@ fn what_is_published_is_shown_and_a_deleted_version_leaves_its_name_used() {
 }
 
 #[test]
-fn two_charts_do_not_share_a_files_name() {
+fn two_charts_cannot_share_a_file_name() {
     let (_, mount) = hosted(json!({}));
     publish(&mount, "a", "1-1.0.0", "");
     let other = mount.post("/api/charts").body(chart("a-1", "1.0.0", "")).send().expect(409);
-    assert!(other.text().contains("that of version 1-1.0.0 of the chart a"), "{}", other.text());
+    assert!(other.text().contains("already belongs to version 1-1.0.0 of the chart a"), "{}", other.text());
 }
 
 #[test]
@@ -140,7 +141,7 @@ fn retention_knows_pre_releases() {
 }
 
 #[test]
-fn intents_name_each_chart_that_a_file_may_be_of() {
+fn intents_name_each_chart_that_a_file_may_belong_to() {
     let (_, mount) = hosted(json!({}));
     let plan = |method: &str, target: &str| mount.plan(&TestRequest::new(method, target)).unwrap();
     assert_eq!(
@@ -152,7 +153,7 @@ fn intents_name_each_chart_that_a_file_may_be_of() {
 }
 
 #[test]
-fn the_operators_limit_is_of_the_chart() {
+fn the_operators_limit_applies_to_the_chart() {
     let file = chart("demo", "1.0.0", "");
     for (limit, status) in [(file.len(), 201), (file.len() - 1, 413)] {
         let (_, mount) = hosted(json!({"max_file_bytes": limit}));

@@ -1,6 +1,6 @@
-//! Proxies over an upstream in memory, and groups over hosted repositories and proxies.
+//! Tests of proxies with an upstream in memory, and of groups of hosted repositories and proxies.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 
 use super::chart;
 
@@ -16,8 +16,9 @@ fn proxy(host: &MemoryHost, settings: Value) -> Mount<Helm> {
     host.mount::<Helm>("proxy", "proxy", all)
 }
 
-/// The upstream's index: `demo` in these versions, on a host of its own and with digests.
-fn lay(host: &MemoryHost, versions: &[&str]) {
+/// Sets the upstream's index. It lists these versions of `demo`, with digests and with files on
+/// another host, and version 9.0.0 of `own`.
+fn serve_index(host: &MemoryHost, versions: &[&str]) {
     let mut index = String::from("apiVersion: v1\ngenerated: x\nentries:\n  demo:\n");
     for version in versions {
         let file = chart("demo", version, "");
@@ -42,10 +43,10 @@ fn versions(mount: &Mount<Helm>, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn addresses_become_the_proxys_own() {
+fn addresses_are_replaced_by_those_of_the_proxy() {
     let host = MemoryHost::new();
     let mount = proxy(&host, json!({}));
-    lay(&host, &["1.9.0", "1.10.0"]);
+    serve_index(&host, &["1.9.0", "1.10.0"]);
     assert_eq!(versions(&mount, "demo"), ["1.10.0", "1.9.0"]);
     let text = mount.get("/index.yaml").send().text();
     assert!(text.contains("- \"charts/demo-1.9.0.tgz\"\n") && !text.contains("files.test"), "{text}");
@@ -54,15 +55,15 @@ fn addresses_become_the_proxys_own() {
     mount.get("/charts/demo-1.9.0.tgz.prov").send().expect(200);
     mount.get("/charts/demo-3.0.0.tgz").send().expect(404);
     mount.get("/api/charts/demo/1.9.0").send().expect(200);
-    let shown = host.versions("proxy");
-    assert_eq!((shown.len(), shown[0].published), (2, Some(1_767_323_045_000)));
+    let listed = host.versions("proxy");
+    assert_eq!((listed.len(), listed[0].published), (2, Some(1_767_323_045_000)));
 }
 
 #[test]
-fn other_bytes_than_the_index_says_are_never_handed_on() {
+fn bytes_with_another_digest_than_in_the_index_are_not_served() {
     let host = MemoryHost::new();
     let mount = proxy(&host, json!({}));
-    lay(&host, &["1.0.0"]);
+    serve_index(&host, &["1.0.0"]);
     host.answer_upstream("GET", "https://files.test/x/demo-1.0.0.tgz", 200, &[], b"other");
     let answer = mount.get("/charts/demo-1.0.0.tgz").send();
     assert!(answer.status >= 500, "{}", answer.status);
@@ -72,18 +73,18 @@ fn other_bytes_than_the_index_says_are_never_handed_on() {
 fn a_fetched_version_that_the_upstream_drops_is_withdrawn() {
     let host = MemoryHost::new();
     let mount = proxy(&host, json!({"keep_withdrawn": true}));
-    lay(&host, &["1.0.0", "1.1.0"]);
+    serve_index(&host, &["1.0.0", "1.1.0"]);
     mount.get("/charts/demo-1.0.0.tgz").send().expect(200);
-    lay(&host, &["1.1.0"]);
+    serve_index(&host, &["1.1.0"]);
     assert_eq!(versions(&mount, "demo")[0], "1.1.0");
     assert_eq!(host.versions("proxy")[0].state, "withdrawn");
-    lay(&host, &["1.0.0", "1.1.0"]);
+    serve_index(&host, &["1.0.0", "1.1.0"]);
     assert_eq!(versions(&mount, "demo"), ["1.1.0", "1.0.0"]);
     assert_eq!(host.versions("proxy")[0].state, "");
 }
 
 #[test]
-fn what_is_left_out_is_told_in_one_line() {
+fn versions_that_are_left_out_are_logged_in_one_line() {
     let host = MemoryHost::new();
     let mount = proxy(&host, json!({}));
     let odd = |name: &str| format!("  {name}:\n  - name: {name}\n    version: latest\n    urls: [x.tgz]\n");
@@ -95,22 +96,23 @@ fn what_is_left_out_is_told_in_one_line() {
         host.answer_upstream("GET", "index.yaml", 200, &[], index.as_bytes());
         let before = host.log().len();
         assert_eq!(versions(&mount, "c"), ["1.0.0"]);
-        let told: Vec<_> = host.log().into_iter().skip(before).map(|line| line.fields).collect();
+        let logged: Vec<_> = host.log().into_iter().skip(before).map(|line| line.fields).collect();
         let fields = [("package", package), ("versions", count)];
         let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-        assert_eq!(told, if charts.is_empty() { vec![] } else { vec![fields] });
+        assert_eq!(logged, if charts.is_empty() { vec![] } else { vec![fields] });
     }
 }
 
 #[test]
-fn what_is_no_index_is_the_upstreams_fault() {
+fn an_unreadable_index_of_an_upstream_is_a_502() {
     let host = MemoryHost::new();
     let mount = proxy(&host, json!({}));
     for body in ["<html>", "", "apiVersion: v3\nentries: {}"] {
         host.answer_upstream("GET", "index.yaml", 200, &[], body.as_bytes());
         mount.get("/index.yaml").send().expect(502);
     }
-    // An index counts as a file: where there is none, or the upstream refuses it, nothing is there.
+    // If the upstream has no index or refuses to send it, the proxy answers 404, as for any other
+    // file.
     for status in [404, 403] {
         host.answer_upstream("GET", "index.yaml", status, &[], b"");
         for path in ["/index.yaml", "/api/charts", "/charts/demo-1.0.0.tgz"] {
@@ -120,17 +122,17 @@ fn what_is_no_index_is_the_upstreams_fault() {
 }
 
 #[test]
-fn in_a_group_our_names_are_ours() {
+fn a_group_takes_hosted_names_only_from_hosted_members() {
     let host = MemoryHost::new();
     proxy(&host, json!({}));
-    lay(&host, &["1.0.0"]);
+    serve_index(&host, &["1.0.0"]);
     let own = host.mount::<Helm>("own", "hosted", json!({}));
     own.post("/api/charts").body(chart("own", "1.0.0", "")).send().expect(201);
     let second = host.mount::<Helm>("second", "hosted", json!({}));
     second.post("/api/charts").body(chart("own", "1.0.0", "home: second\n")).send().expect(201);
     second.post("/api/charts").body(chart("own", "2.0.0", "")).send().expect(201);
     let group = host.mount::<Helm>("all", "group", json!({})).members(&["own", "second", "proxy"]);
-    assert_eq!(versions(&group, "own"), ["2.0.0", "1.0.0"], "and no 9.0.0 of the upstream's");
+    assert_eq!(versions(&group, "own"), ["2.0.0", "1.0.0"], "the 9.0.0 of the upstream must not be listed");
     assert_eq!(versions(&group, "demo"), ["1.0.0"]);
     assert_eq!(group.get("/charts/own-1.0.0.tgz").send().expect(200).body, chart("own", "1.0.0", ""));
     group.get("/charts/own-2.0.0.tgz").send().expect(200);

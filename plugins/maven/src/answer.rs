@@ -1,31 +1,35 @@
-//! What several handlers read of a request, and answer alike.
+//! Request parsing and responses that several handlers share.
 
 use crate::checksum::Algorithm;
-use crate::index::Document;
-use crate::layout::{BadPath, Target};
+use crate::index::IndexDocument;
+use crate::layout::{BadPath, PathTarget};
 use crate::sums;
 use packhouse_sdk::{Content, Context, Failure, Request, Response};
 
-/// Bytes of an answer that need not be a blob.
+/// Largest response, in bytes, that is sent inline instead of as a blob.
 const INLINE: usize = 1_048_576;
 
-/// What a request's path names.
-pub(crate) fn parse(request: &Request) -> Result<Target, Failure> {
-    Target::parse(&request.path).map_err(bad_path)
+/// Parses the path of a request.
+pub(crate) fn parse(request: &Request) -> Result<PathTarget, Failure> {
+    PathTarget::parse(&request.path).map_err(bad_path)
 }
 
-/// 400 for a path that names nothing.
+/// 400: the path is invalid.
 pub(crate) fn bad_path(BadPath(text): BadPath) -> Failure {
     Failure::new(400, "invalid_path", text)
 }
 
-/// 404 for a path at which nothing is stored.
+/// 404: nothing is stored at this path.
 pub(crate) fn missing(path: &str) -> Failure {
     Failure::not_found(format!("Nothing is stored at {path}"))
 }
 
-/// A document that the plugin makes, with the checksums that clients ask for next.
-pub(crate) fn made(cx: &Context, document: Document, media_type: &str) -> Result<Response, Failure> {
+/// Responds with a document. The headers carry the checksums that clients would request next.
+pub(crate) fn document_response(
+    cx: &Context,
+    document: IndexDocument,
+    media_type: &str,
+) -> Result<Response, Failure> {
     let blob = cx.write_blob(&document.bytes)?;
     let mut response = Response::ok().content_type(media_type).revalidate();
     for algorithm in [Algorithm::Md5, Algorithm::Sha1, Algorithm::Sha256] {

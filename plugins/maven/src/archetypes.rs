@@ -1,22 +1,22 @@
-//! `archetype-catalog.xml` of a group: what all members' catalogues list, as one.
+//! `archetype-catalog.xml` of a group: the merged catalogues of all members.
 
-use crate::layout::{FilePath, Target};
+use crate::layout::{FilePath, PathTarget};
 use crate::{hosted, proxy};
 use packhouse_sdk::{Blob, Content, Context, Failure, ReadAt, Repository, Request, Response};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where a repository has it.
+/// Path of the catalogue in a repository.
 pub(crate) const PATH: &str = "archetype-catalog.xml";
 
-/// Bytes of a catalogue that is merged.
+/// Largest catalogue that is merged, in bytes.
 const LIMIT: u64 = 24 << 20;
 
 const BEGIN: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<archetype-catalog>\n  <archetypes>\n";
 const END: &str = "  </archetypes>\n</archetype-catalog>\n";
 
-/// An archetype of a catalogue: its coordinates, and where it stands in the text.
+/// An archetype of a catalogue: its coordinates, and the range of its element in the text.
 struct Archetype {
     package: String,
     version: String,
@@ -24,7 +24,8 @@ struct Archetype {
     end: usize,
 }
 
-/// The catalogue of all members; what one alone has stays as it is.
+/// Merges the catalogues of all members. If only one member has a catalogue, returns it unchanged.
+/// `None` if no member has one.
 pub(crate) fn merged(cx: &Context, request: &Request) -> Result<Option<Blob>, Failure> {
     let mut left_out = cx.left_out();
     let mut found = Vec::new();
@@ -36,12 +37,12 @@ pub(crate) fn merged(cx: &Context, request: &Request) -> Result<Option<Blob>, Fa
     if found.len() < 2 {
         return left_out.or_failure(found.pop().map(|(_, blob)| blob));
     }
-    let (mut out, mut names, mut is_any) = (cx.writer(), BTreeSet::new(), false);
+    let (mut out, mut names, mut has_readable) = (cx.writer(), BTreeSet::new(), false);
     out.write(BEGIN.as_bytes())?;
     for (member, blob) in found {
-        let listed = listed(member, &blob).map(Some);
-        let Some((text, archetypes)) = left_out.unless_failed(member, listed)? else { continue };
-        is_any = true;
+        let offered = read_catalogue(member, &blob).map(Some);
+        let Some((text, archetypes)) = left_out.unless_failed(member, offered)? else { continue };
+        has_readable = true;
         for Archetype { package, version, start, end } in archetypes {
             if names.insert(format!("{package}:{version}")) {
                 let text = text.get(start..end).unwrap_or_default();
@@ -49,18 +50,18 @@ pub(crate) fn merged(cx: &Context, request: &Request) -> Result<Option<Blob>, Fa
             }
         }
     }
-    left_out.or_failure(is_any.then_some(()))?;
+    left_out.or_failure(has_readable.then_some(()))?;
     out.write(END.as_bytes())?;
     Ok(Some(out.finish()?))
 }
 
-/// What a member has.
+/// Returns the catalogue of a member. `None` if the member has none.
 fn catalogue(cx: &Context, member: &Repository, request: &Request) -> Result<Option<Blob>, Failure> {
     let file = FilePath::stored(PATH);
     let answer = if member.is_proxy() {
         proxy::fetch_file(cx, member, &file)
     } else {
-        hosted::get(cx, member, request, &Target::File(file))
+        hosted::get(cx, member, request, &PathTarget::File(file))
     };
     match answer {
         Ok(Response { content: Content::Blob(blob), .. }) => Ok(Some(blob)),
@@ -69,14 +70,15 @@ fn catalogue(cx: &Context, member: &Repository, request: &Request) -> Result<Opt
     }
 }
 
-/// The archetypes of a member's catalogue that it may list, with the text in which they stand.
-fn listed(member: &Repository, blob: &Blob) -> Result<(String, Vec<Archetype>), Failure> {
+/// Reads a member's catalogue. Returns its text and the archetypes that this member may offer.
+fn read_catalogue(member: &Repository, blob: &Blob) -> Result<(String, Vec<Archetype>), Failure> {
     if blob.size()? > LIMIT {
         let limit = LIMIT >> 20;
-        return Err(unusable(&format!("it has more than {limit} MiB, the limit for a group")));
+        return Err(unusable(&format!("it is larger than {limit} MiB, the limit for a group")));
     }
     let text = crate::metadata::decoded(&blob.read_all(LIMIT)?).into_owned();
-    let mut archetypes = read(&text).map_err(|why| unusable(&format!("it is not a catalogue: {why}")))?;
+    let mut archetypes =
+        read(&text).map_err(|why| unusable(&format!("it is not an archetype catalogue: {why}")))?;
     if member.is_proxy() {
         let packages: BTreeSet<&String> = archetypes.iter().map(|archetype| &archetype.package).collect();
         let packages: Vec<String> = packages.into_iter().cloned().collect();
@@ -126,7 +128,7 @@ fn read(text: &str) -> Result<Vec<Archetype>, String> {
                 path.pop();
             }
             Event::Eof if is_catalogue && path.is_empty() => return Ok(archetypes),
-            Event::Eof => return Err("it does not end, or does not begin as one".to_owned()),
+            Event::Eof => return Err("its root element is missing or not closed".to_owned()),
             _ => {}
         }
     }
@@ -141,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn archetypes_are_found_where_they_stand() {
+    fn archetypes_are_found_with_their_positions() {
         let one = "<archetype><groupId>g</groupId><artifactId>a</artifactId><version>1</version></archetype>";
         let two = "<archetype>\n<version> 2 </version><artifactId>b</artifactId><groupId>g</groupId><description>x &amp; y</description></archetype>";
         let text = format!(

@@ -1,6 +1,6 @@
 //! Checksum files: `lib-1.0.jar.sha1` holds the SHA-1 of `lib-1.0.jar` in hex.
 
-/// A checksum that clients ask for beside a file.
+/// A checksum algorithm that clients use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Algorithm {
     Md5,
@@ -10,10 +10,10 @@ pub(crate) enum Algorithm {
 }
 
 impl Algorithm {
-    /// All of them.
+    /// All algorithms.
     pub(crate) const ALL: [Self; 4] = [Self::Md5, Self::Sha1, Self::Sha256, Self::Sha512];
 
-    /// The host's word for it, and the extension of its files.
+    /// The name that the host uses, which is also the extension of checksum files.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Md5 => "md5",
@@ -23,7 +23,7 @@ impl Algorithm {
         }
     }
 
-    /// Characters of its hex.
+    /// Number of hex digits of a checksum.
     fn length(self) -> usize {
         match self {
             Self::Md5 => 32,
@@ -33,14 +33,18 @@ impl Algorithm {
         }
     }
 
-    /// What a checksum file's name is the checksum of.
+    /// Splits the name of a checksum file into the name of the file and the algorithm.
     pub(crate) fn split(name: &str) -> Option<(&str, Self)> {
-        let (of, extension) = name.rsplit_once('.')?;
-        Self::ALL.into_iter().find(|algorithm| algorithm.name() == extension).map(|algorithm| (of, algorithm))
+        let (file, extension) = name.rsplit_once('.')?;
+        Self::ALL
+            .into_iter()
+            .find(|algorithm| algorithm.name() == extension)
+            .map(|algorithm| (file, algorithm))
     }
 
-    /// The checksum that a file's text states, in lower case: bare, with a file's name after it (`sha1sum`), or behind an
-    /// equals sign (`openssl`). None when there is no word of the right length in hex.
+    /// Returns the checksum in the text of a checksum file, in lower case. The checksum may be
+    /// bare, before a file name (`sha1sum`) or after an equals sign (`openssl`). `None` if the text
+    /// has no hex word of the right length.
     pub(crate) fn read(self, text: &str) -> Option<String> {
         text.split(|c: char| c.is_whitespace() || c == '=')
             .find(|word| word.len() == self.length() && word.bytes().all(|byte| byte.is_ascii_hexdigit()))
@@ -56,7 +60,7 @@ mod tests {
     const SHA1: &str = "da39a3ee5e6b4b0d3255bfef95601890afd80709";
 
     #[test]
-    fn every_writer_of_checksums_is_understood() {
+    fn checksum_files_of_every_tool_are_read() {
         for text in [
             SHA1.to_owned(),
             format!("{SHA1}\n"),
@@ -73,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_split() {
+    fn the_name_of_a_checksum_file_is_split() {
         assert_eq!(Algorithm::split("a.jar.sha512"), Some(("a.jar", Algorithm::Sha512)));
         assert_eq!(Algorithm::split("a.jar"), None);
         assert_eq!(Algorithm::split("sha1"), None);

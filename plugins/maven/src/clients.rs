@@ -1,4 +1,4 @@
-//! What Maven's clients are told. The user name beside a token is its owner's e-mail address.
+//! Client setup instructions. The user name for a token is the e-mail address of its owner.
 
 use packhouse_sdk::{Client, Install};
 
@@ -84,7 +84,7 @@ const SBT_PUBLISH: &str = "{https}publishTo := Some(\"{repository}\" at \"{addre
 publishMavenStyle := true
 credentials += Credentials(\"{host}\", \"{hostname}\", \"{email}\", \"{token}\")";
 
-/// What to write where.
+/// Configuration files and commands.
 pub(crate) fn clients() -> Vec<Client> {
     let publishing = |text: &str| {
         let indented: Vec<String> = text.lines().map(indent).collect();
@@ -104,7 +104,7 @@ pub(crate) fn clients() -> Vec<Client> {
     ]
 }
 
-/// A line deeper by one level; what it depends on stays at its beginning.
+/// Indents a line by one level. The condition `{http}` stays at the beginning of the line.
 fn indent(line: &str) -> String {
     match line.strip_prefix("{http}") {
         Some(line) => format!("{{http}}    {line}"),
@@ -112,7 +112,7 @@ fn indent(line: &str) -> String {
     }
 }
 
-/// One for each client.
+/// Dependency declarations, one for each client.
 pub(crate) fn install() -> Vec<Install> {
     let dependency = "<dependency>\n  <groupId>{1}</groupId>\n  <artifactId>{2}</artifactId>\n  \
                       <version>{version}</version>\n</dependency>";

@@ -1,9 +1,10 @@
-//! `DELETE` of a file, of a folder, or of kept metadata; a version without a file is no longer listed.
+//! `DELETE` of a file, a folder, or uploaded metadata. A version disappears from the listing with
+//! its last file.
 
 use crate::answer::{bad_path, missing, parse};
 use crate::hosted::is_folder;
-use crate::layout::{BadPath, FilePath, Item, METADATA, PREFIXES, Target, join};
-use crate::records::{self, Held};
+use crate::layout::{BadPath, FilePath, METADATA, PREFIXES, PathTarget, VersionFile, join};
+use crate::records::{self, PendingChecksums};
 use crate::{busy, index};
 use packhouse_sdk::{
     Context, Error, Expectation, Failure, Intent, Outcome, Params, Repository, Request, Response, Step,
@@ -11,17 +12,18 @@ use packhouse_sdk::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Files that go in one commit: each is three changes of the 10,000 that one may have.
+/// Files that one commit deletes. Each file takes three of the 10,000 changes that a commit may
+/// have.
 const PAGE: u32 = 1000;
 
 pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
     let target = parse(request)?;
     let refused = |text: &str| Err(bad_path(BadPath(text.to_owned())));
     match &target {
-        Target::Folder(folder) if folder.is_empty() => {
-            refused("The repository itself is not deleted here: name a file or folder")
+        PathTarget::Folder(folder) if folder.is_empty() => {
+            refused("A repository cannot be deleted here; give the path of a file or folder")
         }
-        Target::Prefixes => refused(&format!("{PREFIXES} is made from what is stored")),
+        PathTarget::Prefixes => refused(&format!("{PREFIXES} is generated and cannot be deleted")),
         _ => Ok(target
             .packages()
             .into_iter()
@@ -32,31 +34,31 @@ pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Fa
 pub(crate) fn delete(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let (repository, now) = (cx.target()?, cx.now());
     match parse(request)? {
-        Target::Folder(path) => {
+        PathTarget::Folder(path) => {
             if !folder(repository, &path, now)? {
                 return Err(missing(&format!("{path}/")));
             }
         }
-        Target::File(path) => file(repository, &path, now)?,
-        Target::Metadata(folder) => metadata(repository, &folder, now)?,
-        Target::Checksum(of, algorithm) => match *of {
-            Target::File(file) => checksum(repository, &file.path, algorithm.name())?,
-            of => return Err(made(&of.subject())),
+        PathTarget::File(path) => file(repository, &path, now)?,
+        PathTarget::Metadata(folder) => metadata(repository, &folder, now)?,
+        PathTarget::Checksum(of, algorithm) => match *of {
+            PathTarget::File(file) => checksum(repository, &file.path, algorithm.name())?,
+            of => return Err(generated_checksum(&of.subject())),
         },
-        Target::Prefixes => return Err(made(PREFIXES)),
+        PathTarget::Prefixes => return Err(generated_checksum(PREFIXES)),
     }
     Ok(Response::no_content())
 }
 
-fn made(of: &str) -> Failure {
-    bad_path(BadPath(format!("Checksums of {of} are computed, and cannot be deleted")))
+fn generated_checksum(subject: &str) -> Failure {
+    bad_path(BadPath(format!("Checksums of {subject} are generated and cannot be deleted")))
 }
 
 fn file(repository: &Repository, file: &FilePath, now: u64) -> Result<(), Failure> {
-    let there = repository.get(&records::file(&file.path))?.is_some();
-    if !there && repository.get(&records::held(&file.path))?.is_none() {
+    let exists = repository.get(&records::file(&file.path))?.is_some();
+    if !exists && repository.get(&records::pending(&file.path))?.is_none() {
         return Err(if is_folder(repository, &file.path)? {
-            Failure::not_found(format!("{0} is a folder; to delete it, ask for {0}/", file.path))
+            Failure::not_found(format!("{0} is a folder; to delete it, use {0}/", file.path))
         } else {
             missing(&file.path)
         });
@@ -66,11 +68,14 @@ fn file(repository: &Repository, file: &FilePath, now: u64) -> Result<(), Failur
     Ok(())
 }
 
-/// A checksum that is held; one of a file that is there goes with the file.
+/// Deletes a checksum that waits for its file. The checksum of a stored file is deleted only
+/// together with the file.
 fn checksum(repository: &Repository, path: &str, algorithm: &str) -> Result<(), Failure> {
-    let key = records::held(path);
+    let key = records::pending(path);
     let removed = repository.update_if_needed(busy, |change| {
-        let Some(mut entry) = repository.get_json::<Held>(&key)? else { return Ok(Step::Done(false)) };
+        let Some(mut entry) = repository.get_json::<PendingChecksums>(&key)? else {
+            return Ok(Step::Done(false));
+        };
         if entry.value.sums.remove(algorithm).is_none() {
             return Ok(Step::Done(false));
         }
@@ -86,13 +91,14 @@ fn checksum(repository: &Repository, path: &str, algorithm: &str) -> Result<(), 
         return Ok(());
     }
     Err(if repository.get(&records::file(path))?.is_some() {
-        bad_path(BadPath(format!("A checksum goes with its file; delete {path}")))
+        bad_path(BadPath(format!("A checksum is deleted together with its file; delete {path}")))
     } else {
         missing(&format!("{path}.{algorithm}"))
     })
 }
 
-/// What clients put goes: the kept bytes, and the plugins that a group named. What the store says itself stays.
+/// Deletes the metadata that clients uploaded for this folder: the document, and the plugins that a
+/// group's document named. Metadata that is generated from stored files stays.
 fn metadata(repository: &Repository, folder: &str, now: u64) -> Result<(), Failure> {
     if index::metadata(repository, folder)?.is_none() {
         return Err(missing(&join(folder, METADATA)));
@@ -104,12 +110,12 @@ fn metadata(repository: &Repository, folder: &str, now: u64) -> Result<(), Failu
     let mut change = repository.begin()?;
     change.remove(&records::metadata(folder), Expectation::Anything);
     change.put(&records::touched(folder), &records::time(now), Expectation::Anything, &[]);
-    applied(change)?;
+    commit_unconditional(change)?;
     Ok(())
 }
 
-/// Everything below a folder, a thousand files at a time: each step is whole, and a deletion that broke off can be asked for
-/// again. Whether there was anything.
+/// Removes everything below a folder, a thousand files at a time. Each step is atomic, and a client
+/// can repeat a deletion that was interrupted. Returns false if nothing is stored below the folder.
 pub(crate) fn folder(repository: &Repository, folder: &str, now: u64) -> Result<bool, Failure> {
     let mut artifacts = BTreeMap::new();
     let mut after = records::files_in(folder);
@@ -131,11 +137,11 @@ pub(crate) fn folder(repository: &Repository, folder: &str, now: u64) -> Result<
     Ok(found)
 }
 
-/// Removes these files. Their versions go where no file of them is left; should one be put at the same time, its version's
-/// record has changed, and the step is taken again.
+/// Removes these files, and each of their versions that has no other file. A concurrent upload
+/// changes the record of its version. The commit of this deletion is then stale and is tried again.
 fn remove(repository: &Repository, files: &[FilePath], now: u64) -> Result<(), Failure> {
     let paths: BTreeSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
-    let versions: BTreeMap<String, &Item> = files
+    let versions: BTreeMap<String, &VersionFile> = files
         .iter()
         .filter_map(|file| file.item.as_ref())
         .map(|item| (records::version(item), item))
@@ -159,16 +165,17 @@ fn remove(repository: &Repository, files: &[FilePath], now: u64) -> Result<(), F
 
 fn remove_file(change: &mut Transaction, file: &FilePath) {
     change.remove(&records::file(&file.path), Expectation::Anything);
-    change.remove(&records::held(&file.path), Expectation::Anything);
+    change.remove(&records::pending(&file.path), Expectation::Anything);
     if let Some(item) = &file.item {
         change.hide_file(&VersionId::new(item.name(), &item.version), &file.path);
     }
 }
 
-fn remove_version(change: &mut Transaction, key: &str, item: &Item, expect: Expectation, now: u64) {
+fn remove_version(change: &mut Transaction, key: &str, item: &VersionFile, expect: Expectation, now: u64) {
     let folder = item.version_folder();
     match expect {
-        // It was never there: a deletion that broke off, or a file older than its version's record.
+        // The version has no record: an earlier deletion was interrupted, or an older release
+        // without version records stored the file.
         Expectation::Absent => change.require(key, expect),
         _ => change.remove(key, expect),
     };
@@ -177,13 +184,13 @@ fn remove_version(change: &mut Transaction, key: &str, item: &Item, expect: Expe
     change.put(&records::touched(&item.folder), &records::time(now), Expectation::Anything, &[]);
 }
 
-/// Whether the version has a file besides these.
-fn has_others(repository: &Repository, item: &Item, paths: &BTreeSet<&str>) -> Result<bool, Failure> {
+/// Returns true if the version has files other than `paths`.
+fn has_others(repository: &Repository, item: &VersionFile, paths: &BTreeSet<&str>) -> Result<bool, Failure> {
     let folder = item.version_folder();
     for key in repository.keys(records::files_in(&folder)) {
         let key = key?;
         let path = key.get(2..).unwrap_or_default();
-        let same = |other: Item| other.version_folder() == folder;
+        let same = |other: VersionFile| other.version_folder() == folder;
         if !paths.contains(path) && FilePath::stored(path).item.is_some_and(same) {
             return Ok(true);
         }
@@ -191,8 +198,9 @@ fn has_others(repository: &Repository, item: &Item, paths: &BTreeSet<&str>) -> R
     Ok(false)
 }
 
-/// What else was remembered of a folder and of those below it: checksums that were held, metadata. Versions have gone with
-/// their files.
+/// Removes the records that remain for a folder and the folders below it: checksums that wait for
+/// their file, and metadata. The caller has already removed the version records with their files.
+/// Returns true if a client had uploaded any of the removed records.
 fn remove_rest(repository: &Repository, folder: &str) -> Result<bool, Failure> {
     let mut found = false;
     for kind in ["c/", "a/"] {
@@ -207,14 +215,16 @@ fn remove_rest(repository: &Repository, folder: &str) -> Result<bool, Failure> {
     Ok(found)
 }
 
-/// An artifact without a version is nothing: its kept metadata goes, and its prefix in its group's.
+/// Removes the records of artifacts that have no version left: the uploaded metadata, and the
+/// plugin's entry in the metadata of its group.
 fn forget_artifacts<'a>(
     repository: &Repository,
-    items: impl Iterator<Item = &'a Item>,
+    items: impl Iterator<Item = &'a VersionFile>,
 ) -> Result<(), Failure> {
     for item in items {
         let group = item.group.replace('.', "/");
-        // Read first: a deploy of the plugin meanwhile puts it again, and then it stays.
+        // The record of the plugin is read before its versions. If a client deploys the plugin
+        // meanwhile, the revision changes, so the commit is stale and the record stays.
         let plugin = repository.get(&records::plugin(&group, &item.artifact))?;
         if repository.keys(records::versions(&item.folder)).page(1).next().transpose()?.is_some() {
             continue;
@@ -234,13 +244,15 @@ fn remove_keys(repository: &Repository, keys: &[String]) -> Result<(), Failure> 
     for key in keys {
         change.remove(key, Expectation::Anything);
     }
-    applied(change)
+    commit_unconditional(change)
 }
 
-/// Of a change that expects nothing.
-fn applied(change: Transaction) -> Result<(), Failure> {
+/// Commits a change without expectations, which always applies.
+fn commit_unconditional(change: Transaction) -> Result<(), Failure> {
     match change.commit()? {
         Outcome::Applied(_) => Ok(()),
-        outcome => Err(Error::Other(format!("a change without expectations ended as {outcome:?}")).into()),
+        outcome => {
+            Err(Error::Other(format!("a commit without expectations was not applied: {outcome:?}")).into())
+        }
     }
 }

@@ -1,9 +1,9 @@
-//! `GET` and `HEAD`: what a path names is looked up in the repository, or in a group's members.
+//! `GET` and `HEAD` of a path in a repository or in the members of a group.
 
 use crate::answer::parse;
 use crate::checksum::Algorithm;
-use crate::layout::{FilePath, Target};
-use crate::records::{self, Held};
+use crate::layout::{FilePath, PathTarget};
+use crate::records::{self, PendingChecksums};
 use crate::{group, hosted, proxy};
 use packhouse_sdk::{Context, Failure, Intent, Params, Repository, Request, Response};
 
@@ -11,10 +11,11 @@ pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Fa
     let target = parse(request)?;
     let packages = target.packages();
     let intent = packages.into_iter().fold(Intent::read().subject(target.subject()), Intent::about_package);
-    // A deploy reads metadata before it writes: a credential that may only write can do that much.
+    // A deploy reads metadata before it writes, so a credential that may only write may read
+    // metadata.
     let part_of_publish = match &target {
-        Target::Metadata(_) => true,
-        Target::Checksum(of, _) => matches!(**of, Target::Metadata(_)),
+        PathTarget::Metadata(_) => true,
+        PathTarget::Checksum(of, _) => matches!(**of, PathTarget::Metadata(_)),
         _ => false,
     };
     Ok(if part_of_publish { intent.for_publish() } else { intent })
@@ -29,39 +30,47 @@ pub(crate) fn get(cx: &Context, request: &Request, _params: &Params<'_>) -> Resu
     if repository.is_group() {
         return group::get(cx, request, &target);
     }
-    if let Target::Checksum(of, algorithm) = &target
-        && let Target::File(file) = &**of
+    if let PathTarget::Checksum(of, algorithm) = &target
+        && let PathTarget::File(file) = &**of
     {
-        return sidecar(cx, repository, request, Sidecar { target: &target, file, algorithm: *algorithm });
+        return get_checksum(
+            cx,
+            repository,
+            request,
+            Sidecar { target: &target, file, algorithm: *algorithm },
+        );
     }
     hosted::get(cx, repository, request, &target)
 }
 
-/// A checksum that stands beside a file.
+/// A checksum file, and the file that it belongs to.
 #[derive(Clone, Copy)]
 struct Sidecar<'a> {
-    /// The checksum.
-    target: &'a Target,
+    /// The path of the checksum file.
+    target: &'a PathTarget,
     file: &'a FilePath,
     algorithm: Algorithm,
 }
 
-/// A checksum of a hosted repository that is asked for itself. Before its file is there, it can be read back. `HEAD` tells whether
-/// a client put it: Ivy takes one that it did not put for another's file, and publishes no further.
-fn sidecar(
+/// Serves a checksum file of a hosted repository. A checksum that was uploaded before its file can
+/// be read back. `HEAD` finds only checksums that a client uploaded: Ivy assumes that any other
+/// checksum belongs to the file of another publisher, and stops publishing.
+fn get_checksum(
     cx: &Context,
     repository: &Repository,
     request: &Request,
-    asked: Sidecar<'_>,
+    sidecar: Sidecar<'_>,
 ) -> Result<Response, Failure> {
-    let Sidecar { target, file, algorithm } = asked;
+    let Sidecar { target, file, algorithm } = sidecar;
     match hosted::record(repository, &file.path)? {
-        Some(there) if request.method == "HEAD" && !there.is_stated(algorithm) => Err(not_put(algorithm)),
+        Some(existing) if request.method == "HEAD" && !existing.is_stated(algorithm) => {
+            Err(not_uploaded(algorithm))
+        }
         Some(_) => hosted::get(cx, repository, request, target),
         None => {
-            let held = repository.get_json::<Held>(&records::held(&file.path))?;
-            let held = held.map(|held| held.value.current(cx.now()));
-            match held.as_ref().and_then(|held| held.text(algorithm)) {
+            let pending = repository.get_json::<PendingChecksums>(&records::pending(&file.path))?;
+            let pending = pending.map(|pending| pending.value.current(cx.now()));
+            match pending.as_ref().and_then(|pending| pending.text(algorithm)) {
                 Some(text) => Ok(Response::text(text).revalidate()),
                 None => hosted::get(cx, repository, request, target),
             }
@@ -69,6 +78,6 @@ fn sidecar(
     }
 }
 
-fn not_put(algorithm: Algorithm) -> Failure {
-    Failure::not_found(format!("No {} of it was put here; `GET` computes one", algorithm.name()))
+fn not_uploaded(algorithm: Algorithm) -> Failure {
+    Failure::not_found(format!("No client uploaded a {} of this file; `GET` computes it", algorithm.name()))
 }

@@ -1,44 +1,46 @@
-//! A group: its members in their order, metadata of all of them as one document. Which members may serve a name is the host's to
-//! say; what an upstream lists of names that are ours is left out here.
+//! Reads of a group. A file comes from the first member that has it, and the metadata of all
+//! members is merged. The host decides which members may serve a name. This module removes names
+//! that an upstream must not list from the upstream's documents.
 
-use crate::answer::{made, missing};
-use crate::index::{self, Document};
-use crate::layout::{METADATA, Target, join};
-use crate::metadata::{Metadata, Plugin, SnapshotFile};
-use crate::version::Version;
+use crate::answer::{document_response, missing};
+use crate::index::{self, IndexDocument};
+use crate::layout::{METADATA, PathTarget, join};
+use crate::metadata::{MavenMetadata, MavenPlugin, SnapshotFile};
+use crate::version::MavenVersion;
 use crate::{archetypes, hosted, proxy, sums};
 use packhouse_sdk::{Context, Failure, Repository, Request, Response};
 
-/// Answers a read from the members.
-pub(crate) fn get(cx: &Context, request: &Request, target: &Target) -> Result<Response, Failure> {
+/// Serves a read from the members.
+pub(crate) fn get(cx: &Context, request: &Request, target: &PathTarget) -> Result<Response, Failure> {
     match target {
-        // A list of one member's groups would keep clients from asking for those of another.
-        Target::Folder(_) | Target::Prefixes => Err(missing(&target.subject())),
-        Target::Metadata(folder) => {
+        // A list of one member's groups would stop clients from requesting the groups of other
+        // members.
+        PathTarget::Folder(_) | PathTarget::Prefixes => Err(missing(&target.subject())),
+        PathTarget::Metadata(folder) => {
             let document = merged(cx, folder)?.ok_or_else(|| missing(&join(folder, METADATA)))?;
-            made(cx, document, "text/xml")
+            document_response(cx, document, "text/xml")
         }
-        Target::Checksum(of, algorithm) => match &**of {
-            Target::Metadata(folder) => {
+        PathTarget::Checksum(of, algorithm) => match &**of {
+            PathTarget::Metadata(folder) => {
                 let document = merged(cx, folder)?.ok_or_else(|| missing(&of.subject()))?;
                 Ok(Response::text(sums::of(cx, &document.bytes, *algorithm)?).revalidate())
             }
-            Target::File(file) if file.path == archetypes::PATH => {
+            PathTarget::File(file) if file.path == archetypes::PATH => {
                 let catalogue = archetypes::merged(cx, request)?.ok_or_else(|| missing(archetypes::PATH))?;
                 Ok(Response::text(catalogue.digest(algorithm.name())?.hex()).revalidate())
             }
             _ => first(cx, request, target),
         },
-        Target::File(file) if file.path == archetypes::PATH => {
+        PathTarget::File(file) if file.path == archetypes::PATH => {
             let catalogue = archetypes::merged(cx, request)?.ok_or_else(|| missing(archetypes::PATH))?;
             Ok(Response::blob(catalogue).content_type("text/xml").revalidate())
         }
-        Target::File(_) => first(cx, request, target),
+        PathTarget::File(_) => first(cx, request, target),
     }
 }
 
-/// The answer of the first member that has it.
-fn first(cx: &Context, request: &Request, target: &Target) -> Result<Response, Failure> {
+/// The response of the first member that has the target.
+fn first(cx: &Context, request: &Request, target: &PathTarget) -> Result<Response, Failure> {
     let found = cx.first(|member| {
         let answer = if member.is_proxy() {
             proxy::get(cx, member, request, target)
@@ -53,16 +55,18 @@ fn first(cx: &Context, request: &Request, target: &Target) -> Result<Response, F
     found.ok_or_else(|| missing(&target.subject()))
 }
 
-/// What all members say of a folder, as one document. What one alone says stays as it is.
-fn merged(cx: &Context, folder: &str) -> Result<Option<Document>, Failure> {
-    // Of a plugin's prefix the first counts: what is published here is not displaced by an upstream's.
-    let mut all: Vec<Document> = Vec::new();
+/// Merges the metadata of a folder from all members. If only one member has a document, returns it
+/// unchanged.
+fn merged(cx: &Context, folder: &str) -> Result<Option<IndexDocument>, Failure> {
+    // Documents of hosted members come first, and the first plugin with a prefix wins. A plugin of
+    // an upstream therefore cannot displace a published one.
+    let mut all: Vec<IndexDocument> = Vec::new();
     for member in cx.hosted()? {
         all.extend(index::metadata(member, folder)?);
     }
     let mut left_out = cx.left_out();
     for member in cx.proxies()? {
-        all.extend(left_out.unless_failed(member, foreign(cx, member, folder))?);
+        all.extend(left_out.unless_failed(member, upstream_document(cx, member, folder))?);
     }
     let all = left_out.or_failure(Some(all).filter(|all| !all.is_empty()))?;
     let mut all = all.unwrap_or_default();
@@ -70,35 +74,39 @@ fn merged(cx: &Context, folder: &str) -> Result<Option<Document>, Failure> {
         return Ok(all.pop());
     }
     let modified = all.iter().map(|document| document.modified).max().unwrap_or_default();
-    let read: Vec<Metadata> =
-        all.iter().filter_map(|document| Metadata::read_foreign(&document.bytes).ok()).collect();
-    let mut plugins: Vec<Plugin> = Vec::new();
+    let read: Vec<MavenMetadata> =
+        all.iter().filter_map(|document| MavenMetadata::read_upstream(&document.bytes).ok()).collect();
+    let mut plugins: Vec<MavenPlugin> = Vec::new();
     for plugin in read.iter().flat_map(|metadata| &metadata.plugins) {
         if plugins.iter().all(|known| known.prefix != plugin.prefix) {
             plugins.push(plugin.clone());
         }
     }
-    let merged = Metadata { plugins, ..read.into_iter().reduce(merge).unwrap_or_default() };
-    Ok(Some(Document { bytes: merged.write().into_bytes(), modified }))
+    let merged = MavenMetadata { plugins, ..read.into_iter().reduce(merge).unwrap_or_default() };
+    Ok(Some(IndexDocument { bytes: merged.write().into_bytes(), modified }))
 }
 
-/// What an upstream says of a folder, without plugins of a group that are not looked for there.
-fn foreign(cx: &Context, proxy: &Repository, folder: &str) -> Result<Option<Document>, Failure> {
+/// Metadata of a folder from an upstream, without plugins that the upstream must not list.
+fn upstream_document(
+    cx: &Context,
+    proxy: &Repository,
+    folder: &str,
+) -> Result<Option<IndexDocument>, Failure> {
     let Some(document) = proxy::document(cx, proxy, folder)? else { return Ok(None) };
-    let Ok(mut metadata) = Metadata::read_foreign(&document.bytes) else { return Ok(Some(document)) };
+    let Ok(mut metadata) = MavenMetadata::read_upstream(&document.bytes) else { return Ok(Some(document)) };
     let group = folder.replace('/', ".");
-    let name = |plugin: &Plugin| format!("{group}:{}", plugin.artifact);
+    let name = |plugin: &MavenPlugin| format!("{group}:{}", plugin.artifact);
     let names: Vec<String> = metadata.plugins.iter().map(name).collect();
     let withheld = proxy.withheld(&names)?;
     if withheld.is_empty() {
         return Ok(Some(document));
     }
     metadata.plugins.retain(|plugin| !withheld.contains(&name(plugin)));
-    Ok(Some(Document { bytes: metadata.write().into_bytes(), ..document }))
+    Ok(Some(IndexDocument { bytes: metadata.write().into_bytes(), ..document }))
 }
 
-/// Both documents as one: all versions in their order, and of a snapshot the newest build of each file.
-fn merge(one: Metadata, other: Metadata) -> Metadata {
+/// Merges two documents: all versions in order, and for a snapshot the newest build of each file.
+fn merge(one: MavenMetadata, other: MavenMetadata) -> MavenMetadata {
     let (mut newer, older) = if other.updated > one.updated { (other, one) } else { (one, other) };
     newer.group = newer.group.or(older.group);
     newer.artifact = newer.artifact.or(older.artifact);
@@ -107,17 +115,18 @@ fn merge(one: Metadata, other: Metadata) -> Metadata {
         return newer;
     }
     let texts = newer.versions.iter().chain(&older.versions);
-    let mut versions: Vec<Version> = texts.map(|text| Version::new(text)).collect();
+    let mut versions: Vec<MavenVersion> = texts.map(|text| MavenVersion::new(text)).collect();
     versions.sort_unstable();
     newer.release =
-        versions.iter().rev().find(|version| !version.is_snapshot()).cloned().map(Version::into_text);
-    newer.latest = versions.last().cloned().map(Version::into_text);
-    newer.versions = versions.into_iter().map(Version::into_text).collect();
+        versions.iter().rev().find(|version| !version.is_snapshot()).cloned().map(MavenVersion::into_text);
+    newer.latest = versions.last().cloned().map(MavenVersion::into_text);
+    newer.versions = versions.into_iter().map(MavenVersion::into_text).collect();
     newer.versions.dedup();
     newer
 }
 
-/// Of each classifier and extension the file that was updated last; of two at one time that of `newer`.
+/// For each classifier and extension, the file that was updated last. If both have the same time,
+/// the file of `newer` wins.
 fn newest_files(newer: Vec<SnapshotFile>, older: Vec<SnapshotFile>) -> Vec<SnapshotFile> {
     let mut files = newer;
     for file in older {
@@ -137,16 +146,16 @@ fn newest_files(newer: Vec<SnapshotFile>, older: Vec<SnapshotFile>) -> Vec<Snaps
 mod tests {
     use super::*;
 
-    fn document(versions: &[&str], updated: &str) -> Metadata {
-        Metadata {
+    fn document(versions: &[&str], updated: &str) -> MavenMetadata {
+        MavenMetadata {
             versions: versions.iter().map(|&version| version.into()).collect(),
             updated: Some(updated.into()),
-            ..Metadata::default()
+            ..MavenMetadata::default()
         }
     }
 
     #[test]
-    fn documents_are_one_with_all_versions_in_their_order() {
+    fn merged_documents_list_all_versions_in_order() {
         let merged = merge(document(&["1.0", "1.10"], "2"), document(&["1.9", "1.0", "2.0-SNAPSHOT"], "3"));
         assert_eq!(merged.versions, ["1.0", "1.9", "1.10", "2.0-SNAPSHOT"]);
         assert_eq!(
@@ -157,18 +166,18 @@ mod tests {
     }
 
     #[test]
-    fn of_a_snapshot_each_file_has_its_newest_build() {
+    fn merged_snapshots_have_the_newest_build_of_each_file() {
         let file = |classifier: &str, value: &str, updated: &str| SnapshotFile {
             classifier: classifier.into(),
             extension: "jar".into(),
             value: value.into(),
             updated: updated.into(),
         };
-        let snapshot = |files: &[SnapshotFile], updated: &str| Metadata {
+        let snapshot = |files: &[SnapshotFile], updated: &str| MavenMetadata {
             version: Some("1-SNAPSHOT".into()),
             files: files.to_vec(),
             updated: Some(updated.into()),
-            ..Metadata::default()
+            ..MavenMetadata::default()
         };
         let one = snapshot(&[file("", "1-a-1", "1"), file("linux", "1-a-1", "1")], "1");
         let two = snapshot(&[file("", "1-b-2", "2"), file("windows", "1-b-2", "2")], "2");

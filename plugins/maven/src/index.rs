@@ -1,34 +1,36 @@
-//! The documents that are made of what is stored: `maven-metadata.xml` of a folder, and the list of groups.
+//! Documents that are generated from records: the `maven-metadata.xml` of a folder, and the list of
+//! groups.
 
-use crate::layout::{FilePath, Kind};
+use crate::layout::{FileKind, FilePath};
 use crate::many_versions;
-use crate::metadata::{Metadata, SnapshotFile, updated};
+use crate::metadata::{MavenMetadata, SnapshotFile, updated};
 use crate::records::{self, PluginRecord};
-use crate::snapshot::Newest;
-use crate::version::{Version, is_snapshot};
+use crate::snapshot::NewestBuilds;
+use crate::version::{MavenVersion, is_snapshot};
 use packhouse_sdk::{Entry, Error, Repository};
 
-/// Records that are read at a time: those of most artifacts at once, and of one with many versions no more than shows that.
+/// Records that a scan reads at a time. Most artifacts fit into one page; for an artifact with many
+/// versions, one page is enough to see that it has many.
 const PAGE: u32 = 100;
 
-/// A document and when it last changed, in ms since 1970; 0 when that is not known.
-pub(crate) struct Document {
+/// A document with the time of its last change, in ms since 1970 (0 if unknown).
+pub(crate) struct IndexDocument {
     pub(crate) bytes: Vec<u8>,
     pub(crate) modified: u64,
 }
 
-/// A folder's `maven-metadata.xml`: the client's own bytes while they say the same as what is stored, else made anew. None
-/// when there is nothing to say.
-pub(crate) fn metadata(repository: &Repository, folder: &str) -> Result<Option<Document>, Error> {
-    let mut facts = Facts::read(repository, folder)?;
-    if let Some(snapshot) = Snapshot::of(folder) {
-        facts.snapshot(repository, folder, &snapshot)?;
+/// A folder's `maven-metadata.xml`. A client's document is served as long as it agrees with the
+/// stored files; otherwise the document is generated. `None` if the folder has no metadata.
+pub(crate) fn metadata(repository: &Repository, folder: &str) -> Result<Option<IndexDocument>, Error> {
+    let mut content = FolderContent::read(repository, folder)?;
+    if let Some(snapshot) = SnapshotFolder::of(folder) {
+        content.snapshot(repository, folder, &snapshot)?;
     }
-    Ok(facts.document())
+    Ok(content.document())
 }
 
-/// A folder that a snapshot's files may lie in.
-struct Snapshot {
+/// A folder that may contain the files of a snapshot.
+struct SnapshotFolder {
     group: String,
     artifact: String,
     version: String,
@@ -36,7 +38,7 @@ struct Snapshot {
     folder: String,
 }
 
-impl Snapshot {
+impl SnapshotFolder {
     fn of(folder: &str) -> Option<Self> {
         let (artifact_folder, version) =
             folder.rsplit_once('/').filter(|(_, version)| is_snapshot(version))?;
@@ -50,19 +52,20 @@ impl Snapshot {
     }
 }
 
-/// What is known of a folder.
+/// The content of the records about a folder.
 #[derive(Default)]
-struct Facts {
-    sent: Option<Vec<u8>>,
-    stored: Metadata,
+struct FolderContent {
+    uploaded: Option<Vec<u8>>,
+    stored: MavenMetadata,
     modified: u64,
 }
 
-impl Facts {
-    /// By one scan where there are few versions. They stand behind all else.
+impl FolderContent {
+    /// Reads the records, with a single scan if there are few versions. Version records come last,
+    /// so the scan can stop at them if there are many.
     fn read(repository: &Repository, folder: &str) -> Result<Self, Error> {
         let prefix = records::about(folder);
-        let mut facts = Self::default();
+        let mut content = Self::default();
         let mut versions = Vec::new();
         for entry in repository.scan(&prefix).page(PAGE) {
             let Entry { key, value, .. } = entry?;
@@ -70,43 +73,48 @@ impl Facts {
             match name.split_once('/') {
                 Some(("v", _)) if versions.len() == many_versions::MANY => {
                     let many = many_versions::read(repository, folder)?;
-                    facts.modified = facts.modified.max(many.modified);
+                    content.modified = content.modified.max(many.modified);
                     versions = many.versions;
                     break;
                 }
                 Some(("v", version)) => {
-                    facts.modified = facts.modified.max(records::read_time(&value));
-                    versions.push(Version::new(version));
+                    content.modified = content.modified.max(records::read_time(&value));
+                    versions.push(MavenVersion::new(version));
                 }
                 Some(("p", artifact)) => {
                     let record: PluginRecord = serde_json::from_slice(&value)?;
-                    facts.stored.plugins.push(record.into_plugin(artifact));
+                    content.stored.plugins.push(record.into_plugin(artifact));
                 }
-                None if name == "m" => facts.sent = Some(value),
-                None if name == "t" => facts.modified = facts.modified.max(records::read_time(&value)),
+                None if name == "m" => content.uploaded = Some(value),
+                None if name == "t" => content.modified = content.modified.max(records::read_time(&value)),
                 _ => {}
             }
         }
-        facts.list(folder, versions);
-        Ok(facts)
+        content.list(folder, versions);
+        Ok(content)
     }
 
-    fn list(&mut self, folder: &str, mut versions: Vec<Version>) {
+    fn list(&mut self, folder: &str, mut versions: Vec<MavenVersion>) {
         let Some((group, artifact)) = folder.rsplit_once('/').filter(|_| !versions.is_empty()) else {
             return;
         };
         versions.sort_unstable();
         let mut releases = versions.iter().filter(|version| !version.is_snapshot());
-        self.stored.release = releases.next_back().cloned().map(Version::into_text);
-        self.stored.latest = versions.last().cloned().map(Version::into_text);
-        self.stored.versions = versions.into_iter().map(Version::into_text).collect();
+        self.stored.release = releases.next_back().cloned().map(MavenVersion::into_text);
+        self.stored.latest = versions.last().cloned().map(MavenVersion::into_text);
+        self.stored.versions = versions.into_iter().map(MavenVersion::into_text).collect();
         self.stored.group = Some(group.replace('/', "."));
         self.stored.artifact = Some(artifact.to_owned());
         self.stored.updated = Some(updated(self.modified));
     }
 
-    /// A snapshot's own: which build is the newest, of each file.
-    fn snapshot(&mut self, repository: &Repository, folder: &str, snapshot: &Snapshot) -> Result<(), Error> {
+    /// Adds the content of a snapshot: the newest build of each file.
+    fn snapshot(
+        &mut self,
+        repository: &Repository,
+        folder: &str,
+        snapshot: &SnapshotFolder,
+    ) -> Result<(), Error> {
         let marker = format!("{}{}", records::versions(&snapshot.folder), snapshot.version);
         let Some(marker) = repository.get(&marker)? else { return Ok(()) };
         let base = snapshot.version.strip_suffix("SNAPSHOT").unwrap_or_default();
@@ -131,26 +139,27 @@ impl Facts {
         Ok(())
     }
 
-    fn document(self) -> Option<Document> {
-        if self.stored == Metadata::default() {
+    fn document(self) -> Option<IndexDocument> {
+        if self.stored == MavenMetadata::default() {
             return None;
         }
-        let sent =
-            self.sent.filter(|bytes| Metadata::read(bytes).is_ok_and(|sent| sent.agrees_with(&self.stored)));
-        let bytes = sent.unwrap_or_else(|| self.stored.write().into_bytes());
-        Some(Document { bytes, modified: self.modified })
+        let uploaded = self.uploaded.filter(|bytes| {
+            MavenMetadata::read(bytes).is_ok_and(|uploaded| uploaded.agrees_with(&self.stored))
+        });
+        let bytes = uploaded.unwrap_or_else(|| self.stored.write().into_bytes());
+        Some(IndexDocument { bytes, modified: self.modified })
     }
 }
 
 /// The newest build of each file in a snapshot's folder.
-pub(crate) fn newest(repository: &Repository, folder: &str) -> Result<Newest, Error> {
+pub(crate) fn newest(repository: &Repository, folder: &str) -> Result<NewestBuilds, Error> {
     let prefix = records::files_in(folder);
-    let mut newest = Newest::default();
+    let mut newest = NewestBuilds::default();
     for key in repository.keys(prefix) {
         let key = key?;
         let file = FilePath::stored(key.get(2..).unwrap_or_default());
         if let Some(item) = file.item.filter(|item| item.version_folder() == folder)
-            && let Kind::Unique(build) = item.kind
+            && let FileKind::Unique(build) = item.kind
         {
             newest.add(&item.tail, build);
         }
@@ -158,9 +167,10 @@ pub(crate) fn newest(repository: &Repository, folder: &str) -> Result<Newest, Er
     Ok(newest)
 }
 
-/// `.meta/prefixes.txt`: where groups begin. Only their first folder is told: clients keep the list for a day and ask for
-/// nothing outside of it, so that a finer one would hide what is published meanwhile.
-pub(crate) fn prefixes(repository: &Repository) -> Result<Option<Document>, Error> {
+/// `.meta/prefixes.txt`: the first folders of all groups. Deeper folders are not listed. Clients
+/// keep the list for a day and request nothing outside of it. A list with deeper folders would
+/// therefore hide groups that are published meanwhile.
+pub(crate) fn prefixes(repository: &Repository) -> Result<Option<IndexDocument>, Error> {
     let mut text = "## repository-prefixes/2.0\n".to_owned();
     let head = text.len();
     for key in repository.keys("f/").delimiter("/") {
@@ -170,5 +180,5 @@ pub(crate) fn prefixes(repository: &Repository) -> Result<Option<Document>, Erro
             text.push_str(&format!("/{name}\n"));
         }
     }
-    Ok((text.len() > head).then(|| Document { bytes: text.into_bytes(), modified: 0 }))
+    Ok((text.len() > head).then(|| IndexDocument { bytes: text.into_bytes(), modified: 0 }))
 }

@@ -1,77 +1,81 @@
-//! What a path below the repository's address names.
+//! Paths below the repository's address.
 //!
-//! Paths are taken as they are: any file may be stored. One that is shaped like Maven's layout belongs to a version too:
-//! `<group as folders>/<artifact>/<version>/<artifact>-<version>[-<classifier>].<extension>`.
+//! A file can be stored at any path. A path in Maven's layout also belongs to a version: `<group as
+//! folders>/<artifact>/<version>/<artifact>-<version>[-<classifier>].<extension>`.
 
 use crate::checksum::Algorithm;
 use crate::snapshot::{self, Build};
 use crate::version::{self, is_snapshot};
 
-/// The file in which Maven keeps what a folder holds.
+/// Name of the file in which Maven lists the content of a folder.
 pub(crate) const METADATA: &str = "maven-metadata.xml";
-/// Tells clients which groups are here at all.
+/// Path of the list of groups, which tells clients which groups the repository can have.
 pub(crate) const PREFIXES: &str = ".meta/prefixes.txt";
-/// Bytes of a path: a record's key holds it with a prefix, and is at most 1,024 bytes.
+/// Longest path, in bytes. The key of a record is the path with a prefix, and has at most 1,024
+/// bytes.
 pub(crate) const PATH_LIMIT: usize = 1000;
 
-/// What a path names. Folders are written without a slash at their ends; the root is the empty one.
+/// The target of a path. A folder has no slash at its end; the root is the empty folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
-    /// It ends in a slash, or is the address itself.
+pub(crate) enum PathTarget {
+    /// A path that ends with a slash, or the repository's address itself.
     Folder(String),
     /// The `maven-metadata.xml` of this folder.
     Metadata(String),
-    /// The list of groups that the repository makes itself.
+    /// The generated list of groups.
     Prefixes,
-    /// A checksum of something else.
-    Checksum(Box<Target>, Algorithm),
+    /// A checksum of another target.
+    Checksum(Box<PathTarget>, Algorithm),
     /// Any other file.
     File(FilePath),
 }
 
-/// A file's path, and what of Maven's layout it shows.
+/// A file's path, and its version if the path follows Maven's layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FilePath {
-    /// From the repository's address on.
+    /// The path below the repository's address.
     pub(crate) path: String,
-    /// The version that it belongs to; none for a file that is not shaped like one.
-    pub(crate) item: Option<Item>,
+    /// The version that the file belongs to; `None` if the path does not follow Maven's layout.
+    pub(crate) item: Option<VersionFile>,
 }
 
-/// A file as a part of a version.
+/// A file that belongs to a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Item {
+pub(crate) struct VersionFile {
     /// The artifact's folder: `org/example/lib`.
     pub(crate) folder: String,
-    /// `org.example`.
+    /// The group: `org.example`.
     pub(crate) group: String,
-    /// `lib`.
+    /// The artifact: `lib`.
     pub(crate) artifact: String,
-    /// As the folder is called: of a snapshot `1.0-SNAPSHOT`, also where the file carries a timestamp.
+    /// The name of the version's folder. For a snapshot it is `1.0-SNAPSHOT`, even if the file name
+    /// has a timestamp.
     pub(crate) version: String,
-    /// Whether and how its file may change.
-    pub(crate) kind: Kind,
-    /// What stands after the version in the file's name: `-sources.jar`, `.pom`.
+    /// The kind of the file, which decides how the file may change.
+    pub(crate) kind: FileKind,
+    /// The rest of the file name after the version: `-sources.jar`, `.pom`.
     pub(crate) tail: String,
 }
 
-/// What Overwrite Protection makes of a file.
+/// The kinds of files that Overwrite Protection distinguishes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Once and for ever.
+pub(crate) enum FileKind {
+    /// A file of a release, which cannot be replaced.
     Release,
-    /// `1.0-20261121.050140-1`: once, and the same bytes again.
+    /// A file of one build of a snapshot: `1.0-20261121.050140-1`. Clients cannot replace the file,
+    /// but may send the same bytes again.
     Unique(Build),
-    /// `1.0-SNAPSHOT`: the newest bytes stand.
+    /// A file of a snapshot without a timestamp: `1.0-SNAPSHOT`. Each upload replaces the file.
     Moving,
 }
 
-/// Why a path names nothing.
+/// The reason why a path is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BadPath(pub(crate) String);
 
-impl Target {
-    /// Of the segments of a request's path: a slash at its end is a last empty segment, the address itself is none.
+impl PathTarget {
+    /// Parses the segments of a request's path. A slash at the end gives an empty last segment; the
+    /// address itself has no segments.
     pub(crate) fn parse(segments: &[String]) -> Result<Self, BadPath> {
         let (folders, last) = match segments.split_last() {
             Some((last, folders)) => (folders, last.as_str()),
@@ -79,14 +83,12 @@ impl Target {
         };
         let length: usize = segments.iter().map(|segment| segment.len() + 1).sum();
         if length > PATH_LIMIT {
-            return Err(BadPath(format!(
-                "This path has {length} bytes, and at most {PATH_LIMIT} are possible"
-            )));
+            return Err(BadPath(format!("This path has {length} bytes; at most {PATH_LIMIT} are allowed")));
         }
         if segments.iter().any(|segment| segment.contains(['/', '\\']) || segment.contains(char::is_control))
         {
             return Err(BadPath(
-                "A path's segment holds a character that no file's name may hold".to_owned(),
+                "A segment of this path contains a character that file names cannot contain".to_owned(),
             ));
         }
         if folders.iter().any(String::is_empty) {
@@ -106,11 +108,11 @@ impl Target {
         match name {
             METADATA => Self::Metadata(folders.join("/")),
             _ if path == PREFIXES => Self::Prefixes,
-            _ => Self::File(FilePath { item: Item::parse(folders, name), path }),
+            _ => Self::File(FilePath { item: VersionFile::parse(folders, name), path }),
         }
     }
 
-    /// For messages and the audit log: `group:artifact:version`, or the path.
+    /// The name in messages and in the audit log: `group:artifact:version`, or the path.
     pub(crate) fn subject(&self) -> String {
         match self {
             Self::Folder(folder) => format!("{folder}/"),
@@ -123,9 +125,10 @@ impl Target {
     }
 }
 
-impl Target {
-    /// The artifacts, as `group:artifact`, that this may be about: of a file that is shaped like a version's that one; of another
-    /// those in whose folder, or in whose version's folder, it would lie. None for a listing.
+impl PathTarget {
+    /// The artifacts, as `group:artifact`, that the target may belong to. A file in Maven's layout
+    /// belongs to one artifact. Any other file may be in the folder of an artifact or of a version,
+    /// which gives up to two artifacts. Listings have none.
     pub(crate) fn packages(&self) -> Vec<String> {
         match self {
             Self::Checksum(of, _) => of.packages(),
@@ -135,7 +138,7 @@ impl Target {
                 [artifact(file.folder()), artifact(parent)].into_iter().flatten().collect()
             }
             Self::Metadata(folder) => {
-                // A snapshot's lies in the folder of its version.
+                // The metadata of a snapshot is in the folder of its version.
                 let folder = match folder.rsplit_once('/') {
                     Some((artifact, version)) if is_snapshot(version) => artifact,
                     _ => folder,
@@ -147,25 +150,27 @@ impl Target {
     }
 }
 
-/// `group:artifact` of an artifact's folder.
+/// The artifact of a folder, as `group:artifact`.
 fn artifact(folder: &str) -> Option<String> {
     let (group, artifact) = folder.rsplit_once('/')?;
     Some(format!("{}:{artifact}", group.replace('/', ".")))
 }
 
 impl FilePath {
-    /// Of a path that was stored, and so is a good one.
+    /// Parses the path of a stored file, which is always valid.
     pub(crate) fn stored(path: &str) -> Self {
         let segments: Vec<String> = path.split('/').map(str::to_owned).collect();
-        let item = segments.split_last().and_then(|(name, folders)| Item::parse(folders, name));
+        let item = segments.split_last().and_then(|(name, folders)| VersionFile::parse(folders, name));
         Self { path: path.to_owned(), item }
     }
 
-    /// Whether its bytes may change: those of a snapshot without a timestamp, and of a file that belongs to no artifact, as a
-    /// catalogue. One below a folder that is called by a version is a release's, however it is laid out.
+    /// Returns true if the bytes of the file may change. This holds for snapshots without a
+    /// timestamp, and for files that belong to no artifact, such as a catalogue. A file outside of
+    /// Maven's layout counts as part of a release if the name of one of its folders looks like a
+    /// version.
     pub(crate) fn may_change(&self) -> bool {
         match &self.item {
-            Some(item) => item.kind == Kind::Moving,
+            Some(item) => item.kind == FileKind::Moving,
             None => {
                 let is_release = |folder: &str| {
                     folder.starts_with(|first: char| first.is_ascii_digit()) && !is_snapshot(folder)
@@ -175,27 +180,28 @@ impl FilePath {
         }
     }
 
-    /// The folder that it lies in, without a slash at its end.
+    /// The folder of the file, without a slash at its end.
     pub(crate) fn folder(&self) -> &str {
         self.path.rsplit_once('/').map_or("", |(folder, _)| folder)
     }
 }
 
-impl Item {
+impl VersionFile {
     fn parse(folders: &[String], name: &str) -> Option<Self> {
         let [group @ .., artifact, version] = folders else { return None };
-        // A dot in a folder would make another group's name of it, and two places would claim one version.
+        // If the name of a folder could contain a dot, two different paths would give the same
+        // group and claim the same version.
         if group.is_empty() || group.iter().any(|segment| segment.contains('.')) {
             return None;
         }
         let rest = name.strip_prefix(artifact.as_str())?.strip_prefix('-')?;
         let (kind, tail) = match rest.strip_prefix(version.as_str()) {
-            Some(tail) if is_snapshot(version) => (Kind::Moving, tail),
-            Some(tail) => (Kind::Release, tail),
+            Some(tail) if is_snapshot(version) => (FileKind::Moving, tail),
+            Some(tail) => (FileKind::Release, tail),
             None => {
                 let base = version.strip_suffix("SNAPSHOT").filter(|_| is_snapshot(version))?;
                 let (build, tail) = snapshot::build(rest.strip_prefix(base)?)?;
-                (Kind::Unique(build), tail)
+                (FileKind::Unique(build), tail)
             }
         };
         snapshot::split_tail(tail)?;
@@ -209,7 +215,7 @@ impl Item {
         })
     }
 
-    /// `group:artifact`.
+    /// The name of the artifact: `group:artifact`.
     pub(crate) fn name(&self) -> String {
         format!("{}:{}", self.group, self.artifact)
     }
@@ -219,13 +225,13 @@ impl Item {
         join(&self.folder, &self.version)
     }
 
-    /// Coordinates that Maven itself would refuse, most often a `${…}` that nobody filled in.
+    /// Refuses coordinates that Maven itself refuses, most often an unresolved `${…}`.
     pub(crate) fn check(&self) -> Result<(), BadPath> {
         for (what, value) in
             [("group", &self.group), ("artifact", &self.artifact), ("version", &self.version)]
         {
-            if let Some(c) = value.chars().find(|symbol| version::is_impossible(*symbol)) {
-                let text = format!("The {what} `{value}` holds `{c}`, which Maven does not allow");
+            if let Some(c) = value.chars().find(|symbol| version::is_forbidden(*symbol)) {
+                let text = format!("The {what} `{value}` contains `{c}`, which Maven does not allow");
                 return Err(BadPath(text));
             }
         }
@@ -233,7 +239,7 @@ impl Item {
     }
 }
 
-/// A folder and a name in it.
+/// Joins a folder and a name.
 pub(crate) fn join(folder: &str, name: &str) -> String {
     match folder {
         "" => name.to_owned(),
@@ -256,46 +262,49 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn parse(path: &str) -> Target {
+    fn parse(path: &str) -> PathTarget {
         try_parse(path).unwrap()
     }
 
-    fn try_parse(path: &str) -> Result<Target, BadPath> {
+    fn try_parse(path: &str) -> Result<PathTarget, BadPath> {
         let segments: Vec<String> = path.split('/').map(str::to_owned).collect();
-        Target::parse(&segments)
+        PathTarget::parse(&segments)
     }
 
-    fn item(path: &str) -> Option<Item> {
+    fn item(path: &str) -> Option<VersionFile> {
         match parse(path) {
-            Target::File(file) => file.item,
+            PathTarget::File(file) => file.item,
             other => panic!("{path} is {other:?}"),
         }
     }
 
     #[test]
-    fn a_release_is_told_from_its_path() {
+    fn a_release_is_recognized_by_its_path() {
         let found = item("org/example/lib/1.0/lib-1.0-sources.jar").unwrap();
         assert_eq!(found.name(), "org.example:lib");
         assert_eq!(
             (found.version.as_str(), found.kind, found.tail.as_str()),
-            ("1.0", Kind::Release, "-sources.jar")
+            ("1.0", FileKind::Release, "-sources.jar")
         );
         assert_eq!(item("g/a-b/1-2/a-b-1-2.tar.gz").unwrap().tail, ".tar.gz");
         assert_eq!(item("g/lib/1.0/lib-1.0.jar.asc").unwrap().version, "1.0");
     }
 
     #[test]
-    fn snapshots_are_told_apart() {
-        assert_eq!(item("g/lib/1.0-SNAPSHOT/lib-1.0-SNAPSHOT-x.jar").unwrap().kind, Kind::Moving);
+    fn snapshots_with_and_without_timestamps_are_distinguished() {
+        assert_eq!(item("g/lib/1.0-SNAPSHOT/lib-1.0-SNAPSHOT-x.jar").unwrap().kind, FileKind::Moving);
         let unique = item("g/lib/1.0-SNAPSHOT/lib-1.0-20261121.050140-3.pom").unwrap();
         assert_eq!(unique.version, "1.0-SNAPSHOT");
-        let Kind::Unique(build) = unique.kind else { panic!("{:?}", unique.kind) };
+        let FileKind::Unique(build) = unique.kind else { panic!("{:?}", unique.kind) };
         assert_eq!((build.timestamp.as_str(), build.number), ("20261121.050140", 3));
-        assert!(matches!(item("g/lib/SNAPSHOT/lib-20261121.050140-3.pom").unwrap().kind, Kind::Unique(_)));
+        assert!(matches!(
+            item("g/lib/SNAPSHOT/lib-20261121.050140-3.pom").unwrap().kind,
+            FileKind::Unique(_)
+        ));
     }
 
     #[test]
-    fn any_other_file_is_a_plain_one() {
+    fn files_outside_of_mavens_layout_have_no_version() {
         for path in [
             "x",
             "a/b",
@@ -314,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_no_artifact_may_change() {
+    fn files_without_an_artifact_may_change() {
         for (path, expected) in [
             ("archetype-catalog.xml", true),
             (".index/nexus-maven-repository-index.gz", true),
@@ -335,24 +344,24 @@ mod tests {
     }
 
     #[test]
-    fn special_names_are_known() {
-        assert_eq!(parse("g/lib/maven-metadata.xml"), Target::Metadata("g/lib".into()));
-        assert_eq!(parse(".meta/prefixes.txt"), Target::Prefixes);
-        assert_eq!(parse("g/lib/"), Target::Folder("g/lib".into()));
-        assert_eq!(Target::parse(&[]).unwrap(), Target::Folder(String::new()));
-        let Target::Checksum(of, Algorithm::Sha1) = parse("g/lib/1/lib-1.jar.sha1") else { panic!() };
+    fn special_names_are_recognized() {
+        assert_eq!(parse("g/lib/maven-metadata.xml"), PathTarget::Metadata("g/lib".into()));
+        assert_eq!(parse(".meta/prefixes.txt"), PathTarget::Prefixes);
+        assert_eq!(parse("g/lib/"), PathTarget::Folder("g/lib".into()));
+        assert_eq!(PathTarget::parse(&[]).unwrap(), PathTarget::Folder(String::new()));
+        let PathTarget::Checksum(of, Algorithm::Sha1) = parse("g/lib/1/lib-1.jar.sha1") else { panic!() };
         assert_eq!(of.subject(), "g:lib:1");
-        let Target::Checksum(of, _) = parse("x.jar.sha1.md5") else { panic!() };
-        assert!(matches!(*of, Target::Checksum(..)));
-        assert!(matches!(parse("x/.sha1"), Target::File(_)));
+        let PathTarget::Checksum(of, _) = parse("x.jar.sha1.md5") else { panic!() };
+        assert!(matches!(*of, PathTarget::Checksum(..)));
+        assert!(matches!(parse("x/.sha1"), PathTarget::File(_)));
     }
 
     #[test]
-    fn bad_paths_say_what_is_wrong() {
+    fn errors_of_bad_paths_name_the_problem() {
         assert!(try_parse("a//b").unwrap_err().0.contains("empty segment"));
         assert!(try_parse(&"a/".repeat(600)).unwrap_err().0.contains("at most 1000"));
         let bad = item("g/lib/${rev}/lib-${rev}.jar").unwrap().check().unwrap_err();
-        assert!(bad.0.contains("version `${rev}` holds `{`"), "{}", bad.0);
+        assert!(bad.0.contains("version `${rev}` contains `{`"), "{}", bad.0);
         assert!(item("g/l b/1/l b-1.jar").unwrap().check().is_err());
     }
 
@@ -367,18 +376,18 @@ mod tests {
     proptest! {
         #[test]
         fn any_path_is_parsed(segments in prop::collection::vec("\\PC{0,20}", 0..8)) {
-            let _ = Target::parse(&segments);
+            let _ = PathTarget::parse(&segments);
         }
 
         #[test]
-        fn coordinates_come_back(
+        fn coordinates_are_parsed_from_a_path(
             group in prop::collection::vec("[a-z][a-z0-9_-]{0,8}", 1..4), artifact in "[a-z][a-z0-9.-]{0,10}",
             version in "[0-9][0-9a-z.]{0,8}", classifier in prop::option::of("[a-z]{1,5}"), ext in "(jar|pom|tar\\.gz|jar\\.asc)",
         ) {
             let tail = classifier.map(|c| format!("-{c}")).unwrap_or_default() + "." + &ext;
             let path = format!("{}/{artifact}/{version}/{artifact}-{version}{tail}", group.join("/"));
             let segments: Vec<String> = path.split('/').map(str::to_owned).collect();
-            let Ok(Target::File(file)) = Target::parse(&segments) else { panic!("{path}") };
+            let Ok(PathTarget::File(file)) = PathTarget::parse(&segments) else { panic!("{path}") };
             let item = file.item.clone().unwrap();
             prop_assert_eq!(item.name(), format!("{}:{artifact}", group.join(".")));
             prop_assert_eq!(&item.version, &version);
@@ -389,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_says_which_artifacts_it_may_be_about() {
+    fn a_path_gives_the_artifacts_that_it_may_belong_to() {
         for (path, expected) in [
             ("org/example/lib/1.0/lib-1.0.jar", vec!["org.example:lib"]),
             ("org/example/lib/1.0/lib-1.0.jar.sha1", vec!["org.example:lib"]),
@@ -402,7 +411,7 @@ mod tests {
             ("org/example/", vec![]),
         ] {
             let segments: Vec<String> = path.split('/').map(str::to_owned).collect();
-            assert_eq!(Target::parse(&segments).unwrap().packages(), expected, "{path}");
+            assert_eq!(PathTarget::parse(&segments).unwrap().packages(), expected, "{path}");
         }
     }
 }

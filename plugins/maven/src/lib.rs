@@ -1,7 +1,8 @@
-//! The Maven 2 repository layout as a format plugin: Maven, Gradle, sbt and everything else that speaks it.
+//! Format plugin for the Maven 2 repository layout, which Maven, Gradle, sbt and other tools use.
 //!
-//! Files are taken as they are. What a client would have to keep right by itself is made from them: checksums,
-//! `maven-metadata.xml`, listings. docs/formats/maven.md says what is served and what was decided.
+//! Files are stored as they are. The plugin generates checksums, `maven-metadata.xml` and listings
+//! from the files, so that clients need not keep them correct. The page docs/clients/maven.md
+//! describes the requests and the decisions.
 
 mod answer;
 mod archetypes;
@@ -33,13 +34,13 @@ mod versions;
 
 use packhouse_sdk::{Description, Failure, Format, Router, SentencePlace, Setting};
 
-/// Bytes of the largest file: 50 GB.
+/// Largest file, in bytes: 50 GB.
 const FILE_LIMIT: u64 = 50_000_000_000;
 
-/// Clients that show the status line and no body, by the start of their `User-Agent`.
+/// Clients that show only the status line of an error, by the start of their `User-Agent`.
 const SHOW_REASON: [&str; 5] = ["Apache-Maven/", "Gradle/", "Leiningen/", "Apache Ivy/", "Coursier/"];
 
-/// The format. It holds nothing.
+/// The format. It has no state.
 #[derive(Clone, Copy, Debug)]
 pub struct Maven;
 
@@ -52,7 +53,7 @@ impl Format for Maven {
             .file_dates()
             .checks_username()
             .open_requests(&[])
-            // Most of its clients show the status line and no body.
+            // Most clients show only the status line of an error.
             .sentence_as_reason()
             .sentence_clients(&SHOW_REASON, &SentencePlace::Reason)
             .clients(clients::clients())
@@ -62,7 +63,7 @@ impl Format for Maven {
                 "redeploy",
                 Setting::choice(
                     &["deny", "identical"],
-                    "Whether a file that is there already may be put again when its bytes are the same",
+                    "An upload of a stored file is refused (deny), or accepted if it has the same bytes (identical)",
                 ),
             )
             .setting(proxy::POLICY, proxy::policy_setting())
@@ -80,7 +81,7 @@ impl Format for Maven {
 
 packhouse_sdk::export!(Maven, upkeep, present, retention, versions);
 
-/// What a change ends with that others were faster than each time.
+/// The error when every retry of a commit lost the race.
 fn busy() -> Failure {
     Failure::busy("the same files")
 }

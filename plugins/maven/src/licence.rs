@@ -1,17 +1,19 @@
-//! The licence that a POM states, as an expression of SPDX where its names or addresses are those of one, else in its own words. Of several
-//! licences one may be chosen, as Maven has it.
+//! The licence that a POM states. It is an SPDX expression if the names or addresses of the POM's
+//! licences are known, and otherwise the words of the POM. If a POM states several licences, users
+//! may choose one, as Maven defines it.
 
-use crate::layout::Item;
+use crate::layout::VersionFile;
 use crate::pom::{self, Pom, PomLicence};
 use crate::records::{self, FileRecord};
 use packhouse_sdk::{Blob, Error, Expectation, ReadAt, Repository, Transaction};
 
-/// Characters of it that are kept.
+/// Longest licence text that is stored, in bytes.
 const LENGTH: usize = 512;
-/// How a POM's file ends.
+/// End of the file name of a POM.
 pub(crate) const POM: &str = ".pom";
 
-/// What people write, in lower case and without `the`, `license`, `licence` and punctuation.
+/// Names of licences, with their SPDX identifiers. The names are in lower case, without `the`,
+/// `license`, `licence` and punctuation.
 const NAMES: [(&str, &str); 34] = [
     ("apache version 2.0", "Apache-2.0"),
     ("apache 2.0", "Apache-2.0"),
@@ -49,7 +51,8 @@ const NAMES: [(&str, &str); 34] = [
     ("cc0 1.0 universal", "CC0-1.0"),
 ];
 
-/// Where the texts of licences lie: an address without its scheme and `www.` that begins so.
+/// Addresses of licence texts, with their SPDX identifiers. Each is the start of an address,
+/// without its scheme and `www.`.
 const ADDRESSES: [(&str, &str); 12] = [
     ("apache.org/licenses/license-2.0", "Apache-2.0"),
     ("opensource.org/licenses/apache-2.0", "Apache-2.0"),
@@ -66,7 +69,7 @@ const ADDRESSES: [(&str, &str); 12] = [
 ];
 
 impl PomLicence {
-    /// Its identifier of SPDX; none where it is in its author's own words.
+    /// The SPDX identifier; `None` if neither the name nor the address of the licence is known.
     fn identifier(&self) -> Option<&str> {
         let written = self.name.trim();
         let is_token = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '+');
@@ -87,51 +90,53 @@ impl PomLicence {
     }
 }
 
-/// In lower case, without the words and marks that everybody writes otherwise.
+/// Normalizes a name: lower case, without the words and marks that authors write in different ways.
 fn words(name: &str) -> String {
     let name = name.to_ascii_lowercase().replace([',', ';', '(', ')', '"'], " ");
-    let kept = name.split_whitespace().filter(|word| !matches!(*word, "the" | "license" | "licence"));
-    kept.collect::<Vec<_>>().join(" ")
+    let words = name.split_whitespace().filter(|word| !matches!(*word, "the" | "license" | "licence"));
+    words.collect::<Vec<_>>().join(" ")
 }
 
-/// What these licences say together; empty where there is none.
+/// The licences as one text; empty if none has a name or an address.
 pub(crate) fn stated(licences: &[PomLicence]) -> String {
     let named: Vec<&PomLicence> = licences.iter().filter(|licence| !licence.text().is_empty()).collect();
     let known: Option<Vec<&str>> = named.iter().map(|licence| licence.identifier()).collect();
-    let mut said = match known {
+    let mut text = match known {
         Some(known) => known.join(" OR "),
         None => named.iter().map(|licence| licence.text()).collect::<Vec<_>>().join(", "),
     };
-    said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    said.truncate(said.floor_char_boundary(LENGTH));
-    said
+    text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    text.truncate(text.floor_char_boundary(LENGTH));
+    text
 }
 
-/// The licence that a POM's bytes state.
+/// The licence that a file states if it is a POM; empty for other files and for large POMs.
 ///
 /// # Errors
-/// The host's.
-pub(crate) fn of_pom(item: &Item, body: &Blob) -> Result<String, Error> {
+/// Returns the host's error.
+pub(crate) fn of_pom(item: &VersionFile, body: &Blob) -> Result<String, Error> {
     if item.tail != POM || body.size()? > pom::LIMIT {
         return Ok(String::new());
     }
     Ok(stated(&Pom::read(&body.read_all(pom::LIMIT)?).licences))
 }
 
-/// The licence of the version that a file belongs to, by its POM where that is there. The commit is stale where the POM comes meanwhile.
+/// Returns the licence of the version that a file belongs to, from the record of the version's POM.
+/// Empty if the POM is not stored. The change then requires that the POM stays absent, so a POM
+/// that arrives meanwhile makes the commit stale.
 ///
 /// # Errors
-/// The host's.
+/// Returns the host's error.
 pub(crate) fn of_version(
     repository: &Repository,
     change: &mut Transaction,
-    item: &Item,
+    item: &VersionFile,
     path: &str,
 ) -> Result<String, Error> {
     let Some(base) = path.strip_suffix(item.tail.as_str()) else { return Ok(String::new()) };
     let key = records::file(&format!("{base}{POM}"));
     match repository.get_json::<FileRecord>(&key)? {
-        Some(there) => Ok(there.value.licence),
+        Some(existing) => Ok(existing.value.licence),
         None => {
             change.require(&key, Expectation::Absent);
             Ok(String::new())
@@ -143,14 +148,14 @@ pub(crate) fn of_version(
 mod tests {
     use super::*;
 
-    fn said(licences: &[(&str, &str)]) -> String {
+    fn licence_of(licences: &[(&str, &str)]) -> String {
         let licence =
             |(name, url): &(&str, &str)| PomLicence { name: (*name).to_owned(), url: (*url).to_owned() };
         stated(&licences.iter().map(licence).collect::<Vec<_>>())
     }
 
     #[test]
-    fn names_and_addresses_are_those_of_spdx_where_they_are_known() {
+    fn known_names_and_addresses_become_spdx_identifiers() {
         for (name, url, identifier) in [
             ("The Apache Software License, Version 2.0", "", "Apache-2.0"),
             ("Apache License, Version 2.0", "", "Apache-2.0"),
@@ -165,16 +170,16 @@ mod tests {
             ("", "https://example.com/terms", "https://example.com/terms"),
             ("", "", ""),
         ] {
-            assert_eq!(said(&[(name, url)]), identifier, "{name} {url}");
+            assert_eq!(licence_of(&[(name, url)]), identifier, "{name} {url}");
         }
     }
 
     #[test]
-    fn one_of_several_may_be_chosen_and_words_stand_as_they_are() {
-        assert_eq!(said(&[("EPL 1.0", ""), ("LGPL-2.1-only", "")]), "EPL-1.0 OR LGPL-2.1-only");
-        assert_eq!(said(&[("MIT", ""), ("Commercial\n License", "")]), "MIT, Commercial License");
-        assert_eq!(said(&[("MIT", ""), ("", "")]), "MIT");
-        assert_eq!(said(&[]), "");
-        assert!(said(&[(&"é".repeat(LENGTH), "")]).len() <= LENGTH);
+    fn several_licences_are_alternatives_and_unknown_names_stay() {
+        assert_eq!(licence_of(&[("EPL 1.0", ""), ("LGPL-2.1-only", "")]), "EPL-1.0 OR LGPL-2.1-only");
+        assert_eq!(licence_of(&[("MIT", ""), ("Commercial\n License", "")]), "MIT, Commercial License");
+        assert_eq!(licence_of(&[("MIT", ""), ("", "")]), "MIT");
+        assert_eq!(licence_of(&[]), "");
+        assert!(licence_of(&[(&"é".repeat(LENGTH), "")]).len() <= LENGTH);
     }
 }

@@ -1,4 +1,5 @@
-//! A folder's listing: a page for people, JSON for tools; one level, a page at a time.
+//! Folder listings: HTML for people and JSON for tools. A listing shows one level, one page at a
+//! time.
 
 use crate::answer::missing;
 use crate::index;
@@ -8,28 +9,29 @@ use packhouse_sdk::{Accept, Error, Failure, Repository, Request, Response, Times
 use serde::Serialize;
 use std::fmt::Write;
 
-/// Entries of a page if the client does not say, and at most.
+/// Entries of a page if the client does not set a limit.
 const PAGE: usize = 500;
+/// Most entries of a page.
 const MAX_PAGE: usize = 1000;
 
-/// One page of a folder.
+/// One page of a folder listing.
 #[derive(Serialize)]
-struct Page {
-    /// From the repository's address on, with a slash at both ends.
+struct ListingPage {
+    /// The path below the repository's address, with a slash at both ends.
     path: String,
-    entries: Vec<Entry>,
-    /// What to ask for as `after`; none on the last page.
+    entries: Vec<ListingEntry>,
+    /// The value of the parameter `after` for the next page; `None` on the last page.
     next: Option<String>,
 }
 
 #[derive(Serialize)]
-struct Entry {
+struct ListingEntry {
     name: String,
     kind: EntryKind,
-    /// Bytes of a file.
+    /// Size of a file in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
-    /// When a file was put, in ms since 1970.
+    /// Time of the upload of a file, in ms since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     modified: Option<u64>,
 }
@@ -41,7 +43,7 @@ enum EntryKind {
     File,
 }
 
-/// The listing of a folder. 404 where nothing is stored below it.
+/// The listing of a folder; 404 if nothing is stored below it.
 pub(crate) fn folder(repository: &Repository, request: &Request, folder: &str) -> Result<Response, Failure> {
     let limit = limit(request)?;
     let page = page(repository, folder, request.query("after").unwrap_or_default(), limit)?;
@@ -56,20 +58,25 @@ pub(crate) fn folder(repository: &Repository, request: &Request, folder: &str) -
 
 fn limit(request: &Request) -> Result<usize, Failure> {
     let Some(limit) = request.query("limit") else { return Ok(PAGE) };
-    let good = limit.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit));
-    good.ok_or_else(|| Failure::invalid(format!("`limit` is a number from 1 to {MAX_PAGE}")))
+    let valid = limit.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit));
+    valid.ok_or_else(|| Failure::invalid(format!("`limit` must be a number from 1 to {MAX_PAGE}")))
 }
 
-fn page(repository: &Repository, folder: &str, after: &str, limit: usize) -> Result<Option<Page>, Failure> {
+fn page(
+    repository: &Repository,
+    folder: &str,
+    after: &str,
+    limit: usize,
+) -> Result<Option<ListingPage>, Failure> {
     let prefix = records::files_in(folder);
     let keys =
         repository.keys(&prefix).delimiter("/").after(format!("{prefix}{after}")).page(limit as u32 + 1);
     let keys: Vec<String> = keys.take(limit + 1).collect::<Result<_, _>>()?;
     let mut names: Vec<&str> = keys.iter().filter_map(|key| key.get(prefix.len()..)).collect();
-    // The repository's own root has no metadata, and is there only once something was published.
+    // The root of the repository has no metadata, and exists only if something is published.
     let metadata = if folder.is_empty() { None } else { index::metadata(repository, folder)? };
-    let nothing = names.is_empty() && metadata.is_none();
-    if nothing && (after.is_empty() || repository.keys(&prefix).page(1).next().transpose()?.is_none()) {
+    let is_empty = names.is_empty() && metadata.is_none();
+    if is_empty && (after.is_empty() || repository.keys(&prefix).page(1).next().transpose()?.is_none()) {
         return Ok(None);
     }
     let stored = |name: &&str| **name == *METADATA;
@@ -81,7 +88,7 @@ fn page(repository: &Repository, folder: &str, after: &str, limit: usize) -> Res
     names.truncate(limit);
     let next = names.last().filter(|_| more).map(|&name| name.to_owned());
     let entries = names.iter().map(|name| match (*name, &metadata) {
-        (METADATA, Some(document)) => Ok(Entry {
+        (METADATA, Some(document)) => Ok(ListingEntry {
             name: METADATA.to_owned(),
             kind: EntryKind::File,
             size: Some(document.bytes.len() as u64),
@@ -90,16 +97,21 @@ fn page(repository: &Repository, folder: &str, after: &str, limit: usize) -> Res
         (name, _) => entry(repository, folder, name),
     });
     let entries = entries.collect::<Result<_, Error>>()?;
-    Ok(Some(Page { path: format!("/{}", records::below("", folder)), entries, next }))
+    Ok(Some(ListingPage { path: format!("/{}", records::below("", folder)), entries, next }))
 }
 
-fn entry(repository: &Repository, folder: &str, name: &str) -> Result<Entry, Error> {
+fn entry(repository: &Repository, folder: &str, name: &str) -> Result<ListingEntry, Error> {
     if let Some(name) = name.strip_suffix('/') {
-        return Ok(Entry { name: name.to_owned(), kind: EntryKind::Folder, size: None, modified: None });
+        return Ok(ListingEntry {
+            name: name.to_owned(),
+            kind: EntryKind::Folder,
+            size: None,
+            modified: None,
+        });
     }
     let record =
         repository.get_json::<FileRecord>(&records::file(&join(folder, name)))?.map(|entry| entry.value);
-    Ok(Entry {
+    Ok(ListingEntry {
         name: name.to_owned(),
         kind: EntryKind::File,
         size: record.as_ref().map(|record| record.size),
@@ -107,7 +119,7 @@ fn entry(repository: &Repository, folder: &str, name: &str) -> Result<Entry, Err
     })
 }
 
-/// Whether JSON is named in `Accept`, and no page for people before it.
+/// Returns true if `Accept` names JSON with a higher quality than HTML.
 fn wants_json(request: &Request) -> bool {
     prefers_json(request.header("accept").unwrap_or_default())
 }
@@ -118,7 +130,7 @@ fn prefers_json(accept: &str) -> bool {
     quality("application/json") > quality("text/html")
 }
 
-fn html(page: &Page, limit: usize) -> String {
+fn html(page: &ListingPage, limit: usize) -> String {
     let title = escape(&page.path);
     let mut html = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{title}</title></head>\n<body>\n\
@@ -147,7 +159,7 @@ fn html(page: &Page, limit: usize) -> String {
     html
 }
 
-/// `2026-11-21 05:01`.
+/// A time as `2026-11-21 05:01`.
 fn written(ms: u64) -> String {
     let Timestamp { year, month, day, hour, minute, .. } = Timestamp::from_ms(ms);
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}")
@@ -162,10 +174,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_harmless_in_a_page() {
+    fn names_are_escaped_in_html() {
         let name = "<script>&\"é:".to_owned();
-        let entry = Entry { name, kind: EntryKind::File, size: Some(3), modified: Some(0) };
-        let page = Page { path: "/a/".into(), entries: vec![entry], next: Some("x/".into()) };
+        let entry = ListingEntry { name, kind: EntryKind::File, size: Some(3), modified: Some(0) };
+        let page = ListingPage { path: "/a/".into(), entries: vec![entry], next: Some("x/".into()) };
         let html = html(&page, 7);
         assert!(html.contains("href=\"./%3Cscript%3E%26%22%C3%A9%3A\""), "{html}");
         assert!(html.contains("&lt;script&gt;&amp;&quot;é:"), "{html}");
@@ -174,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn people_get_a_page_and_tools_prefers_json() {
+    fn browsers_get_html_and_tools_json() {
         assert!(prefers_json("application/json") && prefers_json("text/html;q=0.5, application/json"));
         assert!(
             !prefers_json("text/html,application/xhtml+xml,*/*;q=0.8")

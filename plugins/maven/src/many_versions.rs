@@ -1,26 +1,27 @@
-//! The versions of an artifact that has many: their keys name them, and when the last of them changed is remembered for each run of
-//! them, so that the next metadata after a publish cost the run that the new version is in.
+//! Reads the versions of artifacts with many versions. The keys of the records alone give the
+//! versions. The time of the last change is cached for each run of adjacent keys. After a publish,
+//! only the run with the new version is read again.
 
 use crate::records;
-use crate::version::Version;
+use crate::version::MavenVersion;
 use packhouse_sdk::{Error, PieceParts, Repository, runs};
 use std::ops::Range;
 
-/// An artifact with more versions than these has many.
+/// Number of versions above which an artifact is read in this way.
 pub(crate) const MANY: usize = 64;
 
-/// See the module.
+/// The versions of an artifact, with the time of their last change.
 pub(crate) struct ManyVersions {
-    /// In the order of their keys.
-    pub(crate) versions: Vec<Version>,
-    /// When one of them changed last, in ms since 1970.
+    /// The versions in the order of their keys.
+    pub(crate) versions: Vec<MavenVersion>,
+    /// Time of the last change of a version, in ms since 1970.
     pub(crate) modified: u64,
 }
 
-/// All versions of the artifact in this folder.
+/// Reads all versions of the artifact in this folder.
 ///
 /// # Errors
-/// The host's.
+/// Returns the host's error.
 pub(crate) fn read(repository: &Repository, folder: &str) -> Result<ManyVersions, Error> {
     let prefix = records::versions(folder);
     let keys = repository.keys(&prefix).collect::<Result<Vec<_>, _>>()?;
@@ -45,11 +46,12 @@ pub(crate) fn read(repository: &Repository, folder: &str) -> Result<ManyVersions
         };
         modified = modified.max(found);
     }
-    let versions = keys.iter().filter_map(|key| key.get(prefix.len()..)).map(Version::new).collect();
+    let versions = keys.iter().filter_map(|key| key.get(prefix.len()..)).map(MavenVersion::new).collect();
     Ok(ManyVersions { versions, modified })
 }
 
-/// Which versions there are is said by the name: what is remembered depends on their records alone.
+/// Returns the name under which the host caches the time of a run of keys. The name contains the
+/// versions of the run, so that the cached time depends only on the records of these versions.
 fn piece_name(prefix: &str, run: &[String]) -> String {
     let mut name = format!("changed\n{prefix}\n");
     for key in run {

@@ -1,6 +1,8 @@
-//! `Content-Type` of a file, from a fixed list: nothing that was uploaded decides how a browser treats it.
+//! `Content-Type` of a file, from a fixed list: a publisher cannot decide how browsers treat the
+//! file.
 
-/// By the file's extension; what is not listed, and what a browser could run, is bytes.
+/// The media type for a file's extension. Unlisted types, and types that a browser could run, are
+/// `application/octet-stream`.
 pub(crate) fn of(path: &str) -> &'static str {
     let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
@@ -21,7 +23,7 @@ mod tests {
     use super::of;
 
     #[test]
-    fn types_are_from_the_list() {
+    fn unlisted_and_executable_types_are_octet_streams() {
         assert_eq!(of("g/a/1/a-1.pom"), "text/xml");
         assert_eq!(of("g/a/1/a-1.jar"), "application/java-archive");
         assert_eq!(of("g/a/1/a-1.jar.asc"), "application/pgp-signature");

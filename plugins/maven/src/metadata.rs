@@ -1,4 +1,5 @@
-//! `maven-metadata.xml`: what it can say, of an artifact, of a snapshot and of a group's plugins alike.
+//! The content of `maven-metadata.xml`: one type for the documents of artifacts, snapshots and
+//! groups.
 
 mod read;
 mod write;
@@ -9,31 +10,34 @@ use std::collections::BTreeMap;
 
 use packhouse_sdk::Timestamp;
 
-/// Bytes of a document that a client may put: what a record can hold.
+/// Largest document that a client may upload, in bytes: a record cannot hold more.
 pub(crate) const LIMIT: u64 = 1_048_576;
 
-/// A document. What is not there is `None` or empty; elements that Maven does not know are left out.
+/// A document. Missing elements are `None` or empty; elements that Maven does not know are left
+/// out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Metadata {
+pub(crate) struct MavenMetadata {
     pub(crate) group: Option<String>,
     pub(crate) artifact: Option<String>,
-    /// Of a snapshot's document: `1.0-SNAPSHOT`.
+    /// The version, in the document of a snapshot: `1.0-SNAPSHOT`.
     pub(crate) version: Option<String>,
     pub(crate) latest: Option<String>,
     pub(crate) release: Option<String>,
     pub(crate) versions: Vec<String>,
-    /// Versions of an upstream's document that no artifact can have.
+    /// Number of versions that were left out of an upstream's document, because no artifact can
+    /// have them.
     pub(crate) left_out: usize,
-    /// The newest build of a snapshot: `20261121.050140`, and its number.
+    /// Timestamp of a snapshot's newest build: `20261121.050140`.
     pub(crate) timestamp: Option<String>,
+    /// Number of the newest build.
     pub(crate) build: Option<String>,
     pub(crate) files: Vec<SnapshotFile>,
-    pub(crate) plugins: Vec<Plugin>,
-    /// `20261121050140`, UTC.
+    pub(crate) plugins: Vec<MavenPlugin>,
+    /// Time of the last change: `20261121050140`, UTC.
     pub(crate) updated: Option<String>,
 }
 
-/// Which version stands for a snapshot's file of this classifier and extension.
+/// The newest version of a snapshot's file with this classifier and extension.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SnapshotFile {
     pub(crate) classifier: String,
@@ -44,15 +48,16 @@ pub(crate) struct SnapshotFile {
 
 /// A plugin that a group's document names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Plugin {
+pub(crate) struct MavenPlugin {
     pub(crate) name: Option<String>,
     pub(crate) prefix: String,
     pub(crate) artifact: String,
 }
 
-impl Metadata {
-    /// Whether a client's document says the same as what is `stored`, so that its bytes may be served. When it was written,
-    /// and the order of its lists, do not matter; `latest`, which Maven itself leaves out, need not be there.
+impl MavenMetadata {
+    /// Returns true if a client's document has the same content as `stored`, so that its bytes may
+    /// be served. The time of the document and the order of its lists do not matter. `latest` may
+    /// be missing, because Maven itself leaves it out.
     pub(crate) fn agrees_with(&self, stored: &Self) -> bool {
         agrees(&self.group, &stored.group)
             && agrees(&self.artifact, &stored.artifact)
@@ -60,17 +65,19 @@ impl Metadata {
             && agrees(&self.latest, &stored.latest)
             && self.release == stored.release
             && sorted(&self.versions) == sorted(&stored.versions)
-            && self.same_build(stored)
+            && self.has_same_build(stored)
             && self.file_values(stored) == stored.file_values(stored)
             && self.plugin_names() == stored.plugin_names()
     }
 
-    /// Builds without a timestamp have numbers that nobody needs.
-    fn same_build(&self, stored: &Self) -> bool {
+    /// Compares the newest builds. If `stored` has no timestamp, the number of the build does not
+    /// matter.
+    fn has_same_build(&self, stored: &Self) -> bool {
         self.timestamp == stored.timestamp && (stored.timestamp.is_none() || self.build == stored.build)
     }
 
-    /// What stands for each file, but for those that stand for themselves: `1.0-SNAPSHOT`.
+    /// The version of each file, except for files whose version is the snapshot itself:
+    /// `1.0-SNAPSHOT`.
     fn file_values(&self, stored: &Self) -> BTreeMap<(&str, &str), &str> {
         let files = self.files.iter().filter(|file| stored.version.as_ref() != Some(&file.value));
         files.map(|file| ((file.classifier.as_str(), file.extension.as_str()), file.value.as_str())).collect()
@@ -84,8 +91,8 @@ impl Metadata {
     }
 }
 
-fn agrees(said: &Option<String>, stored: &Option<String>) -> bool {
-    said.is_none() || said == stored
+fn agrees(uploaded: &Option<String>, stored: &Option<String>) -> bool {
+    uploaded.is_none() || uploaded == stored
 }
 
 fn sorted(versions: &[String]) -> Vec<&str> {
@@ -94,13 +101,13 @@ fn sorted(versions: &[String]) -> Vec<&str> {
     versions
 }
 
-/// Milliseconds since 1970 as metadata writes times: `20261121050140`, UTC.
+/// Formats a time in ms since 1970 for metadata: `20261121050140`, UTC.
 pub(crate) fn updated(ms: u64) -> String {
     let Timestamp { year, month, day, hour, minute, second, .. } = Timestamp::from_ms(ms);
     format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}")
 }
 
-/// The time that such a text tells, in ms since 1970; none where it is none.
+/// Parses a time of metadata into ms since 1970; `None` if the text is not a time.
 pub(crate) fn updated_ms(text: &str) -> Option<u64> {
     let (date, time) = text.split_at_checked(8)?;
     let (year, day) = date.split_at_checked(4)?;
@@ -114,14 +121,14 @@ pub(crate) fn updated_ms(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn artifact(versions: &[&str]) -> Metadata {
-        Metadata {
+    fn artifact(versions: &[&str]) -> MavenMetadata {
+        MavenMetadata {
             group: Some("g".into()),
             artifact: Some("a".into()),
             release: versions.last().map(|&version| version.into()),
             latest: versions.last().map(|&version| version.into()),
             versions: versions.iter().map(|&version| version.into()).collect(),
-            ..Metadata::default()
+            ..MavenMetadata::default()
         }
     }
 
@@ -149,31 +156,32 @@ mod tests {
     }
 
     #[test]
-    fn a_document_agrees_when_it_says_the_same() {
+    fn a_document_agrees_if_its_content_is_the_same() {
         let stored = artifact(&["1.0", "1.1"]);
-        let said = Metadata { latest: None, updated: Some("1".into()), ..artifact(&["1.0", "1.1"]) };
-        assert!(said.agrees_with(&stored));
-        let reversed = Metadata { versions: vec!["1.1".into(), "1.0".into()], ..said.clone() };
+        let uploaded = MavenMetadata { latest: None, updated: Some("1".into()), ..artifact(&["1.0", "1.1"]) };
+        assert!(uploaded.agrees_with(&stored));
+        let reversed = MavenMetadata { versions: vec!["1.1".into(), "1.0".into()], ..uploaded.clone() };
         assert!(reversed.agrees_with(&stored));
         assert!(!artifact(&["1.1"]).agrees_with(&stored));
         assert!(!artifact(&["1.0", "1.0", "1.1"]).agrees_with(&stored));
-        assert!(!Metadata { release: Some("1.0".into()), ..said.clone() }.agrees_with(&stored));
-        assert!(!Metadata { artifact: Some("b".into()), ..said }.agrees_with(&stored));
+        assert!(!MavenMetadata { release: Some("1.0".into()), ..uploaded.clone() }.agrees_with(&stored));
+        assert!(!MavenMetadata { artifact: Some("b".into()), ..uploaded }.agrees_with(&stored));
     }
 
     #[test]
-    fn a_snapshot_agrees_by_its_builds() {
+    fn a_snapshot_agrees_if_its_builds_are_the_same() {
         let file = |value: &str| SnapshotFile {
             extension: "jar".into(),
             value: value.into(),
             ..SnapshotFile::default()
         };
-        let stored = Metadata { version: Some("1-SNAPSHOT".into()), ..Metadata::default() };
-        let moving = Metadata { files: vec![file("1-SNAPSHOT")], build: Some("3".into()), ..stored.clone() };
+        let stored = MavenMetadata { version: Some("1-SNAPSHOT".into()), ..MavenMetadata::default() };
+        let moving =
+            MavenMetadata { files: vec![file("1-SNAPSHOT")], build: Some("3".into()), ..stored.clone() };
         assert!(moving.agrees_with(&stored));
-        let unique = Metadata { files: vec![file("1-20261121.050140-1")], ..stored.clone() };
+        let unique = MavenMetadata { files: vec![file("1-20261121.050140-1")], ..stored.clone() };
         assert!(!unique.agrees_with(&stored));
         let later = SnapshotFile { updated: "2".into(), ..file("1-20261121.050140-1") };
-        assert!(Metadata { files: vec![later], ..stored }.agrees_with(&unique));
+        assert!(MavenMetadata { files: vec![later], ..stored }.agrees_with(&unique));
     }
 }

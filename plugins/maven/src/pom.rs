@@ -1,18 +1,19 @@
-//! What a POM says for people: its name, description, address and licences, and what it depends on. Its own properties are put in; what a parent
-//! or another POM would say is not asked for.
+//! Parser of POMs, for display, retention and licences. It reads the name, description, address,
+//! licences, dependencies, parent and imports. It replaces references to the POM's own properties
+//! with their values. It does not read parents or other POMs.
 
 use quick_xml::Reader;
 use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::Event;
 use std::collections::BTreeMap;
 
-/// Bytes of a POM that is read.
+/// Largest POM that is read, in bytes.
 pub(crate) const LIMIT: u64 = 4 << 20;
-/// How deep elements are looked at.
+/// Deepest nesting of elements that is read.
 const DEPTH: usize = 64;
-/// How often a property's value is looked for properties.
+/// Most replacements of properties in one value.
 const ROUNDS: usize = 4;
-/// Bytes that a value may become of them.
+/// Longest value after properties are replaced, in bytes.
 const VALUE: usize = 4 << 10;
 
 /// A licence as a POM states it.
@@ -22,7 +23,7 @@ pub(crate) struct PomLicence {
     pub(crate) url: String,
 }
 
-/// What a POM says.
+/// The content of a POM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pom {
     pub(crate) name: String,
@@ -30,14 +31,14 @@ pub(crate) struct Pom {
     pub(crate) url: String,
     pub(crate) licences: Vec<PomLicence>,
     pub(crate) dependencies: Vec<PomDependency>,
-    /// What it inherits from.
+    /// The parent POM.
     pub(crate) parent: Option<PomDependency>,
-    /// POMs whose managed dependencies it takes over.
+    /// POMs from which managed dependencies are imported.
     pub(crate) imports: Vec<PomDependency>,
     properties: BTreeMap<String, String>,
 }
 
-/// A dependency.
+/// A dependency on another artifact.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PomDependency {
     pub(crate) group: String,
@@ -48,31 +49,33 @@ pub(crate) struct PomDependency {
 }
 
 impl Pom {
-    /// Reads a POM; what cannot be read of it is left out, as it is shown to people alone.
+    /// Reads a POM. Leaves out unreadable parts: clients receive the POM itself, so the result need
+    /// not be complete.
     pub(crate) fn read(bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes);
         let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}').trim_start());
         reader.config_mut().expand_empty_elements = true;
-        let mut building = Building::default();
+        let mut builder = PomBuilder::default();
         loop {
             match reader.read_event() {
-                Ok(Event::Start(start)) if building.path.len() < DEPTH => {
-                    building.open(start.local_name().into_inner());
+                Ok(Event::Start(start)) if builder.path.len() < DEPTH => {
+                    builder.open(start.local_name().into_inner());
                 }
-                Ok(Event::End(_)) => building.close(),
-                Ok(Event::Text(text)) => building.text += &text.xml10_content(),
-                Ok(Event::CData(text)) => building.text += &text.xml10_content(),
+                Ok(Event::End(_)) => builder.close(),
+                Ok(Event::Text(text)) => builder.text += &text.xml10_content(),
+                Ok(Event::CData(text)) => builder.text += &text.xml10_content(),
                 Ok(Event::GeneralRef(reference)) => {
                     let character = reference.resolve_char_ref().ok().flatten();
-                    building.text.extend(character);
-                    building.text += resolve_xml_entity(&reference).unwrap_or_default();
+                    builder.text.extend(character);
+                    builder.text += resolve_xml_entity(&reference).unwrap_or_default();
                 }
-                // A document type defines what this does not read.
+                // The parser stops at elements that are nested too deeply, and at a document type.
+                // The latter can define entities, which this parser does not support.
                 Ok(Event::Start(_) | Event::DocType(_) | Event::Eof) | Err(_) => break,
                 Ok(_) => {}
             }
         }
-        building.pom.resolved()
+        builder.pom.resolved()
     }
 
     fn resolved(mut self) -> Self {
@@ -97,7 +100,8 @@ impl Pom {
     }
 }
 
-/// The text with the first property that is known in its place; none where there is none.
+/// Replaces the first property in a text. `None` if the text has no property, if the property is
+/// unknown, or if the result is too long.
 fn filled(text: &str, properties: &BTreeMap<String, String>) -> Option<String> {
     let (before, rest) = text.split_once("${")?;
     let (name, after) = rest.split_once('}')?;
@@ -106,7 +110,7 @@ fn filled(text: &str, properties: &BTreeMap<String, String>) -> Option<String> {
 }
 
 #[derive(Default)]
-struct Building {
+struct PomBuilder {
     path: Vec<String>,
     text: String,
     dependency: PomDependency,
@@ -114,7 +118,7 @@ struct Building {
     pom: Pom,
 }
 
-impl Building {
+impl PomBuilder {
     fn open(&mut self, name: &str) {
         self.path.push(name.to_owned());
         self.text.clear();
@@ -186,7 +190,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn dependencies_are_told_with_the_poms_own_properties() {
+    fn the_properties_of_a_pom_are_filled_in() {
         let pom = Pom::read(
             b"<?xml version='1.0'?><project xmlns='x'><parent><groupId>org.parent</groupId><artifactId>up</artifactId><version>7</version></parent>
             <licenses><license><name>${b} MIT</name><url>https://x</url></license><license><name>B</name></license></licenses>
@@ -202,9 +206,9 @@ mod tests {
         assert_eq!((pom.name.as_str(), pom.description.as_str()), ("Lib & co", "<b>"));
         let licences: Vec<_> = pom.licences.iter().map(|one| (&*one.name, &*one.url)).collect();
         assert_eq!(licences, [("1.2 MIT", "https://x"), ("B", "")]);
-        let told: Vec<_> =
+        let found: Vec<_> =
             pom.dependencies.iter().map(|one| (one.group.as_str(), one.version.as_str())).collect();
-        assert_eq!(told, [("org.parent", "1.2"), ("g", "${unknown}")]);
+        assert_eq!(found, [("org.parent", "1.2"), ("g", "${unknown}")]);
         let parent = pom.parent.unwrap();
         assert_eq!([parent.group, parent.artifact, parent.version], ["org.parent", "up", "7"]);
         let imports: Vec<_> = pom.imports.iter().map(|one| (&*one.artifact, &*one.version)).collect();
@@ -213,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn properties_that_name_each_other_end() {
+    fn properties_that_refer_to_each_other_end() {
         let pom = Pom::read(
             b"<project><name>${a}</name><properties><a>${b}${b}</a><b>${a}${a}</b></properties></project>",
         );

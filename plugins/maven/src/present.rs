@@ -1,4 +1,4 @@
-//! What people are shown of a version: what its POM says.
+//! Presentation of a version to people: the content of its POM.
 
 use crate::Maven;
 use crate::layout::{FilePath, folder_of};
@@ -30,9 +30,9 @@ impl Present for Maven {
     }
 }
 
-/// The version's POM; of a snapshot the newest.
+/// Finds the POM of a version; for a snapshot, the newest POM.
 pub(crate) fn pom(repository: &Repository, folder: &str) -> Result<Option<FileRecord>, Failure> {
-    // Of a release its path is known, which spares going through its files.
+    // The path of a release's POM is known, so the files of the release need not be scanned.
     if let Some((above, version)) = folder.rsplit_once('/').filter(|(_, version)| !is_snapshot(version)) {
         let artifact = above.rsplit('/').next().unwrap_or_default();
         let key = records::file(&format!("{folder}/{artifact}-{version}.pom"));

@@ -1,22 +1,25 @@
-//! `PUT`: files under Overwrite Protection, checksums that must be right, metadata that is kept.
+//! Handles `PUT` of files, checksums and metadata. Overwrite Protection applies to files, a
+//! checksum must match its file, and metadata is stored as sent.
 
 use crate::answer::{bad_path, parse};
 use crate::checksum::Algorithm;
 use crate::hosted::{file_sum, record};
-use crate::layout::{BadPath, FilePath, Item, Kind, PREFIXES, Target};
-use crate::metadata::{self, BadMetadata, Metadata, Plugin};
-use crate::records::{self, FileRecord, Held, PluginRecord};
-use crate::statements::{self, Part};
+use crate::layout::{BadPath, FileKind, FilePath, PREFIXES, PathTarget, VersionFile};
+use crate::metadata::{self, BadMetadata, MavenMetadata, MavenPlugin};
+use crate::records::{self, FileRecord, PendingChecksums, PluginRecord};
+use crate::statements::{self, SignatureRole};
 use crate::{FILE_LIMIT, busy, licence};
 use packhouse_sdk::{
     Blob, Context, Digest, Entry, Expectation, Failure, Intent, Outcome, Params, ReadAt, Redeploy,
     Repository, Request, Response, Settings, Step, Transaction, Version, VersionDocument, VersionId,
 };
 
-/// Bytes of a checksum file: a few hundred at most, with a file's name behind the hex.
+/// Largest checksum file, in bytes. A checksum file needs a few hundred bytes at most, even with a
+/// file name after the hex.
 const CHECKSUM_LIMIT: u64 = 1024;
 
-/// Plugins that a group's metadata may name: each becomes a record, all in one commit.
+/// Most plugins that the metadata of a group may name. Each plugin becomes a record, and one commit
+/// writes all of these records.
 const PLUGINS: usize = 5000;
 
 pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
@@ -26,26 +29,34 @@ pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Fa
         .into_iter()
         .fold(Intent::publish().subject(target.subject()), Intent::about_package);
     match &target {
-        Target::Folder(_) => Err(bad_path(BadPath("A file's path does not end with a slash".to_owned()))),
-        Target::Prefixes => Err(bad_path(BadPath(format!("{PREFIXES} is made from what is stored")))),
-        Target::Metadata(_) => Ok(intent.body(metadata::LIMIT)),
-        Target::Checksum(of, algorithm) => {
-            check_summed(of, *algorithm)?;
+        PathTarget::Folder(_) => {
+            Err(bad_path(BadPath("The path of a file must not end with a slash".to_owned())))
+        }
+        PathTarget::Prefixes => {
+            Err(bad_path(BadPath(format!("{PREFIXES} is generated and cannot be uploaded"))))
+        }
+        PathTarget::Metadata(_) => Ok(intent.body(metadata::LIMIT)),
+        PathTarget::Checksum(of, algorithm) => {
+            check_checksum_target(of, *algorithm)?;
             Ok(intent.body(CHECKSUM_LIMIT))
         }
-        Target::File(file) => {
+        PathTarget::File(file) => {
             check_coordinates(file)?;
             Ok(intent.body(FILE_LIMIT).digests(&["sha1", "md5"]))
         }
     }
 }
 
-fn check_summed(of: &Target, algorithm: Algorithm) -> Result<(), Failure> {
+fn check_checksum_target(of: &PathTarget, algorithm: Algorithm) -> Result<(), Failure> {
     match of {
-        Target::File(file) => check_coordinates(file),
-        Target::Metadata(_) => Ok(()),
+        PathTarget::File(file) => check_coordinates(file),
+        PathTarget::Metadata(_) => Ok(()),
         _ => {
-            let text = format!("There is no {} of {}, only of files", algorithm.name(), of.subject());
+            let text = format!(
+                "There cannot be a {} of {}: only files and metadata have checksums",
+                algorithm.name(),
+                of.subject()
+            );
             Err(bad_path(BadPath(text)))
         }
     }
@@ -53,34 +64,38 @@ fn check_summed(of: &Target, algorithm: Algorithm) -> Result<(), Failure> {
 
 fn check_coordinates(file: &FilePath) -> Result<(), Failure> {
     let refused = |BadPath(text)| Failure::new(400, "invalid_coordinates", text);
-    file.item.as_ref().map_or(Ok(()), Item::check).map_err(refused)
+    file.item.as_ref().map_or(Ok(()), VersionFile::check).map_err(refused)
 }
 
-/// Refuses before the bytes what is there already. A file that may be put again is let through, unless its size tells.
+/// Refuses an upload of an existing file before its bytes arrive. If the same bytes may be sent
+/// again, only another size is refused here.
 pub(crate) fn check(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<(), Failure> {
-    let Target::File(file) = parse(request)? else { return Ok(()) };
+    let PathTarget::File(file) = parse(request)? else { return Ok(()) };
     if file.may_change() {
         return Ok(());
     }
     let repository = cx.target()?;
-    let Some(there) = record(repository, &file.path)? else { return Ok(()) };
+    let Some(existing) = record(repository, &file.path)? else { return Ok(()) };
     let length = request.header("content-length").and_then(|length| length.parse::<u64>().ok());
-    let other_size = length.is_some_and(|length| length != there.size);
-    if other_size || !same_bytes_pass(repository, &file)? { Err(exists(&file.path)) } else { Ok(()) }
+    let other_size = length.is_some_and(|length| length != existing.size);
+    if other_size || !may_repeat(repository, &file)? { Err(already_exists(&file.path)) } else { Ok(()) }
 }
 
 pub(crate) fn put(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let target = parse(request)?;
     let body = request.planned_body()?;
     match target {
-        Target::File(file) => put_file(cx, &file, &body),
-        Target::Metadata(folder) => put_metadata(cx, &folder, &body),
-        Target::Checksum(of, algorithm) => match *of {
-            Target::File(file) => put_checksum(cx, &file.path, algorithm, &body),
-            // It is of the client's own bytes; ours is always of those that are served.
+        PathTarget::File(file) => put_file(cx, &file, &body),
+        PathTarget::Metadata(folder) => put_metadata(cx, &folder, &body),
+        PathTarget::Checksum(of, algorithm) => match *of {
+            PathTarget::File(file) => put_checksum(cx, &file.path, algorithm, &body),
+            // The client computed this checksum from the document that it uploaded. The server
+            // ignores it, and computes checksums from the document that it serves.
             _ => Ok(Response::created()),
         },
-        Target::Folder(_) | Target::Prefixes => Err(Failure::internal("a PUT that the plan refuses")),
+        PathTarget::Folder(_) | PathTarget::Prefixes => {
+            Err(Failure::internal("a PUT that the plan must refuse"))
+        }
     }
 }
 
@@ -89,22 +104,25 @@ fn put_file(cx: &Context, file: &FilePath, body: &Blob) -> Result<Response, Fail
     let licence = file.item.as_ref().map_or(Ok(String::new()), |item| licence::of_pom(item, body))?;
     let fresh = || Ok::<_, Failure>(FileRecord { licence: licence.clone(), ..FileRecord::of(body, now)? });
     let mut stored = fresh()?;
-    let (key, held_key) = (records::file(&file.path), records::held(&file.path));
-    // Sums that came before their file are rare: they are read when the commit says that there are some.
-    let mut held = None;
-    // So are signatures that came before it.
-    let (part, mut signed) = (Part::of(file), false);
+    let (key, pending_key) = (records::file(&file.path), records::pending(&file.path));
+    // Checksums that arrive before their file are rare. The plugin reads them only if the commit
+    // fails because some exist.
+    let mut pending = None;
+    // Signatures that arrive before the file are rare, too, and are read in the same way.
+    let (role, mut signed) = (SignatureRole::of(file), false);
     repository.update_if_needed(busy, |change| {
         match change.previous() {
             Some(Outcome::Stale(stale)) if *stale == key => {
-                if let Some(there) = record(repository, &file.path)? {
-                    return again(repository, file, &there, &stored).map(Step::Done);
+                if let Some(existing) = record(repository, &file.path)? {
+                    return answer_repeated(repository, file, &existing, &stored).map(Step::Done);
                 }
             }
-            Some(Outcome::Stale(stale)) if *stale == held_key => {
-                held = repository.get_json::<Held>(&held_key)?;
-                stored = match &held {
-                    Some(held) => with_held(&held.value.clone().current(now), &file.path, fresh()?, body)?,
+            Some(Outcome::Stale(stale)) if *stale == pending_key => {
+                pending = repository.get_json::<PendingChecksums>(&pending_key)?;
+                stored = match &pending {
+                    Some(pending) => {
+                        with_pending(&pending.value.clone().current(now), &file.path, fresh()?, body)?
+                    }
                     None => fresh()?,
                 };
             }
@@ -112,7 +130,7 @@ fn put_file(cx: &Context, file: &FilePath, body: &Blob) -> Result<Response, Fail
                 signed = true
             }
             Some(Outcome::UnknownBlobs(_)) => {
-                return Err(Failure::internal("a body that was kept is not held"));
+                return Err(Failure::internal("the stored body of the request is missing"));
             }
             _ => {}
         }
@@ -123,48 +141,58 @@ fn put_file(cx: &Context, file: &FilePath, body: &Blob) -> Result<Response, Fail
             }
             _ => licence.clone(),
         };
-        change_file(change, file, &Stored { record: &stored, digest, licence: &licence }, held.as_ref())?;
-        match part {
-            Part::Signature(of) => statements::attest_signature(repository, change, file, of, body)?,
-            Part::File if signed => statements::attest_file(repository, change, file, &stored.sha256)?,
-            Part::File => {
+        change_file(
+            change,
+            file,
+            &StoredFile { record: &stored, digest, licence: &licence },
+            pending.as_ref(),
+        )?;
+        match role {
+            SignatureRole::Signature(of) => statements::attest_signature(repository, change, file, of, body)?,
+            SignatureRole::File if signed => {
+                statements::attest_file(repository, change, file, &stored.sha256)?
+            }
+            SignatureRole::File => {
                 for key in statements::keys(&file.path) {
                     change.require(&key, Expectation::Absent);
                 }
             }
-            Part::Neither => {}
+            SignatureRole::Neither => {}
         }
         Ok(Step::Commit(Response::created()))
     })
 }
 
-/// What is kept of a file.
-struct Stored<'a> {
+/// The data that is stored for a file.
+struct StoredFile<'a> {
     record: &'a FileRecord,
     digest: Digest,
-    /// Of its version.
+    /// The licence of the version.
     licence: &'a str,
 }
 
-/// The file, its version and what is shown of it appear together, and what was held for it goes.
+/// Adds the file, its version and its listing to one change, which also removes the waiting
+/// checksums of the file.
 fn change_file(
     change: &mut Transaction,
     file: &FilePath,
-    stored: &Stored<'_>,
-    held: Option<&Entry<Held>>,
+    stored: &StoredFile<'_>,
+    pending: Option<&Entry<PendingChecksums>>,
 ) -> Result<(), Failure> {
-    let Stored { record: stored, digest, licence } = stored;
+    let StoredFile { record: stored, digest, licence } = stored;
     let expect = if file.may_change() { Expectation::Anything } else { Expectation::Absent };
     change.put_json(&records::file(&file.path), stored, expect, std::slice::from_ref(digest))?;
-    match held {
-        Some(held) => change.remove(&held.key, Expectation::Revision(held.revision)),
-        None => change.require(&records::held(&file.path), Expectation::Absent),
+    match pending {
+        Some(pending) => change.remove(&pending.key, Expectation::Revision(pending.revision)),
+        None => change.require(&records::pending(&file.path), Expectation::Absent),
     };
     if let Some(item) = &file.item {
-        // Put each time, whatever is there: so no deploy waits for another, and a deletion sees that it was too late.
+        // The record of the version is written without an expectation, so that concurrent deploys
+        // do not conflict. A concurrent deletion finds that the record has changed, and is tried
+        // again.
         change.put(&records::version(item), &records::time(stored.time), Expectation::Anything, &[]);
-        let shown = shown(item, &file.path, stored);
-        change.show(&if licence.is_empty() { shown } else { shown.property("license", *licence) });
+        let listed = listed_version(item, &file.path, stored);
+        change.show(&if licence.is_empty() { listed } else { listed.property("license", *licence) });
         if let Some(document) = bill_of_materials(item, &file.path, stored) {
             change.document(&document);
         }
@@ -172,9 +200,9 @@ fn change_file(
     Ok(())
 }
 
-/// What the file is of the version that it is published with, where its name says that it is a bill of materials: the build plugins of
-/// CycloneDX and SPDX attach one so.
-fn bill_of_materials(item: &Item, path: &str, stored: &FileRecord) -> Option<VersionDocument> {
+/// Returns the version's document if the name of the file is that of a bill of materials. The build
+/// plugins of CycloneDX and SPDX attach such files.
+fn bill_of_materials(item: &VersionFile, path: &str, stored: &FileRecord) -> Option<VersionDocument> {
     let media_type = VersionDocument::media_type_of(path)?;
     let form = VersionDocument::form_of(media_type)?;
     let id = VersionId::new(item.name(), &item.version);
@@ -182,7 +210,7 @@ fn bill_of_materials(item: &Item, path: &str, stored: &FileRecord) -> Option<Ver
     Some(document.at(path).titled(path.rsplit('/').next().unwrap_or_default()))
 }
 
-fn shown(item: &Item, path: &str, stored: &FileRecord) -> Version {
+fn listed_version(item: &VersionFile, path: &str, stored: &FileRecord) -> Version {
     Version::new(item.name(), &item.version)
         .file(path, stored.sha256.clone(), stored.size)
         .summary(format!("{}:{}", item.name(), item.version))
@@ -190,94 +218,102 @@ fn shown(item: &Item, path: &str, stored: &FileRecord) -> Version {
         .property("artifact", &item.artifact)
 }
 
-/// The file is there: the same bytes may pass, others never.
-fn again(
+/// Answers an upload of an existing file. The same bytes may be accepted; other bytes never are.
+fn answer_repeated(
     repository: &Repository,
     file: &FilePath,
-    there: &FileRecord,
+    existing: &FileRecord,
     sent: &FileRecord,
 ) -> Result<Response, Failure> {
-    if there.sha256 == sent.sha256 && same_bytes_pass(repository, file)? {
+    if existing.sha256 == sent.sha256 && may_repeat(repository, file)? {
         Ok(Response::created())
     } else {
-        Err(exists(&file.path))
+        Err(already_exists(&file.path))
     }
 }
 
-/// A build of a snapshot that is sent again is a retry; of a release the repository's setting decides.
-fn same_bytes_pass(repository: &Repository, file: &FilePath) -> Result<bool, Failure> {
+/// Returns true if the same bytes may be sent again. For a build of a snapshot they may, because
+/// the upload is a retry. For any other file, the setting `redeploy` decides.
+fn may_repeat(repository: &Repository, file: &FilePath) -> Result<bool, Failure> {
     match &file.item {
-        Some(Item { kind: Kind::Unique(_), .. }) => Ok(true),
+        Some(VersionFile { kind: FileKind::Unique(_), .. }) => Ok(true),
         _ => Ok(Settings::of(repository)?.redeploy == Redeploy::Identical),
     }
 }
 
-fn exists(path: &str) -> Failure {
+fn already_exists(path: &str) -> Failure {
     Failure::already_exists(format!(
         "{path} is published already and cannot be replaced; publish a new version"
     ))
 }
 
-/// The record of a file whose checksums came before it and say the same.
-fn with_held(held: &Held, path: &str, mut stored: FileRecord, body: &Blob) -> Result<FileRecord, Failure> {
-    for (algorithm, text) in held.sums() {
-        let is = match stored.known(algorithm) {
+/// Adds the checksums that arrived before a file to its record. Each of them must match the file.
+fn with_pending(
+    pending: &PendingChecksums,
+    path: &str,
+    mut stored: FileRecord,
+    body: &Blob,
+) -> Result<FileRecord, Failure> {
+    for (algorithm, text) in pending.sums() {
+        let actual = match stored.known(algorithm) {
             Some(hex) => hex.to_owned(),
             None => body.digest(algorithm.name())?.hex().to_owned(),
         };
         match algorithm.read(text) {
-            Some(said) if said == is => stored.remember_stated(algorithm, text, &is),
-            said => return Err(mismatch(path, algorithm, said.as_deref().unwrap_or(text), &is)),
+            Some(stated) if stated == actual => stored.remember_stated(algorithm, text, &actual),
+            stated => return Err(mismatch(path, algorithm, stated.as_deref().unwrap_or(text), &actual)),
         };
     }
     Ok(stored)
 }
 
-fn mismatch(path: &str, algorithm: Algorithm, said: &str, is: &str) -> Failure {
+fn mismatch(path: &str, algorithm: Algorithm, stated: &str, actual: &str) -> Failure {
     let name = algorithm.name();
-    let text = format!("{path}.{name} says {said}, but the {name} of the file is {is}; send both again");
+    let text =
+        format!("{path}.{name} states {stated}, but the {name} of the file is {actual}; send both again");
     Failure::new(400, "checksum_mismatch", text)
 }
 
-/// Of a file that is there, it must be right; else it is held until the file comes. What says the same as the store is served as
-/// it was put.
+/// Stores an uploaded checksum. If the file exists, the checksum must match it; otherwise the
+/// checksum waits for the file. Clients later read the same text.
 fn put_checksum(cx: &Context, path: &str, algorithm: Algorithm, body: &Blob) -> Result<Response, Failure> {
     let (repository, now) = (cx.target()?, cx.now());
-    let none = || {
-        let text = format!("{path}.{name} holds no {name} in hex", name = algorithm.name());
+    let invalid = || {
+        let text = format!("{path}.{name} does not contain a {name} in hex", name = algorithm.name());
         Failure::new(400, "invalid_checksum", text)
     };
-    let text = String::from_utf8(body.read_all(CHECKSUM_LIMIT)?).map_err(|_| none())?;
-    let said = algorithm.read(&text).ok_or_else(none)?;
+    let text = String::from_utf8(body.read_all(CHECKSUM_LIMIT)?).map_err(|_| invalid())?;
+    let stated = algorithm.read(&text).ok_or_else(invalid)?;
     repository.update_if_needed(busy, |change| {
-        let Some(there) = repository.get_json::<FileRecord>(&records::file(path))? else {
-            hold(repository, change, path, Sum { algorithm, text: &text }, now)?;
+        let Some(existing) = repository.get_json::<FileRecord>(&records::file(path))? else {
+            store_pending(repository, change, path, ChecksumText { algorithm, text: &text }, now)?;
             return Ok(Step::Commit(Response::created()));
         };
-        let is = file_sum(repository, &there.value, algorithm)?;
-        if said != is {
-            return Err(mismatch(path, algorithm, &said, &is));
+        let actual = file_sum(repository, &existing.value, algorithm)?;
+        if stated != actual {
+            return Err(mismatch(path, algorithm, &stated, &actual));
         }
-        let changes = remember(change, there, Sum { algorithm, text: &text }, is)?;
+        let changes = remember(change, existing, ChecksumText { algorithm, text: &text }, actual)?;
         Ok(if changes { Step::Commit(Response::created()) } else { Step::Done(Response::created()) })
     })
 }
 
-/// A checksum file: its algorithm, and the text in which it says the checksum.
+/// A checksum file: its algorithm and its text.
 #[derive(Clone, Copy)]
-struct Sum<'a> {
+struct ChecksumText<'a> {
     algorithm: Algorithm,
     text: &'a str,
 }
 
-/// The text is kept with the file, and a digest that took a pass over the bytes. False where all of it is kept already.
+/// Adds the text of a checksum to the record of its file. Also adds a SHA-512, which was just
+/// computed from the file. Returns false if the record already has both.
 fn remember(
     change: &mut Transaction,
-    there: Entry<FileRecord>,
-    sum: Sum<'_>,
+    existing: Entry<FileRecord>,
+    sum: ChecksumText<'_>,
     hex: String,
 ) -> Result<bool, Failure> {
-    let mut record = there.value;
+    let mut record = existing.value;
     let is_new = record.remember_stated(sum.algorithm, sum.text, &hex);
     let passed = sum.algorithm == Algorithm::Sha512 && record.sha512.is_none();
     if !is_new && !passed {
@@ -286,35 +322,35 @@ fn remember(
     if passed {
         record.sha512 = Some(hex);
     }
-    let expect = Expectation::Revision(there.revision);
-    change.put_json(&there.key, &record, expect, std::slice::from_ref(&record.sha256))?;
+    let expect = Expectation::Revision(existing.revision);
+    change.put_json(&existing.key, &record, expect, std::slice::from_ref(&record.sha256))?;
     Ok(true)
 }
 
-fn hold(
+fn store_pending(
     repository: &Repository,
     change: &mut Transaction,
     path: &str,
-    sum: Sum<'_>,
+    sum: ChecksumText<'_>,
     now: u64,
 ) -> Result<(), Failure> {
-    let key = records::held(path);
-    let before = repository.get_json::<Held>(&key)?;
+    let key = records::pending(path);
+    let before = repository.get_json::<PendingChecksums>(&key)?;
     let expect = Expectation::unchanged(before.as_ref());
-    let mut held = before.map(|entry| entry.value.current(now)).unwrap_or_default();
-    held.time = now;
-    held.sums.insert(sum.algorithm.name().to_owned(), sum.text.to_owned());
-    change.put_json(&key, &held, expect, &[])?;
+    let mut pending = before.map(|entry| entry.value.current(now)).unwrap_or_default();
+    pending.time = now;
+    pending.sums.insert(sum.algorithm.name().to_owned(), sum.text.to_owned());
+    change.put_json(&key, &pending, expect, &[])?;
     change.require(&records::file(path), Expectation::Absent);
     Ok(())
 }
 
-/// The bytes are kept, to be served while they say the same as the store. The plugins of a group are known from nowhere else:
-/// those that it names join those that are known.
+/// Stores an uploaded document, which is served as long as it agrees with the stored files. Only
+/// such documents name the plugins of a group, so each plugin in the document also gets a record.
 fn put_metadata(cx: &Context, folder: &str, body: &Blob) -> Result<Response, Failure> {
     let (repository, now) = (cx.target()?, cx.now());
     let bytes = body.read_all(metadata::LIMIT)?;
-    let sent = Metadata::read(&bytes).map_err(|BadMetadata(text)| bad_metadata(&text))?;
+    let sent = MavenMetadata::read(&bytes).map_err(|BadMetadata(text)| bad_metadata(&text))?;
     if sent.plugins.len() > PLUGINS {
         return Err(bad_metadata(&format!("it names more than {PLUGINS} plugins")));
     }
@@ -332,15 +368,15 @@ fn put_metadata(cx: &Context, folder: &str, body: &Blob) -> Result<Response, Fai
     }
 }
 
-fn check_plugin(folder: &str, plugin: &Plugin) -> Result<(), Failure> {
-    let Plugin { artifact, prefix, .. } = plugin;
+fn check_plugin(folder: &str, plugin: &MavenPlugin) -> Result<(), Failure> {
+    let MavenPlugin { artifact, prefix, .. } = plugin;
     let fits = !artifact.is_empty()
         && !prefix.is_empty()
         && folder.len() + artifact.len() <= crate::layout::PATH_LIMIT;
     if fits && !artifact.contains('/') && !artifact.contains(char::is_control) {
         Ok(())
     } else {
-        Err(bad_metadata("it names a plugin without a good `artifactId` and `prefix`"))
+        Err(bad_metadata("it names a plugin without a valid `artifactId` and `prefix`"))
     }
 }
 

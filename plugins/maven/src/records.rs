@@ -1,38 +1,39 @@
-//! What the format remembers: the keys of its records, and what stands in them.
+//! The records of the format: their keys and their contents.
 //!
-//! | key | what |
+//! | key | content |
 //! | --- | --- |
 //! | `f/<path>` | a file: its digests, size and time |
-//! | `c/<path>` | checksums that came before their file |
-//! | `s/<path>` | of a proxy: what was stated of a file, by the upstream's signatures of it |
-//! | `a/<folder>//v/<version>` | the artifact in this folder has this version; when it last changed |
-//! | `a/<folder>//m` | the `maven-metadata.xml` that a client put there, byte by byte |
-//! | `a/<folder>//p/<artifact>` | a plugin that the group in this folder names |
-//! | `a/<folder>//t` | when something else changed that the folder's metadata tells |
+//! | `c/<path>` | checksums that arrived before their file |
+//! | `s/<path>` | in proxies: the stated signatures of a file |
+//! | `a/<folder>//v/<version>` | a version of the artifact, with the time of its last change |
+//! | `a/<folder>//m` | the `maven-metadata.xml` that a client uploaded, byte by byte |
+//! | `a/<folder>//p/<artifact>` | a plugin that the group's metadata names |
+//! | `a/<folder>//t` | the time of the last other change of the folder's metadata |
 //!
-//! No path holds two slashes in a row, so that one scan of `a/<folder>//` reads all that a folder's metadata is made of, and
-//! nothing of the folders below it. Each version has a record of its own: parallel deploys never meet in one.
+//! No path contains two slashes in a row. One scan of `a/<folder>//` therefore reads everything
+//! that the metadata of a folder is generated from, and nothing of the folders below it. Each
+//! version has its own record, so that parallel deploys do not conflict.
 
 use crate::checksum::Algorithm;
-use crate::layout::Item;
-use crate::metadata::Plugin;
+use crate::layout::VersionFile;
+use crate::metadata::MavenPlugin;
 use packhouse_sdk::{Blob, Digest, Error};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How long a checksum without its file counts, in ms: a day.
-const HELD_FOR: u64 = 24 * 60 * 60 * 1000;
+/// Lifetime of a checksum without its file, in ms: a day.
+const PENDING_FOR: u64 = 24 * 60 * 60 * 1000;
 
 pub(crate) fn file(path: &str) -> String {
     format!("f/{path}")
 }
 
-/// Files in this folder and below it.
+/// Prefix of the files in this folder and below it.
 pub(crate) fn files_in(folder: &str) -> String {
     below("f/", folder)
 }
 
-pub(crate) fn held(path: &str) -> String {
+pub(crate) fn pending(path: &str) -> String {
     format!("c/{path}")
 }
 
@@ -40,17 +41,17 @@ pub(crate) fn stated(path: &str) -> String {
     format!("s/{path}")
 }
 
-/// What a folder's metadata is made of.
+/// Prefix of the records from which the metadata of a folder is generated.
 pub(crate) fn about(folder: &str) -> String {
     format!("a/{folder}//")
 }
 
-/// The versions of the artifact in this folder.
+/// Prefix of the versions of the artifact in this folder.
 pub(crate) fn versions(folder: &str) -> String {
     format!("a/{folder}//v/")
 }
 
-pub(crate) fn version(item: &Item) -> String {
+pub(crate) fn version(item: &VersionFile) -> String {
     format!("{}{}", versions(&item.folder), item.version)
 }
 
@@ -66,7 +67,7 @@ pub(crate) fn touched(folder: &str) -> String {
     format!("a/{folder}//t")
 }
 
-/// `kind` is the key's beginning: `f/`, `c/` or `a/`.
+/// Prefix of the keys below a folder. `kind` is the start of the key: `f/`, `c/` or `a/`.
 pub(crate) fn below(kind: &str, folder: &str) -> String {
     match folder {
         "" => kind.to_owned(),
@@ -78,26 +79,28 @@ pub(crate) fn below(kind: &str, folder: &str) -> String {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileRecord {
     pub(crate) sha256: Digest,
-    /// Bytes.
+    /// Size in bytes.
     pub(crate) size: u64,
     pub(crate) sha1: String,
     pub(crate) md5: String,
-    /// Only once somebody has asked for it: a whole pass over the bytes.
+    /// SHA-512 in hex, once a client has uploaded it. It is not computed for every upload, because
+    /// that takes another pass over all bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sha512: Option<String>,
-    /// When it was put, in ms since 1970.
+    /// Time of the upload, in ms since 1970.
     pub(crate) time: u64,
-    /// Checksum files that clients put beside it, by the algorithm's name: their text, or nothing where that is the bare hex.
-    /// None in records of before they were remembered.
+    /// Texts of the uploaded checksum files of this file, by the name of the algorithm; empty if
+    /// the text is the bare hex. `None` in records that are older than this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) stated: Option<BTreeMap<String, String>>,
-    /// Of a POM the licence that it states.
+    /// The licence that the file states if it is a POM.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) licence: String,
 }
 
 impl FileRecord {
-    /// Of a body that was received with `sha1` and `md5`.
+    /// Creates the record of a body. The intent of the request must have asked for the digests
+    /// `sha1` and `md5`.
     pub(crate) fn of(body: &Blob, time: u64) -> Result<Self, Error> {
         Ok(Self {
             sha256: body.sha256()?,
@@ -111,25 +114,25 @@ impl FileRecord {
         })
     }
 
-    /// Remembers the text of a checksum file that says `hex`. False where nothing changes.
+    /// Adds the text of a checksum file that states `hex`. Returns false if nothing changes.
     pub(crate) fn remember_stated(&mut self, algorithm: Algorithm, text: &str, hex: &str) -> bool {
         let text = if text == hex { "" } else { text };
         let stated = self.stated.get_or_insert_default();
         stated.insert(algorithm.name().to_owned(), text.to_owned()).is_none_or(|before| before != text)
     }
 
-    /// Whether a client put this checksum beside it, as far as is known.
+    /// Returns true if a client uploaded this checksum, or if the record is too old to tell.
     pub(crate) fn is_stated(&self, algorithm: Algorithm) -> bool {
         self.stated.as_ref().is_none_or(|stated| stated.contains_key(algorithm.name()))
     }
 
-    /// The text of a checksum file where it is more than the bare hex.
+    /// The text of an uploaded checksum file if it is more than the bare hex.
     pub(crate) fn stated(&self, algorithm: Algorithm) -> Option<&str> {
         let text = self.stated.as_ref()?.get(algorithm.name())?;
         Some(text.as_str()).filter(|text| !text.is_empty())
     }
 
-    /// The checksum in hex, where it is known.
+    /// The checksum in hex, if the record has it.
     pub(crate) fn known(&self, algorithm: Algorithm) -> Option<&str> {
         match algorithm {
             Algorithm::Md5 => Some(&self.md5),
@@ -140,33 +143,34 @@ impl FileRecord {
     }
 }
 
-/// Checksums that came before their file.
+/// Checksums that arrived before their file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Held {
-    /// When the last of them came, in ms since 1970.
+pub(crate) struct PendingChecksums {
+    /// Time of the last upload, in ms since 1970.
     pub(crate) time: u64,
-    /// By the algorithm's name, as they were put.
+    /// Texts of the checksum files, by the name of the algorithm.
     pub(crate) sums: BTreeMap<String, String>,
 }
 
-impl Held {
-    /// What still counts now: what an upload left behind that was given up must not stand in the way for ever.
+impl PendingChecksums {
+    /// Returns the checksums, or none if they have expired. The remains of an abandoned upload must
+    /// not block the file for ever.
     pub(crate) fn current(self, now: u64) -> Self {
-        if now.saturating_sub(self.time) > HELD_FOR { Self::default() } else { self }
+        if now.saturating_sub(self.time) > PENDING_FOR { Self::default() } else { self }
     }
 
-    /// The text of each by its algorithm.
+    /// The texts of the checksum files with their algorithms.
     pub(crate) fn sums(&self) -> impl Iterator<Item = (Algorithm, &str)> {
         Algorithm::ALL.into_iter().filter_map(|algorithm| Some((algorithm, self.text(algorithm)?)))
     }
 
-    /// The text of this one.
+    /// The text for this algorithm.
     pub(crate) fn text(&self, algorithm: Algorithm) -> Option<&str> {
         self.sums.get(algorithm.name()).map(String::as_str)
     }
 }
 
-/// A plugin, without the artifact's name, which stands in the key.
+/// A plugin. The name of its artifact is in the key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PluginRecord {
     prefix: String,
@@ -175,21 +179,21 @@ pub(crate) struct PluginRecord {
 }
 
 impl PluginRecord {
-    pub(crate) fn of(plugin: &Plugin) -> Self {
+    pub(crate) fn of(plugin: &MavenPlugin) -> Self {
         Self { prefix: plugin.prefix.clone(), name: plugin.name.clone() }
     }
 
-    pub(crate) fn into_plugin(self, artifact: &str) -> Plugin {
-        Plugin { name: self.name, prefix: self.prefix, artifact: artifact.to_owned() }
+    pub(crate) fn into_plugin(self, artifact: &str) -> MavenPlugin {
+        MavenPlugin { name: self.name, prefix: self.prefix, artifact: artifact.to_owned() }
     }
 }
 
-/// A time as a record holds it.
+/// Encodes a time for a record.
 pub(crate) fn time(ms: u64) -> Vec<u8> {
     ms.to_string().into_bytes()
 }
 
-/// A record's time; 0 when it holds none.
+/// Decodes the time of a record; 0 if it has none.
 pub(crate) fn read_time(value: &[u8]) -> u64 {
     std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
 }

@@ -1,14 +1,14 @@
-//! What retention asks of the format: which versions come before a release, and which a POM cannot be read without.
+//! Facts about versions for retention: whether they are pre-releases, and which POMs they need.
 
 use crate::Maven;
 use crate::layout::folder_of;
 use crate::pom::{self, Pom, PomDependency};
 use crate::present;
-use crate::version::Version;
+use crate::version::MavenVersion;
 use packhouse_sdk::{Context, Failure, Needed, ReadAt, Repository, Retention, VersionFacts, VersionId};
 
-/// Versions that a POM may be said to need.
-const MOST: usize = 500;
+/// Maximum number of versions that are reported as needed by one POM.
+const MAX_NEEDED: usize = 500;
 
 impl Retention for Maven {
     fn judge_versions(cx: &Context, ids: &[VersionId]) -> Result<Vec<Option<VersionFacts>>, Failure> {
@@ -20,13 +20,13 @@ impl Retention for Maven {
 fn judge(repository: &Repository, id: &VersionId) -> Result<Option<VersionFacts>, Failure> {
     let Some(folder) = folder_of(&id.name, &id.version) else { return Ok(None) };
     Ok(Some(VersionFacts {
-        prerelease: Some(Version::new(&id.version).is_prerelease()),
+        prerelease: Some(MavenVersion::new(&id.version).is_prerelease()),
         needs: needs(repository, &folder)?,
         ..VersionFacts::default()
     }))
 }
 
-/// The parent and the imported POMs of the version's own: without them nobody can build with it.
+/// Returns the parent and the imported POMs of a version. Builds that use the version need them.
 fn needs(repository: &Repository, folder: &str) -> Result<Vec<Needed>, Failure> {
     let Some(record) = present::pom(repository, folder)? else { return Ok(Vec::new()) };
     if record.size > pom::LIMIT {
@@ -38,5 +38,5 @@ fn needs(repository: &Repository, folder: &str) -> Result<Vec<Needed>, Failure> 
         [&one.group, &one.artifact, &one.version].iter().all(|text| !text.is_empty() && !text.contains("${"))
     };
     let needed = |one: PomDependency| Needed::new(format!("{}:{}", one.group, one.artifact), one.version);
-    Ok(named.filter(whole).take(MOST).map(needed).collect())
+    Ok(named.filter(whole).take(MAX_NEEDED).map(needed).collect())
 }

@@ -1,29 +1,30 @@
-//! Snapshots whose files carry a timestamp and a build number: `lib-1.0-20261121.050140-3-sources.jar`.
+//! Snapshots whose file names have a timestamp and a build number:
+//! `lib-1.0-20261121.050140-3-sources.jar`.
 
 use std::collections::BTreeMap;
 
-/// One build of a snapshot; the newest is the greatest.
+/// One build of a snapshot. The newest build is the greatest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Build {
-    /// `20261121.050140`, UTC.
+    /// Time of the build: `20261121.050140`, UTC.
     pub(crate) timestamp: String,
-    /// From 1 on.
+    /// Number of the build, starting at 1.
     pub(crate) number: u32,
 }
 
 impl Build {
-    /// As it stands in a file's name and, after the base version, in metadata: `20261121.050140-3`.
+    /// The text in file names and, after the base version, in metadata: `20261121.050140-3`.
     pub(crate) fn qualifier(&self) -> String {
         format!("{}-{}", self.timestamp, self.number)
     }
 
-    /// As it stands in metadata's `updated`: `20261121050140`.
+    /// The value of metadata's `updated`: `20261121050140`.
     pub(crate) fn updated(&self) -> String {
         self.timestamp.replace('.', "")
     }
 }
 
-/// The build at the beginning of `text`, and what follows it.
+/// Parses the build at the start of `text`. Also returns the rest of the text.
 pub(crate) fn build(text: &str) -> Option<(Build, &str)> {
     let (timestamp, rest) = text.split_at_checked(15)?;
     let (date, time) = timestamp.split_once('.')?;
@@ -39,8 +40,9 @@ pub(crate) fn build(text: &str) -> Option<(Build, &str)> {
     Some((Build { timestamp: timestamp.to_owned(), number: number.parse().ok()? }, tail))
 }
 
-/// Classifier and extension of what follows the version in a file's name; none when it is neither `.ext` nor
-/// `-classifier.ext`. A signature's extension includes that of what it signs: `jar.asc`.
+/// Splits the rest of a file name after the version into classifier and extension. `None` if the
+/// text has neither the form `.ext` nor `-classifier.ext`. The extension of a signature includes
+/// the extension of the signed file: `jar.asc`.
 pub(crate) fn split_tail(tail: &str) -> Option<(&str, &str)> {
     if let Some(extension) = tail.strip_prefix('.') {
         return (!extension.is_empty()).then_some(("", extension));
@@ -53,7 +55,8 @@ pub(crate) fn split_tail(tail: &str) -> Option<(&str, &str)> {
         }
     }
     let mut dot = rest.get(..end)?.rfind('.')?;
-    // A classifier may hold dots (`jdk1.8`), so that only extensions known to have two parts are taken to have them.
+    // A classifier may contain dots (`jdk1.8`). The extension is therefore the text after the last
+    // dot, except that `.tar.gz` and the like have two parts.
     if let Some(stem) = rest.get(..dot).and_then(|stem| stem.strip_suffix(".tar")) {
         dot = stem.len();
     }
@@ -61,14 +64,14 @@ pub(crate) fn split_tail(tail: &str) -> Option<(&str, &str)> {
     (!classifier.is_empty() && !extension.is_empty()).then_some((classifier, extension))
 }
 
-/// Of the names in a snapshot's folder: the newest build of each tail, as `-sources.jar`.
+/// The newest build of each tail, such as `-sources.jar`, in a snapshot's folder.
 #[derive(Debug, Default)]
-pub(crate) struct Newest {
+pub(crate) struct NewestBuilds {
     builds: BTreeMap<String, Build>,
 }
 
-impl Newest {
-    /// Counts a file with a timestamp.
+impl NewestBuilds {
+    /// Adds a file with a timestamp.
     pub(crate) fn add(&mut self, tail: &str, build: Build) {
         match self.builds.get_mut(tail) {
             Some(newest) if *newest >= build => {}
@@ -82,12 +85,12 @@ impl Newest {
         self.builds.get(tail)
     }
 
-    /// The newest build of all.
+    /// The newest build of all files.
     pub(crate) fn build(&self) -> Option<&Build> {
         self.builds.values().max()
     }
 
-    /// Each classifier and extension with its newest build, in order.
+    /// Each classifier and extension with its newest build, in the order of the tails.
     pub(crate) fn files(&self) -> impl Iterator<Item = (&str, &str, &Build)> {
         self.builds.iter().filter_map(|(tail, build)| {
             let (classifier, extension) = split_tail(tail)?;
@@ -142,8 +145,8 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_of_each_tail_is_kept() {
-        let mut newest = Newest::default();
+    fn the_newest_build_of_each_tail_is_found() {
+        let mut newest = NewestBuilds::default();
         for (tail, text) in [
             (".jar", "20261121.050140-2"),
             (".jar", "20261121.050139-1"),

@@ -1,8 +1,10 @@
-//! Signatures that lie beside files: `.asc` of OpenPGP, `.sigstore.json` and `.sigstore` of Sigstore. The host is handed each once it and
-//! its file are there, whichever came first, and says what it is worth. Of files whose bytes may change nothing is stated.
+//! Signatures in files beside the signed file: `.asc` of OpenPGP, `.sigstore.json` and `.sigstore`
+//! of Sigstore. The plugin states a signature to the host when both the signature and its file
+//! exist, whichever arrived first. The host judges the signature. The plugin states nothing about
+//! files whose bytes may change.
 
 use crate::hosted::record;
-use crate::layout::{FilePath, Item, Kind};
+use crate::layout::{FileKind, FilePath, VersionFile};
 use crate::records;
 use packhouse_sdk::{
     Blob, Digest, Expectation, Failure, ReadAt, Repository, Statement, Transaction, VersionId,
@@ -11,32 +13,34 @@ use serde_json::Value;
 
 pub(crate) const SUFFIXES: [&str; 3] = [".sigstore.json", ".sigstore", ".asc"];
 
-/// How a file stands to signatures.
-pub(crate) enum Part<'a> {
-    /// It is one, of the file at this path.
+/// The role of a file with regard to signatures.
+pub(crate) enum SignatureRole<'a> {
+    /// The file is a signature of the file at this path.
     Signature(&'a str),
-    /// It may have some.
+    /// The file may have signatures.
     File,
-    /// Nothing is stated of it.
+    /// The file belongs to no version, or its bytes may change, so its signatures are not stated.
     Neither,
 }
 
-impl<'a> Part<'a> {
+impl<'a> SignatureRole<'a> {
     pub(crate) fn of(file: &'a FilePath) -> Self {
-        if file.item.as_ref().is_none_or(|item| item.kind == Kind::Moving) {
-            return Part::Neither;
+        if file.item.as_ref().is_none_or(|item| item.kind == FileKind::Moving) {
+            return SignatureRole::Neither;
         }
         let signed = SUFFIXES.iter().find_map(|suffix| file.path.strip_suffix(suffix));
-        signed.map_or(Part::File, Part::Signature)
+        signed.map_or(SignatureRole::File, SignatureRole::Signature)
     }
 }
 
-/// The keys of the records of the signatures that a file may have.
+/// Keys of the records of the signatures that a file may have.
 pub(crate) fn keys(path: &str) -> impl Iterator<Item = String> {
     SUFFIXES.iter().map(move |suffix| records::file(&format!("{path}{suffix}")))
 }
 
-/// Adds to a signature's put what it states, where its file is there; else that it is not, so that the one that comes last sees the other.
+/// Adds the statement of a signature to its upload, if the signed file exists. Otherwise the change
+/// requires that the file stays absent. If a file and its signature arrive at the same time, the
+/// later commit therefore sees the earlier one.
 pub(crate) fn attest_signature(
     repository: &Repository,
     change: &mut Transaction,
@@ -46,13 +50,13 @@ pub(crate) fn attest_signature(
 ) -> Result<(), Failure> {
     let Some(item) = &file.item else { return Ok(()) };
     match record(repository, signed)? {
-        Some(there) => state(change, item, signed, &file.path, there.sha256, body)?,
+        Some(existing) => add_statement(change, item, signed, &file.path, existing.sha256, body)?,
         None => drop(change.require(&records::file(signed), Expectation::Absent)),
     }
     Ok(())
 }
 
-/// Adds to a file's put what signatures state that came before it.
+/// Adds the statements of signatures that arrived before a file to the upload of the file.
 pub(crate) fn attest_file(
     repository: &Repository,
     change: &mut Transaction,
@@ -62,9 +66,9 @@ pub(crate) fn attest_file(
     let Some(item) = &file.item else { return Ok(()) };
     for suffix in SUFFIXES {
         let path = format!("{}{suffix}", file.path);
-        if let Some(there) = record(repository, &path)? {
-            let body = repository.recorded_blob(&there.sha256)?;
-            state(change, item, &file.path, &path, digest.clone(), &body)?;
+        if let Some(existing) = record(repository, &path)? {
+            let body = repository.recorded_blob(&existing.sha256)?;
+            add_statement(change, item, &file.path, &path, digest.clone(), &body)?;
         } else {
             change.require(&records::file(&path), Expectation::Absent);
         }
@@ -72,9 +76,9 @@ pub(crate) fn attest_file(
     Ok(())
 }
 
-fn state(
+fn add_statement(
     change: &mut Transaction,
-    item: &Item,
+    item: &VersionFile,
     signed: &str,
     source: &str,
     subject: Digest,
@@ -86,9 +90,9 @@ fn state(
     Ok(())
 }
 
-/// What the signature at `source` states of the file at `signed`.
+/// The statement of the signature at `source` about the file at `signed`.
 pub(crate) fn statement(
-    item: &Item,
+    item: &VersionFile,
     signed: &str,
     source: &str,
     subject: Digest,
@@ -99,10 +103,11 @@ pub(crate) fn statement(
     Statement::new(id, kind, subject, bytes).of_file(signed).at(source)
 }
 
-/// As a bundle calls itself.
+/// The media type that a bundle of Sigstore declares, or otherwise the general media type of
+/// bundles.
 fn bundle_kind(bytes: &[u8]) -> String {
     let document: Value = serde_json::from_slice(bytes).unwrap_or_default();
-    let own = document.get("mediaType").and_then(Value::as_str);
-    let own = own.filter(|own| own.starts_with(Statement::BUNDLES) && own.len() <= 200);
-    own.unwrap_or(Statement::BUNDLE).to_owned()
+    let declared = document.get("mediaType").and_then(Value::as_str);
+    let declared = declared.filter(|kind| kind.starts_with(Statement::BUNDLES) && kind.len() <= 200);
+    declared.unwrap_or(Statement::BUNDLE).to_owned()
 }

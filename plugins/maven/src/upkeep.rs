@@ -1,4 +1,4 @@
-//! What the management API asks of the format.
+//! Operations of the management API on versions: they can be deleted, but not marked.
 
 use crate::layout::folder_of;
 use crate::{Maven, delete};
@@ -12,7 +12,7 @@ impl Upkeep for Maven {
     }
 
     fn mark_version(_cx: &Context, _id: &VersionId, _state: &str, _reason: &str) -> Result<(), Failure> {
-        let text = "Maven has no word for a version that should not be used: its clients would not see it";
+        let text = "Maven versions cannot be marked, because Maven clients would not show the mark";
         Err(Failure::new(405, "not_supported", text))
     }
 }

@@ -1,100 +1,104 @@
-//! Which of two versions is newer, by Maven's own order (`ComparableVersion`).
+//! Maven's own order of versions (`ComparableVersion`).
 //!
-//! A version is a list of numbers, words and lists: `-` and every change between digits and letters open a list of their own.
-//! Zeros and release words at a list's end do not count, so that `1`, `1.0` and `1-ga` are equal.
+//! A version is a list of numbers, words and lists. `-`, and every change between digits and
+//! letters, start a nested list. Zeros and release words at the end of a list are ignored, so that
+//! `1`, `1.0` and `1-ga` are equal.
 
 use std::cmp::Ordering;
 
-/// Words that come before a release, in order; the empty word is the release, `sp` comes after it, and others after that.
+/// Words with a fixed rank, in order. The empty word is the release. Words before it mark
+/// pre-releases; `sp` and all other words come after it.
 const QUALIFIERS: [&str; 7] = ["alpha", "beta", "milestone", "rc", "snapshot", "", "sp"];
 
-/// Where the release stands in [`QUALIFIERS`].
+/// Index of the release in [`QUALIFIERS`].
 const RELEASE: usize = 5;
 
-/// A version as it is compared. Two that Maven holds equal (`1.0`, `1.0.0`) are ordered by their text, so that what is made
-/// of a sorted list is the same every time.
+/// A version that can be compared. Versions that Maven treats as equal (`1.0`, `1.0.0`) are ordered
+/// by their text, so that documents made from a sorted list are always the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Version {
+pub(crate) struct MavenVersion {
     text: String,
-    items: Vec<Item>,
+    items: Vec<VersionItem>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Item {
+enum VersionItem {
     /// Digits without leading zeros, of any length; zero is empty.
     Number(String),
-    /// In lower case, its short forms spelt out.
+    /// A word in lower case, with short forms expanded.
     Word(String),
-    List(Vec<Item>),
+    List(Vec<VersionItem>),
 }
 
-impl Version {
-    /// Any text is a version.
+impl MavenVersion {
+    /// Parses a version. Any text is valid.
     pub(crate) fn new(text: &str) -> Self {
         Self { text: text.to_owned(), items: parse(&text.to_lowercase()) }
     }
 
-    /// As it was given.
+    /// Returns the original text.
     pub(crate) fn into_text(self) -> String {
         self.text
     }
 
-    /// As Maven compares them, whatever their text.
+    /// Compares as Maven does, without regard to the original text.
     pub(crate) fn compare(&self, other: &Self) -> Ordering {
         compare_lists(&self.items, &other.items)
     }
 
-    /// Whether it comes before a release.
+    /// Returns true if the version comes before a release.
     pub(crate) fn is_prerelease(&self) -> bool {
-        comes_before(&self.items)
+        has_prerelease_word(&self.items)
     }
 
-    /// Whether it is one that is still being worked on.
+    /// Returns true if the version is still in development.
     pub(crate) fn is_snapshot(&self) -> bool {
         is_snapshot(&self.text)
     }
 }
 
-/// Whether it has a word of before the release: `alpha`, `beta`, `milestone`, `rc`, `snapshot`.
-fn comes_before(items: &[Item]) -> bool {
+/// Returns true if there is a word for a pre-release: `alpha`, `beta`, `milestone`, `rc` or
+/// `snapshot`.
+fn has_prerelease_word(items: &[VersionItem]) -> bool {
     items.iter().any(|item| match item {
-        Item::Number(_) => false,
-        Item::Word(word) => QUALIFIERS.iter().take(RELEASE).any(|before| before == word),
-        Item::List(items) => comes_before(items),
+        VersionItem::Number(_) => false,
+        VersionItem::Word(word) => QUALIFIERS.iter().take(RELEASE).any(|before| before == word),
+        VersionItem::List(items) => has_prerelease_word(items),
     })
 }
 
-/// Whether Maven refuses this character in coordinates.
-pub(crate) fn is_impossible(symbol: char) -> bool {
+/// Returns true if Maven refuses this character in coordinates.
+pub(crate) fn is_forbidden(symbol: char) -> bool {
     symbol.is_whitespace() || "\\:\"<>|?*[](){},".contains(symbol)
 }
 
-/// Whether an artifact can have this version: it is a folder, and no `${…}` that nobody filled in.
+/// Returns true if an artifact can have this version. The version must be a valid name of a folder,
+/// without characters that Maven forbids, such as those of an unresolved `${…}`.
 pub(crate) fn is_possible(version: &str) -> bool {
     let is_path = matches!(version, "" | "." | "..") || version.contains('/');
-    !is_path && !version.contains(is_impossible)
+    !is_path && !version.contains(is_forbidden)
 }
 
-/// Whether a version is still being worked on: `SNAPSHOT`, or ends in `-SNAPSHOT`.
+/// Returns true if a version is still in development: it is `SNAPSHOT`, or ends with `-SNAPSHOT`.
 pub(crate) fn is_snapshot(version: &str) -> bool {
     version == "SNAPSHOT" || version.ends_with("-SNAPSHOT")
 }
 
-impl Ord for Version {
+impl Ord for MavenVersion {
     fn cmp(&self, other: &Self) -> Ordering {
         self.compare(other).then_with(|| self.text.cmp(&other.text))
     }
 }
 
-impl PartialOrd for Version {
+impl PartialOrd for MavenVersion {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-fn parse(text: &str) -> Vec<Item> {
-    let mut lists: Vec<Vec<Item>> = Vec::new();
-    let mut list: Vec<Item> = Vec::new();
+fn parse(text: &str) -> Vec<VersionItem> {
+    let mut lists: Vec<Vec<VersionItem>> = Vec::new();
+    let mut list: Vec<VersionItem> = Vec::new();
     let mut token = String::new();
     let mut digits = false;
     for c in text.chars() {
@@ -107,12 +111,13 @@ fn parse(text: &str) -> Vec<Item> {
                 }
                 continue;
             }
-            // A word before digits, as in `.rc1`, counts as if `-` stood before it.
+            // A word directly before digits, as in `.rc1`, starts a nested list, as if it followed
+            // a `-`.
             _ if c.is_ascii_digit() && !digits && !token.is_empty() => {
                 if !list.is_empty() {
                     lists.push(std::mem::take(&mut list));
                 }
-                list.push(Item::Word(spelt_out(&token)));
+                list.push(VersionItem::Word(expand_letter(&token)));
                 lists.push(std::mem::take(&mut list));
                 token.clear();
             }
@@ -135,27 +140,27 @@ fn parse(text: &str) -> Vec<Item> {
     fold(lists, list)
 }
 
-/// What a token is. An empty one (`1..2`) is zero.
-fn item(token: &str, digits: bool) -> Item {
+/// Parses a token. An empty token (`1..2`) is zero.
+fn item(token: &str, digits: bool) -> VersionItem {
     if digits || token.is_empty() {
-        Item::Number(token.trim_start_matches('0').to_owned())
+        VersionItem::Number(token.trim_start_matches('0').to_owned())
     } else {
-        Item::Word(named(token).to_owned())
+        VersionItem::Word(canonical_word(token).to_owned())
     }
 }
 
-/// One letter directly before digits is short for a word.
-fn spelt_out(token: &str) -> String {
+/// Expands a letter directly before digits to the word that it stands for: `a1` means `alpha1`.
+fn expand_letter(token: &str) -> String {
     match token {
         "a" => "alpha",
         "b" => "beta",
         "m" => "milestone",
-        word => named(word),
+        word => canonical_word(word),
     }
     .to_owned()
 }
 
-fn named(word: &str) -> &str {
+fn canonical_word(word: &str) -> &str {
     match word {
         "ga" | "final" | "release" => "",
         "cr" => "rc",
@@ -163,36 +168,37 @@ fn named(word: &str) -> &str {
     }
 }
 
-/// Each list becomes the last item of the one before it, without what does not count at its end.
-fn fold(lists: Vec<Vec<Item>>, last: Vec<Item>) -> Vec<Item> {
+/// Nests the lists: each list becomes the last item of the one before it. Empty items at the end of
+/// a list are removed.
+fn fold(lists: Vec<Vec<VersionItem>>, last: Vec<VersionItem>) -> Vec<VersionItem> {
     lists.into_iter().rev().fold(trimmed(last), |inner, mut outer| {
-        outer.push(Item::List(inner));
+        outer.push(VersionItem::List(inner));
         trimmed(outer)
     })
 }
 
-fn trimmed(mut list: Vec<Item>) -> Vec<Item> {
+fn trimmed(mut list: Vec<VersionItem>) -> Vec<VersionItem> {
     let mut at = list.len();
     while let Some(item) = at.checked_sub(1).and_then(|last| list.get(last)) {
         at -= 1;
         match item {
-            _ if is_nothing(item) => drop(list.remove(at)),
-            Item::List(_) => {}
-            Item::Number(_) | Item::Word(_) => break,
+            _ if is_empty_item(item) => drop(list.remove(at)),
+            VersionItem::List(_) => {}
+            VersionItem::Number(_) | VersionItem::Word(_) => break,
         }
     }
     list
 }
 
-fn is_nothing(item: &Item) -> bool {
+fn is_empty_item(item: &VersionItem) -> bool {
     match item {
-        Item::Number(text) | Item::Word(text) => text.is_empty(),
-        Item::List(items) => items.is_empty(),
+        VersionItem::Number(text) | VersionItem::Word(text) => text.is_empty(),
+        VersionItem::List(items) => items.is_empty(),
     }
 }
 
-fn compare(left: &Item, right: &Item) -> Ordering {
-    use Item::{List, Number, Word};
+fn compare(left: &VersionItem, right: &VersionItem) -> Ordering {
+    use VersionItem::{List, Number, Word};
     match (left, right) {
         (Number(left), Number(right)) => left.len().cmp(&right.len()).then_with(|| left.cmp(right)),
         (Word(left), Word(right)) => rank(left).cmp(&rank(right)),
@@ -202,32 +208,32 @@ fn compare(left: &Item, right: &Item) -> Ordering {
     }
 }
 
-fn compare_lists(left: &[Item], right: &[Item]) -> Ordering {
+fn compare_lists(left: &[VersionItem], right: &[VersionItem]) -> Ordering {
     (0..left.len().max(right.len()))
         .map(|at| match (left.get(at), right.get(at)) {
             (Some(left), Some(right)) => compare(left, right),
-            (Some(left), None) => against_nothing(left),
-            (None, Some(right)) => against_nothing(right).reverse(),
+            (Some(left), None) => compare_with_end(left),
+            (None, Some(right)) => compare_with_end(right).reverse(),
             (None, None) => Ordering::Equal,
         })
         .find(|order| order.is_ne())
         .unwrap_or(Ordering::Equal)
 }
 
-/// How an item compares with the end of the other version.
-fn against_nothing(item: &Item) -> Ordering {
+/// Compares an item with the end of a shorter list.
+fn compare_with_end(item: &VersionItem) -> Ordering {
     match item {
-        Item::Number(digits) => digits.len().cmp(&0),
-        Item::Word(word) => rank(word).cmp(&(RELEASE, "")),
-        Item::List(items) => {
-            items.iter().map(against_nothing).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        VersionItem::Number(digits) => digits.len().cmp(&0),
+        VersionItem::Word(word) => rank(word).cmp(&(RELEASE, "")),
+        VersionItem::List(items) => {
+            items.iter().map(compare_with_end).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
         }
     }
 }
 
 fn rank(word: &str) -> (usize, &str) {
     match QUALIFIERS.iter().position(|&known| known == word) {
-        Some(place) => (place, ""),
+        Some(rank) => (rank, ""),
         None => (QUALIFIERS.len(), word),
     }
 }
@@ -237,9 +243,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Maven's order, without the text that decides between equals.
+    /// Maven's order, without the comparison of the texts.
     fn order(left: &str, right: &str) -> Ordering {
-        compare_lists(&Version::new(left).items, &Version::new(right).items)
+        compare_lists(&MavenVersion::new(left).items, &MavenVersion::new(right).items)
     }
 
     fn ascending(versions: &[&str]) {
@@ -251,9 +257,9 @@ mod tests {
         }
     }
 
-    /// The lists of Maven's own `ComparableVersionTest`.
+    /// The versions of Maven's own `ComparableVersionTest`.
     #[test]
-    fn qualifiers_stand_in_mavens_order() {
+    fn qualifiers_are_in_mavens_order() {
         ascending(&[
             "1-alpha2snapshot",
             "1-alpha2",
@@ -281,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_stand_in_mavens_order() {
+    fn numbers_are_in_mavens_order() {
         ascending(&[
             "2.0", "2.0.a", "2-1", "2.0.2", "2.0.123", "2.1.0", "2.1-a", "2.1b", "2.1-c", "2.1-1", "2.1.0.1",
             "2.2", "2.123", "11.a2", "11.a11", "11.b2", "11.b11", "11.m2", "11.m11", "11", "11.a", "11b",
@@ -290,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_maven_holds_equal_is_equal() {
+    fn versions_that_maven_treats_as_equal_are_equal() {
         for (left, right) in [
             ("1", "1.0"),
             ("1", "1.0.0"),
@@ -321,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn single_comparisons_of_maven() {
+    fn versions_are_compared_as_maven_does_it() {
         for (low, high) in [
             ("1", "2"),
             ("1.5", "2"),
@@ -355,25 +361,25 @@ mod tests {
     }
 
     #[test]
-    fn snapshots_are_told_by_their_end() {
+    fn snapshots_are_recognized_by_their_end() {
         assert!(is_snapshot("1.0-SNAPSHOT") && is_snapshot("SNAPSHOT"));
         assert!(!is_snapshot("1.0") && !is_snapshot("1.0SNAPSHOT") && !is_snapshot("SNAPSHOT-1"));
     }
 
     #[test]
-    fn what_comes_before_a_release_is_told_by_its_words() {
+    fn prereleases_are_recognized_by_their_words() {
         for text in ["1.0-SNAPSHOT", "1.0-rc1", "1.0.0.CR2", "2.0-M3", "1.0-alpha-1", "1b2"] {
-            assert!(Version::new(text).is_prerelease(), "{text}");
+            assert!(MavenVersion::new(text).is_prerelease(), "{text}");
         }
         for text in ["1.0", "1.0-jre", "31.1-android", "1.0.Final", "1.0-sp1", "2020.1"] {
-            assert!(!Version::new(text).is_prerelease(), "{text}");
+            assert!(!MavenVersion::new(text).is_prerelease(), "{text}");
         }
     }
 
     proptest! {
         #[test]
         fn any_text_is_ordered(left in "[0-9a-cxA-C.-]{0,12}", right in "\\PC{0,12}") {
-            let (a, b) = (Version::new(&left), Version::new(&right));
+            let (a, b) = (MavenVersion::new(&left), MavenVersion::new(&right));
             prop_assert_eq!(a.cmp(&b), b.cmp(&a).reverse());
             prop_assert_eq!(a.cmp(&a), Ordering::Equal);
             prop_assert_eq!(a.into_text(), left);

@@ -1,40 +1,41 @@
-//! The order of versions, by which ranges of advisories are judged: Maven's own, in which any text is a version.
+//! Maven's order of versions, for the version ranges of advisories. Any text except an empty one is
+//! a version.
 
 use packhouse_sdk::Versions;
 
 use std::cmp::Ordering;
 
 use crate::Maven;
-use crate::version::Version;
+use crate::version::MavenVersion;
 
-/// A version by what Maven compares of it: `1.0` and `1.0.0` are one.
-pub struct Compared(Version);
+/// A version with Maven's equality: `1.0` and `1.0.0` are equal.
+pub struct ComparedVersion(MavenVersion);
 
-impl Ord for Compared {
+impl Ord for ComparedVersion {
     fn cmp(&self, other: &Self) -> Ordering {
         self.0.compare(&other.0)
     }
 }
 
-impl PartialOrd for Compared {
+impl PartialOrd for ComparedVersion {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Compared {
+impl PartialEq for ComparedVersion {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Compared {}
+impl Eq for ComparedVersion {}
 
 impl Versions for Maven {
-    type Version = Compared;
+    type Version = ComparedVersion;
 
-    fn version(text: &str) -> Option<Compared> {
-        (!text.is_empty()).then(|| Compared(Version::new(text)))
+    fn version(text: &str) -> Option<ComparedVersion> {
+        (!text.is_empty()).then(|| ComparedVersion(MavenVersion::new(text)))
     }
 }
 
@@ -43,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_stand_in_their_own_order() {
+    fn versions_are_in_mavens_order() {
         let rising = [
             "1.0-alpha-1",
             "1.0-beta-2",

@@ -1,4 +1,4 @@
-//! What a proxy and a group make of upstreams' documents and checksums that are odd.
+//! Proxies and groups whose upstreams send unusual documents and checksums.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
@@ -25,8 +25,8 @@ fn group(host: &MemoryHost) -> (Mount<Maven>, Mount<Maven>, Mount<Maven>) {
     (central, hosted, all)
 }
 
-/// A file of which no checksum is stated.
-fn lay(host: &MemoryHost, path: &str, bytes: &[u8]) {
+/// Serves a file from the upstream, without any checksum.
+fn serve_upstream(host: &MemoryHost, path: &str, bytes: &[u8]) {
     host.answer_upstream("GET", path, 200, &[], bytes);
     for ending in ["sha1", "sha256", "md5"] {
         host.answer_upstream("GET", &format!("{path}.{ending}"), 404, &[], b"");
@@ -42,7 +42,7 @@ fn document(before: &str, versions: &[&str]) -> String {
 }
 
 #[test]
-fn metadata_that_maven_reads_are_read() {
+fn metadata_that_maven_can_read_is_accepted() {
     let latin1 = document("<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><!-- \u{e9} -->", &["1.0"]);
     let latin1: Vec<u8> = latin1.chars().map(|symbol| symbol as u8).collect();
     let doctype = document("<!DOCTYPE metadata [<!ENTITY x 'y'>]>", &["1.0"]).into_bytes();
@@ -54,13 +54,13 @@ fn metadata_that_maven_reads_are_read() {
         proxy(&host, "second", json!({}));
         let both = host.mount::<Maven>("both", "group", json!({})).members(&["central", "second"]);
         host.answer_upstream("GET", METADATA, 200, &[], &bytes);
-        assert_eq!(central.get(METADATA).send().expect(200).body, bytes, "as it came");
+        assert_eq!(central.get(METADATA).send().expect(200).body, bytes, "the bytes of the upstream");
         assert!(both.get(METADATA).send().expect(200).text().contains("<version>1.0</version>"));
     }
 }
 
 #[test]
-fn what_cannot_be_read_takes_nothing_from_the_others() {
+fn an_unreadable_upstream_does_not_hide_other_members() {
     let broken: [(&str, &[u8]); 4] = [
         ("text/html", b"<html>Sign in</html>"),
         ("text/xml", b""),
@@ -73,7 +73,8 @@ fn what_cannot_be_read_takes_nothing_from_the_others() {
         host.answer_upstream("GET", METADATA, 200, &[("content-type", kind)], bytes);
         let answer = central.get(METADATA).send().expect(502);
         assert!(answer.text().contains("org/a/lib/maven-metadata.xml"), "{}", answer.text());
-        // A folder of which the hosted member tells a plugin's prefix: its name is not withheld from the other.
+        // The hosted member names a plugin of this group, and the host does not withhold the
+        // plugin's name from the upstream.
         let plugins = "<metadata><plugins><plugin><prefix>p</prefix><artifactId>p-plugin</artifactId></plugin></plugins></metadata>";
         own.put("/org/a/maven-metadata.xml").body(plugins).send().expect(201);
         host.answer_upstream("GET", "/org/a/maven-metadata.xml", 200, &[("content-type", kind)], bytes);
@@ -100,7 +101,7 @@ fn versions_that_no_artifact_can_have_are_left_out() {
 }
 
 #[test]
-fn a_checksum_that_nobody_may_see_is_none() {
+fn a_checksum_that_the_upstream_refuses_counts_as_missing() {
     for status in [401, 403, 405, 451] {
         let host = MemoryHost::new();
         let central = proxy(&host, "central", json!({}));
@@ -116,7 +117,7 @@ fn a_checksum_that_nobody_may_see_is_none() {
 }
 
 #[test]
-fn a_setting_says_what_becomes_of_a_file_with_a_wrong_checksum() {
+fn a_setting_decides_about_files_with_a_wrong_checksum() {
     let host = MemoryHost::new();
     host.answer_upstream("GET", JAR, 200, &[], b"a jar");
     let sha1 = format!("{JAR}.sha1");
@@ -125,16 +126,16 @@ fn a_setting_says_what_becomes_of_a_file_with_a_wrong_checksum() {
     proxy(&host, "fail", json!({"checksum_policy": "fail"})).get(JAR).send().expect(502);
     let warned = proxy(&host, "warn", json!({"checksum_policy": "warn"})).get(JAR).send();
     assert_eq!(warned.expect(200).body, b"a jar");
-    let asked = || host.fetched().iter().filter(|target| target.ends_with("sha1")).count();
-    let before = asked();
+    let checksum_requests = || host.fetched().iter().filter(|target| target.ends_with("sha1")).count();
+    let before = checksum_requests();
     let ignored = proxy(&host, "ignore", json!({"checksum_policy": "ignore"})).get(JAR).send();
-    assert_eq!((ignored.expect(200).body.as_slice(), asked()), (b"a jar".as_slice(), before));
+    assert_eq!((ignored.expect(200).body.as_slice(), checksum_requests()), (b"a jar".as_slice(), before));
 }
 
 #[test]
-fn a_checksum_that_cannot_be_read_stops_no_file_where_the_setting_says_so() {
+fn an_unreadable_checksum_blocks_a_file_only_with_the_setting_fail() {
     let host = MemoryHost::new();
-    lay(&host, JAR, b"a jar");
+    serve_upstream(&host, JAR, b"a jar");
     host.answer_upstream("GET", &format!("{JAR}.sha1"), 503, &[], b"");
     for policy in ["fail", "warn"] {
         let status = if policy == "warn" { 200 } else { 502 };
@@ -143,40 +144,44 @@ fn a_checksum_that_cannot_be_read_stops_no_file_where_the_setting_says_so() {
     let lines = host.log();
     assert_eq!((lines.len(), lines[0].level.as_str()), (1, "warn"), "{lines:?}");
     assert!(format!("{lines:?}").contains("status 503"), "{lines:?}");
-    // The others are read all the same.
+    // The proxy still reads the other checksums.
     host.answer_upstream("GET", &format!("{JAR}.md5"), 200, &[], b"d41d8cd98f00b204e9800998ecf8427e");
     proxy(&host, "warn", json!({"checksum_policy": "warn"})).get(JAR).send().expect(200);
-    assert!(host.log()[2].message.contains("is not what its upstream's checksum says"), "{:?}", host.log());
+    assert!(
+        host.log()[2].message.contains("does not match the checksum of its upstream"),
+        "{:?}",
+        host.log()
+    );
 }
 
 #[test]
-fn the_checksums_that_few_upstreams_have_are_asked_for_together() {
+fn the_checksums_that_few_upstreams_have_are_requested_together() {
     let host = MemoryHost::new();
-    lay(&host, JAR, b"a jar");
+    serve_upstream(&host, JAR, b"a jar");
     let sha256 = "3a1d1c1b2bd36fbb0ea2fbaf8bd1f85ab4b0a3b9c0d3f1e0e5f3d8f2c6b7a190";
     host.answer_upstream("GET", &format!("{JAR}.sha256"), 200, &[], sha256.as_bytes());
     proxy(&host, "central", json!({})).get(JAR).send().expect(502);
-    let asked: Vec<String> = host.fetched().into_iter().skip(1).collect();
-    assert_eq!(asked, ["sha1", "sha256", "md5"].map(|ending| format!("GET {JAR}.{ending}")));
+    let requested: Vec<String> = host.fetched().into_iter().skip(1).collect();
+    assert_eq!(requested, ["sha1", "sha256", "md5"].map(|ending| format!("GET {JAR}.{ending}")));
 }
 
 #[test]
-fn what_belongs_to_no_artifact_is_asked_for_again() {
+fn files_without_an_artifact_are_requested_again() {
     let host = MemoryHost::new();
     let central = proxy(&host, "central", json!({}));
     for path in [CATALOGUE, "/.index/nexus-maven-repository-index.properties", "/org/a/keys.txt"] {
-        lay(&host, path, b"one");
+        serve_upstream(&host, path, b"one");
         let answer = central.get(path).send().expect(200);
         assert!(!answer.header("cache-control").unwrap_or_default().contains("immutable"), "{path}");
         let fetched = host.fetches().into_iter().rfind(|one| one.target == path).unwrap();
         assert_ne!(fetched.fresh, Some(Freshness::Immutable), "{path}");
     }
-    lay(&host, JAR, b"a jar");
+    serve_upstream(&host, JAR, b"a jar");
     assert!(central.get(JAR).send().expect(200).header("cache-control").unwrap().contains("immutable"));
 }
 
 #[test]
-fn a_groups_catalogue_of_archetypes_is_that_of_all_members() {
+fn a_group_merges_the_archetype_catalogues_of_its_members() {
     let host = MemoryHost::new();
     let (_, own, all) = group(&host);
     let catalogue = |archetypes: &[(&str, &str)]| {
@@ -190,9 +195,13 @@ fn a_groups_catalogue_of_archetypes_is_that_of_all_members() {
     };
     host.answer_upstream("GET", CATALOGUE, 404, &[], b"");
     all.get(CATALOGUE).send().expect(404);
-    let theirs = catalogue(&[("a", "1"), ("b", "1")]);
-    lay(&host, CATALOGUE, theirs.as_bytes());
-    assert_eq!(all.get(CATALOGUE).send().expect(200).text(), theirs, "as the only one has it");
+    let upstream = catalogue(&[("a", "1"), ("b", "1")]);
+    serve_upstream(&host, CATALOGUE, upstream.as_bytes());
+    assert_eq!(
+        all.get(CATALOGUE).send().expect(200).text(),
+        upstream,
+        "the bytes of the only member that has it"
+    );
     own.put(CATALOGUE).body(catalogue(&[("b", "1"), ("c", "2")])).send().expect(201);
     let text = all.get(CATALOGUE).send().expect(200).text().to_owned();
     let listed = |artifact: &str| text.matches(&format!("<artifactId>{artifact}</artifactId>")).count();

@@ -1,4 +1,5 @@
-//! The protocol's table over the memory host, and what needs more than rows: many versions, time, intents, what is shown.
+//! Runs the protocol table with the memory host, and tests what a row of the table cannot express:
+//! many versions, time, intents, and listings.
 
 use super::table;
 
@@ -27,13 +28,13 @@ fn metadata(mount: &Mount<Maven>, folder: &str) -> String {
 }
 
 #[test]
-fn the_table_holds() {
+fn the_protocol_table_holds() {
     let (_, mut mount) = hosted(json!({}));
     run(&mut mount, &table::cases());
 }
 
 #[test]
-fn the_table_of_identical_redeploys_holds() {
+fn the_protocol_table_of_identical_redeploys_holds() {
     let (_, mut mount) = hosted(json!({"redeploy": "identical"}));
     run(&mut mount, &table::identical());
 }
@@ -66,7 +67,7 @@ fn two_thousand_versions_are_listed_in_order() {
 }
 
 #[test]
-fn metadata_of_many_versions_costs_the_run_that_changed() {
+fn metadata_of_many_versions_reads_only_the_changed_run() {
     let (host, mount) = hosted(json!({}));
     let publish = |number: usize| {
         host.set_now(NOW + number as u64 * 1000);
@@ -81,7 +82,7 @@ fn metadata_of_many_versions_costs_the_run_that_changed() {
     };
     (0..64).for_each(publish);
     assert_newest(63);
-    assert_eq!(host.take_piece_counts(), (0, 0), "few are read as they are");
+    assert_eq!(host.take_piece_counts(), (0, 0), "few versions are read without pieces");
     (64..500).for_each(publish);
     assert_newest(499);
     host.take_piece_counts();
@@ -96,7 +97,7 @@ fn metadata_of_many_versions_costs_the_run_that_changed() {
 }
 
 #[test]
-fn the_same_state_gives_the_same_bytes() {
+fn the_same_records_give_the_same_bytes() {
     let (host, mount) = hosted(json!({}));
     put(&mount, "/g/lib/1/lib-1.jar", "one");
     let first = mount.get("/g/lib/maven-metadata.xml").send();
@@ -106,14 +107,14 @@ fn the_same_state_gives_the_same_bytes() {
     assert_eq!(mount.get("/g/lib/maven-metadata.xml").send(), first);
     put(&mount, "/g/lib/2/lib-2.jar", "two");
     assert!(metadata(&mount, "/g/lib").contains("<lastUpdated>20261122050140</lastUpdated>"));
-    // A deletion is a change like any other: the time never goes back.
+    // A deletion is a change, too: the time never goes back.
     host.set_now(NOW + 2 * DAY);
     mount.delete("/g/lib/2/").send().expect(204);
     assert!(metadata(&mount, "/g/lib").contains("<lastUpdated>20261123050140</lastUpdated>"));
 }
 
 #[test]
-fn a_held_checksum_counts_for_a_day() {
+fn a_checksum_without_its_file_counts_for_a_day() {
     let (host, mount) = hosted(json!({}));
     put(&mount, "/g/lib/1/lib-1.jar.md5", "00000000000000000000000000000000");
     host.set_now(NOW + DAY);
@@ -123,27 +124,27 @@ fn a_held_checksum_counts_for_a_day() {
 }
 
 #[test]
-fn what_is_published_is_shown_and_what_is_deleted_is_not() {
+fn published_versions_are_listed_and_deleted_ones_are_not() {
     let (host, mount) = hosted(json!({}));
     put(&mount, "/org/example/lib/1.0/lib-1.0.jar", "jar");
     put(&mount, "/org/example/lib/1.0/lib-1.0.pom", "pom");
     put(&mount, "/org/example/lib/2.0-SNAPSHOT/lib-2.0-20261121.050140-1.jar", "snapshot");
     put(&mount, "/org/example/lib/1.0/lib-1.0.jar.sha1", JAR_SHA1);
     put(&mount, "/plain", "plain");
-    let shown: Vec<(String, String, usize)> = host
+    let listed: Vec<(String, String, usize)> = host
         .versions("releases")
         .into_iter()
         .map(|version| (version.name, version.version, version.files.len()))
         .collect();
     let lib = || "org.example:lib".to_owned();
-    assert_eq!(shown, [(lib(), "1.0".to_owned(), 2), (lib(), "2.0-SNAPSHOT".to_owned(), 1)]);
+    assert_eq!(listed, [(lib(), "1.0".to_owned(), 2), (lib(), "2.0-SNAPSHOT".to_owned(), 1)]);
     mount.delete("/org/example/lib/1.0/lib-1.0.pom").send().expect(204);
     assert_eq!(host.versions("releases")[0].files[0].path, "org/example/lib/1.0/lib-1.0.jar");
     mount.delete("/org/").send().expect(204);
     assert_eq!(host.versions("releases"), []);
 }
 
-/// Of `jar`.
+/// SHA-1 of `jar`.
 const JAR_SHA1: &str = "f92e777f4341930bad9b2422283c4680d00dbc06";
 
 #[test]
@@ -169,7 +170,7 @@ fn a_folder_of_many_files_is_deleted() {
 }
 
 #[test]
-fn intents_say_what_is_needed() {
+fn intents_describe_the_request() {
     let (_, mount) = hosted(json!({}));
     let plan = |method: &str, target: &str| mount.plan(&TestRequest::new(method, target)).unwrap();
     let jar = plan("PUT", "/org/example/lib/1.0/lib-1.0.jar");
@@ -189,7 +190,7 @@ fn intents_say_what_is_needed() {
 }
 
 #[test]
-fn upkeep_removes_a_version_and_marks_none() {
+fn versions_can_be_deleted_but_not_marked() {
     let (_, mount) = hosted(json!({}));
     put(&mount, "/org/example/lib/1.0/lib-1.0.jar", "jar");
     let id = VersionId::new("org.example:lib", "1.0");
@@ -201,7 +202,7 @@ fn upkeep_removes_a_version_and_marks_none() {
 }
 
 #[test]
-fn files_of_a_version_go_one_by_one() {
+fn files_of_a_version_are_deleted_one_by_one() {
     let (_, mount) = hosted(json!({}));
     put(&mount, "/g/lib/1/lib-1.jar", "jar");
     put(&mount, "/g/lib/1/notes.txt", "a plain file makes no version");
@@ -213,7 +214,7 @@ fn files_of_a_version_go_one_by_one() {
 }
 
 #[test]
-fn people_are_shown_what_a_pom_says() {
+fn a_version_is_presented_with_the_content_of_its_pom() {
     let (_, mount) = hosted(json!({}));
     let pom = "<project><artifactId>lib</artifactId><name>Lib</name><description>For all</description><version>1.0</version>\
                <dependencies><dependency><groupId>g</groupId><artifactId>a</artifactId><version>${project.version}</version>\
@@ -222,10 +223,13 @@ fn people_are_shown_what_a_pom_says() {
     let id = VersionId::new("org.example:lib", "1.0");
     assert_eq!(mount.present_version(&id).unwrap(), json!({}));
     put(&mount, "/org/example/lib/1.0/lib-1.0.pom", pom);
-    let shown = mount.present_version(&id).unwrap();
-    assert_eq!(shown["readme"], json!({"media_type": "text/plain", "text": "Lib\n\nFor all"}));
-    assert_eq!(shown["dependencies"], json!([{"name": "g:a", "requirement": "1.0", "group": "optional"}]));
-    // Bytes that are no POM cost nobody anything.
+    let presented = mount.present_version(&id).unwrap();
+    assert_eq!(presented["readme"], json!({"media_type": "text/plain", "text": "Lib\n\nFor all"}));
+    assert_eq!(
+        presented["dependencies"],
+        json!([{"name": "g:a", "requirement": "1.0", "group": "optional"}])
+    );
+    // A file that is not a POM does not cause an error.
     put(&mount, "/org/example/lib/2.0/lib-2.0.pom", "\u{0}<<<");
     assert_eq!(mount.present_version(&VersionId::new("org.example:lib", "2.0")).unwrap(), json!({}));
 }

@@ -1,4 +1,5 @@
-//! What a proxy states of its upstream's signatures, over an upstream in memory: once, and of the very bytes that are served.
+//! Tests of the signatures that a proxy states to the host: each once, and for exactly the bytes
+//! that the proxy serves. The upstream is in memory.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
@@ -13,8 +14,8 @@ fn proxy(host: &MemoryHost, judged: bool) -> Mount<Maven> {
     host.mount::<Maven>("central", "proxy", settings)
 }
 
-/// A file of which no checksum is stated.
-fn lay(host: &MemoryHost, path: &str, bytes: &[u8]) {
+/// Serves a file from the upstream, without any checksum.
+fn serve_upstream(host: &MemoryHost, path: &str, bytes: &[u8]) {
     for method in ["HEAD", "GET"] {
         host.answer_upstream(method, path, 200, &[], bytes);
     }
@@ -24,22 +25,22 @@ fn lay(host: &MemoryHost, path: &str, bytes: &[u8]) {
 }
 
 #[test]
-fn what_is_signed_is_stated_once() {
+fn signatures_are_stated_once() {
     let host = MemoryHost::new();
     let central = proxy(&host, true);
-    lay(&host, JAR, b"a jar");
+    serve_upstream(&host, JAR, b"a jar");
     let stated = || host.statements("central").into_iter().map(|one| one.source).collect::<Vec<_>>();
     central.get(JAR).send().expect(200);
     assert!(stated().is_empty() && central.effects().records.is_empty());
 
-    lay(&host, &format!("{JAR}.sigstore.json"), b"{}");
-    lay(&host, &format!("{JAR}.asc"), b"signed");
+    serve_upstream(&host, &format!("{JAR}.sigstore.json"), b"{}");
+    serve_upstream(&host, &format!("{JAR}.asc"), b"signed");
     assert_eq!(central.get(JAR).send().expect(200).body, b"a jar");
     let path = JAR.trim_start_matches('/');
     assert_eq!(stated(), [format!("{path}.sigstore.json"), format!("{path}.asc")]);
     let one = host.statements("central").remove(0);
     assert_eq!((one.path.as_str(), one.subject.algorithm()), (path, "sha256"));
-    // What is served from then on is to be those bytes.
+    // From then on, the proxy serves only these bytes.
     let last = host.fetches().into_iter().rfind(|one| one.show_as.is_some()).unwrap();
     assert_eq!(last.expect[0], one.subject);
     let revision = host.revision("central");
@@ -47,20 +48,20 @@ fn what_is_signed_is_stated_once() {
         central.request(method, JAR).send().expect(200);
     }
     assert_eq!((stated().len(), host.revision("central")), (2, revision));
-    lay(&host, JAR, b"another jar");
+    serve_upstream(&host, JAR, b"another jar");
     central.get(JAR).send().expect(502);
 
-    // A signature is none of what has to be signed.
+    // A signature does not need a signature itself.
     let before = host.fetches().len();
     central.get(&format!("{JAR}.asc")).send().expect(200);
     assert!(host.fetches()[before..].iter().all(|one| one.show_as.is_none()));
 }
 
 #[test]
-fn what_an_upstream_refuses_is_not_there_and_its_checksum_is_not_needed() {
+fn a_refused_file_counts_as_missing_and_a_refused_checksum_is_not_needed() {
     let host = MemoryHost::new();
     let central = proxy(&host, false);
-    lay(&host, JAR, b"a jar");
+    serve_upstream(&host, JAR, b"a jar");
     for algorithm in ["sha256", "md5"] {
         host.answer_upstream("GET", &format!("{JAR}.{algorithm}"), 404, &[], b"");
     }
@@ -78,28 +79,28 @@ fn what_an_upstream_refuses_is_not_there_and_its_checksum_is_not_needed() {
 }
 
 #[test]
-fn a_page_in_the_place_of_a_signature_is_none_and_a_build_that_changes_has_none() {
+fn neither_an_html_page_nor_a_signature_of_a_moving_snapshot_is_stated() {
     let host = MemoryHost::new();
     let central = proxy(&host, true);
-    lay(&host, JAR, b"a jar");
+    serve_upstream(&host, JAR, b"a jar");
     host.answer_upstream("GET", &format!("{JAR}.asc"), 200, &[("content-type", "text/html")], b"<html>");
     central.get(JAR).send().expect(200);
     assert!(host.statements("central").is_empty());
     let moving = "/org/a/lib/1.1-SNAPSHOT/lib-1.1-SNAPSHOT.jar";
-    lay(&host, moving, b"a jar");
-    lay(&host, &format!("{moving}.asc"), b"signed");
+    serve_upstream(&host, moving, b"a jar");
+    serve_upstream(&host, &format!("{moving}.asc"), b"signed");
     central.get(moving).send().expect(200);
     assert!(host.statements("central").is_empty());
 }
 
 #[test]
-fn where_nobody_judges_by_it_nothing_more_is_asked() {
+fn signatures_are_not_requested_if_no_policy_judges_by_them() {
     let host = MemoryHost::new();
     let central = proxy(&host, false);
-    lay(&host, JAR, b"a jar");
-    lay(&host, &format!("{JAR}.asc"), b"signed");
+    serve_upstream(&host, JAR, b"a jar");
+    serve_upstream(&host, &format!("{JAR}.asc"), b"signed");
     central.get(JAR).send().expect(200);
-    assert!(host.fetched().iter().all(|asked| !asked.contains(".asc") && !asked.contains("sigstore")));
+    assert!(host.fetched().iter().all(|target| !target.contains(".asc") && !target.contains("sigstore")));
     assert!(host.statements("central").is_empty());
     assert_eq!(central.get(&format!("{JAR}.asc")).send().expect(200).body, b"signed");
 }

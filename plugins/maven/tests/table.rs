@@ -1,8 +1,9 @@
-//! Maven's protocol as a table: what clients ask, and what must come back.
+//! Maven's protocol as a table of requests and expected responses.
 //!
-//! It runs natively over the memory host (`protocol.rs`), and through the component and the runtime (the workspace's tests
-//! include this file). Times differ between the two, so that no row depends on one. Each part has groups of its own, and
-//! all run in one repository, in their order.
+//! `protocol.rs` runs the table with the native plugin and the memory host. The workspace's tests
+//! include this file, and run the table with the WebAssembly component in the runtime. Times differ
+//! between the two runs, so no row depends on a time. Each part of the table uses Maven groups of
+//! its own. All parts run in one repository, in the order of `cases`.
 
 use packhouse_testkit::Case;
 
@@ -21,13 +22,13 @@ const BUILD_2_SHA1: &str = "d8df39b029a46c4f0b9ae434c4f86ad66cec7bab";
 const HELD_SHA1: &str = "2c034395963ed14c03b16e3b6e089a1aafb603f9";
 const HELD_MD5: &str = "0eb29f5d6149e84750bcd6f6e741a7a1";
 
-/// As Maven writes it when lib 1.0 is deployed; with this SHA-1.
+/// The metadata that Maven writes when lib 1.0 is deployed, and its SHA-1.
 const LIB: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<metadata>\n  <groupId>org.example</groupId>\n  \
     <artifactId>lib</artifactId>\n  <versioning>\n    <release>1.0</release>\n    <versions>\n      <version>1.0</version>\n    \
     </versions>\n    <lastUpdated>20200229000000</lastUpdated>\n  </versioning>\n</metadata>\n";
 const LIB_SHA1: &str = "8939a3545f769ae2d23ffbb0847cbcb4448496c7";
 
-/// All parts, for a repository with the settings that it has if nothing is said, in which nothing is published.
+/// All parts, for an empty repository with default settings.
 pub(crate) fn cases() -> Vec<Case> {
     [
         nothing_published(),
@@ -37,7 +38,7 @@ pub(crate) fn cases() -> Vec<Case> {
         moving_snapshots(),
         gradle_publishes(),
         checksums(),
-        held_checksums(),
+        checksums_before_their_files(),
         plugins(),
         plain_files(),
         refused_paths(),
@@ -47,18 +48,18 @@ pub(crate) fn cases() -> Vec<Case> {
     .concat()
 }
 
-/// For a repository whose `redeploy` is `identical`.
+/// The rows for a repository whose `redeploy` is `identical`.
 pub(crate) fn identical() -> Vec<Case> {
     let jar = "/same/lib/1.0/lib-1.0.jar";
     vec![
         put("first", jar, JAR),
         put("the same bytes again", jar, JAR),
         Case::new("other bytes", "PUT", jar, 409).body("jar of lib 1.1").code("version_already_exists"),
-        Case::new("another size is told before the bytes", "PUT", jar, 409)
+        Case::new("another size is refused before the bytes arrive", "PUT", jar, 409)
             .with("content-length", "3")
             .body("jar")
             .code("version_already_exists"),
-        get("the first bytes stand", jar, JAR),
+        get("the first bytes are served", jar, JAR),
     ]
 }
 
@@ -70,7 +71,7 @@ fn get(name: &str, path: &str, content: &str) -> Case {
     Case::new(name, "GET", path, 200).content(content)
 }
 
-fn asked(name: &str, path: &str, status: u16) -> Case {
+fn status_of(name: &str, path: &str, status: u16) -> Case {
     Case::new(name, "GET", path, status)
 }
 
@@ -80,21 +81,22 @@ fn delete(name: &str, path: &str, status: u16) -> Case {
 
 fn nothing_published() -> Vec<Case> {
     vec![
-        asked("an empty repository's root", "/", 404).code("not_found"),
-        asked("no file", "/org/example/lib/1.0/lib-1.0.jar", 404).code("not_found"),
-        asked("no checksum either", "/org/example/lib/1.0/lib-1.0.jar.sha1", 404).code("not_found"),
-        asked("no metadata", "/org/example/lib/maven-metadata.xml", 404).code("not_found"),
-        asked("no metadata's checksum", "/org/example/lib/maven-metadata.xml.sha1", 404).code("not_found"),
-        asked("no folder", "/org/", 404).code("not_found"),
-        asked("no list of groups", "/.meta/prefixes.txt", 404).code("not_found"),
-        asked("no catalogue of archetypes", "/archetype-catalog.xml", 404).code("not_found"),
-        Case::new("another method", "POST", "/org/example/lib/", 405)
+        status_of("an empty repository's root", "/", 404).code("not_found"),
+        status_of("a missing file", "/org/example/lib/1.0/lib-1.0.jar", 404).code("not_found"),
+        status_of("a missing checksum", "/org/example/lib/1.0/lib-1.0.jar.sha1", 404).code("not_found"),
+        status_of("missing metadata", "/org/example/lib/maven-metadata.xml", 404).code("not_found"),
+        status_of("a checksum of missing metadata", "/org/example/lib/maven-metadata.xml.sha1", 404)
+            .code("not_found"),
+        status_of("a missing folder", "/org/", 404).code("not_found"),
+        status_of("a missing list of groups", "/.meta/prefixes.txt", 404).code("not_found"),
+        status_of("a missing catalogue of archetypes", "/archetype-catalog.xml", 404).code("not_found"),
+        Case::new("an unsupported method", "POST", "/org/example/lib/", 405)
             .code("method_not_allowed")
             .header("allow", "DELETE, GET, HEAD, PUT"),
     ]
 }
 
-/// A release with jar, POM and sources, as Maven 3.8 sends it.
+/// A release with jar, POM and sources, as Maven 3.8 uploads it.
 fn mvn_deploy() -> Vec<Case> {
     let at = |name: &str| format!("/org/example/lib/{name}");
     let metadata = at("maven-metadata.xml");
@@ -106,7 +108,7 @@ fn mvn_deploy() -> Vec<Case> {
         cases.push(put("its MD5", &format!("{path}.md5"), JAR_MD5));
     }
     cases.extend([
-        asked("metadata knows of it already", &metadata, 200)
+        status_of("metadata lists the version before it is uploaded", &metadata, 200)
             .contains("<version>1.0</version>")
             .contains("<release>1.0</release>")
             .header("content-type", "text/xml"),
@@ -121,18 +123,18 @@ fn mvn_deploy() -> Vec<Case> {
             .header("x-checksum-md5", JAR_MD5)
             .header("x-checksum-sha256", JAR_SHA256)
             .no_header("x-checksum-sha512"),
-        asked("the POM", &at("1.0/lib-1.0.pom"), 200).header("content-type", "text/xml"),
+        status_of("the POM", &at("1.0/lib-1.0.pom"), 200).header("content-type", "text/xml"),
         get("a checksum that was put", &at("1.0/lib-1.0.jar.sha1"), JAR_SHA1),
-        get("one that was not", &at("1.0/lib-1.0.jar.sha512"), JAR_SHA512),
-        Case::new("HEAD", "HEAD", &at("1.0/lib-1.0.jar"), 200)
+        get("a checksum that was not put", &at("1.0/lib-1.0.jar.sha512"), JAR_SHA512),
+        Case::new("HEAD of the jar", "HEAD", &at("1.0/lib-1.0.jar"), 200)
             .header("x-checksum-sha1", JAR_SHA1)
             .content(""),
-        get("first folders of groups", "/.meta/prefixes.txt", "## repository-prefixes/2.0\n/org\n"),
+        get("the first folders of groups", "/.meta/prefixes.txt", "## repository-prefixes/2.0\n/org\n"),
     ]);
     cases
 }
 
-/// Overwrite Protection is by path: a second version and a late classifier are welcome.
+/// Overwrite Protection applies to each path: a second version and a later classifier are accepted.
 fn mvn_deploy_again() -> Vec<Case> {
     let at = |name: &str| format!("/org/example/lib/{name}");
     let metadata = at("maven-metadata.xml");
@@ -144,14 +146,14 @@ fn mvn_deploy_again() -> Vec<Case> {
         Case::new("the same bytes", "PUT", &at("1.0/lib-1.0.jar"), 409)
             .body(JAR)
             .code("version_already_exists"),
-        get("the first bytes stand", &at("1.0/lib-1.0.jar"), JAR),
-        put("its checksum again", &at("1.0/lib-1.0.jar.sha1"), JAR_SHA1),
-        put("a late classifier", &at("1.0/lib-1.0-javadoc.jar"), JAR),
-        put("a fix of an old line", &at("0.9.1/lib-0.9.1.jar"), JAR),
-        put("a tenth", &at("1.10/lib-1.10.jar"), JAR),
-        put("a candidate", &at("1.10-rc1/lib-1.10-rc1.jar"), JAR),
-        put("metadata that says less than the store", &metadata, LIB),
-        asked("versions in Maven's order", &metadata, 200)
+        get("the first bytes are served", &at("1.0/lib-1.0.jar"), JAR),
+        put("the checksum of the jar again", &at("1.0/lib-1.0.jar.sha1"), JAR_SHA1),
+        put("a later classifier", &at("1.0/lib-1.0-javadoc.jar"), JAR),
+        put("a fix of an old version", &at("0.9.1/lib-0.9.1.jar"), JAR),
+        put("version 1.10", &at("1.10/lib-1.10.jar"), JAR),
+        put("a release candidate", &at("1.10-rc1/lib-1.10-rc1.jar"), JAR),
+        put("metadata with fewer versions than are stored", &metadata, LIB),
+        status_of("versions in Maven's order", &metadata, 200)
             .contains("<latest>1.10</latest>")
             .contains("<release>1.10</release>")
             .contains(
@@ -159,7 +161,8 @@ fn mvn_deploy_again() -> Vec<Case> {
                  <version>1.10-rc1</version>\n      <version>1.10</version>\n    </versions>",
             )
             .lacks("20200229000000"),
-        asked("its checksum is not of what was put", &format!("{metadata}.sha1"), 200).lacks(LIB_SHA1),
+        status_of("the checksum is that of the generated metadata", &format!("{metadata}.sha1"), 200)
+            .lacks(LIB_SHA1),
     ]
 }
 
@@ -184,17 +187,17 @@ fn mvn_deploys_a_snapshot_twice() -> Vec<Case> {
     let metadata = at("maven-metadata.xml");
     let (first, second) = (snapshot_metadata("20261121.050140", 1), snapshot_metadata("20261121.050200", 2));
     vec![
-        asked("which build was the last", &metadata, 404),
+        status_of("the client asks for the last build", &metadata, 404),
         put("build 1", &at("app-2.0-20261121.050140-1.jar"), "build 1"),
         put("its POM", &at("app-2.0-20261121.050140-1.pom"), "pom 1"),
-        asked("the artifact's metadata", "/org/snap/app/maven-metadata.xml", 200)
+        status_of("the artifact's metadata", "/org/snap/app/maven-metadata.xml", 200)
             .contains("<latest>2.0-SNAPSHOT</latest>")
             .lacks("<release>"),
         put("its metadata", &metadata, &first),
         get("as it was put", &metadata, &first),
         get("the newest by its base name", &at("app-2.0-SNAPSHOT.jar"), "build 1"),
         put("build 2", &at("app-2.0-20261121.050200-2.jar"), BUILD_2),
-        asked("the store is ahead of the client", &metadata, 200)
+        status_of("metadata lists the build before the client uploads it", &metadata, 200)
             .contains("<buildNumber>2</buildNumber>")
             .contains("<value>2.0-20261121.050200-2</value>\n        <updated>20261121050200</updated>")
             .contains("<extension>pom</extension>\n        <value>2.0-20261121.050140-1</value>"),
@@ -203,14 +206,14 @@ fn mvn_deploys_a_snapshot_twice() -> Vec<Case> {
         get("as it was put", &metadata, &second),
         get("the newest by its base name", &at("app-2.0-SNAPSHOT.jar"), BUILD_2),
         get("its checksum too", &at("app-2.0-SNAPSHOT.jar.sha1"), BUILD_2_SHA1),
-        asked("no classifier of any build", &at("app-2.0-SNAPSHOT-sources.jar"), 404),
+        status_of("a classifier that no build has", &at("app-2.0-SNAPSHOT-sources.jar"), 404),
         get("an older build stays", &at("app-2.0-20261121.050140-1.jar"), "build 1"),
         put("a build sent again", &at("app-2.0-20261121.050200-2.jar"), BUILD_2),
         Case::new("a build with other bytes", "PUT", &at("app-2.0-20261121.050200-2.jar"), 409)
             .body("build 3")
             .code("version_already_exists"),
-        delete("a build goes", &at("app-2.0-20261121.050200-2.jar"), 204),
-        asked("metadata follows", &metadata, 200)
+        delete("a build is deleted", &at("app-2.0-20261121.050200-2.jar"), 204),
+        status_of("metadata lists the older build again", &metadata, 200)
             .contains("<extension>jar</extension>\n        <value>2.0-20261121.050140-1</value>")
             .contains("<extension>pom</extension>\n        <value>2.0-20261121.050200-2</value>"),
     ]
@@ -220,18 +223,19 @@ fn moving_snapshots() -> Vec<Case> {
     let at = |name: &str| format!("/org/moving/app/1-SNAPSHOT/{name}");
     vec![
         put("first", &at("app-1-SNAPSHOT.jar"), "first"),
-        put("overwritten", &at("app-1-SNAPSHOT.jar"), "second"),
-        get("the newest stands", &at("app-1-SNAPSHOT.jar"), "second").header("cache-control", "no-cache"),
-        asked("metadata names no build", &at("maven-metadata.xml"), 200)
+        put("an overwrite", &at("app-1-SNAPSHOT.jar"), "second"),
+        get("the newest bytes are served", &at("app-1-SNAPSHOT.jar"), "second")
+            .header("cache-control", "no-cache"),
+        status_of("metadata names no build", &at("maven-metadata.xml"), 200)
             .contains("<version>1-SNAPSHOT</version>")
             .lacks("snapshotVersion")
             .lacks("<snapshot>"),
         put("a build beside it", &at("app-1-20261121.050140-1.jar"), "build"),
-        get("a file of that very name comes first", &at("app-1-SNAPSHOT.jar"), "second"),
+        get("the file with exactly this name comes first", &at("app-1-SNAPSHOT.jar"), "second"),
     ]
 }
 
-/// Gradle's `maven-publish` sends four checksums of everything, of metadata too.
+/// Gradle's `maven-publish` sends four checksums of every file, and of metadata.
 fn gradle_publishes() -> Vec<Case> {
     let module = "/org/gradle/kit/1.0/kit-1.0.module";
     let metadata = "/org/gradle/kit/maven-metadata.xml";
@@ -241,7 +245,7 @@ fn gradle_publishes() -> Vec<Case> {
         put("module metadata", module, MODULE),
         put("its SHA-256", &format!("{module}.sha256"), MODULE_SHA256),
         put("its SHA-512", &format!("{module}.sha512"), MODULE_SHA512),
-        asked("is known from then on", module, 200)
+        status_of("its SHA-512 is then in the headers", module, 200)
             .header("x-checksum-sha512", MODULE_SHA512)
             .header("content-type", "application/json"),
         put("a signature", &format!("{module}.asc"), JAR),
@@ -252,7 +256,7 @@ fn gradle_publishes() -> Vec<Case> {
         put("metadata's SHA-512", &format!("{metadata}.sha512"), JAR_SHA512),
         get("metadata as it was put", metadata, sent),
         Case::new("a probe", "HEAD", module, 200).header("x-checksum-sha256", MODULE_SHA256),
-        get("and its checksum", &format!("{module}.sha256"), MODULE_SHA256),
+        get("the checksum for the probe", &format!("{module}.sha256"), MODULE_SHA256),
     ]
 }
 
@@ -262,7 +266,7 @@ fn checksums() -> Vec<Case> {
     vec![
         put("a file", jar, JAR),
         get("a checksum that nobody put", &sha1, JAR_SHA1),
-        Case::new("nobody put it", "HEAD", &sha1, 404),
+        Case::new("HEAD of a checksum that nobody put", "HEAD", &sha1, 404),
         Case::new("a wrong checksum", "PUT", &sha1, 400)
             .body(HELD_SHA1)
             .code("checksum_mismatch")
@@ -270,50 +274,54 @@ fn checksums() -> Vec<Case> {
             .contains(JAR_SHA1),
         Case::new("a checksum of another kind", "PUT", &sha1, 400).body(JAR_MD5).code("invalid_checksum"),
         Case::new("an empty one", "PUT", &sha1, 400).code("invalid_checksum"),
-        put("as sha1sum writes it", &sha1, &format!("{}  lib-1.0.jar\n", JAR_SHA1.to_uppercase())),
+        put(
+            "the checksum as sha1sum writes it",
+            &sha1,
+            &format!("{}  lib-1.0.jar\n", JAR_SHA1.to_uppercase()),
+        ),
         get("served as it was put", &sha1, &format!("{}  lib-1.0.jar\n", JAR_SHA1.to_uppercase()))
             .header("content-type", "text/plain; charset=utf-8"),
-        Case::new("it was put", "HEAD", &sha1, 200),
-        put("with a newline", &sha1, &format!("{JAR_SHA1}\n")),
-        get("that stays", &sha1, &format!("{JAR_SHA1}\n")),
-        put("bare", &sha1, JAR_SHA1),
+        Case::new("HEAD of a checksum that was put", "HEAD", &sha1, 200),
+        put("the checksum with a newline", &sha1, &format!("{JAR_SHA1}\n")),
+        get("the newline is kept", &sha1, &format!("{JAR_SHA1}\n")),
+        put("the bare checksum", &sha1, JAR_SHA1),
         get("served bare", &sha1, JAR_SHA1),
-        Case::new("still put", "HEAD", &sha1, 200),
-        Case::new("another was not put", "HEAD", &format!("{jar}.md5"), 404),
+        Case::new("HEAD of the bare checksum", "HEAD", &sha1, 200),
+        Case::new("HEAD of another checksum that nobody put", "HEAD", &format!("{jar}.md5"), 404),
         Case::new("a checksum of a checksum", "PUT", &format!("{sha1}.md5"), 400)
             .body(JAR_MD5)
             .code("invalid_path"),
-        asked("nor is there one", &format!("{sha1}.md5"), 404),
-        Case::new("too large for a checksum", "PUT", &sha1, 413)
+        status_of("a checksum of a checksum does not exist", &format!("{sha1}.md5"), 404),
+        Case::new("a checksum file that is too large", "PUT", &sha1, 413)
             .body(" ".repeat(1025))
             .code("file_too_large"),
-        delete("it goes with its file", &sha1, 400).code("invalid_path"),
+        delete("a checksum is deleted only with its file", &sha1, 400).code("invalid_path"),
     ]
 }
 
-fn held_checksums() -> Vec<Case> {
+fn checksums_before_their_files() -> Vec<Case> {
     let jar = "/org/held/lib/1.0/lib-1.0.jar";
     vec![
-        put("before its file", &format!("{jar}.sha1"), &format!("{HELD_SHA1}\n")),
-        put("another", &format!("{jar}.md5"), HELD_MD5),
-        get("is read back", &format!("{jar}.sha1"), &format!("{HELD_SHA1}\n")),
-        Case::new("is there", "HEAD", &format!("{jar}.md5"), 200),
-        asked("no other is", &format!("{jar}.sha256"), 404),
+        put("a checksum before its file", &format!("{jar}.sha1"), &format!("{HELD_SHA1}\n")),
+        put("a second checksum", &format!("{jar}.md5"), HELD_MD5),
+        get("the checksum is read back", &format!("{jar}.sha1"), &format!("{HELD_SHA1}\n")),
+        Case::new("HEAD of the second checksum", "HEAD", &format!("{jar}.md5"), 200),
+        status_of("a third checksum does not exist", &format!("{jar}.sha256"), 404),
         Case::new("a file that differs", "PUT", jar, 400)
             .body(JAR)
             .code("checksum_mismatch")
             .contains(HELD_MD5),
-        asked("is not there", jar, 404),
-        asked("nor is its version", "/org/held/lib/maven-metadata.xml", 404),
+        status_of("the refused file does not exist", jar, 404),
+        status_of("the version of the refused file does not exist", "/org/held/lib/maven-metadata.xml", 404),
         put("the right file", jar, "held"),
-        get("its checksum as it was put", &format!("{jar}.sha1"), &format!("{HELD_SHA1}\n")),
-        put("before its file again", "/org/held/x.bin.sha1", HELD_SHA1),
-        put("replaced", "/org/held/x.bin.sha1", JAR_SHA1),
-        put("by what is right", "/org/held/x.bin", JAR),
-        put("held and given up", "/org/held/y.bin.sha1", HELD_SHA1),
-        delete("forgotten", "/org/held/y.bin.sha1", 204),
-        delete("once", "/org/held/y.bin.sha1", 404),
-        put("any file is right then", "/org/held/y.bin", JAR),
+        get("the checksum as it was put", &format!("{jar}.sha1"), &format!("{HELD_SHA1}\n")),
+        put("another checksum before its file", "/org/held/x.bin.sha1", HELD_SHA1),
+        put("the checksum is replaced", "/org/held/x.bin.sha1", JAR_SHA1),
+        put("a file that matches the new checksum", "/org/held/x.bin", JAR),
+        put("a checksum whose file never comes", "/org/held/y.bin.sha1", HELD_SHA1),
+        delete("the waiting checksum is deleted", "/org/held/y.bin.sha1", 204),
+        delete("the checksum is deleted only once", "/org/held/y.bin.sha1", 404),
+        put("any file is accepted then", "/org/held/y.bin", JAR),
     ]
 }
 
@@ -323,31 +331,32 @@ fn plugin(name: &str) -> String {
     )
 }
 
-/// Two plugins of one group are deployed at a time: neither knows of the other.
+/// Two plugins of one group are deployed at the same time. Neither client knows of the other
+/// plugin.
 fn plugins() -> Vec<Case> {
     let metadata = "/org/plug/maven-metadata.xml";
     let group = |plugins: &str| format!("<metadata><plugins>{plugins}</plugins></metadata>");
     let both = group(&format!("{}{}", plugin("b"), plugin("a")));
     vec![
-        put("one", "/org/plug/a-maven-plugin/1/a-maven-plugin-1.jar", JAR),
-        put("another", "/org/plug/b-maven-plugin/1/b-maven-plugin-1.jar", JAR),
-        put("the group as one knows it", metadata, &group(&plugin("a"))),
+        put("a plugin", "/org/plug/a-maven-plugin/1/a-maven-plugin-1.jar", JAR),
+        put("another plugin", "/org/plug/b-maven-plugin/1/b-maven-plugin-1.jar", JAR),
+        put("metadata that names the first plugin", metadata, &group(&plugin("a"))),
         get("as it was put", metadata, &group(&plugin("a"))),
-        put("as the other knows it", metadata, &group(&plugin("b"))),
-        asked("both are there", metadata, 200)
+        put("metadata that names the second plugin", metadata, &group(&plugin("b"))),
+        status_of("both plugins are listed", metadata, 200)
             .contains("<prefix>a</prefix>\n      <artifactId>a-maven-plugin</artifactId>")
             .contains("<name>The b &amp; more</name>\n      <prefix>b</prefix>"),
-        put("both", metadata, &both),
+        put("metadata that names both plugins", metadata, &both),
         get("as it was put", metadata, &both),
-        delete("a plugin's only version", "/org/plug/b-maven-plugin/1/", 204),
-        asked("takes its prefix along", metadata, 200)
+        delete("deletion of the only version of a plugin", "/org/plug/b-maven-plugin/1/", 204),
+        status_of("the prefix of the deleted plugin is gone", metadata, 200)
             .contains("<prefix>a</prefix>")
             .lacks("<prefix>b</prefix>"),
-        delete("what clients put is forgotten", metadata, 204),
-        asked("so that nothing is left", metadata, 404),
-        delete("once", metadata, 404),
-        Case::new("no metadata", "PUT", metadata, 400).body("hello").code("invalid_metadata"),
-        Case::new("a document type", "PUT", metadata, 400)
+        delete("deletion of the uploaded metadata", metadata, 204),
+        status_of("the metadata is gone", metadata, 404),
+        delete("the metadata is deleted only once", metadata, 404),
+        Case::new("a body that is not metadata", "PUT", metadata, 400).body("hello").code("invalid_metadata"),
+        Case::new("metadata with a document type", "PUT", metadata, 400)
             .body("<!DOCTYPE metadata [<!ENTITY a 'a'>]><metadata/>")
             .code("invalid_metadata"),
         Case::new("a plugin without a name", "PUT", metadata, 400)
@@ -358,27 +367,32 @@ fn plugins() -> Vec<Case> {
 
 fn plain_files() -> Vec<Case> {
     vec![
-        put("at the root", "/archetype-catalog.xml", "<archetype-catalog/>"),
-        asked("is served", "/archetype-catalog.xml", 200)
+        put("a file at the root", "/archetype-catalog.xml", "<archetype-catalog/>"),
+        status_of("the file is served", "/archetype-catalog.xml", 200)
             .header("content-type", "text/xml")
             .header("cache-control", "no-cache"),
-        put("with other bytes", "/archetype-catalog.xml", "<archetype-catalog></archetype-catalog>"),
-        get("the newest stand", "/archetype-catalog.xml", "<archetype-catalog></archetype-catalog>"),
-        put("named by its version", "/org.example/lib/1.0/lib-1.0.jar", JAR),
-        Case::new("once", "PUT", "/org.example/lib/1.0/lib-1.0.jar", 409)
+        put("the file with other bytes", "/archetype-catalog.xml", "<archetype-catalog></archetype-catalog>"),
+        get(
+            "the newest bytes are served",
+            "/archetype-catalog.xml",
+            "<archetype-catalog></archetype-catalog>",
+        ),
+        put("a file below the name of its version", "/org.example/lib/1.0/lib-1.0.jar", JAR),
+        Case::new("the file cannot be replaced", "PUT", "/org.example/lib/1.0/lib-1.0.jar", 409)
             .body("x")
             .code("version_already_exists"),
-        put("where a folder is", "/org/example/lib/1.0", "a file"),
-        get("both are there", "/org/example/lib/1.0", "a file"),
-        get("the folder's file too", "/org/example/lib/1.0/lib-1.0.jar", JAR),
-        put("a page", "/site/index.html", "<script>"),
-        asked("is bytes", "/site/index.html", 200).header("content-type", "application/octet-stream"),
+        put("a file with the path of a folder", "/org/example/lib/1.0", "a file"),
+        get("the file is served", "/org/example/lib/1.0", "a file"),
+        get("the file in the folder is served", "/org/example/lib/1.0/lib-1.0.jar", JAR),
+        put("an HTML page", "/site/index.html", "<script>"),
+        status_of("the page is served as bytes", "/site/index.html", 200)
+            .header("content-type", "application/octet-stream"),
         put("an empty file", "/site/empty", ""),
-        get("is one", "/site/empty", ""),
-        put("odd characters", "/site/a%20b+c;d=%C3%A9", JAR),
-        get("are kept", "/site/a%20b+c;d=%C3%A9", JAR),
-        asked("as they are", "/site/a%20b%20c;d=%C3%A9", 404),
-        asked("a list of groups without files", "/.meta/prefixes.txt", 200)
+        get("the empty file is served", "/site/empty", ""),
+        put("a path with special characters", "/site/a%20b+c;d=%C3%A9", JAR),
+        get("special characters are kept", "/site/a%20b+c;d=%C3%A9", JAR),
+        status_of("a plus sign does not stand for a space", "/site/a%20b%20c;d=%C3%A9", 404),
+        status_of("the list of groups contains no files", "/.meta/prefixes.txt", 200)
             .lacks("archetype")
             .contains("/site\n"),
     ]
@@ -390,46 +404,46 @@ fn refused_paths() -> Vec<Case> {
         bad("the root", "/", "invalid_path"),
         bad("a folder", "/org/example/", "invalid_path"),
         bad("two slashes", "/org//lib", "invalid_path"),
-        bad("what the repository makes itself", "/.meta/prefixes.txt", "invalid_path"),
+        bad("the generated list of groups", "/.meta/prefixes.txt", "invalid_path"),
         bad("a path that is too long", &format!("/{}", "a".repeat(1000)), "invalid_path"),
         bad("a placeholder", "/org/x/lib/$%7Brev%7D/lib-$%7Brev%7D.jar", "invalid_coordinates")
             .contains("`${rev}`"),
-        bad("a blank", "/org/x/l%20b/1/l%20b-1.jar", "invalid_coordinates"),
-        bad("its checksum", "/org/x/l%20b/1/l%20b-1.jar.sha1", "invalid_coordinates"),
+        bad("a space", "/org/x/l%20b/1/l%20b-1.jar", "invalid_coordinates"),
+        bad("a checksum of that path", "/org/x/l%20b/1/l%20b-1.jar.sha1", "invalid_coordinates"),
         delete("the whole repository", "/", 400).code("invalid_path"),
-        delete("what the repository makes itself", "/.meta/prefixes.txt", 400).code("invalid_path"),
+        delete("the generated list of groups", "/.meta/prefixes.txt", 400).code("invalid_path"),
     ]
 }
 
 fn listings() -> Vec<Case> {
-    let json = |name: &str, path: &str| asked(name, path, 200).with("accept", "application/json");
+    let json = |name: &str, path: &str| status_of(name, path, 200).with("accept", "application/json");
     vec![
-        asked("the root", "/", 200).contains("<a href=\"./org/\">org/</a>").lacks("../").header("vary", "accept"),
-        asked("for people", "/org/example/lib/", 200)
+        status_of("the root", "/", 200).contains("<a href=\"./org/\">org/</a>").lacks("../").header("vary", "accept"),
+        status_of("the page for people", "/org/example/lib/", 200)
             .with("accept", "text/html,application/xhtml+xml,*/*;q=0.8")
             .header("content-type", "text/html; charset=utf-8")
             .contains("<a href=\"../\">../</a>")
             .contains("<a href=\"./1.10/\">1.10/</a>")
             .contains("<a href=\"./maven-metadata.xml\">"),
-        json("for tools", "/org/example/lib/1.0/")
+        json("the listing for tools", "/org/example/lib/1.0/")
             .header("content-type", "application/json")
             .contains("{\"path\":\"/org/example/lib/1.0/\",\"entries\":[{\"name\":\"lib-1.0-javadoc.jar\",\"kind\":\"file\",\"size\":14,")
             .contains("\"next\":null"),
-        json("a page", "/org/example/lib/?limit=2")
+        json("the first page", "/org/example/lib/?limit=2")
             .contains("[{\"name\":\"0.9.1\",\"kind\":\"folder\"},{\"name\":\"1.0\",\"kind\":\"file\",\"size\":6,")
             .contains("\"next\":\"1.0\""),
-        json("the next", "/org/example/lib/?limit=2&after=1.0")
+        json("the next page", "/org/example/lib/?limit=2&after=1.0")
             .contains("[{\"name\":\"1.0\",\"kind\":\"folder\"},{\"name\":\"1.10-rc1\",\"kind\":\"folder\"}]")
             .contains("\"next\":\"1.10-rc1/\""),
-        json("the last", "/org/example/lib/?limit=2&after=1.10-rc1/")
+        json("the last page", "/org/example/lib/?limit=2&after=1.10-rc1/")
             .contains("[{\"name\":\"1.10\",\"kind\":\"folder\"},{\"name\":\"maven-metadata.xml\",\"kind\":\"file\"")
             .contains("\"next\":null"),
-        json("beyond it", "/org/example/lib/?after=z").contains("\"entries\":[]"),
-        asked("a page without an end", "/org/?limit=0", 400).code("invalid_request"),
-        asked("names are harmless", "/site/", 200).contains("href=\"./a%20b%2Bc%3Bd%3D%C3%A9\"").contains(">a b+c;d=é<"),
-        asked("a folder without its slash", "/org/example/lib", 302),
-        asked("nothing", "/org/nothing/", 404).code("not_found"),
-        asked("nothing without its slash", "/org/nothing", 404).code("not_found"),
+        json("beyond the last page", "/org/example/lib/?after=z").contains("\"entries\":[]"),
+        status_of("a limit of zero", "/org/?limit=0", 400).code("invalid_request"),
+        status_of("names are escaped", "/site/", 200).contains("href=\"./a%20b%2Bc%3Bd%3D%C3%A9\"").contains(">a b+c;d=é<"),
+        status_of("a folder without its slash", "/org/example/lib", 302),
+        status_of("a missing folder", "/org/nothing/", 404).code("not_found"),
+        status_of("a missing folder without its slash", "/org/nothing", 404).code("not_found"),
     ]
 }
 
@@ -441,23 +455,23 @@ fn deletions() -> Vec<Case> {
         put("a POM", &at("1.0/lib-1.0.pom"), JAR),
         put("another version", &at("1.1/lib-1.1.jar"), JAR),
         delete("a file", &at("1.0/lib-1.0.jar"), 204),
-        asked("is gone", &at("1.0/lib-1.0.jar"), 404),
-        asked("with its checksum", &at("1.0/lib-1.0.jar.sha1"), 404),
-        delete("once", &at("1.0/lib-1.0.jar"), 404).code("not_found"),
-        asked("its version stays while it has a file", &metadata, 200).contains("<version>1.0</version>"),
-        put("it may be published again", &at("1.0/lib-1.0.jar"), "other"),
-        get("with other bytes", &at("1.0/lib-1.0.jar"), "other"),
+        status_of("the file is gone", &at("1.0/lib-1.0.jar"), 404),
+        status_of("its checksum is gone", &at("1.0/lib-1.0.jar.sha1"), 404),
+        delete("the file is deleted only once", &at("1.0/lib-1.0.jar"), 404).code("not_found"),
+        status_of("its version stays while it has a file", &metadata, 200).contains("<version>1.0</version>"),
+        put("the file is published again", &at("1.0/lib-1.0.jar"), "other"),
+        get("the other bytes are served", &at("1.0/lib-1.0.jar"), "other"),
         delete("a folder without its slash", &at("1.0"), 404).contains("is a folder"),
         delete("a folder", &at("1.0/"), 204),
-        asked("its files are gone", &at("1.0/lib-1.0.pom"), 404),
-        asked("metadata follows", &metadata, 200)
+        status_of("its files are gone", &at("1.0/lib-1.0.pom"), 404),
+        status_of("metadata no longer lists the version", &metadata, 200)
             .contains("<version>1.1</version>")
             .lacks("<version>1.0</version>"),
-        delete("once", &at("1.0/"), 404),
+        delete("the folder is deleted only once", &at("1.0/"), 404),
         delete("a group", "/org/gone/", 204),
-        asked("and all below it", &metadata, 404),
-        asked("is gone", "/org/gone/", 404),
-        delete("metadata that is not there", &metadata, 404),
-        asked("others stay", "/org/example/lib/1.10/lib-1.10.jar", 200),
+        status_of("everything below the group is gone", &metadata, 404),
+        status_of("the group is gone", "/org/gone/", 404),
+        delete("missing metadata", &metadata, 404),
+        status_of("other groups stay", "/org/example/lib/1.10/lib-1.10.jar", 200),
     ]
 }

@@ -1,15 +1,15 @@
-//! Which of a packument's two forms a client asks for.
+//! Selection of the abbreviated or the full form of a packument.
 
 use packhouse_sdk::Accept;
 
-/// The media type of the abbreviated form. Clients compare it letter by letter.
+/// Media type of the abbreviated form, in the exact spelling with which clients compare it.
 pub(crate) const ABBREVIATED: &str = "application/vnd.npm.install-v1+json";
 
-/// Whether `Accept` asks for the abbreviated form: it names it, and wants nothing else more.
-pub(crate) fn abbreviated(accept: Option<&str>) -> bool {
+/// Returns true if `Accept` names the abbreviated form and does not prefer the full form.
+pub(crate) fn prefers_abbreviated(accept: Option<&str>) -> bool {
     let accept = Accept::parse(accept.unwrap_or_default());
-    let Some(wanted) = accept.named(ABBREVIATED).filter(|quality| *quality > 0) else { return false };
-    accept.named("application/json").is_none_or(|full| wanted >= full)
+    let Some(abbreviated) = accept.named(ABBREVIATED).filter(|quality| *quality > 0) else { return false };
+    accept.named("application/json").is_none_or(|full| abbreviated >= full)
 }
 
 #[cfg(test)]
@@ -28,8 +28,8 @@ mod tests {
             ("application/vnd.npm.install-v1+json;q=0, */*", false),
             ("", false),
         ] {
-            assert_eq!(abbreviated(Some(accept)), expected, "{accept}");
+            assert_eq!(prefers_abbreviated(Some(accept)), expected, "{accept}");
         }
-        assert!(!abbreviated(None));
+        assert!(!prefers_abbreviated(None));
     }
 }

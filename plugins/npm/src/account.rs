@@ -1,11 +1,11 @@
-//! Who asks, and their tokens. No secret passes through here: what clients send of one the host has replaced, and a new one it
-//! puts in itself.
+//! The caller's account and tokens. No secret reaches the plugin: the host replaces the secrets
+//! that clients send, and it inserts new secrets into responses itself.
 
 use crate::not_offered;
 use packhouse_sdk::{Context, Failure, LoginState, Params, Request, Response, Timestamp};
 use serde_json::{Value, json};
 
-/// `GET /`: that the address is right and the credential works.
+/// `GET /`: confirms that the address is right and that the credential works.
 pub(crate) fn root(_cx: &Context, _request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     Ok(Response::json(&json!({}))?.revalidate())
 }
@@ -27,8 +27,8 @@ pub(crate) fn user(_cx: &Context, request: &Request, _params: &Params<'_>) -> Re
     )?))
 }
 
-/// `-/user/org.couchdb.user:NAME`, which `npm owner add` reads first. Any name is answered alike, so that this tells nobody which members
-/// there are.
+/// `-/user/org.couchdb.user:NAME`, which `npm owner add` reads first. The response is the same for
+/// all names, so that it does not reveal which members exist.
 pub(crate) fn named_user(_cx: &Context, request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
     let id = params.segment("user");
     let name = id.strip_prefix("org.couchdb.user:").filter(|name| !name.is_empty());
@@ -37,7 +37,8 @@ pub(crate) fn named_user(_cx: &Context, request: &Request, params: &Params<'_>) 
     Ok(no_store(Response::json(&json!({"_id": id, "name": name, "email": email}))?))
 }
 
-/// Plain `npm login`: a page for the person and an address for the client to ask at.
+/// Plain `npm login`: returns the address of a sign-in page for the user, and an address that the
+/// client polls.
 pub(crate) fn begin_login(
     cx: &Context,
     request: &Request,
@@ -65,28 +66,30 @@ pub(crate) fn finish_login(
     }
 }
 
-/// `npm login --auth-type=legacy` and `yarn login`, with a password in a body that is not read.
+/// `npm login --auth-type=legacy` and `yarn login`: always refused. The body contains a password,
+/// so the plugin does not read it.
 pub(crate) fn legacy_login(
     _cx: &Context,
     _request: &Request,
     _params: &Params<'_>,
 ) -> Result<Response, Failure> {
-    let text = "Sign-in by name and password is not offered: use plain `npm login` or `pnpm login`; for yarn and bun make a token in the \
-                portal and write it to .yarnrc.yml (npmAuthToken) or .npmrc (_authToken)";
+    let text = "Sign-in with a password is not supported: use plain `npm login` or `pnpm login`; for yarn and bun, \
+                create a token in the portal and write it to .yarnrc.yml (npmAuthToken) or .npmrc (_authToken)";
     Err(Failure::new(410, "LEGACY_NPM_LOGIN_DISABLED", text))
 }
 
-/// `npm token create`.
+/// `npm token create`: always refused.
 pub(crate) fn create_token(
     _cx: &Context,
     _request: &Request,
     _params: &Params<'_>,
 ) -> Result<Response, Failure> {
-    let text = "Tokens are made in the portal, not by `npm token create`";
+    let text = "`npm token create` is not supported; create the token in the portal";
     Err(Failure::new(410, "NPM_CLI_TOKEN_CREATE_DISABLED", text))
 }
 
-/// `npm token list`. A token is bound to no addresses, and says nothing of them: clients show even an empty `cidr_whitelist`.
+/// `npm token list`. Tokens are not bound to client addresses. Leaves out the member
+/// `cidr_whitelist`, because clients would show even an empty list.
 pub(crate) fn tokens(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     request.caller().ok_or_else(anonymous)?;
     let tokens = cx.identity().tokens()?;
@@ -115,7 +118,7 @@ pub(crate) fn revoke_token(
     revoke(cx, params.segment("token"))
 }
 
-/// `npm logout`. The client sends the token itself, of which the host leaves the id.
+/// `npm logout`. The client sends the token itself, and the host replaces it with the token's id.
 pub(crate) fn log_out(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
     revoke(cx, params.segment("token"))
 }
@@ -124,12 +127,12 @@ fn revoke(cx: &Context, id: &str) -> Result<Response, Failure> {
     if cx.identity().revoke(id)? {
         Ok(no_store(Response::json(&json!({"ok": true}))?))
     } else {
-        Err(Failure::not_found("You have no token of that id"))
+        Err(Failure::not_found("You have no token with this id"))
     }
 }
 
 fn anonymous() -> Failure {
-    Failure::new(401, "unauthorized", "Nobody is signed in: send a token as `_authToken`")
+    Failure::new(401, "unauthorized", "The request has no credential: send a token as `_authToken`")
 }
 
 fn no_store(response: Response) -> Response {

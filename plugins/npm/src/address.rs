@@ -1,28 +1,28 @@
-//! What a path below the repository's address names. Clients write a scope's slash as `%2f` or plainly.
+//! Paths below the repository's address. Clients write the slash of a scope as `%2f` or as `/`.
 
-use crate::name::Name;
+use crate::name::PackageName;
 use packhouse_sdk::Failure;
 
-/// What a path names.
+/// The package, version or tarball that a path names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Address {
+pub(crate) enum PackageAddress {
     /// `/name`: the package.
-    Package(Name),
+    Package(PackageName),
     /// `/name/1.0.0`, `/name/latest`: a version, by its number or a tag.
-    Version(Name, String),
+    Version(PackageName, String),
     /// `/name/-/name-1.0.0.tgz`: a version's tarball.
-    Tarball(Name, String),
-    /// `/name/-rev/3`: the package as it was read at this revision.
-    AtRevision(Name, String),
-    /// `/name/-/name-1.0.0.tgz/-rev/3`.
-    TarballAtRevision(Name, String, String),
+    Tarball(PackageName, String),
+    /// `/name/-rev/3`: the package at the revision that the client read.
+    AtRevision(PackageName, String),
+    /// `/name/-/name-1.0.0.tgz/-rev/3`: a tarball at the revision that the client read.
+    TarballAtRevision(PackageName, String, String),
 }
 
-impl Address {
-    /// Reads a path.
+impl PackageAddress {
+    /// Parses a path.
     ///
     /// # Errors
-    /// 404 where nothing can be: no package is called that, or there is more behind it than any client asks for.
+    /// 404 if no package can have this name, or if the rest of the path is unknown.
     pub(crate) fn parse(path: &[String]) -> Result<Self, Failure> {
         let (name, rest) = name(path)?;
         match rest.as_slice() {
@@ -37,12 +37,12 @@ impl Address {
                 Ok(Self::Tarball(name, version))
             }
             [version] => Ok(Self::Version(name, (*version).to_owned())),
-            _ => Err(nothing()),
+            _ => Err(unknown()),
         }
     }
 
-    /// The package.
-    pub(crate) fn name(&self) -> &Name {
+    /// Returns the name of the package.
+    pub(crate) fn name(&self) -> &PackageName {
         match self {
             Self::Package(name)
             | Self::Version(name, _)
@@ -52,7 +52,7 @@ impl Address {
         }
     }
 
-    /// What a request is about, for the audit log.
+    /// Returns the subject of a request, for the audit log.
     pub(crate) fn subject(&self) -> String {
         match self {
             Self::Package(name) | Self::AtRevision(name, _) => name.to_string(),
@@ -65,37 +65,39 @@ impl Address {
     }
 }
 
-/// The name that a path begins with, and what follows it. A trailing slash says nothing.
+/// Splits a path into the package's name and the segments after it. Ignores a trailing slash.
 ///
 /// # Errors
-/// 404 where no package is called that.
-pub(crate) fn name(path: &[String]) -> Result<(Name, Vec<&str>), Failure> {
+/// 404 if no package can have this name.
+pub(crate) fn name(path: &[String]) -> Result<(PackageName, Vec<&str>), Failure> {
     let mut segments: Vec<&str> = path.iter().map(String::as_str).collect();
     segments.pop_if(|last| last.is_empty());
     let taken = match segments.as_slice() {
         [first, ..] if first.starts_with('@') && !first.contains('/') => 2,
         _ => 1,
     };
-    let text = segments.get(..taken).ok_or_else(nothing)?.join("/");
-    let name = Name::new(&text)
+    let text = segments.get(..taken).ok_or_else(unknown)?.join("/");
+    let name = PackageName::new(&text)
         .ok_or_else(|| Failure::not_found(format!("No package can have the name {text:?}")))?;
     Ok((name, segments.split_off(taken)))
 }
 
-/// The version in a tarball's name, which some clients write with the scope before it.
-fn version(name: &Name, file: &[&str]) -> Result<String, Failure> {
+/// Returns the version in the file name of a tarball. Some clients write the scope before the file
+/// name.
+fn version(name: &PackageName, file: &[&str]) -> Result<String, Failure> {
     let file = match *file {
         [file] => file.rsplit_once('/').map_or(file, |(_, bare)| bare),
         [scope, file] if name.scope() == scope.strip_prefix('@') => file,
-        _ => return Err(nothing()),
+        _ => return Err(unknown()),
     };
     let version = name.version_of(file).ok_or_else(|| {
-        Failure::not_found(format!("{file} is no file of {name}: tarballs are called {}", name.file("1.0.0")))
+        let example = name.file("1.0.0");
+        Failure::not_found(format!("{name} has no file {file}: its tarballs have names such as {example}"))
     })?;
     Ok(version.to_owned())
 }
 
-fn nothing() -> Failure {
+fn unknown() -> Failure {
     Failure::not_found("Nothing is served at this address")
 }
 
@@ -103,15 +105,15 @@ fn nothing() -> Failure {
 mod tests {
     use super::*;
 
-    fn parsed(path: &[&str]) -> Result<Address, u16> {
+    fn parsed(path: &[&str]) -> Result<PackageAddress, u16> {
         let path: Vec<String> = path.iter().map(|&segment| segment.to_owned()).collect();
-        Address::parse(&path).map_err(|failure| failure.status)
+        PackageAddress::parse(&path).map_err(|failure| failure.status)
     }
 
     #[test]
-    fn every_spelling_of_a_scope_is_the_same() {
-        let name = || Name::new("@s/n").unwrap();
-        let tarball = Address::Tarball(name(), "1.0.0".to_owned());
+    fn every_spelling_of_a_scope_is_accepted() {
+        let name = || PackageName::new("@s/n").unwrap();
+        let tarball = PackageAddress::Tarball(name(), "1.0.0".to_owned());
         for path in [
             &["@s/n", "-", "n-1.0.0.tgz"][..],
             &["@s", "n", "-", "n-1.0.0.tgz"],
@@ -121,20 +123,20 @@ mod tests {
             assert_eq!(parsed(path), Ok(tarball.clone()), "{path:?}");
         }
         for path in [&["@s/n"][..], &["@s", "n"], &["@s/n", ""], &["@s", "n", ""]] {
-            assert_eq!(parsed(path), Ok(Address::Package(name())), "{path:?}");
+            assert_eq!(parsed(path), Ok(PackageAddress::Package(name())), "{path:?}");
         }
     }
 
     #[test]
-    fn what_stands_behind_a_name_is_told_apart() {
-        let name = || Name::new("n").unwrap();
+    fn the_path_after_a_name_is_parsed() {
+        let name = || PackageName::new("n").unwrap();
         let text = str::to_owned;
         for (path, expected) in [
-            (&["n", "1.0.0"][..], Ok(Address::Version(name(), text("1.0.0")))),
-            (&["n", "-rev", "3"], Ok(Address::AtRevision(name(), text("3")))),
+            (&["n", "1.0.0"][..], Ok(PackageAddress::Version(name(), text("1.0.0")))),
+            (&["n", "-rev", "3"], Ok(PackageAddress::AtRevision(name(), text("3")))),
             (
                 &["n", "-", "n-1.0.0.tgz", "-rev", "3"],
-                Ok(Address::TarballAtRevision(name(), text("1.0.0"), text("3"))),
+                Ok(PackageAddress::TarballAtRevision(name(), text("1.0.0"), text("3"))),
             ),
             (&["n", "-", "m-1.0.0.tgz"], Err(404)),
             (&["n", "-", "@s", "n-1.0.0.tgz"], Err(404)),

@@ -1,48 +1,49 @@
-//! Attestations that a client publishes beside a tarball: Sigstore bundles, kept and served as they came.
+//! Attestations that a client publishes with a tarball: Sigstore bundles, stored and served
+//! unchanged.
 
 use crate::dist::Tarball;
-use crate::document::{Data, Document, invalid};
-use crate::name::Name;
+use crate::document::{AttachmentData, RequestDocument, invalid};
+use crate::name::PackageName;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use packhouse_sdk::{Failure, Statement};
 use serde_json::{Value, json};
 
-/// Where predicates that say how something was built begin.
+/// Prefix of the predicate types of provenance.
 const PROVENANCE: &str = "https://slsa.dev/provenance/";
 
-/// Bundles of an upstream's that are looked at.
+/// Maximum number of bundles that are read from an upstream's response.
 const MOST: usize = 10;
 
-/// What is kept of a version's attestations.
+/// Attestations of a version that is being published.
 #[derive(Debug)]
 pub(crate) struct Attestations {
-    /// What is served.
+    /// The document that clients get as the version's attestations.
     pub(crate) document: Vec<u8>,
     /// The bundles, each with its media type.
     pub(crate) bundles: Vec<(String, Vec<u8>)>,
-    /// The predicate of the one that says how the version was built.
+    /// Predicate type of the provenance, if one of the bundles is a provenance.
     pub(crate) provenance: Option<String>,
 }
 
-/// Where a version's attestations are fetched.
-pub(crate) fn path(name: &Name, number: &str) -> String {
+/// The path of a version's attestations.
+pub(crate) fn path(name: &PackageName, number: &str) -> String {
     format!("-/npm/v1/attestations/{name}@{number}")
 }
 
-/// The attestations among a document's attachments; none when there are none.
+/// Reads the attestations among a document's attachments. Returns `None` if there are none.
 ///
 /// # Errors
-/// 400 for what is no bundle, or one about another file.
-pub(crate) fn read(document: &Document, tarball: &Tarball) -> Result<Option<Attestations>, Failure> {
+/// 400 for an invalid bundle, or for a bundle about another file.
+pub(crate) fn read(document: &RequestDocument, tarball: &Tarball) -> Result<Option<Attestations>, Failure> {
     let (mut all, mut bundles) = (Vec::new(), Vec::new());
     let mut provenance = None;
     for (name, attachment, data) in document.attachments() {
         if !attachment.is_bundle(name) {
             continue;
         }
-        let Data::Text(text) = data else {
-            return Err(invalid(&format!("the attestation {name} is no JSON document")));
+        let AttachmentData::Text(text) = data else {
+            return Err(invalid(&format!("the attestation {name} is not a JSON document")));
         };
         let (predicate, bundle) = bundle(name, text, &tarball.sha512)?;
         if predicate.starts_with(PROVENANCE) {
@@ -59,8 +60,9 @@ pub(crate) fn read(document: &Document, tarball: &Tarball) -> Result<Option<Atte
     Ok(Some(Attestations { document, bundles, provenance }))
 }
 
-/// The bundles about this tarball of what an upstream answers, each with its media type. What is no bundle, or about another file, is left
-/// out: a proxy passes on what it is told, and states what makes sense.
+/// Returns the bundles about this tarball in an upstream's response, each with its media type.
+/// Leaves out invalid bundles and bundles about other files. A proxy serves the upstream's document
+/// unchanged, but records only these bundles as statements.
 pub(crate) fn of_upstream(answer: &[u8], sha512: &str) -> Vec<(String, Vec<u8>)> {
     let Ok(Value::Object(answer)) = serde_json::from_slice(answer) else { return Vec::new() };
     let listed = answer.get("attestations").and_then(Value::as_array).into_iter().flatten();
@@ -73,15 +75,15 @@ pub(crate) fn of_upstream(answer: &[u8], sha512: &str) -> Vec<(String, Vec<u8>)>
     about.collect()
 }
 
-/// A bundle and the type of what it says. Whether its signature holds is for those to check who trust its signer; that it is
-/// about this tarball is checked here.
+/// Parses a bundle and returns its predicate type and content. Checks that the bundle is about this
+/// tarball. Does not check the signature: that is the task of clients that trust the signer.
 fn bundle(name: &str, text: &str, sha512: &str) -> Result<(String, Value), Failure> {
-    let refuse = |what: &str| invalid(&format!("the attestation {name} {what}"));
-    let bundle: Value = serde_json::from_str(text).map_err(|_| refuse("is no JSON document"))?;
+    let refuse = |problem: &str| invalid(&format!("the attestation {name} {problem}"));
+    let bundle: Value = serde_json::from_str(text).map_err(|_| refuse("is not a JSON document"))?;
     let payload = bundle.pointer("/dsseEnvelope/payload").and_then(Value::as_str);
     let payload = payload.and_then(|payload| STANDARD.decode(payload).ok());
     let statement: Option<Value> = payload.and_then(|payload| serde_json::from_slice(&payload).ok());
-    let statement = statement.ok_or_else(|| refuse("holds no statement"))?;
+    let statement = statement.ok_or_else(|| refuse("does not contain a statement"))?;
     let subjects = statement.get("subject").and_then(Value::as_array).into_iter().flatten();
     let mut digests =
         subjects.filter_map(|subject| subject.pointer("/digest/sha512").and_then(Value::as_str));
@@ -89,5 +91,5 @@ fn bundle(name: &str, text: &str, sha512: &str) -> Result<(String, Value), Failu
         return Err(refuse("is about another file than the tarball"));
     }
     let predicate = statement.get("predicateType").and_then(Value::as_str);
-    Ok((predicate.ok_or_else(|| refuse("has no type"))?.to_owned(), bundle))
+    Ok((predicate.ok_or_else(|| refuse("has no predicate type"))?.to_owned(), bundle))
 }

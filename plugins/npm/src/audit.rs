@@ -1,4 +1,5 @@
-//! `npm audit`: advisories, those that the operator brought in beside an upstream's, and the keys that signatures are checked with.
+//! `npm audit`: advisories that the operator imported, advisories of upstreams, and the keys for
+//! `npm audit signatures`.
 
 use crate::audit_request::AuditRequest;
 use crate::tree_audit::{self, Tree};
@@ -10,20 +11,21 @@ use packhouse_sdk::{
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Bytes of a question, compressed.
+/// Maximum number of bytes of an audit request, compressed.
 const QUESTION: u64 = 8 << 20;
-/// Where advisories are asked for by name.
+/// Path of bulk advisory requests.
 const BULK: &str = "-/npm/v1/security/advisories/bulk";
-/// Bytes of an upstream's answer.
+/// Maximum number of bytes of an upstream's response.
 const ANSWER: u64 = 16 << 20;
-/// Bytes of an upstream's keys.
+/// Maximum number of bytes of an upstream's keys.
 const KEYS: u64 = 1 << 20;
 
 pub(crate) fn plan(_request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
     Ok(Intent::read().body(QUESTION).many_packages())
 }
 
-/// `npm audit` and every `npm install`: advisories by name of the packages that are asked for.
+/// `npm audit` and every `npm install`: returns the advisories for the requested packages, by
+/// package name.
 pub(crate) fn advisories(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let body = request.planned_body()?;
     let encoding = request.header("content-encoding");
@@ -32,15 +34,15 @@ pub(crate) fn advisories(cx: &Context, request: &Request, _params: &Params<'_>) 
         AuditRequest::Bulk(packages) => bulk::known(cx.target()?, packages)?,
         AuditRequest::Tree(_) => BTreeMap::new(),
     };
-    let mut told = Map::new();
-    for answer in ask_all(cx, BULK, &Asked { request, body: &body, question })? {
-        bulk::add(&mut told, answer);
+    let mut merged = Map::new();
+    for answer in ask_all(cx, BULK, &ReceivedAudit { request, body: &body, question })? {
+        bulk::add(&mut merged, answer);
     }
-    bulk::merge(&mut told, known);
-    written(cx, &told)
+    bulk::merge(&mut merged, known);
+    json_response(cx, &merged)
 }
 
-fn written(cx: &Context, document: &Map<String, Value>) -> Result<Response, Failure> {
+fn json_response(cx: &Context, document: &Map<String, Value>) -> Result<Response, Failure> {
     let mut out = Output::new(cx);
     out.json(document)?;
     Ok(Response::ok().content_type("application/json").content(out.finish()?))
@@ -51,7 +53,7 @@ fn is_offline(proxy: &Repository) -> Result<bool, Failure> {
     Ok(settings.get("offline").and_then(Value::as_bool).unwrap_or_default())
 }
 
-/// The form of pnpm and older npm: the tree of a lock file.
+/// The audit of pnpm and older npm, whose request has the tree of a lock file.
 pub(crate) fn audits(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let body = request.planned_body()?;
     let question = AuditRequest::read(&body, request.header("content-encoding"), false)?;
@@ -59,29 +61,34 @@ pub(crate) fn audits(cx: &Context, request: &Request, _params: &Params<'_>) -> R
         AuditRequest::Tree(question) => Tree::of(question),
         AuditRequest::Bulk(_) => Tree::default(),
     };
-    let reports = ask_all(cx, &request.path.join("/"), &Asked { request, body: &body, question })?;
-    written(cx, &tree.answer(cx.target()?, tree_audit::merged(reports))?)
+    let reports = ask_all(cx, &request.path.join("/"), &ReceivedAudit { request, body: &body, question })?;
+    json_response(cx, &tree.answer(cx.target()?, tree_audit::merged(reports))?)
 }
 
-/// A question as it came, and read.
-struct Asked<'a> {
+/// An audit request, both as received and parsed.
+struct ReceivedAudit<'a> {
     request: &'a Request<'a>,
     body: &'a Blob,
     question: AuditRequest,
 }
 
-/// The answers of all proxies' upstreams, which are asked at the same time. An upstream that does not
-/// answer audits has none.
+/// Asks the upstreams of all proxies at the same time and returns their responses. Leaves out
+/// upstreams that do not support audits.
 ///
 /// # Errors
-/// 502 if an upstream fails and no other one answers: without its answer the packages would look
-/// harmless.
-fn ask_all(cx: &Context, target: &str, asked: &Asked<'_>) -> Result<Vec<Map<String, Value>>, Failure> {
+/// 502 if an upstream fails and no other upstream answers: an audit without any response would make
+/// the packages look harmless.
+fn ask_all(
+    cx: &Context,
+    target: &str,
+    audit: &ReceivedAudit<'_>,
+) -> Result<Vec<Map<String, Value>>, Failure> {
     let mut replies = Vec::new();
     for proxy in cx.proxies()? {
-        // A proxy that must not ask would fail, though all that there is to know is known here.
+        // A request to the upstream of an offline proxy would fail. The audit would then fail too,
+        // although local advisories are available.
         if !is_offline(proxy)?
-            && let Some(reply) = ask(cx, proxy, target, asked)?
+            && let Some(reply) = ask(cx, proxy, target, audit)?
         {
             replies.push((proxy, reply));
         }
@@ -94,9 +101,15 @@ fn ask_all(cx: &Context, target: &str, asked: &Asked<'_>) -> Result<Vec<Map<Stri
     Ok(left_out.or_failure(answers)?.unwrap_or_default())
 }
 
-/// Asks the proxy's upstream about the packages that may be looked for there; none if there are none.
-fn ask(cx: &Context, proxy: &Repository, target: &str, asked: &Asked<'_>) -> Result<Option<Reply>, Failure> {
-    let Asked { request, body, question } = asked;
+/// Asks the proxy's upstream about the packages that the host permits to request from it. Returns
+/// `None` if the request names no such package.
+fn ask(
+    cx: &Context,
+    proxy: &Repository,
+    target: &str,
+    audit: &ReceivedAudit<'_>,
+) -> Result<Option<Reply>, Failure> {
+    let ReceivedAudit { request, body, question } = audit;
     let withheld = proxy.withheld(&question.names())?;
     if withheld.is_empty() {
         let kind = request.header("content-type").map(|kind| ("content-type", kind));
@@ -108,10 +121,10 @@ fn ask(cx: &Context, proxy: &Repository, target: &str, asked: &Asked<'_>) -> Res
     Ok(Some(proxy::ask(cx, proxy, target, [("content-type", "application/json")], &body)?))
 }
 
-/// An upstream's answer; none if it does not answer audits.
+/// Returns an upstream's response, or `None` if the upstream does not support audits.
 ///
 /// # Errors
-/// 502 if the upstream fails, refuses the audit, or answers with another document.
+/// 502 if the upstream fails, refuses the audit, or answers with an invalid document.
 fn read(reply: Reply) -> Result<Option<Map<String, Value>>, Failure> {
     match reply.status()? {
         501 => return Ok(None),
@@ -123,11 +136,11 @@ fn read(reply: Reply) -> Result<Option<Map<String, Value>>, Failure> {
     let path = reply.path().to_owned();
     let Some(reply) = reply.found()? else { return Ok(None) };
     let answer = serde_json::from_slice(&reply.body()?.read_all(ANSWER)?);
-    let problem = format!("its answer to an audit is not a JSON object, for {path}");
+    let problem = format!("its response to an audit is not a JSON object, for {path}");
     answer.map(Some).map_err(|_| Failure::unusable_upstream(problem))
 }
 
-/// The keys of `npm audit signatures`: this registry's own, and those of its upstreams.
+/// `npm audit signatures`: returns this repository's own keys and its upstreams' keys.
 pub(crate) fn keys(cx: &Context, _request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let mut keys = Vec::new();
     if !cx.target()?.is_proxy() {
@@ -146,7 +159,7 @@ pub(crate) fn keys(cx: &Context, _request: &Request, _params: &Params<'_>) -> Re
     Ok(Response::json(&json!({"keys": keys}))?.revalidate())
 }
 
-/// An upstream's keys; none where it tells none.
+/// Returns an upstream's keys, or `None` if it has no keys.
 fn keys_of(cx: &Context, proxy: &Repository) -> Result<Option<Value>, Failure> {
     match proxy::pass_on(cx, proxy, "-/npm/v1/keys")? {
         Some(Content::Blob(blob)) => {

@@ -1,16 +1,18 @@
-//! The question of an audit: which packages it names, and the same question without some of them. What a project is built from is
-//! told to an upstream in it, and names that are its organization's own are none of the upstream's business.
+//! Audit requests: the packages that a request names, and the request without withheld packages. An
+//! audit tells an upstream which packages a project uses. It must not contain the organization's
+//! own package names.
 
 use packhouse_sdk::{Blob, Error, Failure, ReadAt};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// Bytes of a question, decompressed: a whole tree is held in memory.
+/// Maximum number of bytes of a decompressed request, because the plugin holds the whole tree in
+/// memory.
 const LIMIT: u64 = 8 << 20;
-/// What stays of a dependency in a question that is written anew.
+/// Members of a dependency that stay in a rewritten request.
 const FACTS: [&str; 5] = ["version", "integrity", "dev", "optional", "peer"];
 
-/// What an audit asks.
+/// A parsed audit request.
 #[derive(Clone)]
 pub(crate) enum AuditRequest {
     /// `{NAME: [VERSION, …]}`.
@@ -20,8 +22,10 @@ pub(crate) enum AuditRequest {
 }
 
 impl AuditRequest {
-    /// Reads a body. 400 for one that is no such question, 413 for one that is too large, 415 for one that is packed in a way that
-    /// is not known.
+    /// Parses the body of a request. `bulk` is true if the body has the bulk form.
+    ///
+    /// # Errors
+    /// 400 for an invalid body, 413 for a body that is too large, 415 for an unknown encoding.
     pub(crate) fn read(body: &Blob, encoding: Option<&str>, bulk: bool) -> Result<Self, Failure> {
         let bytes = match encoding.unwrap_or("identity") {
             "" | "identity" => body.read_all(LIMIT)?,
@@ -29,16 +33,17 @@ impl AuditRequest {
             "deflate" => unpacked(body, "zlib")?,
             "zstd" => unpacked(body, "zstd")?,
             other => {
-                let text = format!("An audit packed as {other:?} cannot be read; send it as gzip");
+                let text = format!("The content encoding {other:?} is not supported for audits; use gzip");
                 return Err(Failure::new(415, "unsupported_media_type", text));
             }
         };
         let question = serde_json::from_slice::<Map<String, Value>>(&bytes);
-        let question = question.map_err(|_| Failure::invalid("An audit's body is a JSON object"))?;
+        let question =
+            question.map_err(|_| Failure::invalid("The body of an audit must be a JSON object"))?;
         Ok(if bulk { Self::Bulk(question) } else { Self::Tree(question) })
     }
 
-    /// All packages that it names.
+    /// Returns all packages that the request names.
     pub(crate) fn names(&self) -> Vec<String> {
         let mut names = BTreeSet::new();
         match self {
@@ -55,7 +60,7 @@ impl AuditRequest {
         names.into_iter().collect()
     }
 
-    /// The same without these packages, as JSON; none where nothing is left to ask.
+    /// Returns the request without these packages, as JSON. Returns `None` if no package is left.
     pub(crate) fn without(self, withheld: &BTreeSet<String>) -> Result<Option<Vec<u8>>, Failure> {
         let left = match self {
             Self::Bulk(mut packages) => {
@@ -73,7 +78,7 @@ impl AuditRequest {
                     return Ok(None);
                 }
                 for (member, value) in tree {
-                    let kept = match (member.as_str(), value) {
+                    let value = match (member.as_str(), value) {
                         ("requires" | "dependencies", _) => continue,
                         ("name", Value::String(name)) if withheld.contains(&name) => continue,
                         ("install" | "remove", Value::Array(specs)) => {
@@ -84,7 +89,7 @@ impl AuditRequest {
                         ("name" | "version" | "metadata" | "install" | "remove", value) => value,
                         _ => continue,
                     };
-                    left.insert(member, kept);
+                    left.insert(member, value);
                 }
                 left
             }
@@ -96,9 +101,9 @@ impl AuditRequest {
 fn unpacked(body: &Blob, encoding: &str) -> Result<Vec<u8>, Failure> {
     let unpacked = body.decode(encoding, LIMIT, &[]).and_then(|blob| blob.read_all(LIMIT));
     unpacked.map_err(|error| match error {
-        Error::Invalid(_) => {
-            Failure::invalid(format!("An audit's body is not {encoding}, as its header says"))
-        }
+        Error::Invalid(_) => Failure::invalid(format!(
+            "The body of the audit is not {encoding}, although its Content-Encoding says so"
+        )),
         other => other.into(),
     })
 }
@@ -114,18 +119,19 @@ fn members<'a>(
     object.get(member).and_then(Value::as_object).into_iter().flatten()
 }
 
-/// The package in `name@range`.
+/// Returns the package in `name@range`.
 fn name_in(spec: &str) -> &str {
     let at = spec.char_indices().skip(1).find(|(_, letter)| *letter == '@');
     at.and_then(|(at, _)| spec.get(..at)).unwrap_or(spec)
 }
 
-/// The package that an alias stands for: `npm:name@range`.
+/// Returns the package that an alias (`npm:name@range`) stands for; `None` for any other range.
 fn aliased(range: &Value) -> Option<&str> {
     range.as_str()?.strip_prefix("npm:").map(name_in)
 }
 
-/// Packages named by a tree's dependencies, and by what those require. The parser bounds how deep a tree may be.
+/// Collects the packages in the `dependencies` and `requires` of a tree. The JSON parser limits the
+/// depth of a tree, and so the recursion.
 fn collect(tree: &Map<String, Value>, names: &mut BTreeSet<String>) {
     for (name, range) in members(tree, "requires") {
         names.insert(name.clone());
@@ -139,16 +145,17 @@ fn collect(tree: &Map<String, Value>, names: &mut BTreeSet<String>) {
     }
 }
 
-/// What a tree requires and depends on, without these packages; of each dependency what an audit needs.
+/// Returns the requirements and dependencies of a tree without these packages. Each dependency
+/// keeps only the members that an audit needs.
 fn pruned(tree: &Map<String, Value>, withheld: &BTreeSet<String>) -> Map<String, Value> {
-    let ours = |name: &str, range: Option<&Value>| {
+    let is_withheld = |name: &str, range: Option<&Value>| {
         withheld.contains(name) || range.and_then(aliased).is_some_and(|name| withheld.contains(name))
     };
     let mut left = Map::new();
     if let Some(requires) = tree.get("requires").filter(|requires| !requires.is_object()) {
         left.insert("requires".to_owned(), requires.clone());
     } else if tree.contains_key("requires") {
-        let others = members(tree, "requires").filter(|(name, range)| !ours(name, Some(range)));
+        let others = members(tree, "requires").filter(|(name, range)| !is_withheld(name, Some(range)));
         let others: Map<String, Value> = others.map(|(name, range)| (name.clone(), range.clone())).collect();
         left.insert("requires".to_owned(), Value::Object(others));
     }
@@ -157,18 +164,19 @@ fn pruned(tree: &Map<String, Value>, withheld: &BTreeSet<String>) -> Map<String,
         for (name, dependency) in members(tree, "dependencies") {
             let Some(dependency) = dependency.as_object() else { continue };
             let within = pruned(dependency, withheld);
-            // What a package of ours brings along stands below it in the tree, and is asked about all the same.
-            if ours(name, dependency.get("version")) {
-                let Some(Value::Object(brought)) = within.get("dependencies") else { continue };
-                for (name, dependency) in brought {
+            // The tree has the dependencies of a withheld package below that package. They move up
+            // one level, so that they stay in the request.
+            if is_withheld(name, dependency.get("version")) {
+                let Some(Value::Object(below)) = within.get("dependencies") else { continue };
+                for (name, dependency) in below {
                     dependencies.entry(name.clone()).or_insert_with(|| dependency.clone());
                 }
                 continue;
             }
             let facts =
                 FACTS.iter().filter_map(|fact| Some(((*fact).to_owned(), dependency.get(*fact)?.clone())));
-            let kept: Map<String, Value> = facts.chain(within).collect();
-            dependencies.insert(name.clone(), Value::Object(kept));
+            let dependency: Map<String, Value> = facts.chain(within).collect();
+            dependencies.insert(name.clone(), Value::Object(dependency));
         }
         left.insert("dependencies".to_owned(), Value::Object(dependencies));
     }
@@ -204,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_withheld_goes_wherever_it_stands() {
+    fn withheld_packages_are_removed_everywhere() {
         let question = || {
             tree(json!({
                 "name": "app", "version": "1.0.0", "install": ["@us/new@^1", "x@1"], "remove": [], "metadata": {"node": "24"},

@@ -1,27 +1,28 @@
-//! Programs of a package: `bin`, in all the forms in which it is written.
+//! Programs of a package: the manifest's `bin` in all its forms.
 
 use crate::difference::Difference;
-use crate::name::Name;
+use crate::name::PackageName;
 use serde_json::{Map, Value};
 
-/// A program: the plain name under which it is linked, and a path below the package's folder.
+/// A program: the name of its link, without folders, and its path below the package's folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Program {
     name: String,
     path: String,
-    /// Whether yarn 1 leaves it out, for what its name or its path hold.
+    /// Set if yarn 1 leaves the program out because of its name or its path.
     odd: bool,
 }
 
-/// The first program that only one of two manifests has: what is published, and the archive's own.
+/// Returns the first program that only one of two manifests has. `published` is the client's
+/// manifest, and `own` is the archive's `package.json`.
 pub(crate) fn differing(
-    name: &Name,
+    name: &PackageName,
     published: &Map<String, Value>,
     own: &Map<String, Value>,
 ) -> Option<Difference> {
-    let (said, is) = (programs(name, published), programs(name, own));
+    let (published, in_archive) = (programs(name, published), programs(name, own));
     let folder = own.get("directories").and_then(|all| all.get("bin")).and_then(Value::as_str);
-    let folder = folder.filter(|_| is.is_empty()).map(path);
+    let folder = folder.filter(|_| in_archive.is_empty()).map(path);
     let added = |program: &Program| {
         folder.as_ref().is_some_and(|folder| {
             let below = if folder.is_empty() {
@@ -33,23 +34,29 @@ pub(crate) fn differing(
         })
     };
     let same = |one: &Program, other: &Program| one.name == other.name && one.path == other.path;
-    let known = |program: &&Program| is.iter().any(|other| same(other, program)) || added(program);
-    let told = |program: &&Program| program.odd || said.iter().any(|other| other.name == program.name);
-    let alien = said.iter().find(|program| !known(program));
-    let silent = is.iter().find(|program| !told(program));
-    let differs = alien.or(silent)?;
+    let is_in_archive =
+        |program: &&Program| in_archive.iter().any(|other| same(other, program)) || added(program);
+    let is_published =
+        |program: &&Program| program.odd || published.iter().any(|other| other.name == program.name);
+    let only_published = published.iter().find(|program| !is_in_archive(program));
+    let only_in_archive = in_archive.iter().find(|program| !is_published(program));
+    let differs = only_published.or(only_in_archive)?;
     let at = |all: &[Program]| all.iter().find(|one| one.name == differs.name).map(|one| one.path.clone());
-    Some(Difference { member: format!("bin.{}", differs.name), published: at(&said), own: at(&is) })
+    Some(Difference {
+        member: format!("bin.{}", differs.name),
+        published: at(&published),
+        own: at(&in_archive),
+    })
 }
 
-/// A manifest's programs in the form in which clients publish them.
-pub(crate) fn published(name: &Name, manifest: &Map<String, Value>) -> Map<String, Value> {
+/// Returns a manifest's programs as an object of names and paths, as clients publish them.
+pub(crate) fn published(name: &PackageName, manifest: &Map<String, Value>) -> Map<String, Value> {
     let all = programs(name, manifest).into_iter();
     all.map(|program| (program.name, Value::String(program.path))).collect()
 }
 
-/// As clients link them.
-fn programs(name: &Name, manifest: &Map<String, Value>) -> Vec<Program> {
+/// Returns a manifest's programs with the names and paths that clients link.
+fn programs(name: &PackageName, manifest: &Map<String, Value>) -> Vec<Program> {
     let pairs: Vec<(&str, &str)> = match manifest.get("bin") {
         Some(Value::String(path)) => vec![(name.bare(), path)],
         Some(Value::Array(paths)) => {
@@ -60,19 +67,19 @@ fn programs(name: &Name, manifest: &Map<String, Value>) -> Vec<Program> {
         }
         _ => Vec::new(),
     };
-    let all = pairs.into_iter().map(|(called, target)| {
-        let odd = !is_plain(called) || target.starts_with(['/', '\\']) || leads_out(target);
-        Program { name: base(&path(called)).to_owned(), path: path(target), odd }
+    let all = pairs.into_iter().map(|(link, target)| {
+        let odd = !is_plain(link) || target.starts_with(['/', '\\']) || leads_out(target);
+        Program { name: base(&path(link)).to_owned(), path: path(target), odd }
     });
     all.filter(|program| !program.name.is_empty() && !program.path.is_empty()).collect()
 }
 
-/// Letters, digits and what may stand between them, as yarn 1 wants a program's name.
+/// Returns true if yarn 1 accepts the name of a program: letters, digits, dots, `_` and `-`.
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
 }
 
-/// Whether it begins above the package's folder.
+/// Returns true if a path leaves the package's folder.
 fn leads_out(path: &str) -> bool {
     let mut depth = 0i32;
     path.split('/').any(|part| {
@@ -85,7 +92,7 @@ fn leads_out(path: &str) -> bool {
     })
 }
 
-/// Below the package's folder, with plain slashes, whatever it was before.
+/// Normalizes a path, so that it stays below the package's folder and has only forward slashes.
 fn path(text: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in text.split(['/', '\\', ':']) {
@@ -109,7 +116,8 @@ mod tests {
 
     fn member(published: &Value, own: &Value) -> Option<String> {
         let members = |value: &Value| value.as_object().cloned().unwrap();
-        differing(&Name::new("@s/t").unwrap(), &members(published), &members(own)).map(|found| found.member)
+        differing(&PackageName::new("@s/t").unwrap(), &members(published), &members(own))
+            .map(|found| found.member)
     }
 
     #[test]
@@ -143,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn another_program_is_told() {
+    fn a_different_program_is_reported() {
         for (own, published, expected) in [
             (json!({"bin": "a.js"}), json!({"bin": "b.js"}), "bin.t"),
             (json!({"bin": {"a": "a.js"}}), json!({"bin": {"a": "a.js", "git": "a.js"}}), "bin.git"),

@@ -1,14 +1,16 @@
-//! Advisories as `npm audit` gets them in bulk: those that the operator brought in, beside an upstream's.
+//! Bulk advisories for `npm audit`, merged from the operator's imported advisories and the
+//! responses of upstreams.
 
 use crate::Npm;
 use packhouse_sdk::{Advisory, AffectedRange, Failure, Place, Repository, Versions as _, places};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Versions of one package that a question may name.
+/// Maximum number of versions of one package that are checked. Further versions in a request are
+/// ignored.
 const VERSIONS: usize = 1_000;
 
-/// What is known of the versions that a question names, by package, in npm's form.
+/// Returns the local advisories that affect the versions in a request, by package.
 pub(crate) fn known(
     repository: &Repository,
     question: &Map<String, Value>,
@@ -16,15 +18,15 @@ pub(crate) fn known(
     let names: Vec<String> = question.keys().cloned().collect();
     let mut known = repository.advisories(&names)?;
     for (name, advisories) in &mut known {
-        let asked = question.get(name).and_then(Value::as_array).into_iter().flatten();
-        let asked: Vec<&str> = asked.filter_map(Value::as_str).take(VERSIONS).collect();
-        advisories.retain(|advisory| !affected(advisory, &asked).is_empty());
+        let requested = question.get(name).and_then(Value::as_array).into_iter().flatten();
+        let requested: Vec<&str> = requested.filter_map(Value::as_str).take(VERSIONS).collect();
+        advisories.retain(|advisory| !affected(advisory, &requested).is_empty());
     }
     known.retain(|_, advisories| !advisories.is_empty());
     Ok(known)
 }
 
-/// Those of these versions that it is about.
+/// Returns the versions in the list that an advisory affects.
 pub(crate) fn affected<'a>(advisory: &Advisory, versions: &[&'a str]) -> Vec<&'a str> {
     let named: Vec<&str> = advisory.affected.named().chain(versions.iter().copied()).collect();
     let places: BTreeMap<&str, Place> = named.iter().copied().zip(places(&named, Npm::version)).collect();
@@ -32,39 +34,42 @@ pub(crate) fn affected<'a>(advisory: &Advisory, versions: &[&'a str]) -> Vec<&'a
     versions.iter().copied().filter(|version| advisory.affected.covers(version, place)).collect()
 }
 
-/// Adds what one more upstream says. An advisory that an upstream before told about the package is left out. One upstream may tell several of one address: one for each range
-/// of versions.
-pub(crate) fn add(told: &mut Map<String, Value>, upstream: Map<String, Value>) {
+/// Adds the advisories of another upstream. Leaves out an advisory that an earlier upstream lists
+/// for the same package. Adds all advisories of one upstream with the same address, because each of
+/// them has another range of versions.
+pub(crate) fn add(merged: &mut Map<String, Value>, upstream: Map<String, Value>) {
     for (name, advisories) in upstream {
         let Value::Array(advisories) = advisories else { continue };
-        let Value::Array(told) = told.entry(name).or_insert_with(|| json!([])) else { continue };
-        let before: BTreeSet<String> = told.iter().flat_map(marks).collect();
-        told.extend(advisories.into_iter().filter(|one| !marks(one).any(|mark| before.contains(&mark))));
+        let Value::Array(merged) = merged.entry(name).or_insert_with(|| json!([])) else { continue };
+        let before: BTreeSet<String> = merged.iter().flat_map(identity).collect();
+        merged.extend(advisories.into_iter().filter(|one| !identity(one).any(|id| before.contains(&id))));
     }
 }
 
-/// What upstreams tell the same advisory by: the address of its description, or its number where it has no
-/// address.
-pub(crate) fn marks(advisory: &Value) -> impl Iterator<Item = String> {
+/// Returns the identity of an advisory across upstreams: the address of its description, or its
+/// number if it has no address.
+pub(crate) fn identity(advisory: &Value) -> impl Iterator<Item = String> {
     let stated = ["url", "id"].into_iter().filter_map(move |member| advisory.get(member));
     stated.filter(|value| !value.is_null() && value.as_str() != Some("")).map(Value::to_string).take(1)
 }
 
-/// Adds what is known here to what an upstream says. What the upstream tells itself, by the same name, is not told twice.
+/// Adds the local advisories to the upstreams' advisories. Leaves out an advisory that an upstream
+/// already lists.
 pub(crate) fn merge(upstream: &mut Map<String, Value>, known: BTreeMap<String, Vec<Advisory>>) {
     for (name, advisories) in known {
-        let told = upstream.entry(name).or_insert_with(|| json!([]));
-        let Value::Array(told) = told else { continue };
+        let listed = upstream.entry(name).or_insert_with(|| json!([]));
+        let Value::Array(listed) = listed else { continue };
         for advisory in advisories {
-            let is_told = told.iter().any(|other| is_same(other, &advisory));
-            if !is_told {
-                told.push(written(&advisory));
+            let is_listed = listed.iter().any(|other| is_same(other, &advisory));
+            if !is_listed {
+                listed.push(npm_json(&advisory));
             }
         }
     }
 }
 
-/// Whether an upstream's advisory names this one in the address of its description.
+/// Returns true if an upstream's advisory is the same as a local one. The upstream's address then
+/// ends with the id or an alias of the local advisory.
 pub(crate) fn is_same(other: &Value, advisory: &Advisory) -> bool {
     let url = other.get("url").and_then(Value::as_str).unwrap_or_default();
     let ends = |id: &String| {
@@ -73,7 +78,8 @@ pub(crate) fn is_same(other: &Value, advisory: &Advisory) -> bool {
     ends(&advisory.id) || advisory.aliases.iter().any(ends)
 }
 
-fn written(advisory: &Advisory) -> Value {
+/// Converts a local advisory to npm's format.
+fn npm_json(advisory: &Advisory) -> Value {
     let cvss = advisory.cvss.as_ref().map(|cvss| {
         let vector = Some(&cvss.vector).filter(|_| cvss.score > 0.0);
         json!({"score": cvss.score, "vectorString": vector})
@@ -85,7 +91,8 @@ fn written(advisory: &Advisory) -> Value {
     })
 }
 
-/// In npm's words. It has none for what nobody says, and fails over one that it does not know.
+/// Returns npm's name of the severity. An unknown severity becomes `info`: npm has no name for it,
+/// and fails on a name that it does not know.
 pub(crate) fn severity(advisory: &Advisory) -> &str {
     match advisory.severity.as_str() {
         "" | "unknown" => "info",
@@ -100,35 +107,39 @@ pub(crate) fn title(advisory: &Advisory) -> String {
     }
 }
 
-/// A number for an identifier, always the same: clients tell advisories apart by numbers. FNV-1a, of which 31 bits are kept.
+/// Returns a stable number for an identifier: 31 bits of its FNV-1a hash. Clients distinguish
+/// advisories by their numbers.
 pub(crate) fn number(id: &str) -> u32 {
     let hash =
         id.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     hash >> 1
 }
 
-/// The affected versions as a range of node-semver, which judges it as we do.
+/// Returns the affected versions as a node-semver range. The range selects the same versions as the
+/// host's own comparison.
 pub(crate) fn range(advisory: &Advisory) -> String {
     let ranges = advisory.affected.ranges.iter().filter(|range| !range.kind.eq_ignore_ascii_case("GIT"));
     let mut parts: Vec<String> = ranges.flat_map(comparators).collect();
     let listed = advisory.affected.versions.iter().filter(|version| Npm::version(version).is_some());
-    // What ranges cover need not be listed, and lists of thousands are nothing that a client should compare.
+    // The range lists single versions only if the advisory has no ranges, so that clients need not
+    // compare thousands of versions.
     if parts.is_empty() {
         parts.extend(listed.map(|version| format!("={version}")));
     }
     parts.join(" || ")
 }
 
-/// Each stretch between a beginning and an end.
+/// Returns the comparators of a range, such as `>=1.0.0 <1.2.3`: one text for each interval of
+/// affected versions.
 fn comparators(range: &AffectedRange) -> Vec<String> {
     let version = |text: &Option<String>| {
         text.as_deref().filter(|text| *text == "0" || Npm::version(text).is_some()).map(str::to_owned)
     };
     let mut events: Vec<(String, char)> = Vec::new();
     for event in &range.events {
-        let said =
+        let bounds =
             [(&event.introduced, '['), (&event.fixed, ')'), (&event.last_affected, ']'), (&event.limit, ')')];
-        events.extend(said.into_iter().filter_map(|(text, kind)| Some((version(text)?, kind))));
+        events.extend(bounds.into_iter().filter_map(|(text, kind)| Some((version(text)?, kind))));
     }
     let texts: Vec<&str> = events.iter().map(|(text, _)| text.as_str()).collect();
     let order = places(&texts, Npm::version);
@@ -178,26 +189,26 @@ mod tests {
     }
 
     #[test]
-    fn what_another_upstream_told_is_not_told_twice() {
+    fn an_advisory_of_several_upstreams_is_listed_once() {
         let upstream = |all: Value| Map::from_iter([("lib".to_owned(), all)]);
-        let mut told = Map::new();
+        let mut merged = Map::new();
         let ranges =
             json!([{"id": 1, "url": "https://a.example/1"}, {"id": 2, "url": "https://a.example/1"}]);
-        add(&mut told, upstream(ranges.clone()));
-        assert_eq!(told["lib"], ranges, "each range of one advisory is told");
+        add(&mut merged, upstream(ranges.clone()));
+        assert_eq!(merged["lib"], ranges, "each range of one advisory is listed");
         let others = json!([
             {"id": 1, "url": "https://b.example/1"}, {"id": 9, "url": "https://a.example/1"}, {"id": 3, "url": ""}, {"url": ""}
         ]);
-        add(&mut told, upstream(others));
-        assert_eq!(told["lib"].as_array().unwrap().len(), 5, "{told:?}");
-        assert_eq!(told["lib"][2]["url"], "https://b.example/1", "numbers are each upstream's own");
-        add(&mut told, upstream(json!([{"id": 3}, {"id": 4}])));
-        add(&mut told, upstream(json!("odd")));
-        assert_eq!((&told["lib"][3], &told["lib"][5]), (&json!({"id": 3, "url": ""}), &json!({"id": 4})));
+        add(&mut merged, upstream(others));
+        assert_eq!(merged["lib"].as_array().unwrap().len(), 5, "{merged:?}");
+        assert_eq!(merged["lib"][2]["url"], "https://b.example/1", "two upstreams may use one number");
+        add(&mut merged, upstream(json!([{"id": 3}, {"id": 4}])));
+        add(&mut merged, upstream(json!("odd")));
+        assert_eq!((&merged["lib"][3], &merged["lib"][5]), (&json!({"id": 3, "url": ""}), &json!({"id": 4})));
     }
 
     #[test]
-    fn what_an_upstream_says_itself_is_not_said_twice() {
+    fn a_local_advisory_that_an_upstream_has_is_listed_once() {
         let known = |id: &str| {
             BTreeMap::from([("lib".to_owned(), vec![Advisory { id: id.to_owned(), ..Advisory::default() }])])
         };

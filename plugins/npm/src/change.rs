@@ -1,9 +1,10 @@
-//! Changes of a package that is there: deprecations, maintainers, tags, and versions that are left out. Clients send the whole
-//! packument as they read it, altered; what counts is how it differs from what is stored.
+//! Changes of an existing package: deprecations, maintainers, tags, and removed versions. Clients
+//! read the whole packument, alter it and send it back. The plugin commits the difference to the
+//! stored package.
 
-use crate::document::{Document, Versions, check_tag, invalid};
-use crate::name::Name;
-use crate::records::{self, Facts, Package, Version};
+use crate::document::{DocumentVersions, RequestDocument, check_tag, invalid};
+use crate::name::PackageName;
+use crate::records::{self, PackageRecord, VersionMetadata, VersionRecord};
 use crate::revision::{self, answer, stale};
 use crate::{busy, hosted, remove};
 use packhouse_sdk::{
@@ -11,15 +12,16 @@ use packhouse_sdk::{
 };
 use std::collections::BTreeMap;
 
-/// Changes of versions in one commit: each is a record and what is shown.
+/// Maximum number of versions that one commit changes. Each version takes two of the 10,000 changes
+/// that a commit may have: its record and its published version.
 const PAGE: usize = 2000;
-/// Bytes of what a deprecation says.
+/// Maximum number of bytes of a deprecation message.
 const REASON: usize = 4 << 10;
 
-/// `PUT /name` without attachments: `npm deprecate`, and owners as yarn changes them.
-pub(crate) fn put(cx: &Context, name: &Name, document: Document) -> Result<Response, Failure> {
+/// `PUT /name` without attachments: `npm deprecate`, and yarn's changes of owners.
+pub(crate) fn put(cx: &Context, name: &PackageName, document: RequestDocument) -> Result<Response, Failure> {
     let repository = cx.target()?;
-    let package = Package::get(repository, name)?;
+    let package = PackageRecord::get(repository, name)?;
     if let Some(revision) = &document.revision {
         revision::check(name, &package, revision)?;
     }
@@ -32,12 +34,12 @@ pub(crate) fn put(cx: &Context, name: &Name, document: Document) -> Result<Respo
 /// `PUT /name/-rev/REVISION`: `npm unpublish` of one version, and `npm owner`.
 pub(crate) fn at_revision(
     cx: &Context,
-    name: &Name,
+    name: &PackageName,
     revision: &str,
-    document: Document,
+    document: RequestDocument,
 ) -> Result<Response, Failure> {
     let repository = cx.target()?;
-    let package = Package::get(repository, name)?;
+    let package = PackageRecord::get(repository, name)?;
     revision::check(name, &package, revision)?;
     let Some(versions) = &document.versions else {
         return if document.maintainers.is_some() || document.tags.is_some() {
@@ -62,12 +64,13 @@ pub(crate) fn at_revision(
     }
 }
 
-/// Puts what differs. Nobody else's change gets lost: where one came in between, this one is refused.
+/// Commits the differences to the stored package. If another request changed the package in the
+/// meantime, refuses this change, so that no change is lost.
 fn apply(
     cx: &Context,
-    name: &Name,
-    mut package: Entry<Package>,
-    document: Document,
+    name: &PackageName,
+    mut package: Entry<PackageRecord>,
+    document: RequestDocument,
 ) -> Result<Response, Failure> {
     let repository = cx.target()?;
     let differing = differing(repository, name, document.versions)?;
@@ -96,17 +99,17 @@ fn apply(
 
 type Deprecation = (String, Option<String>);
 
-/// Versions of which something else is said than what is stored.
+/// Returns the versions whose deprecation differs from the stored one, each with the new message.
 fn differing(
     repository: &Repository,
-    name: &Name,
-    versions: Option<Versions>,
+    name: &PackageName,
+    versions: Option<DocumentVersions>,
 ) -> Result<Vec<Deprecation>, Failure> {
     let Some(versions) = versions else { return Ok(Vec::new()) };
-    let (stored, mut said) = (hosted::deprecations(repository, name)?, versions.deprecations);
+    let (stored, mut sent) = (hosted::deprecations(repository, name)?, versions.deprecations);
     let mut differing = Vec::new();
     for number in remove::numbers(repository, name)? {
-        let Some(text) = said.remove(&number) else { continue };
+        let Some(text) = sent.remove(&number) else { continue };
         if text.as_ref() != stored.get(&number) {
             differing.push((number, checked(text)?));
         }
@@ -116,24 +119,25 @@ fn differing(
 
 fn checked(text: Option<String>) -> Result<Option<String>, Failure> {
     if text.as_ref().is_some_and(|text| text.len() > REASON) {
-        Err(invalid(&format!("a deprecation has at most {REASON} bytes")))
+        Err(invalid(&format!("a deprecation message must have at most {REASON} bytes")))
     } else {
         Ok(text)
     }
 }
 
-/// The tags as the client has them, as far as their versions are there. `latest` always names one.
+/// Returns the tags that the client sent, and always a `latest`: if the client sent none, the
+/// stored one stays. A new or moved tag must name an existing version.
 fn retagged(
     repository: &Repository,
-    name: &Name,
+    name: &PackageName,
     before: &BTreeMap<String, String>,
-    said: BTreeMap<String, Option<String>>,
+    sent: BTreeMap<String, Option<String>>,
 ) -> Result<BTreeMap<String, String>, Failure> {
     let mut tags = BTreeMap::new();
-    for (tag, number) in said.into_iter().filter_map(|(tag, number)| Some((tag, number?))) {
+    for (tag, number) in sent.into_iter().filter_map(|(tag, number)| Some((tag, number?))) {
         if before.get(&tag) != Some(&number) {
             check_tag(&tag)?;
-            Version::get(repository, name, &number)?;
+            VersionRecord::get(repository, name, &number)?;
         }
         tags.insert(tag, number);
     }
@@ -143,12 +147,12 @@ fn retagged(
     Ok(tags)
 }
 
-/// Adds to a change the package, and what is said of these versions.
+/// Adds the package and the deprecations of these versions to a commit.
 fn put_page(
     repository: &Repository,
     change: &mut Transaction,
-    name: &Name,
-    package: &Entry<Package>,
+    name: &PackageName,
+    package: &Entry<PackageRecord>,
     page: &[Deprecation],
 ) -> Result<(), Failure> {
     change.put_json(&records::package(name), &package.value, Expectation::Revision(package.revision), &[])?;
@@ -158,41 +162,46 @@ fn put_page(
             Some(text) => change.put(&key, text.as_bytes(), Expectation::Anything, &[]),
             None => change.remove(&key, Expectation::Anything),
         };
-        let facts = Version::get(repository, name, number)?.facts;
-        change.show(&shown(name, number, &facts, text.as_deref()));
+        let facts = VersionRecord::get(repository, name, number)?.facts;
+        change.show(&published(name, number, &facts, text.as_deref()));
     }
     Ok(())
 }
 
-/// Marks one version, or takes the mark back.
+/// Marks one version as deprecated, or removes the mark if `text` is `None`.
 pub(crate) fn deprecate(
     cx: &Context,
-    name: &Name,
+    name: &PackageName,
     number: &str,
     text: Option<String>,
 ) -> Result<(), Failure> {
     let repository = cx.target()?;
     let page = [(number.to_owned(), checked(text)?)];
     repository.update(busy, |change| {
-        let mut package = Package::get(repository, name)?;
-        Version::get(repository, name, number)?;
+        let mut package = PackageRecord::get(repository, name)?;
+        VersionRecord::get(repository, name, number)?;
         package.value.modified = cx.now();
         put_page(repository, change, name, &package, &page)
     })?;
     Ok(())
 }
 
-/// What people and policies see of a version, without its files.
-pub(crate) fn shown(name: &Name, number: &str, facts: &Facts, deprecated: Option<&str>) -> sdk::Version {
-    let mut shown = sdk::Version::new(name.as_str(), number).summary(&facts.summary);
+/// Returns the version that browsing, search and policies use, without its files.
+pub(crate) fn published(
+    name: &PackageName,
+    number: &str,
+    facts: &VersionMetadata,
+    deprecated: Option<&str>,
+) -> sdk::Version {
+    let mut version = sdk::Version::new(name.as_str(), number).summary(&facts.summary);
     if !facts.keywords.is_empty() {
-        shown = shown.property("keywords", &facts.keywords);
+        version = version.property("keywords", &facts.keywords);
     }
     if !facts.license.is_empty() {
-        shown = shown.property("license", &facts.license);
+        version = version.property("license", &facts.license);
     }
     match deprecated {
-        Some(reason) => shown.state("deprecated").property("reason", reason),
-        None => shown,
+        Some(reason) => version.state("deprecated").property("reason", reason),
+        None => version,
     }
 }

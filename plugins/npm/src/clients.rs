@@ -1,10 +1,11 @@
-//! What npm's clients are told. Each takes a token by the address of its registry alone, so nothing goes to others.
+//! Client setup instructions. Each client sends its token only to the registry that the token is
+//! configured for.
 
 use packhouse_sdk::{Client, Install};
 
 const NPMRC: &str = "registry={address}\n//{host}/{path}/:_authToken={token}";
 
-/// What to write where.
+/// Configuration files and commands for reading and publishing.
 pub(crate) fn clients() -> Vec<Client> {
     let yarn = "npmRegistryServer: \"{address}\"\nnpmAuthToken: \"{token}\"\nnpmAlwaysAuth: true\n\
                 {http}unsafeHttpWhitelist: [\"{hostname}\"]";
@@ -31,7 +32,7 @@ pub(crate) fn clients() -> Vec<Client> {
     ]
 }
 
-/// One line for each client.
+/// Commands that install one version, one for each client.
 pub(crate) fn install() -> Vec<Install> {
     vec![
         Install::shell("npm", "npm install {name}@{version}"),

@@ -1,37 +1,46 @@
-//! Manifest confusion: a package whose own `package.json` says something else than the manifest that is published with it. Clients
-//! choose what to install by the manifest, and run what the archive says. So what is served is what the archive says.
+//! Manifest confusion: the `package.json` in a package's archive differs from the manifest that the
+//! client publishes with the archive. Installers select dependencies by the manifest, but run the
+//! files of the archive. The repository therefore serves the values from the archive.
 //!
-//! The clients change some of it on the way, between the file that they pack and the document that they send. What they make of a
-//! file is the same, so both sides are brought into one form and compared; where they are the same, the client's stands:
+//! Clients change some members between the file that they pack and the document that they send.
+//! This module normalizes both before it compares them. If they are then equal, the repository
+//! serves the client's manifest. Clients make these changes:
 //!
-//! | member | what clients change |
-//! | --- | --- |
-//! | `dependencies`, … | npm: lists and texts become objects, addresses of git hosts get one spelling, a bundled package that is no dependency becomes one of `*`. yarn 1 and old npm: what is optional leaves `dependencies`, or stands there too |
-//! | `scripts` | npm, pnpm: the path before a program of a dependency's goes. npm, pnpm, yarn 1: a `*.gyp` file gives `install`, a `server.js` gives `start` |
-//! | `bin` | all but yarn 4: a text, a list and `directories.bin` become an object of plain names and paths. yarn 1 leaves out names and paths that lead elsewhere |
+//! - `dependencies` and similar members, npm: lists and texts become objects. Addresses of git
+//!   hosts get one spelling. A bundled package that is not a dependency becomes a dependency with
+//!   the range `*`.
+//! - `dependencies`, yarn 1 and old npm: the client removes the optional dependencies, or adds
+//!   them.
+//! - `scripts`, npm and pnpm: the client removes the path before a dependency's program.
+//! - `scripts`, npm, pnpm and yarn 1: a `*.gyp` file adds `install`, a `server.js` adds `start`.
+//! - `bin`, all but yarn 4: a text, a list and `directories.bin` become an object of plain names
+//!   and paths. yarn 1 leaves out programs with other names, and paths outside the package's
+//!   folder.
 //!
-//! Workspace and catalog ranges and `publishConfig` are replaced in the archive too.
+//! Clients also replace workspace and catalog ranges and `publishConfig`, but in the archive too.
+//! The two sides therefore stay equal.
 
 use crate::bin;
 use crate::difference::Difference;
-use crate::name::Name;
+use crate::name::PackageName;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Members that say what is installed besides the package, as far as clients follow them.
+/// Members with the packages that clients install together with a package.
 const DEPENDENCIES: &str = "dependencies";
 const OPTIONAL: &str = "optionalDependencies";
 const PEERS: &str = "peerDependencies";
-/// Members that say which of them lie in the archive.
+/// Members with the names of the dependencies that are in the archive itself.
 const BUNDLED: [&str; 2] = ["bundleDependencies", "bundledDependencies"];
 
-/// Scripts that clients add, by what lies in the package's folder, where it has none of that name.
+/// Scripts that clients add for files in the package's folder, if the package has no script of that
+/// name.
 const ADDED: [(&str, &str); 2] = [("install", "node-gyp rebuild"), ("start", "node server.js")];
 
-/// Where npm does not look up a program of a dependency's.
+/// Path prefixes that npm removes before the programs in scripts.
 const PROGRAMS: [&str; 3] = ["node_modules/.bin/", "./node_modules/.bin/", ".\\node_modules\\.bin\\"];
 
-/// Git hosts by the word that stands for them.
+/// Git hosts by their short names.
 const HOSTS: [(&str, &str); 5] = [
     ("github", "github.com"),
     ("gitlab", "gitlab.com"),
@@ -41,13 +50,18 @@ const HOSTS: [(&str, &str); 5] = [
 ];
 
 /// Members by name.
-type Members = Map<String, Value>;
+type ManifestMembers = Map<String, Value>;
 /// Texts by name.
 type Texts = BTreeMap<String, String>;
 
-/// Takes what clients follow from the package's own manifest, where a client did not make the one that is published of it. Answers the
-/// first difference of each member that was taken.
-pub(crate) fn settle(name: &Name, published: &mut Members, own: &Members) -> Vec<Difference> {
+/// Replaces members that decide what clients install and run. The new values are those of the
+/// archive. Replaces a member only if no client could have made the published value from the
+/// archive's `package.json`. Returns the first difference of each replaced member.
+pub(crate) fn settle(
+    name: &PackageName,
+    published: &mut ManifestMembers,
+    own: &ManifestMembers,
+) -> Vec<Difference> {
     let dependencies = dependencies_differ(published, own);
     if dependencies.is_some() {
         for member in [DEPENDENCIES, OPTIONAL] {
@@ -76,42 +90,44 @@ pub(crate) fn settle(name: &Name, published: &mut Members, own: &Members) -> Vec
     [dependencies, peers, scripts, bin].into_iter().flatten().collect()
 }
 
-fn replace(published: &mut Members, member: &str, value: Option<Value>) {
+fn replace(published: &mut ManifestMembers, member: &str, value: Option<Value>) {
     match value {
         Some(value) => drop(published.insert(member.to_owned(), value)),
         None => drop(published.remove(member)),
     }
 }
 
-/// Requirements as an object, as they stand in an object and else as clients read a list or a text.
-fn requirements_object(own: &Members, member: &str) -> Option<Value> {
-    let all: Members = match own.get(member)? {
+/// Returns the requirements in a member as an object. Converts a list or a text as clients do.
+/// Drops comments and ranges that are not texts from an object.
+fn requirements_object(own: &ManifestMembers, member: &str) -> Option<Value> {
+    let all: ManifestMembers = match own.get(member)? {
         Value::Object(all) => {
-            let packages = all.iter().filter(|(name, wanted)| *name != "//" && wanted.is_string());
-            packages.map(|(name, wanted)| (name.clone(), wanted.clone())).collect()
+            let packages = all.iter().filter(|(name, range)| *name != "//" && range.is_string());
+            packages.map(|(name, range)| (name.clone(), range.clone())).collect()
         }
         _ => requirements(own, member).into_iter().map(|(name, text)| (name, Value::String(text))).collect(),
     };
     Some(Value::Object(all))
 }
 
-/// The archive's own scripts, with those that a client adds by what lies in the package's folder.
-fn scripts_object(published: &Members, own: &Members) -> Option<Value> {
-    let texts = |manifest: &Members| -> Members {
+/// Returns the archive's own scripts, and the published scripts that a client adds for files in the
+/// package's folder.
+fn scripts_object(published: &ManifestMembers, own: &ManifestMembers) -> Option<Value> {
+    let texts = |manifest: &ManifestMembers| -> ManifestMembers {
         let all = manifest.get("scripts").and_then(Value::as_object).into_iter().flatten();
         let texts = all.filter(|(_, script)| script.is_string());
         texts.map(|(name, script)| (name.clone(), script.clone())).collect()
     };
-    let (mut all, said) = (texts(own), texts(published));
+    let (mut all, published) = (texts(own), texts(published));
     for (name, text) in ADDED {
-        if said.get(name) == Some(&json!(text)) {
+        if published.get(name) == Some(&json!(text)) {
             all.entry(name).or_insert_with(|| json!(text));
         }
     }
     Some(Value::Object(all)).filter(|all| all != &json!({}))
 }
 
-fn dependencies_differ(published: &Members, own: &Members) -> Option<Difference> {
+fn dependencies_differ(published: &ManifestMembers, own: &ManifestMembers) -> Option<Difference> {
     let added = bundled(own);
     let is_bundled = |entry: &str, text: &str| text == "*" && added.contains(entry);
     let nothing = |_: &str, _: &str| false;
@@ -120,11 +136,12 @@ fn dependencies_differ(published: &Members, own: &Members) -> Option<Difference>
     })
 }
 
-fn peers_differ(published: &Members, own: &Members) -> Option<Difference> {
+fn peers_differ(published: &ManifestMembers, own: &ManifestMembers) -> Option<Difference> {
     differing(PEERS, &requirements(published, PEERS), &requirements(own, PEERS), |_, _| false)
 }
 
-/// The first entry that is not the same on both sides, but for what may be added.
+/// Returns the first entry that differs between the published manifest and the archive, except
+/// entries that clients may add.
 fn differing(
     member: &str,
     published: &Texts,
@@ -134,7 +151,7 @@ fn differing(
     let names: BTreeSet<&String> = published.keys().chain(own.keys()).collect();
     let differs = |name: &&&String| match (published.get(**name), own.get(**name)) {
         (Some(text), None) => !may_be_added(name, text),
-        (said, is) => said != is,
+        (published, own) => published != own,
     };
     names.iter().find(differs).map(|name| Difference {
         member: format!("{member}.{name}"),
@@ -146,8 +163,9 @@ fn differing(
 fn scripts_differ(published: &Texts, own: &Texts) -> Option<Difference> {
     let mut own = own.clone();
     for (name, text) in ADDED {
-        // An empty one is none to the clients that add theirs.
-        if published.get(name).is_some_and(|said| said == text) && own.get(name).is_some_and(String::is_empty)
+        // Clients also add their script if the package has an empty script of that name.
+        if published.get(name).is_some_and(|script| script == text)
+            && own.get(name).is_some_and(String::is_empty)
         {
             own.remove(name);
         }
@@ -155,8 +173,9 @@ fn scripts_differ(published: &Texts, own: &Texts) -> Option<Difference> {
     differing("scripts", published, &own, |name, text| ADDED.contains(&(name, text)))
 }
 
-/// Scripts by name, each as npm would run it. What is no text is none.
-fn scripts(manifest: &Members) -> Texts {
+/// Returns the scripts by name, without the path prefix that npm removes. Leaves out scripts that
+/// are not texts.
+fn scripts(manifest: &ManifestMembers) -> Texts {
     let all = manifest.get("scripts").and_then(Value::as_object).into_iter().flatten();
     let text = |text: &str| {
         let rest = PROGRAMS.iter().find_map(|before| text.strip_prefix(before));
@@ -165,21 +184,23 @@ fn scripts(manifest: &Members) -> Texts {
     all.filter_map(|(name, script)| Some((name.clone(), text(script.as_str()?)))).collect()
 }
 
-/// What is installed with the package, whatever else: without what is optional, which some list twice.
-fn required(manifest: &Members) -> Texts {
+/// Returns the dependencies without the optional ones, because some clients list the optional ones
+/// in both members.
+fn required(manifest: &ManifestMembers) -> Texts {
     let optional = requirements(manifest, OPTIONAL);
     let mut all = requirements(manifest, DEPENDENCIES);
     all.retain(|name, _| !optional.contains_key(name));
     all
 }
 
-/// Packages and what is wanted of them, as they stand in this member: an object, or as in old days a list or a text.
-fn requirements(manifest: &Members, member: &str) -> Texts {
+/// Returns the packages in a member and their ranges. The member is an object, or in old manifests
+/// a list or a text.
+fn requirements(manifest: &ManifestMembers, member: &str) -> Texts {
     match manifest.get(member) {
         Some(Value::Object(all)) => {
-            // A comment is no package.
+            // `//` is a comment.
             let packages = all.iter().filter(|(name, _)| *name != "//");
-            packages.map(|(name, wanted)| (name.clone(), wanted_text(wanted))).collect()
+            packages.map(|(name, range)| (name.clone(), range_text(range))).collect()
         }
         Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).map(listed).collect(),
         Some(Value::String(text)) => text
@@ -191,36 +212,38 @@ fn requirements(manifest: &Members, member: &str) -> Texts {
     }
 }
 
-fn wanted_text(wanted: &Value) -> String {
-    match wanted {
+fn range_text(range: &Value) -> String {
+    match range {
         Value::String(text) => hosted(text).unwrap_or_else(|| text.clone()),
         Value::Null => String::new(),
         other => other.to_string(),
     }
 }
 
-/// `name@range` or `name >=range` in a list.
+/// Parses `name@range` or `name >=range` in a list.
 fn listed(text: &str) -> (String, String) {
     let text = text.trim();
     let end = text
         .find(|c: char| c == '@' || c.is_whitespace() || matches!(c, '<' | '>' | '='))
         .unwrap_or(text.len());
-    let (name, wanted) = text.split_at_checked(end).unwrap_or((text, ""));
-    let wanted = wanted.strip_prefix('@').unwrap_or(wanted).trim();
-    (name.strip_suffix(':').unwrap_or(name).to_owned(), hosted(wanted).unwrap_or_else(|| wanted.to_owned()))
+    let (name, range) = text.split_at_checked(end).unwrap_or((text, ""));
+    let range = range.strip_prefix('@').unwrap_or(range).trim();
+    (name.strip_suffix(':').unwrap_or(name).to_owned(), hosted(range).unwrap_or_else(|| range.to_owned()))
 }
 
-/// Packages that lie in the archive itself.
-fn bundled(manifest: &Members) -> BTreeSet<String> {
-    let said = manifest.get("bundleDependencies").filter(|value| !value.is_null());
-    match said.or_else(|| manifest.get("bundledDependencies")) {
+/// Returns the names of the packages that are in the archive itself.
+fn bundled(manifest: &ManifestMembers) -> BTreeSet<String> {
+    let bundled = manifest.get("bundleDependencies").filter(|value| !value.is_null());
+    match bundled.or_else(|| manifest.get("bundledDependencies")) {
         Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
         Some(Value::Object(all)) => all.keys().cloned().collect(),
         _ => BTreeSet::new(),
     }
 }
 
-/// The repository at a git host that a requirement names, in one spelling: npm has several for each, and writes its own.
+/// Returns the git repository that a requirement names, in one spelling such as
+/// `github:user/project`. npm accepts several spellings of a repository, and publishes its own.
+/// Returns `None` if the requirement does not name a repository at a known git host.
 fn hosted(text: &str) -> Option<String> {
     let (address, commit) = text.trim().split_once('#').unwrap_or((text.trim(), ""));
     let (host, path) = located(address)?;
@@ -243,7 +266,7 @@ fn hosted(text: &str) -> Option<String> {
     Some(if commit.is_empty() { format!("{host}:{path}") } else { format!("{host}:{path}#{commit}") })
 }
 
-/// The git host that an address names, and the path there.
+/// Returns the git host that an address names, and the path on that host.
 fn located(address: &str) -> Option<(&'static str, &str)> {
     let by_domain = |domain: &str| {
         let domain = domain.rsplit_once('@').map_or(domain, |(_, domain)| domain).to_ascii_lowercase();
@@ -260,7 +283,7 @@ fn located(address: &str) -> Option<(&'static str, &str)> {
             let host = HOSTS.iter().find(|(host, _)| *host == word).map(|(host, _)| *host);
             Some((host.or_else(|| by_domain(word).filter(|_| word.contains('@')))?, path))
         }
-        // The shortest form: a user and a project at GitHub.
+        // The shortest form is a user and a project at GitHub.
         None if address.starts_with(['.', '/', '~', '@']) || address.contains(char::is_whitespace) => None,
         None => Some(("github", address)),
     }
@@ -270,24 +293,24 @@ fn located(address: &str) -> Option<(&'static str, &str)> {
 mod tests {
     use super::*;
 
-    /// The members of a manifest that is published, once it is settled, and the first that differed.
+    /// Returns a published manifest after [`settle`], and the first member that differed.
     fn settled(published: &Value, own: &Value) -> (Value, Option<String>) {
         let members = |value: &Value| value.as_object().cloned().unwrap();
         let mut published = members(published);
-        let name = Name::new("@s/t").unwrap();
+        let name = PackageName::new("@s/t").unwrap();
         let found = settle(&name, &mut published, &members(own)).into_iter().next();
-        assert_eq!(settle(&name, &mut published, &members(own)), [], "settled once, {own}");
+        assert_eq!(settle(&name, &mut published, &members(own)), [], "no difference is left, {own}");
         (Value::Object(published), found.map(|found| found.member))
     }
 
     fn member(published: &Value, own: &Value) -> Option<String> {
         let (after, member) = settled(published, own);
-        assert!(member.is_some() || after == *published, "what does not differ stays: {after}");
+        assert!(member.is_some() || after == *published, "an equal manifest stays unchanged: {after}");
         member
     }
 
     #[test]
-    fn what_differs_is_taken_from_the_archive() {
+    fn differing_members_are_taken_from_the_archive() {
         for (own, published, expected) in [
             (
                 json!({"scripts": {"build": "tsc"}}),
@@ -322,9 +345,9 @@ mod tests {
         }
     }
 
-    /// As npm 10 and 11, pnpm 10, yarn 1, yarn 4 and bun send them.
+    /// Checks the changes that npm 10 and 11, pnpm 10, yarn 1, yarn 4 and bun make.
     #[test]
-    fn what_clients_change_is_no_difference() {
+    fn changes_by_clients_are_not_differences() {
         for (own, published) in [
             (json!({}), json!({"scripts": {"install": "node-gyp rebuild"}, "gypfile": true})),
             (
@@ -364,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_client_changes_is_one() {
+    fn other_changes_are_differences() {
         for (own, published, expected) in [
             (json!({}), json!({"dependencies": {"a": "1"}}), "dependencies.a"),
             (json!({"dependencies": {"a": "1"}}), json!({}), "dependencies.a"),
@@ -392,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn every_spelling_of_a_git_host_is_the_same() {
+    fn spellings_of_a_git_host_are_unified() {
         for text in [
             "u/r",
             "github:u/r",

@@ -1,12 +1,12 @@
-//! What two manifests of one package say differently.
+//! Differences between two manifests of one package.
 
-/// Where a package and its manifest differ.
+/// A difference between an archive and its published manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Difference {
-    /// Which member, as `scripts.install`.
+    /// Path of the member, such as `scripts.install`.
     pub(crate) member: String,
-    /// What the manifest says.
+    /// Value in the published manifest; `None` if the member is missing.
     pub(crate) published: Option<String>,
-    /// What the archive's own `package.json` says.
+    /// Value in the archive's own `package.json`; `None` if the member is missing.
     pub(crate) own: Option<String>,
 }

@@ -1,9 +1,10 @@
-//! A published tarball: decoded by the host, and checked against all that is said of it.
+//! Published tarballs. The host decodes a tarball, and the plugin checks it against the digests and
+//! names that the client states.
 
 use crate::document::{Attachment, invalid};
-use crate::manifest::Manifest;
-use crate::name::Name;
-use crate::tar::{self, Contents, Refusal, Sbom};
+use crate::manifest::VersionManifest;
+use crate::name::PackageName;
+use crate::tar::{self, ArchiveContents, ArchiveError, Sbom};
 use crate::version::clean;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,43 +12,46 @@ use packhouse_sdk::json_scan::Span;
 use packhouse_sdk::{Blob, Context, Digest, Error, Failure};
 use serde_json::{Map, Value, json};
 
-/// Bytes of a tarball's contents. More than ten times what a tarball may have are a bomb.
+/// Maximum number of bytes of an unpacked tarball. The limit is ten times [`crate::FILE_LIMIT`]: a
+/// larger archive is considered a decompression bomb.
 const UNPACKED_LIMIT: u64 = 2_100_000_000;
 
-/// Digests by which clients name a tarball, as they write them.
+/// Algorithms of the digests in `integrity`.
 const INTEGRITY: [&str; 3] = ["sha512", "sha256", "sha1"];
 
-/// What of the client's `dist` is kept: what it counted, and the registry does not.
-const KEPT: [&str; 2] = ["fileCount", "unpackedSize"];
+/// Members of the client's `dist` that are stored, because the server does not compute these
+/// numbers itself.
+const COUNTS: [&str; 2] = ["fileCount", "unpackedSize"];
 
-/// A tarball that is what it should be.
+/// A decoded tarball with its digests.
 pub(crate) struct Tarball {
     pub(crate) blob: Blob,
-    /// Bytes.
+    /// Size in bytes.
     pub(crate) size: u64,
-    /// SHA-512, as `integrity` has it.
+    /// SHA-512 in the format of `integrity`.
     pub(crate) integrity: String,
-    /// SHA-512 in hex, as attestations have it.
+    /// SHA-512 in hex, the format of attestations.
     pub(crate) sha512: String,
     /// SHA-1 in hex.
     shasum: String,
 }
 
-/// What the archive in a tarball says of itself.
+/// Data from the archive in a tarball.
 pub(crate) struct Unpacked {
-    /// Its own `package.json`.
+    /// The archive's own `package.json`.
     pub(crate) own: Map<String, Value>,
-    /// Its bills of materials.
+    /// The archive's bills of materials, each with its bytes.
     pub(crate) sboms: Vec<(Sbom, Blob)>,
     pub(crate) has_shrinkwrap: bool,
     pub(crate) has_gyp: bool,
 }
 
 impl Tarball {
-    /// Decodes what lies in the body, at most `limit` bytes.
+    /// Decodes an attachment of at most `limit` bytes from the body.
     ///
     /// # Errors
-    /// 413 for more, 400 for what is no base64 or not of the length that is said.
+    /// 413 if the attachment is larger. 400 if it is not base64, or does not have the stated
+    /// length.
     pub(crate) fn decode(
         body: &Blob,
         span: Span,
@@ -57,15 +61,15 @@ impl Tarball {
         let encoded = body.slice(span.start, span.end - span.start)?;
         let blob = encoded.decode("base64", limit, &["sha1", "sha512"]).map_err(|error| match error {
             Error::TooLarge(_) => Failure::too_large(format!(
-                "The package's tarball is larger than the {limit} bytes that are allowed"
+                "The tarball of the package is larger than the limit of {limit} bytes"
             )),
-            Error::Invalid(_) => invalid("the attachment's data are not base64"),
+            Error::Invalid(_) => invalid("the attachment's data is not base64"),
             other => other.into(),
         })?;
         let size = blob.size()?;
-        if let Some(said) = attachment.length.filter(|said| *said != size) {
+        if let Some(stated) = attachment.length.filter(|stated| *stated != size) {
             return Err(invalid(&format!(
-                "the attachment's length is said to be {said}, but {size} bytes came"
+                "the attachment's stated length is {stated}, but {size} bytes were received"
             )));
         }
         let sha512 = blob.digest("sha512")?;
@@ -73,48 +77,48 @@ impl Tarball {
         Ok(Self { size, integrity, sha512: sha512.hex().to_owned(), shasum, blob })
     }
 
-    /// Compares it with the digests that the client states.
+    /// Compares the tarball with the digests that the client states.
     ///
     /// # Errors
-    /// 400 `checksum_mismatch` for one that is wrong.
-    pub(crate) fn check_digests(&self, said: &Map<String, Value>) -> Result<(), Failure> {
-        let text = |member: &str| said.get(member).and_then(Value::as_str);
-        if let Some(said) = text("shasum").filter(|said| !said.eq_ignore_ascii_case(&self.shasum)) {
-            return Err(mismatch("shasum", said, &self.shasum));
+    /// 400 `checksum_mismatch` for a wrong digest.
+    pub(crate) fn check_digests(&self, dist: &Map<String, Value>) -> Result<(), Failure> {
+        let text = |member: &str| dist.get(member).and_then(Value::as_str);
+        if let Some(stated) = text("shasum").filter(|stated| !stated.eq_ignore_ascii_case(&self.shasum)) {
+            return Err(mismatch("shasum", stated, &self.shasum));
         }
-        for said in text("integrity").unwrap_or_default().split_whitespace() {
-            let said = said.split('?').next().unwrap_or_default();
-            let Some((algorithm, _)) = said.split_once('-').filter(|(name, _)| INTEGRITY.contains(name))
+        for stated in text("integrity").unwrap_or_default().split_whitespace() {
+            let stated = stated.split('?').next().unwrap_or_default();
+            let Some((algorithm, _)) = stated.split_once('-').filter(|(name, _)| INTEGRITY.contains(name))
             else {
                 continue;
             };
-            let is = integrity(&self.blob.digest(algorithm)?);
-            if said != is {
-                return Err(mismatch("integrity", said, &is));
+            let actual = integrity(&self.blob.digest(algorithm)?);
+            if stated != actual {
+                return Err(mismatch("integrity", stated, &actual));
             }
         }
         Ok(())
     }
 
-    /// What the archive says of itself; its bills of materials, each as a part of it.
+    /// Reads the archive. Each bill of materials is a slice of the unpacked archive.
     ///
     /// # Errors
-    /// 400 for what is no such archive, or one of another package or version.
-    pub(crate) fn contents(&self, name: &Name, number: &str) -> Result<Unpacked, Failure> {
+    /// 400 for an invalid archive, or for an archive of another package or version.
+    pub(crate) fn contents(&self, name: &PackageName, number: &str) -> Result<Unpacked, Failure> {
         let archive = self.blob.decode("gzip", UNPACKED_LIMIT, &[]).map_err(|error| match error {
             Error::TooLarge(_) => bad(&format!("it unpacks to more than {UNPACKED_LIMIT} bytes")),
-            Error::Invalid(_) => bad("it is not compressed with gzip, or damaged"),
+            Error::Invalid(_) => bad("it is not compressed with gzip, or it is damaged"),
             other => other.into(),
         })?;
-        let Contents { package_json: bytes, sboms, has_shrinkwrap, has_gyp } = tar::contents(&archive)
+        let ArchiveContents { package_json: bytes, sboms, has_shrinkwrap, has_gyp } = tar::contents(&archive)
             .map_err(|refusal| match refusal {
-                Refusal::Bad(said) => bad(said),
-                Refusal::Host(error) => error.into(),
+                ArchiveError::Bad(problem) => bad(problem),
+                ArchiveError::Host(error) => error.into(),
             })?;
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
         let own: Value = serde_json::from_slice(bytes)
             .map_err(|error| bad(&format!("its package.json cannot be read: {error}")))?;
-        let Value::Object(own) = own else { return Err(bad("its package.json is no JSON object")) };
+        let Value::Object(own) = own else { return Err(bad("its package.json is not a JSON object")) };
         let text = |member: &str| own.get(member).and_then(Value::as_str).unwrap_or_default().trim();
         if text("name") != name.as_str() || clean(text("version")).as_deref() != Some(number) {
             let (own_name, own_version) = (text("name"), text("version"));
@@ -127,12 +131,13 @@ impl Tarball {
         Ok(Unpacked { own, sboms, has_shrinkwrap, has_gyp })
     }
 
-    /// `dist` as it is kept: without the tarball's address, which depends on who asks.
-    pub(crate) fn dist(&self, cx: &Context, name: &Name, manifest: &Manifest) -> String {
+    /// Returns the text of `dist` for the version's record. The text lacks the tarball's address,
+    /// which depends on the requested repository.
+    pub(crate) fn dist(&self, cx: &Context, name: &PackageName, manifest: &VersionManifest) -> String {
         let counted = |member: &&str| {
             Some(((*member).to_owned(), manifest.dist.get(*member).filter(|value| value.is_u64())?.clone()))
         };
-        let mut dist: Map<String, Value> = KEPT.iter().filter_map(counted).collect();
+        let mut dist: Map<String, Value> = COUNTS.iter().filter_map(counted).collect();
         dist.insert("integrity".to_owned(), json!(self.integrity));
         dist.insert("shasum".to_owned(), json!(self.shasum));
         if let Some(signature) = self.sign(cx, name, &manifest.number) {
@@ -141,8 +146,9 @@ impl Tarball {
         Value::Object(dist).to_string()
     }
 
-    /// As `npm audit signatures` checks it. A publish does not fail for want of a key.
-    fn sign(&self, cx: &Context, name: &Name, number: &str) -> Option<Value> {
+    /// Returns the signature that `npm audit signatures` checks. Returns `None` and logs a warning
+    /// if the server cannot sign, so that the publish does not fail.
+    fn sign(&self, cx: &Context, name: &PackageName, number: &str) -> Option<Value> {
         let message = format!("{name}@{number}:{}", self.integrity);
         match cx.signing().sign(message.as_bytes()) {
             Ok(signature) => {
@@ -150,7 +156,7 @@ impl Tarball {
             }
             Err(failure) => {
                 cx.log().warn(
-                    "a version is published without a signature",
+                    "version published without a signature",
                     &[("why", &failure.internal.unwrap_or_default())],
                 );
                 None
@@ -159,12 +165,12 @@ impl Tarball {
     }
 }
 
-/// A digest as Subresource Integrity writes it: `sha512-` and base64.
+/// Converts a digest to the format of Subresource Integrity: `sha512-` and base64.
 pub(crate) fn integrity(digest: &Digest) -> String {
     format!("{}-{}", digest.algorithm(), STANDARD.encode(digest.bytes()))
 }
 
-/// The other way round; none for what is not such a text.
+/// Parses a digest in the format of Subresource Integrity; `None` if it is invalid.
 pub(crate) fn from_integrity(text: &str) -> Option<Digest> {
     let (algorithm, encoded) =
         text.split('?').next()?.split_once('-').filter(|(name, _)| INTEGRITY.contains(name))?;
@@ -173,13 +179,13 @@ pub(crate) fn from_integrity(text: &str) -> Option<Digest> {
     Digest::new(algorithm, &hex).ok()
 }
 
-fn mismatch(what: &str, said: &str, is: &str) -> Failure {
-    let text = format!("`dist.{what}` says {said}, but of the tarball that came it is {is}; publish again");
+fn mismatch(member: &str, stated: &str, actual: &str) -> Failure {
+    let text = format!("`dist.{member}` is {stated}, but the received tarball has {actual}; publish again");
     Failure::new(400, "checksum_mismatch", text)
 }
 
-fn bad(what: &str) -> Failure {
-    Failure::new(400, "invalid_tarball", format!("The tarball is not accepted: {what}"))
+fn bad(problem: &str) -> Failure {
+    Failure::new(400, "invalid_tarball", format!("The tarball is not accepted: {problem}"))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! The document that clients put: of a publish with one version and its attachments, of every other change the packument as it
-//! was read, altered.
+//! The document that clients `PUT`. A publish sends one version and its attachments; another change
+//! sends the altered packument.
 
-use crate::name::Name;
-use crate::readme::{self, Readme};
+use crate::name::PackageName;
+use crate::readme::{self, PackageReadme};
 use crate::version::tag_objection;
 use packhouse_sdk::json_scan::{ScanError, ScanReader, ScanRules, Span};
 use packhouse_sdk::{Failure, FindAt};
@@ -13,13 +13,16 @@ use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::marker::PhantomData;
 
-/// Bytes of a document, its tarballs left out. One with 2,000 versions, which `npm deprecate` sends whole, has 2 to 8 MB.
+/// Maximum number of bytes of a document without its tarballs. `npm deprecate` sends the whole
+/// packument; with 2,000 versions it has 2 to 8 MB.
 pub(crate) const DOCUMENT_LIMIT: u64 = 32 << 20;
-/// Bytes of one version's manifest: what the plugin has to hold in memory several times over while it reads it.
+/// Maximum number of bytes of one version's manifest. While the plugin reads a manifest, it holds
+/// several copies of the manifest in memory.
 pub(crate) const MEMBER_LIMIT: u64 = 1 << 20;
 
-/// A tarball stands in the document as base64, up to 280 MB in one string. Of a readme, which is cut when it is kept, as much is read
-/// as is kept, were every byte of that escaped.
+/// Rules of the scan. The scan leaves out tarballs, each a base64 string of up to 280 MB. It
+/// shortens readmes: only [`readme::LIMIT`] bytes are stored, and an escaped byte takes up to six
+/// bytes.
 const SCAN: ScanRules = ScanRules {
     document_limit: DOCUMENT_LIMIT,
     member_limit: MEMBER_LIMIT,
@@ -28,12 +31,12 @@ const SCAN: ScanRules = ScanRules {
     shortened_to: 6 * readme::LIMIT as u64,
 };
 
-/// Members of one object: versions, tags, attachments.
+/// Maximum number of members of one object: versions, tags or attachments.
 const MEMBERS: usize = 20_000;
 
-/// What of such a document counts.
+/// Members of the document that the plugin uses.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Document {
+pub(crate) struct RequestDocument {
     #[serde(rename = "_id")]
     id: Option<String>,
     name: Option<String>,
@@ -41,31 +44,31 @@ pub(crate) struct Document {
     pub(crate) revision: Option<String>,
     #[serde(rename = "dist-tags")]
     pub(crate) tags: Option<Bounded<Option<String>>>,
-    pub(crate) versions: Option<Versions>,
+    pub(crate) versions: Option<DocumentVersions>,
     #[serde(rename = "_attachments")]
     attachments: Option<Bounded<Attachment>>,
     pub(crate) maintainers: Option<Vec<Value>>,
     readme: Option<Value>,
     #[serde(rename = "readmeFilename")]
     readme_file: Option<Value>,
-    /// Strings that were left out.
+    /// Positions in the body of the strings that the scan left out.
     #[serde(skip)]
     spans: Vec<Span>,
 }
 
-/// A map with an end to its size.
+/// A map of at most [`MEMBERS`] members.
 #[derive(Debug)]
 pub(crate) struct Bounded<T>(pub(crate) BTreeMap<String, T>);
 
-/// The versions of a document: the first as it was sent, of the others what can be changed.
+/// The versions of a document: the first one complete, the others only with their deprecations.
 #[derive(Debug, Default)]
-pub(crate) struct Versions {
+pub(crate) struct DocumentVersions {
     first: Option<(String, Map<String, Value>)>,
-    /// By number: why it should not be used, where something is said.
+    /// The deprecation message of each version, by number.
     pub(crate) deprecations: BTreeMap<String, Option<String>>,
 }
 
-/// A file that is published.
+/// A published file.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Attachment {
     #[serde(default)]
@@ -74,20 +77,20 @@ pub(crate) struct Attachment {
     data: Option<Value>,
 }
 
-/// What stands in an attachment.
-pub(crate) enum Data<'a> {
-    /// Base64, where it lies in the body.
+/// The data of an attachment.
+pub(crate) enum AttachmentData<'a> {
+    /// Base64 at this position in the body.
     Base64(Span),
-    /// A document.
+    /// Text that is not base64, such as an attestation.
     Text(&'a str),
-    /// Nothing.
+    /// No data.
     None,
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Bounded<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+        struct BoundedVisitor<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for BoundedVisitor<T> {
             type Value = BTreeMap<String, T>;
 
             fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -103,22 +106,22 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Bounded<T> {
                 Ok(members)
             }
         }
-        deserializer.deserialize_map(Members(PhantomData)).map(Self)
+        deserializer.deserialize_map(BoundedVisitor(PhantomData)).map(Self)
     }
 }
 
-impl<'de> Deserialize<'de> for Versions {
+impl<'de> Deserialize<'de> for DocumentVersions {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members;
-        impl<'de> Visitor<'de> for Members {
-            type Value = Versions;
+        struct VersionsVisitor;
+        impl<'de> Visitor<'de> for VersionsVisitor {
+            type Value = DocumentVersions;
 
             fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 write!(out, "an object of at most {MEMBERS} versions")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Versions, A::Error> {
-                let mut versions = Versions::default();
+            fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<DocumentVersions, A::Error> {
+                let mut versions = DocumentVersions::default();
                 while let Some((number, manifest)) = access.next_entry::<String, Map<String, Value>>()? {
                     bounded::<A::Error>(versions.deprecations.len())?;
                     versions
@@ -129,7 +132,7 @@ impl<'de> Deserialize<'de> for Versions {
                 Ok(versions)
             }
         }
-        deserializer.deserialize_map(Members)
+        deserializer.deserialize_map(VersionsVisitor)
     }
 }
 
@@ -141,7 +144,8 @@ fn bounded<E: serde::de::Error>(members: usize) -> Result<(), E> {
     }
 }
 
-/// What the member `deprecated` of a manifest says; an empty text takes a deprecation back.
+/// Returns the deprecation message in the member `deprecated` of a manifest. An empty text means
+/// that the version is not deprecated.
 pub(crate) fn deprecation(deprecated: &Value) -> Option<String> {
     match deprecated {
         Value::String(text) => Some(text.clone()).filter(|text| !text.is_empty()),
@@ -150,80 +154,87 @@ pub(crate) fn deprecation(deprecated: &Value) -> Option<String> {
     }
 }
 
-impl Document {
-    /// Reads a body, which has to be about this package.
+impl RequestDocument {
+    /// Parses a body, which must be about this package.
     ///
     /// # Errors
-    /// 400 for what is no such document, or one about another package; 413 for too large a one.
-    pub(crate) fn read(body: impl FindAt, name: &Name) -> Result<Self, Failure> {
+    /// 400 for an invalid document, or for a document about another package; 413 if it is too
+    /// large.
+    pub(crate) fn read(body: impl FindAt, name: &PackageName) -> Result<Self, Failure> {
         let mut reader = BufReader::with_capacity(16 << 10, ScanReader::new(body, SCAN));
         let read = serde_json::from_reader::<_, Self>(&mut reader);
         let spans = reader.into_inner().finish().map_err(refused)?;
         let mut document = read.map_err(|error| invalid(&format!("it cannot be read: {error}")))?;
         document.spans = spans;
-        for (member, said) in [("_id", &document.id), ("name", &document.name)] {
-            if let Some(said) = said.as_ref().filter(|said| *said != name.as_str()) {
+        for (member, value) in [("_id", &document.id), ("name", &document.name)] {
+            if let Some(value) = value.as_ref().filter(|value| *value != name.as_str()) {
                 return Err(invalid(&format!(
-                    "its `{member}` is {said:?}, but it was sent to the address of {name}"
+                    "its `{member}` is {value:?}, but it was sent to the address of {name}"
                 )));
             }
         }
         Ok(document)
     }
 
-    /// The one version that is published: its number and manifest.
+    /// Takes the number and manifest of the published version out of the document.
     ///
     /// # Errors
-    /// 400 when there is none, or more than one.
+    /// 400 if the document does not contain exactly one version.
     pub(crate) fn take_version(&mut self) -> Result<(String, Map<String, Value>), Failure> {
         let versions = self.versions.take().unwrap_or_default();
         match (versions.first, versions.deprecations.len()) {
             (Some(first), 1) => Ok(first),
-            (_, count) => Err(invalid(&format!("a publish brings one version, and this one has {count}"))),
+            (_, count) => {
+                Err(invalid(&format!("a publish must contain one version, but this one contains {count}")))
+            }
         }
     }
 
-    /// Whether something is published, rather than changed.
+    /// Returns true if the document publishes a version. Otherwise it changes a package.
     pub(crate) fn publishes(&self) -> bool {
         self.attachments.as_ref().is_some_and(|attachments| !attachments.0.is_empty())
     }
 
-    /// The attachments by name, with what stands in them.
-    pub(crate) fn attachments(&self) -> impl Iterator<Item = (&str, &Attachment, Data<'_>)> {
+    /// Returns the attachments by name, with their data.
+    pub(crate) fn attachments(&self) -> impl Iterator<Item = (&str, &Attachment, AttachmentData<'_>)> {
         let all = self.attachments.iter().flat_map(|attachments| &attachments.0);
         all.map(|(name, attachment)| {
             let span = |number: u64| self.spans.get(usize::try_from(number).ok()?).copied();
             let data = match &attachment.data {
                 Some(Value::Number(number)) => {
-                    number.as_u64().and_then(span).map_or(Data::None, Data::Base64)
+                    number.as_u64().and_then(span).map_or(AttachmentData::None, AttachmentData::Base64)
                 }
-                Some(Value::String(text)) => Data::Text(text),
-                _ => Data::None,
+                Some(Value::String(text)) => AttachmentData::Text(text),
+                _ => AttachmentData::None,
             };
             (name.as_str(), attachment, data)
         })
     }
 
-    /// What the package says of itself at length, where a client says so here and not in the version.
-    pub(crate) fn readme(&self) -> Option<Readme> {
+    /// Returns the readme, if the client sends it at the top level of the document instead of in
+    /// the version.
+    pub(crate) fn readme(&self) -> Option<PackageReadme> {
         let file = self.readme_file.as_ref().and_then(Value::as_str);
-        Readme::new(self.readme.as_ref()?.as_str()?, file.unwrap_or_default())
+        PackageReadme::new(self.readme.as_ref()?.as_str()?, file.unwrap_or_default())
     }
 }
 
 impl Attachment {
-    /// Whether it is a bundle of signatures rather than a tarball.
+    /// Returns true for a Sigstore bundle. Other attachments are tarballs.
     pub(crate) fn is_bundle(&self, name: &str) -> bool {
         name.ends_with(".sigstore") || self.content_type.contains("sigstore.bundle")
     }
 }
 
-/// 400 for a document that says something it must not.
-pub(crate) fn invalid(what: &str) -> Failure {
-    Failure::new(400, "invalid_request", format!("The document that was sent is not accepted: {what}"))
+/// Returns the 400 for an invalid document.
+pub(crate) fn invalid(problem: &str) -> Failure {
+    Failure::new(400, "invalid_request", format!("The document is not accepted: {problem}"))
 }
 
-/// 400 for a tag that cannot be called that.
+/// Checks the name of a tag.
+///
+/// # Errors
+/// 400 for an invalid name.
 pub(crate) fn check_tag(tag: &str) -> Result<(), Failure> {
     match tag_objection(tag) {
         Some(objection) => Err(invalid(&format!("{tag:?} cannot be a tag: {objection}"))),
@@ -234,10 +245,10 @@ pub(crate) fn check_tag(tag: &str) -> Result<(), Failure> {
 fn refused(error: ScanError) -> Failure {
     match error {
         ScanError::TooLarge => Failure::too_large(format!(
-            "The document that was sent is too large: besides its tarball at most {} bytes, and {} for one version",
+            "The document is too large: at most {} bytes without its tarball, and at most {} bytes for one version",
             DOCUMENT_LIMIT, MEMBER_LIMIT
         )),
-        ScanError::Broken => invalid("it breaks off within a string"),
+        ScanError::Broken => invalid("it ends within a string"),
         ScanError::Host(error) => error.into(),
     }
 }
@@ -247,8 +258,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn read(document: &Value) -> Result<Document, Failure> {
-        Document::read(document.to_string().as_bytes(), &Name::new("lib").unwrap())
+    fn read(document: &Value) -> Result<RequestDocument, Failure> {
+        RequestDocument::read(document.to_string().as_bytes(), &PackageName::new("lib").unwrap())
     }
 
     fn objection(document: &Value) -> String {
@@ -266,7 +277,7 @@ mod tests {
         let kinds: Vec<(&str, bool)> = document
             .attachments()
             .map(|(name, attachment, data)| {
-                (name, attachment.is_bundle(name) == matches!(data, Data::Text(_)))
+                (name, attachment.is_bundle(name) == matches!(data, AttachmentData::Text(_)))
             })
             .collect();
         assert_eq!(kinds, [("lib-1.0.0.sigstore", true), ("lib-1.0.0.tgz", true)]);
@@ -276,17 +287,20 @@ mod tests {
     #[test]
     fn another_package_is_refused() {
         for member in ["_id", "name"] {
-            let said = objection(&json!({member: "other"}));
-            assert!(said.contains("\"other\"") && said.contains("address of lib"), "{said}");
+            let message = objection(&json!({member: "other"}));
+            assert!(message.contains("\"other\"") && message.contains("address of lib"), "{message}");
         }
     }
 
     #[test]
-    fn what_is_no_document_is_refused_with_words() {
+    fn an_invalid_document_is_refused_with_a_reason() {
         assert!(objection(&json!([])).contains("cannot be read"));
         assert!(objection(&json!({"versions": 5})).contains("versions"));
         let body = format!("{}1{}", "[".repeat(500), "]".repeat(500));
-        assert_eq!(Document::read(body.as_bytes(), &Name::new("lib").unwrap()).unwrap_err().status, 400);
+        assert_eq!(
+            RequestDocument::read(body.as_bytes(), &PackageName::new("lib").unwrap()).unwrap_err().status,
+            400
+        );
         let many: Map<String, Value> = (0..=MEMBERS).map(|n| (n.to_string(), json!("1"))).collect();
         assert!(objection(&json!({"dist-tags": many})).contains("more than"));
         assert!(read(&json!({"versions": {"1": {}, "2": {}}})).unwrap().take_version().is_err());
@@ -296,7 +310,7 @@ mod tests {
     fn deprecations_are_texts() {
         let versions = json!({"1.0.0": {"deprecated": "old"}, "1.0.1": {"deprecated": ""}, "1.0.2": {}, "1.0.3": {"deprecated": true}});
         let found = read(&json!({"versions": versions})).unwrap().versions.unwrap().deprecations;
-        let said: Vec<Option<&str>> = found.values().map(Option::as_deref).collect();
-        assert_eq!(said, [Some("old"), None, None, Some("this version is deprecated")]);
+        let messages: Vec<Option<&str>> = found.values().map(Option::as_deref).collect();
+        assert_eq!(messages, [Some("old"), None, None, Some("this version is deprecated")]);
     }
 }

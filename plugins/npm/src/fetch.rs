@@ -1,30 +1,30 @@
 //! `GET` and `HEAD`: packuments, version documents, tarballs, attestations.
 
-use crate::address::{self, Address};
+use crate::address::{self, PackageAddress};
 use crate::merge;
-use crate::name::Name;
+use crate::name::PackageName;
 use crate::packument::{self, Rendering};
 use crate::pieces;
 use crate::proxy;
-use crate::records::{self, Version, missing_version};
+use crate::records::{self, VersionRecord, missing_version};
 use crate::version::clean;
-use crate::version_piece::Form;
+use crate::version_content::PackumentForm;
 use packhouse_sdk::{Content, Context, Failure, Intent, Params, Repository, Request, Response};
 
-/// Commands of npm's that read a package before they write it.
+/// npm commands that read a package before they change it.
 const WRITING: [&str; 4] = ["publish", "unpublish", "deprecate", "dist-tag"];
 
 pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
-    let address = Address::parse(&request.path)?;
+    let address = PackageAddress::parse(&request.path)?;
     let intent = Intent::read().subject(address.subject()).about_package(address.name().as_str());
-    Ok(if matches!(address, Address::Package(_)) && is_part_of_publish(request) {
+    Ok(if matches!(address, PackageAddress::Package(_)) && is_part_of_publish(request) {
         intent.for_publish()
     } else {
         intent
     })
 }
 
-/// Whether a client reads in order to write, which is within a write credential's rights.
+/// Returns true if a client reads in order to write. A write credential permits such reads.
 pub(crate) fn is_part_of_publish(request: &Request) -> bool {
     let writes = request.header("npm-command").is_some_and(|command| WRITING.contains(&command));
     writes || asks_to_write(request)
@@ -35,34 +35,41 @@ fn asks_to_write(request: &Request) -> bool {
 }
 
 pub(crate) fn get(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
-    match Address::parse(&request.path)? {
-        Address::Package(name) => package(cx, request, &name),
-        Address::Version(name, wanted) => version(cx, request, &name, &wanted),
-        Address::Tarball(name, number) => tarball(cx, &name, &number),
-        Address::AtRevision(..) | Address::TarballAtRevision(..) => {
-            Err(Failure::not_found("A package is not read at a revision: leave out what follows its name"))
-        }
+    match PackageAddress::parse(&request.path)? {
+        PackageAddress::Package(name) => package(cx, request, &name),
+        PackageAddress::Version(name, requested) => version(cx, request, &name, &requested),
+        PackageAddress::Tarball(name, number) => tarball(cx, &name, &number),
+        PackageAddress::AtRevision(..) | PackageAddress::TarballAtRevision(..) => Err(Failure::not_found(
+            "A package cannot be read at a revision; leave out the path after its name",
+        )),
     }
 }
 
-fn package(cx: &Context, request: &Request, name: &Name) -> Result<Response, Failure> {
+fn package(cx: &Context, request: &Request, name: &PackageName) -> Result<Response, Failure> {
     if !asks_to_write(request) {
-        return render(cx, request, name, Form::wanted(request.header("accept")));
+        return render(cx, request, name, PackumentForm::requested(request.header("accept")));
     }
-    // What a change is made from: whole, with the revision that it is checked against, and never from a cache.
-    let response = render(cx, request, name, Form::Full)?;
+    // The client alters this packument and sends it back. The packument therefore is complete, has
+    // the revision against which the server checks the change, and is never cached.
+    let response = render(cx, request, name, PackumentForm::Full)?;
     let headers = response.headers.into_iter().filter(|(name, _)| name != "cache-control").collect();
     Ok(Response { headers, ..response }.header("cache-control", "no-store"))
 }
 
-/// The packument, from the repositories that the package is in. Of one hosted repository alone the whole of it is remembered, unless
-/// it has so many versions that it is put together of runs of them.
-fn render(cx: &Context, request: &Request, name: &Name, form: Form) -> Result<Response, Failure> {
+/// Renders the packument from the repositories that have the package. The host caches the packument
+/// of a hosted repository as one piece. If the package has many versions, the host instead caches
+/// pieces of runs of versions.
+fn render(
+    cx: &Context,
+    request: &Request,
+    name: &PackageName,
+    form: PackumentForm,
+) -> Result<Response, Failure> {
     if let Ok(repository) = cx.target()
         && repository.is_hosted()
     {
         let piece_name = format!("packument\n{form:?}\n{}\n{name}", request.address());
-        let made = repository.piece(&piece_name, || {
+        let whole = repository.piece(&piece_name, || {
             if pieces::are_many(repository, name)? {
                 return Ok::<_, Failure>(None);
             }
@@ -70,7 +77,7 @@ fn render(cx: &Context, request: &Request, name: &Name, form: Form) -> Result<Re
             merge::each(cx, name, &mut rendering)?;
             Ok(rendering.into_parts()?)
         })?;
-        if let Some(piece) = made {
+        if let Some(piece) = whole {
             let modified = piece.note().parse().unwrap_or_default();
             return Ok(packument::response(form, modified, Content::Blob(piece.into_body()?)));
         }
@@ -80,18 +87,23 @@ fn render(cx: &Context, request: &Request, name: &Name, form: Form) -> Result<Re
     Ok(rendering.into_response()?)
 }
 
-/// By number or by tag.
-fn version(cx: &Context, request: &Request, name: &Name, wanted: &str) -> Result<Response, Failure> {
-    let tagged = merge::tags(cx, name)?.remove(wanted);
-    let number = tagged.or_else(|| clean(wanted)).unwrap_or_default();
-    let missing = || Failure::not_found(format!("version not found: {wanted}"));
-    let piece = merge::version(cx, name, &number)?.ok_or_else(missing)?;
-    let content = packument::version(cx, request.address(), name, &number, &piece)?;
+/// Returns the document of one version, requested by its number or by a tag.
+fn version(
+    cx: &Context,
+    request: &Request,
+    name: &PackageName,
+    requested: &str,
+) -> Result<Response, Failure> {
+    let tagged = merge::tags(cx, name)?.remove(requested);
+    let number = tagged.or_else(|| clean(requested)).unwrap_or_default();
+    let missing = || Failure::not_found(format!("version not found: {requested}"));
+    let version = merge::version(cx, name, &number)?.ok_or_else(missing)?;
+    let content = packument::version(cx, request.address(), name, &number, &version)?;
     Ok(Response::ok().content_type("application/json").revalidate().content(content))
 }
 
-/// From the first repository that has the version.
-fn tarball(cx: &Context, name: &Name, number: &str) -> Result<Response, Failure> {
+/// Returns the tarball from the first repository that has the version.
+fn tarball(cx: &Context, name: &PackageName, number: &str) -> Result<Response, Failure> {
     let found = cx.first(|repository| {
         if repository.is_proxy() {
             proxy::tarball(cx, repository, name, number)
@@ -102,22 +114,22 @@ fn tarball(cx: &Context, name: &Name, number: &str) -> Result<Response, Failure>
     found.ok_or_else(|| missing_version(name, number))
 }
 
-fn stored(repository: &Repository, name: &Name, number: &str) -> Result<Option<Response>, Failure> {
-    let Some(version) = Version::find(repository, name, number)? else { return Ok(None) };
+fn stored(repository: &Repository, name: &PackageName, number: &str) -> Result<Option<Response>, Failure> {
+    let Some(version) = VersionRecord::find(repository, name, number)? else { return Ok(None) };
     let facts = version.facts;
     let blob = repository.recorded_blob(&facts.sha256)?;
     Ok(Some(Response::blob(blob).immutable().modified(facts.time)))
 }
 
-/// `/-/npm/v1/attestations/name@version`.
+/// Returns the intent of `GET /-/npm/v1/attestations/name@version`.
 pub(crate) fn plan_attestations(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
     let (name, number) = attested(params)?;
     Ok(Intent::read().subject(format!("{name}@{number}")).about_package(name.as_str()))
 }
 
-fn attested(params: &Params<'_>) -> Result<(Name, String), Failure> {
-    let of = params.joined("of");
-    let (name, number) = of.rsplit_once('@').unwrap_or((&of, ""));
+fn attested(params: &Params<'_>) -> Result<(PackageName, String), Failure> {
+    let id = params.joined("of");
+    let (name, number) = id.rsplit_once('@').unwrap_or((&id, ""));
     let path: Vec<String> = name.split('/').map(str::to_owned).collect();
     Ok((address::name(&path)?.0, number.to_owned()))
 }

@@ -1,25 +1,26 @@
-//! What a hosted repository knows of a package.
+//! Packages of hosted repositories.
 
-use crate::name::Name;
+use crate::name::PackageName;
 use crate::packument::{Rendering, Summary};
 use crate::pieces;
-use crate::readme::Readme;
-use crate::records::{self, Package, Version};
-use crate::version_piece::Piece;
+use crate::readme::PackageReadme;
+use crate::records::{self, PackageRecord, VersionRecord};
+use crate::version_content::VersionContent;
 use packhouse_sdk::{Entry, Error, Repository};
 use std::collections::BTreeMap;
 
-/// Adds all versions of a package to a packument; `alone` where no other repository adds to it.
+/// Adds all versions of a package to a packument. `alone` is true if no other repository adds
+/// versions to the packument.
 pub(crate) fn add(
     repository: &Repository,
-    name: &Name,
-    package: Entry<Package>,
+    name: &PackageName,
+    package: Entry<PackageRecord>,
     alone: bool,
     rendering: &mut Rendering<'_>,
 ) -> Result<(), Error> {
-    let Package { tags, created, modified, maintainers } = package.value;
+    let PackageRecord { tags, created, modified, maintainers } = package.value;
     let latest = tags.get("latest").filter(|_| rendering.shows_readme());
-    let readme = latest.map(|latest| Readme::of(repository, name, latest)).transpose()?.flatten();
+    let readme = latest.map(|latest| PackageReadme::find(repository, name, latest)).transpose()?.flatten();
     rendering.summary(Summary {
         tags,
         created,
@@ -30,7 +31,8 @@ pub(crate) fn add(
     });
     let prefix = records::versions(name);
     if alone {
-        // Their keys alone: most packages have few, and what stands in the records of many is remembered.
+        // `runs` reads only keys. The records of a package with many versions need not be read,
+        // because the host caches their pieces.
         let versions = repository.runs(&prefix)?;
         if pieces::count(&versions) >= pieces::MANY {
             return pieces::add(repository, name, &versions, rendering);
@@ -41,20 +43,27 @@ pub(crate) fn add(
         let Entry { key, value, .. } = entry?;
         let number = key.get(prefix.len()..).unwrap_or_default();
         let deprecated = deprecations.remove(number);
-        rendering.add(number, &Piece::of(Version::read(&key, value)?, deprecated))?;
+        rendering.add(number, &VersionContent::of(VersionRecord::read(&key, value)?, deprecated))?;
     }
     Ok(())
 }
 
-/// One version.
-pub(crate) fn version(repository: &Repository, name: &Name, number: &str) -> Result<Option<Piece>, Error> {
-    let Some(version) = Version::find(repository, name, number)? else { return Ok(None) };
+/// Returns one version, or `None` if the repository does not have it.
+pub(crate) fn version(
+    repository: &Repository,
+    name: &PackageName,
+    number: &str,
+) -> Result<Option<VersionContent>, Error> {
+    let Some(version) = VersionRecord::find(repository, name, number)? else { return Ok(None) };
     let deprecated = repository.get(&records::deprecation(name, number))?;
-    Ok(Some(Piece::of(version, deprecated.map(|entry| records::text(entry.value)))))
+    Ok(Some(VersionContent::of(version, deprecated.map(|entry| records::text(entry.value)))))
 }
 
-/// Why versions should not be used, by number.
-pub(crate) fn deprecations(repository: &Repository, name: &Name) -> Result<BTreeMap<String, String>, Error> {
+/// Returns the deprecation messages by version number.
+pub(crate) fn deprecations(
+    repository: &Repository,
+    name: &PackageName,
+) -> Result<BTreeMap<String, String>, Error> {
     let prefix = records::deprecations(name);
     let number = |key: &str| key.get(prefix.len()..).unwrap_or_default().to_owned();
     repository

@@ -1,8 +1,8 @@
-//! The npm registry's protocol as a format plugin: npm, pnpm, yarn, bun and everything else that speaks it.
+//! Format plugin for the npm registry protocol: npm, pnpm, yarn, bun and other clients.
 //!
-//! A package is a small record of its own beside one record for each version, so that a publish costs the same however many
-//! versions there are. Packuments are made from those when they are asked for. docs/formats/npm.md says what is served and
-//! what was decided.
+//! A package has one small record, and each version has its own record. The cost of a publish
+//! therefore does not depend on the number of versions. The plugin renders packuments from the
+//! records on request. docs/clients/npm.md describes the protocol and the design decisions.
 
 mod accept;
 mod account;
@@ -45,7 +45,7 @@ mod upstream_packument;
 mod upstream_pieces;
 mod upstream_statements;
 mod version;
-mod version_piece;
+mod version_content;
 mod version_text;
 mod versions;
 mod withdrawn;
@@ -53,13 +53,14 @@ mod withdrawn;
 use packhouse_sdk::{CodeKind, Description, Exchange, Failure, Format, Plan, Router, SentencePlace, Setting};
 use serde_json::json;
 
-/// Bytes of the largest tarball: 210 MB, counted after the base64 that it is published in.
+/// Maximum number of bytes of a tarball after base64 decoding: 210 MB.
 const FILE_LIMIT: u64 = 210_000_000;
 
-/// Bytes of a publish: base64 takes four bytes for three, and the document stands around it.
+/// Maximum number of bytes of a publish: the tarball as base64, which makes four bytes of three,
+/// and the document around it.
 const BODY_LIMIT: u64 = FILE_LIMIT.div_ceil(3) * 4 + document::DOCUMENT_LIMIT;
 
-/// The format. It holds nothing.
+/// The format plugin. It has no state.
 #[derive(Clone, Copy, Debug)]
 pub struct Npm;
 
@@ -77,7 +78,8 @@ impl Format for Npm {
             .own_code("NPM_CLI_TOKEN_CREATE_DISABLED", CodeKind::Code)
             .own_code("LEGACY_NPM_LOGIN_DISABLED", CodeKind::Code)
             .own_tokens()
-            // npm shows the code in the body and what is in this header; the others (newer Yarns as `got`) the status line alone.
+            // npm shows the code in the body and the text of the header `npm-notice`. The other
+            // clients show only the status line. Newer versions of Yarn identify as `got`.
             .sentence_clients(&["npm/"], &SentencePlace::Header("npm-notice".to_owned()))
             .sentence_clients(&["pnpm/", "yarn/", "got (", "Bun/"], &SentencePlace::Reason)
             .trusted_publishing(&["/-/{scope}/v1/oidc", "/-/{scope}/v1/oidc/{rest..}"])
@@ -103,8 +105,7 @@ impl Format for Npm {
                 settings::LEGACY_NAMES,
                 Setting::boolean(
                     false,
-                    "Whether packages may be published under names that npm leaves to those that have them already: with capitals or \
-                     one of ~'!()*",
+                    "Allow packages with names that npm reserves for existing packages: with capital letters or one of ~'!()*",
                 ),
             )
     }
@@ -143,7 +144,7 @@ impl Format for Npm {
 
 packhouse_sdk::export!(Npm, upkeep, present, retention, versions);
 
-/// What a change ends with that others were faster than each time.
+/// The error when every retry of a commit lost the race.
 fn busy() -> Failure {
     Failure::busy("the same package")
 }

@@ -1,23 +1,24 @@
-//! What several repositories have of a package: the one that was asked, or those of a group's members that the host lets serve it.
+//! Merges a package from several repositories: the requested one, or the group members that the
+//! host selects for the package.
 
-use crate::name::Name;
+use crate::name::PackageName;
 use crate::packument::Rendering;
-use crate::records::{Package, missing};
-use crate::version_piece::Piece;
+use crate::records::{PackageRecord, missing};
+use crate::version_content::VersionContent;
 use crate::{hosted, proxy};
 use packhouse_sdk::{Context, Failure};
 use std::collections::BTreeMap;
 
-/// Adds what each repository knows of a package.
+/// Adds the package's versions in each repository to a packument.
 ///
 /// # Errors
-/// 404 where none knows it.
-pub(crate) fn each(cx: &Context, name: &Name, rendering: &mut Rendering<'_>) -> Result<(), Failure> {
+/// 404 if no repository has the package.
+pub(crate) fn each(cx: &Context, name: &PackageName, rendering: &mut Rendering<'_>) -> Result<(), Failure> {
     let mut sources = Vec::new();
     for repository in cx.sources()? {
         if repository.is_proxy() {
             sources.push((repository, None));
-        } else if let Some(package) = Package::find(repository, name)? {
+        } else if let Some(package) = PackageRecord::find(repository, name)? {
             sources.push((repository, Some(package)));
         }
     }
@@ -34,17 +35,19 @@ pub(crate) fn each(cx: &Context, name: &Name, rendering: &mut Rendering<'_>) -> 
     left_out.or_failure(found)?.ok_or_else(|| missing(name))
 }
 
-/// The tags of a package.
+/// Returns the tags of a package. If several repositories have a tag, the first one's version
+/// stays.
 ///
 /// # Errors
-/// 404 where no repository knows it.
-pub(crate) fn tags(cx: &Context, name: &Name) -> Result<BTreeMap<String, String>, Failure> {
-    // A package of which nothing is offered has no tags, and is there.
+/// 404 if no repository has the package.
+pub(crate) fn tags(cx: &Context, name: &PackageName) -> Result<BTreeMap<String, String>, Failure> {
+    // A proxy returns no tags if it offers no version of an existing package. The package is not
+    // missing then.
     let found = cx.all(|repository| {
         Ok(if repository.is_proxy() {
             proxy::UpstreamPackage::open(cx, repository, name)?.map(|upstream| upstream.tags)
         } else {
-            Package::find(repository, name)?.map(|package| package.value.tags)
+            PackageRecord::find(repository, name)?.map(|package| package.value.tags)
         })
     })?;
     if found.is_empty() {
@@ -57,8 +60,12 @@ pub(crate) fn tags(cx: &Context, name: &Name) -> Result<BTreeMap<String, String>
     Ok(all)
 }
 
-/// One version, from the first repository that has it.
-pub(crate) fn version(cx: &Context, name: &Name, number: &str) -> Result<Option<Piece>, Failure> {
+/// Returns one version, from the first repository that has it.
+pub(crate) fn version(
+    cx: &Context,
+    name: &PackageName,
+    number: &str,
+) -> Result<Option<VersionContent>, Failure> {
     cx.first(|repository| {
         if repository.is_proxy() {
             proxy::version(cx, repository, name, number)

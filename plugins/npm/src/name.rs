@@ -1,17 +1,18 @@
-//! Names of packages, in the rules of npm's own validator.
+//! Names of packages, by the rules of npm's own validator.
 
 use std::fmt;
 
-/// Bytes of a name, its scope included.
+/// Maximum number of bytes of a name, including its scope.
 const LIMIT: usize = 214;
 
 /// A package's name: `name` or `@scope/name`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Name(String);
+pub(crate) struct PackageName(String);
 
-impl Name {
-    /// The name as a whole, with a plain slash behind its scope. None where no package can be called that, in the rules of
-    /// the days when capitals and `~'!()*` were allowed.
+impl PackageName {
+    /// Parses a full name, with an unencoded slash after its scope. Returns `None` for an
+    /// impossible name. The rules are npm's rules for existing packages, which allow capital
+    /// letters and `~'!()*`.
     pub(crate) fn new(text: &str) -> Option<Self> {
         let (scope, bare) = match text.strip_prefix('@') {
             Some(rest) => rest.split_once('/').map(|(scope, bare)| (Some(scope), bare))?,
@@ -23,62 +24,67 @@ impl Name {
         (fits && starts && !reserved).then(|| Self(text.to_owned()))
     }
 
-    /// Why a new package may not be called that, in the rules of npm's own validator; none when it may.
+    /// Returns the reason why a new package may not have this name, by the rules of npm's own
+    /// validator. Returns `None` if it may.
     pub(crate) fn objection(&self) -> Option<&'static str> {
         match () {
-            () if self.0.bytes().any(|byte| byte.is_ascii_uppercase()) => Some("its name holds capitals"),
-            // In a scope they may stand.
+            () if self.0.bytes().any(|byte| byte.is_ascii_uppercase()) => {
+                Some("its name contains capital letters")
+            }
+            // A scope may contain these characters.
             () if self.bare().contains(['~', '\'', '!', '(', ')', '*']) => {
-                Some("its name holds one of the characters ~'!()*")
+                Some("its name contains one of the characters ~'!()*")
             }
             () if self.bare().starts_with('.') => Some("its name begins with a dot"),
             () => None,
         }
     }
 
-    /// All of it.
+    /// Returns the full name.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Without its scope.
+    /// Returns the name without its scope.
     pub(crate) fn bare(&self) -> &str {
         self.0.split_once('/').map_or(&self.0, |(_, bare)| bare)
     }
 
-    /// What stands between `@` and the slash.
+    /// Returns the scope, without `@` and the slash.
     pub(crate) fn scope(&self) -> Option<&str> {
         self.0.strip_prefix('@')?.split_once('/').map(|(scope, _)| scope)
     }
 
-    /// As a single segment of an address.
+    /// Returns the name as a single path segment.
     pub(crate) fn encoded(&self) -> String {
         self.0.replace('/', "%2f")
     }
 
-    /// What the tarball of a version is called.
+    /// Returns the file name of a version's tarball.
     pub(crate) fn file(&self, version: &str) -> String {
         format!("{}-{version}.tgz", self.bare())
     }
 
-    /// Where it lies below the repository's address.
+    /// Returns the path of a version's tarball below the repository's address.
     pub(crate) fn path(&self, version: &str) -> String {
         format!("{}/-/{}", self.0, self.file(version))
     }
 
-    /// The version that a tarball of this name is of.
+    /// Returns the version in the file name of a tarball, or `None` if this package has no such
+    /// file name.
     pub(crate) fn version_of<'a>(&self, file: &'a str) -> Option<&'a str> {
         file.strip_prefix(self.bare())?.strip_prefix('-')?.strip_suffix(".tgz")
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for PackageName {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.0)
     }
 }
 
-/// Characters that need no encoding in an address.
+/// Returns true if a scope or bare name is not empty and has only characters that need no encoding
+/// in an address.
 fn part(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~!*'()".contains(&byte);
     !text.is_empty() && text != "." && text != ".." && text.bytes().all(fits)
@@ -90,9 +96,9 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn names_are_told_from_what_is_none() {
+    fn impossible_names_are_refused() {
         for text in ["a", "left-pad", "JSONStream", "@scope/name", "@s/.x", "a.b_c~", "7zip", "@-/-"] {
-            assert!(Name::new(text).is_some(), "{text}");
+            assert!(PackageName::new(text).is_some(), "{text}");
         }
         for text in [
             "",
@@ -113,23 +119,23 @@ mod tests {
             "favicon.ico",
             &"a".repeat(215),
         ] {
-            assert!(Name::new(text).is_none(), "{text}");
+            assert!(PackageName::new(text).is_none(), "{text}");
         }
     }
 
     #[test]
     fn a_new_package_has_stricter_rules() {
         for text in ["a", "@scope/name", "a.b_c", "@s/_x", "@s/-x", "@~s/x", "@_s/x"] {
-            assert_eq!(Name::new(text).unwrap().objection(), None, "{text}");
+            assert_eq!(PackageName::new(text).unwrap().objection(), None, "{text}");
         }
         for text in ["JSONStream", "a~", "@s/.x", "@s/x~", "@S/x", "it's"] {
-            assert!(Name::new(text).unwrap().objection().is_some(), "{text}");
+            assert!(PackageName::new(text).unwrap().objection().is_some(), "{text}");
         }
     }
 
     #[test]
-    fn files_carry_no_scope() {
-        let name = Name::new("@scope/name").unwrap();
+    fn file_names_have_no_scope() {
+        let name = PackageName::new("@scope/name").unwrap();
         assert_eq!((name.scope(), name.bare()), (Some("scope"), "name"));
         assert_eq!(name.path("1.0.0"), "@scope/name/-/name-1.0.0.tgz");
         assert_eq!(name.version_of("name-1.0.0-rc.1.tgz"), Some("1.0.0-rc.1"));
@@ -139,14 +145,14 @@ mod tests {
     proptest! {
         #[test]
         fn a_version_is_found_again_in_its_file(bare in "[a-z][a-z0-9._-]{0,20}", version in "[0-9]{1,3}\\.[0-9]\\.[0-9](-[a-z0-9.-]{1,8})?") {
-            let name = Name::new(&bare).unwrap();
+            let name = PackageName::new(&bare).unwrap();
             let file = name.file(&version);
             prop_assert_eq!(name.version_of(&file), Some(version.as_str()));
         }
 
         #[test]
-        fn a_name_is_harmless(text in ".{0,40}") {
-            if let Some(name) = Name::new(&text) {
+        fn a_name_is_safe_in_paths(text in ".{0,40}") {
+            if let Some(name) = PackageName::new(&text) {
                 prop_assert!(!name.as_str().contains("//") && !name.as_str().contains(|c: char| c.is_control()));
                 prop_assert!(name.as_str().split('/').all(|part| part != "." && part != ".."));
             }

@@ -1,4 +1,5 @@
-//! What registries have below `-/` and this one does not: each request is answered with what to use instead.
+//! Requests below `-/` that other registries support and this server does not. Each response says
+//! what to use instead.
 
 use packhouse_sdk::{Context, Failure, Intent, Params, Request, Response};
 
@@ -14,7 +15,7 @@ pub(crate) fn answer(
     Err(failure(&request.path))
 }
 
-/// 404, by which clients tell that a registry does not offer something.
+/// Returns a 404, the status by which clients know that a registry does not support a request.
 pub(crate) fn failure(path: &[String]) -> Failure {
     let segments: Vec<&str> = path.iter().map(String::as_str).collect();
     Failure::new(404, "not_supported", sentence(&segments))
@@ -23,19 +24,19 @@ pub(crate) fn failure(path: &[String]) -> Failure {
 fn sentence(path: &[&str]) -> &'static str {
     match path {
         ["-", "npm", "v1", "user", ..] => {
-            "This registry does not offer `npm profile`: change your password and your profile in the portal"
+            "This server does not support `npm profile`: change your password and your profile in the portal"
         }
         ["-", "npm", "v1", "tokens", ..] => {
-            "This registry does not offer this request: make and revoke tokens in the portal"
+            "This server does not support this request: create and revoke tokens in the portal"
         }
         ["-", "package", .., "access" | "collaborators"] | ["-", "org" | "user" | "team", .., "package"] => {
-            "This registry does not offer `npm access`: give rights to members, teams and tokens in the portal"
+            "This server does not support `npm access`: grant rights to members, teams and tokens in the portal"
         }
         ["-", "org" | "team", ..] => {
-            "This registry does not offer `npm org` and `npm team`: add members and teams in the portal"
+            "This server does not support `npm org` and `npm team`: add members and teams in the portal"
         }
         _ => {
-            "This registry does not offer this request: manage members, rights and tokens in the portal, and packages with \
+            "This server does not support this request: manage members, rights and tokens in the portal, and packages with \
              `npm publish`, `unpublish`, `deprecate`, `dist-tag` and `owner`"
         }
     }
@@ -46,7 +47,7 @@ mod tests {
     use super::sentence;
 
     #[test]
-    fn each_command_is_named_with_what_to_use_instead() {
+    fn each_response_names_the_alternative() {
         for (path, words) in [
             (&["-", "npm", "v1", "user"][..], "npm profile"),
             (&["-", "npm", "v1", "tokens", "x"], "revoke tokens in the portal"),

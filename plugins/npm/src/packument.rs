@@ -1,38 +1,41 @@
-//! The packument: all that is known of a package, in the two forms that clients ask for. It is written while the versions are
-//! read, from whatever repositories they come, so that no more than one of them is in memory.
+//! The packument: all metadata of a package, in the two forms that clients request. The plugin
+//! writes the packument while it reads the versions, so that it holds only one version in memory.
 
-use crate::name::Name;
-use crate::readme::Readme;
+use crate::name::PackageName;
+use crate::readme::PackageReadme;
 use crate::restrictions::Restrictions;
 use crate::version::highest;
-use crate::version_piece::{Form, Piece};
+use crate::version_content::{PackumentForm, VersionContent};
 use crate::version_text::{self, VersionText};
 use packhouse_sdk::{Content, Context, Error, Output, PieceParts, Request, Response, Timestamp};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the full form repeats of the latest version.
-const OF_LATEST: [&str; 8] =
+/// Members of the latest version that the full form repeats at its top level.
+const REPEATED: [&str; 8] =
     ["description", "homepage", "keywords", "repository", "contributors", "author", "bugs", "license"];
 
-/// What a packument says besides its versions. Of several repositories the first that says something is heard.
+/// Members of a packument besides its versions. [`Summary::add`] merges the members of several
+/// repositories.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
     pub(crate) tags: BTreeMap<String, String>,
-    /// Ms since 1970; 0 where nobody says so.
+    /// Time of creation, in ms since 1970; 0 if it is unknown.
     pub(crate) created: u64,
-    /// Ms since 1970; 0 where nobody says so.
+    /// Time of the last change, in ms since 1970; 0 if it is unknown.
     pub(crate) modified: u64,
     pub(crate) maintainers: Vec<Value>,
-    pub(crate) readme: Option<Readme>,
-    /// What clients send back when they write.
+    pub(crate) readme: Option<PackageReadme>,
+    /// The revision that clients send back when they write.
     pub(crate) revision: Option<u64>,
 }
 
 impl Summary {
-    /// Adds what the next repository says.
+    /// Adds the members of the next repository. A tag, the maintainers and the revision of an
+    /// earlier repository stay. The times become the earliest creation and the latest change.
     fn add(&mut self, other: Self) {
-        // It is of the version that `latest` names.
+        // The readme must come from the same repository as `latest`, because it is the readme of
+        // that version.
         if !self.tags.contains_key("latest") && (self.readme.is_none() || other.tags.contains_key("latest")) {
             self.readme = other.readme;
         }
@@ -48,43 +51,45 @@ impl Summary {
     }
 }
 
-/// A packument on its way to the client.
+/// A packument that is being rendered.
 pub(crate) struct Rendering<'a> {
     out: Output<'a>,
     address: &'a str,
-    name: &'a Name,
-    form: Form,
+    name: &'a PackageName,
+    form: PackumentForm,
     times: BTreeMap<String, u64>,
-    /// Of what came in pieces: numbers that have a tag, and as members of an object when each was published.
+    /// Numbers of the tagged versions that were added in pieces.
     listed: BTreeSet<String>,
+    /// Publication times of the versions in pieces, as members of a JSON object.
     listed_times: String,
-    /// Whether it has a version.
+    /// Set after the first version was written.
     begun: bool,
-    /// The summaries of the repositories, in their order. Which of their tags lead to a version is known
-    /// at the end: a repository may fail while its versions are read.
+    /// The summaries of the repositories, in their order. The tags are checked at the end, because
+    /// a repository may fail before all of its versions are added.
     summaries: Vec<Summary>,
     /// Versions that `latest` never falls back on.
     untagged: BTreeSet<String>,
-    /// What the full form repeats of its latest version, by number, while it is not known which that is.
+    /// Members in [`REPEATED`] of each version that may become the latest, by number.
     repeated: BTreeMap<String, Map<String, Value>>,
     restrictions: Restrictions,
 }
 
-/// One version as a document of its own.
+/// Renders one version as a document of its own.
 pub(crate) fn version(
     cx: &Context,
     address: &str,
-    name: &Name,
+    name: &PackageName,
     number: &str,
-    piece: &Piece,
+    content: &VersionContent,
 ) -> Result<Content, Error> {
     let mut out = Output::new(cx);
-    out.push(&VersionText { address, name, form: Form::Full }.manifest(number, piece)?)?;
+    out.push(&VersionText { address, name, form: PackumentForm::Full }.manifest(number, content)?)?;
     out.finish()
 }
 
-/// The answer with a packument, which was changed last at `modified`, in ms since 1970; 0 where nobody says so.
-pub(crate) fn response(form: Form, modified: u64, content: Content) -> Response {
+/// Returns the response with a packument. `modified` is the time of its last change in ms since
+/// 1970, or 0 if it is unknown.
+pub(crate) fn response(form: PackumentForm, modified: u64, content: Content) -> Response {
     let response = Response::ok().content_type(form.content_type()).header("vary", "accept").revalidate();
     let response = response.content(content);
     if modified > 0 { response.modified(modified) } else { response }
@@ -94,12 +99,12 @@ impl<'a> Rendering<'a> {
     /// Begins the packument of a package.
     ///
     /// # Errors
-    /// The host's.
+    /// Errors of the host.
     pub(crate) fn begin(
         cx: &'a Context,
         request: &'a Request,
-        name: &'a Name,
-        form: Form,
+        name: &'a PackageName,
+        form: PackumentForm,
     ) -> Result<Self, Error> {
         let mut out = Output::new(cx);
         out.push("{\"name\":")?;
@@ -121,19 +126,20 @@ impl<'a> Rendering<'a> {
         })
     }
 
-    /// Ends it, once every repository has added what it has.
+    /// Ends the packument after every repository has added its versions, and returns the response.
     ///
     /// # Errors
-    /// The host's.
+    /// Errors of the host.
     pub(crate) fn into_response(self) -> Result<Response, Error> {
         let (form, modified) = (self.form, self.modified());
         Ok(response(form, modified, self.end()?))
     }
 
-    /// Ends it as a piece, whose note is when it was changed last; none where it is too large to be one.
+    /// Ends the packument and returns it as a piece, with the time of its last change as the note.
+    /// Returns `None` if it is too large for a piece.
     ///
     /// # Errors
-    /// The host's.
+    /// Errors of the host.
     pub(crate) fn into_parts(self) -> Result<Option<PieceParts>, Error> {
         let note = self.modified().to_string();
         let Content::Inline(bytes) = self.end()? else { return Ok(None) };
@@ -142,70 +148,72 @@ impl<'a> Rendering<'a> {
         Ok(Some(PieceParts { note, body }).filter(PieceParts::fits))
     }
 
-    /// Whether it says what the package says of itself at length: the abbreviated form does not.
+    /// Returns true if this form of the packument has a readme. The abbreviated form has none.
     pub(crate) fn shows_readme(&self) -> bool {
-        self.form == Form::Full
+        self.form == PackumentForm::Full
     }
 
-    /// Says what a repository says of the package besides its versions, before any of them is added.
+    /// Adds a repository's summary, before any of its versions.
     pub(crate) fn summary(&mut self, summary: Summary) {
         self.summaries.push(summary);
     }
 
-    /// The time of the last change in any repository, in ms since 1970; 0 if none states it.
+    /// Returns the time of the last change in any repository, in ms since 1970, or 0 if no
+    /// repository states a time.
     fn modified(&self) -> u64 {
         self.summaries.iter().map(|summary| summary.modified).max().unwrap_or_default()
     }
 
-    /// Says which versions policies withhold, and why.
+    /// Adds the versions that policies withhold, with the reasons.
     pub(crate) fn restrict(&mut self, denied: BTreeMap<String, String>) {
         self.restrictions.add(denied);
     }
 
-    /// Adds a version, unless a repository before had it.
-    pub(crate) fn add(&mut self, number: &str, piece: &Piece) -> Result<(), Error> {
+    /// Adds a version, unless an earlier repository has added it.
+    pub(crate) fn add(&mut self, number: &str, content: &VersionContent) -> Result<(), Error> {
         if self.times.contains_key(number) {
             return Ok(());
         }
-        self.times.insert(number.to_owned(), piece.time);
+        self.times.insert(number.to_owned(), content.time);
         if self.repeats().any(|latest| latest == number) {
-            self.repeat(number, &piece.full)?;
+            self.repeat(number, &content.full)?;
         }
-        let member = self.version_text().member(number, piece)?;
+        let member = self.version_text().member(number, content)?;
         self.separate()?;
         self.out.push(&member)
     }
 
-    /// Like [`Rendering::add`], for a version that `latest` never falls back on.
-    pub(crate) fn add_untagged(&mut self, number: &str, piece: &Piece) -> Result<(), Error> {
+    /// Adds a version like [`Rendering::add`], but `latest` never falls back on it.
+    pub(crate) fn add_untagged(&mut self, number: &str, content: &VersionContent) -> Result<(), Error> {
         if !self.times.contains_key(number) {
             self.untagged.insert(number.to_owned());
         }
-        self.add(number, piece)
+        self.add(number, content)
     }
 
-    /// The versions of which it may repeat something: the latest of each repository. The abbreviated form
-    /// repeats nothing.
+    /// Returns the versions whose members the full form may repeat at its top level: the latest
+    /// version of each repository. The abbreviated form repeats no members.
     pub(crate) fn repeats(&self) -> impl Iterator<Item = &String> {
-        let summaries = self.summaries.iter().filter(move |_| self.form == Form::Full);
+        let summaries = self.summaries.iter().filter(move |_| self.form == PackumentForm::Full);
         summaries.filter_map(|summary| summary.tags.get("latest"))
     }
 
-    /// Says what the full manifest of that version is.
+    /// Keeps the members in [`REPEATED`] from the full manifest of a version.
     pub(crate) fn repeat(&mut self, number: &str, full: &str) -> Result<(), Error> {
         let all: Map<String, Value> = serde_json::from_str(full)?;
-        let kept = all.into_iter().filter(|(member, _)| OF_LATEST.contains(&member.as_str()));
-        self.repeated.insert(number.to_owned(), kept.collect());
+        let repeated = all.into_iter().filter(|(member, _)| REPEATED.contains(&member.as_str()));
+        self.repeated.insert(number.to_owned(), repeated.collect());
         Ok(())
     }
 
-    /// How versions are written in it.
+    /// Returns the parameters for the text of a version.
     pub(crate) fn version_text(&self) -> VersionText<'a> {
         VersionText { address: self.address, name: self.name, form: self.form }
     }
 
-    /// Adds versions that were written as members before, each with a comma before it, with a note of their times as members of another
-    /// object. All versions are added in such a way, in their order, or none.
+    /// Adds a piece. Its body has versions as members of an object, each with a comma before it.
+    /// Its note has their times as members of another object. The caller must add the pieces in
+    /// their order, and must not use [`Rendering::add`] for the same packument.
     pub(crate) fn add_piece(&mut self, piece: &packhouse_sdk::Piece) {
         if !piece.note().is_empty() && !self.listed_times.is_empty() {
             self.listed_times.push(',');
@@ -217,22 +225,22 @@ impl<'a> Rendering<'a> {
         }
     }
 
-    /// The same of one version that is too large for a piece.
-    pub(crate) fn add_beside_pieces(&mut self, number: &str, piece: &Piece) -> Result<(), Error> {
-        let member = self.version_text().member(number, piece)?;
-        if piece.time > 0 {
-            version_text::add_time(&mut self.listed_times, number, piece.time)?;
+    /// Adds one version beside the pieces, such as a version that is too large for a piece.
+    pub(crate) fn add_beside_pieces(&mut self, number: &str, content: &VersionContent) -> Result<(), Error> {
+        let member = self.version_text().member(number, content)?;
+        if content.time > 0 {
+            version_text::add_time(&mut self.listed_times, number, content.time)?;
         }
         self.separate()?;
         self.out.push(&member)
     }
 
-    /// The versions that have a tag.
+    /// Returns the numbers of the versions that have a tag.
     pub(crate) fn tagged(&self) -> BTreeSet<String> {
         self.summaries.iter().flat_map(|summary| summary.tags.values()).cloned().collect()
     }
 
-    /// Says which of the versions that have a tag came in pieces.
+    /// Sets which of the tagged versions were added in pieces.
     pub(crate) fn listed(&mut self, numbers: BTreeSet<String>) {
         self.listed = numbers;
     }
@@ -241,8 +249,8 @@ impl<'a> Rendering<'a> {
         if std::mem::replace(&mut self.begun, true) { self.out.push(",") } else { Ok(()) }
     }
 
-    /// The summaries as one. Its tags lead to versions that are there. If no repository's `latest` does,
-    /// `latest` is the highest version.
+    /// Merges the summaries. Leaves out the tags of versions that were not added. If no
+    /// repository's `latest` remains, `latest` names the highest version.
     fn merged(&mut self) -> Summary {
         let (mut merged, mut has_latest) = (Summary::default(), false);
         for mut summary in std::mem::take(&mut self.summaries) {
@@ -266,30 +274,31 @@ impl<'a> Rendering<'a> {
         let modified = summary.modified;
         self.time(summary.created, modified)?;
         member(&mut self.out, "dist-tags", &summary.tags)?;
-        // Of several repositories one may have what another does not let through.
-        if let Some(told) =
-            std::mem::take(&mut self.restrictions).told(self.name, |it| self.times.contains_key(it))
-        {
-            member(&mut self.out, "policyRestrictions", &told)?;
+        // One repository may offer a version that another one withholds. The packument then has the
+        // version without a restriction.
+        let restrictions = std::mem::take(&mut self.restrictions);
+        if let Some(restrictions) = restrictions.into_json(self.name, |it| self.times.contains_key(it)) {
+            member(&mut self.out, "policyRestrictions", &restrictions)?;
         }
         match self.form {
-            Form::Abbreviated if modified == 0 => {}
-            Form::Abbreviated => {
+            PackumentForm::Abbreviated if modified == 0 => {}
+            PackumentForm::Abbreviated => {
                 member(&mut self.out, "modified", &Timestamp::from_ms(modified).to_rfc3339())?
             }
-            Form::Full => self.rest(summary)?,
+            PackumentForm::Full => self.rest(summary)?,
         }
         self.out.push("}")?;
         self.out.finish()
     }
 
-    /// A time that nobody knows is left out: to whoever waits until a version has some age, it is not old.
+    /// Writes the publication times. Leaves out unknown times: clients that require a minimum age
+    /// treat a version without a time as new.
     fn time(&mut self, created: u64, modified: u64) -> Result<(), Error> {
         let of_versions = self.times.iter().map(|(number, time)| (number.as_str(), *time));
         let all = of_versions.chain([("created", created), ("modified", modified)]);
         let known: BTreeMap<&str, u64> = all.filter(|(_, time)| *time > 0).collect();
         let mut members = std::mem::take(&mut self.listed_times);
-        known.into_iter().try_for_each(|(of, time)| version_text::add_time(&mut members, of, time))?;
+        known.into_iter().try_for_each(|(name, time)| version_text::add_time(&mut members, name, time))?;
         self.out.push(",\"time\":{")?;
         self.out.push(&members)?;
         self.out.push("}")
@@ -305,7 +314,7 @@ impl<'a> Rendering<'a> {
         for (name, value) in latest.unwrap_or_default() {
             member(&mut self.out, &name, &value)?;
         }
-        let Readme { text, file } = summary.readme.unwrap_or_default();
+        let PackageReadme { text, file } = summary.readme.unwrap_or_default();
         member(&mut self.out, "readme", &text)?;
         member(&mut self.out, "readmeFilename", &file)
     }

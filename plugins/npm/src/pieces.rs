@@ -1,43 +1,45 @@
-//! A hosted package with many versions, rendered in pieces that the host remembers: the next packument after a publish costs the
-//! run of versions that the new one is in, and not all of them.
+//! Hosted packages with many versions, rendered in pieces that the host caches. Each piece has a
+//! run of neighbouring versions. After a publish, the next packument renders only the piece of the
+//! new version again.
 
-use crate::name::Name;
+use crate::name::PackageName;
 use crate::packument::Rendering;
-use crate::records::{self, Version};
-use crate::version_piece::Piece;
+use crate::records::{self, VersionRecord};
+use crate::version_content::VersionContent;
 use crate::version_text::{self, VersionText};
 use packhouse_sdk::{Entry, Error, KeyRun, PieceParts, Repository};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// A package with this many versions is worth the keeping of pieces.
+/// Number of versions from which a package is rendered in pieces.
 pub(crate) const MANY: usize = 64;
 
-/// Whether a package has so many versions.
+/// Returns true if a package has at least [`MANY`] versions.
 ///
 /// # Errors
-/// The host's.
-pub(crate) fn are_many(repository: &Repository, name: &Name) -> Result<bool, Error> {
+/// Errors of the host.
+pub(crate) fn are_many(repository: &Repository, name: &PackageName) -> Result<bool, Error> {
     let keys = repository.keys(records::versions(name)).page(MANY as u32).take(MANY);
     Ok(keys.collect::<Result<Vec<_>, _>>()?.len() == MANY)
 }
 
-/// Numbers that are looked up one by one; to know of more, all are listed.
+/// Maximum number of version numbers that are looked up one by one. For more numbers, all keys are
+/// listed.
 const FEW: usize = 32;
 
-/// How many versions there are in these runs.
+/// Returns the number of versions in these runs.
 pub(crate) fn count(versions: &[KeyRun]) -> usize {
     versions.iter().map(KeyRun::count).sum()
 }
 
-/// Which versions are deprecated, by the keys that say why.
+/// The deprecated versions, as the keys of their deprecation records.
 struct Deprecated {
     prefix: String,
     keys: Vec<String>,
 }
 
 impl Deprecated {
-    fn read(repository: &Repository, name: &Name) -> Result<Self, Error> {
+    fn read(repository: &Repository, name: &PackageName) -> Result<Self, Error> {
         let prefix = records::deprecations(name);
         let keys = repository.keys(&prefix).collect::<Result<_, _>>()?;
         Ok(Self { prefix, keys })
@@ -47,7 +49,7 @@ impl Deprecated {
         self.keys.get(at).and_then(|key| key.get(self.prefix.len()..)).unwrap_or_default()
     }
 
-    /// Those of a range, each with why.
+    /// Returns the numbers and messages of the deprecations at a range of positions in `keys`.
     fn reasons(&self, repository: &Repository, range: Range<usize>) -> Result<Vec<(String, String)>, Error> {
         let before = range.start.checked_sub(1).and_then(|at| self.keys.get(at));
         let keys = self.keys.get(range).unwrap_or_default();
@@ -60,17 +62,17 @@ impl Deprecated {
     }
 }
 
-/// Adds all versions, in runs of their keys, to a packument that has none yet.
+/// Adds all versions to a packument that has no versions yet, with one piece for each run of keys.
 pub(crate) fn add(
     repository: &Repository,
-    name: &Name,
+    name: &PackageName,
     versions: &[KeyRun],
     rendering: &mut Rendering<'_>,
 ) -> Result<(), Error> {
     let deprecations = Deprecated::read(repository, name)?;
     let latest = rendering.repeats().next().cloned();
     if let Some(latest) = latest
-        && let Some(version) = Version::find(repository, name, &latest)?
+        && let Some(version) = VersionRecord::find(repository, name, &latest)?
     {
         rendering.repeat(&latest, &version.full)?;
     }
@@ -83,11 +85,11 @@ pub(crate) fn add(
             deprecated += 1;
         }
         let (prefix, deprecations) = (prefix.as_str(), &deprecations);
-        runs.push(Run { repository, prefix, versions, deprecations, deprecated: first..deprecated });
+        runs.push(VersionRun { repository, prefix, versions, deprecations, deprecated: first..deprecated });
     }
     let text = rendering.version_text();
-    let all = format!("versions\n{:?}\n{}\n{}\n", text.form, text.address, text.name);
-    let names: Vec<String> = runs.iter().map(|run| run.piece_name(&all)).collect();
+    let common = format!("versions\n{:?}\n{}\n{}\n", text.form, text.address, text.name);
+    let names: Vec<String> = runs.iter().map(|run| run.piece_name(&common)).collect();
     let pieces = repository.pieces(&names, |at| runs.get(at).map_or(Ok(None), |run| run.render(text)))?;
     for (run, piece) in runs.iter().zip(pieces) {
         match piece {
@@ -95,15 +97,15 @@ pub(crate) fn add(
             None => run.each(|number, version| rendering.add_beside_pieces(number, version))?,
         }
     }
-    let there = those_there(repository, name, rendering.tagged())?;
-    rendering.listed(there);
+    let existing = existing(repository, name, rendering.tagged())?;
+    rendering.listed(existing);
     Ok(())
 }
 
-/// Those of these numbers that are versions.
-fn those_there(
+/// Returns the given numbers, except the numbers of missing versions.
+fn existing(
     repository: &Repository,
-    name: &Name,
+    name: &PackageName,
     mut numbers: BTreeSet<String>,
 ) -> Result<BTreeSet<String>, Error> {
     if numbers.len() > FEW {
@@ -113,31 +115,32 @@ fn those_there(
         numbers.retain(|number| all.contains(number.as_str()));
         return Ok(numbers);
     }
-    let mut there = BTreeSet::new();
+    let mut existing = BTreeSet::new();
     for number in numbers {
-        if Version::find(repository, name, &number)?.is_some() {
-            there.insert(number);
+        if VersionRecord::find(repository, name, &number)?.is_some() {
+            existing.insert(number);
         }
     }
-    Ok(there)
+    Ok(existing)
 }
 
-/// Versions that stand next to each other.
-struct Run<'a> {
+/// A run of neighbouring versions.
+struct VersionRun<'a> {
     repository: &'a Repository,
-    /// What their keys begin with.
+    /// Prefix of the keys of the versions.
     prefix: &'a str,
     versions: &'a KeyRun,
     deprecations: &'a Deprecated,
-    /// Those of the run.
+    /// Positions of the run's deprecations in the keys of `deprecations`.
     deprecated: Range<usize>,
 }
 
-impl Run<'_> {
-    /// All that the piece is made of besides what stands in the records of the run: what is the same for `all` runs, its place, and
-    /// which of those records there are that say why a version is deprecated.
-    fn piece_name(&self, all: &str) -> String {
-        let mut name = [all, &self.versions.place(), "\n"].concat();
+impl VersionRun<'_> {
+    /// Returns the name of the run's piece. The name contains everything that the piece depends on
+    /// besides the contents of the records. These are the part that is common to all runs, the
+    /// place of the run, and the numbers of its deprecated versions.
+    fn piece_name(&self, common: &str) -> String {
+        let mut name = [common, &self.versions.place(), "\n"].concat();
         for at in self.deprecated.clone() {
             name.push('\n');
             name.push_str(self.deprecations.number(at));
@@ -145,7 +148,8 @@ impl Run<'_> {
         name
     }
 
-    /// The versions as members of an object, each with a comma before it, and a note of their times; none where they are too large.
+    /// Renders the versions of the run as a piece: members of an object, each with a comma before
+    /// it. The note has the publication times. Returns `None` if the piece would be too large.
     fn render(&self, text: VersionText<'_>) -> Result<Option<PieceParts>, Error> {
         let mut parts = PieceParts::default();
         self.each(|number, version| {
@@ -162,16 +166,17 @@ impl Run<'_> {
         Ok(parts.fits().then_some(parts))
     }
 
-    /// One version after the other, since each may be large.
-    fn each(&self, mut take: impl FnMut(&str, &Piece) -> Result<(), Error>) -> Result<(), Error> {
+    /// Passes each version of the run to `take`. Reads one version at a time, because each may be
+    /// large.
+    fn each(&self, mut take: impl FnMut(&str, &VersionContent) -> Result<(), Error>) -> Result<(), Error> {
         let reasons = self.deprecations.reasons(self.repository, self.deprecated.clone())?;
         let mut reasons = reasons.into_iter().peekable();
         for entry in self.repository.run_records(self.versions) {
             let entry = entry?;
             let number = entry.key.get(self.prefix.len()..).unwrap_or_default();
-            while reasons.next_if(|(of, _)| of.as_str() < number).is_some() {}
-            let reason = reasons.next_if(|(of, _)| of == number).map(|(_, reason)| reason);
-            take(number, &Piece::of(Version::read(&entry.key, entry.value)?, reason))?;
+            while reasons.next_if(|(other, _)| other.as_str() < number).is_some() {}
+            let reason = reasons.next_if(|(other, _)| other == number).map(|(_, reason)| reason);
+            take(number, &VersionContent::of(VersionRecord::read(&entry.key, entry.value)?, reason))?;
         }
         Ok(())
     }

@@ -1,19 +1,18 @@
-//! What people are shown of a version: its README, what it needs, and who built it.
+//! Presentation of a version in the portal: its README, dependencies and attestations.
 
 use crate::attestation;
-use crate::name::Name;
-use crate::readme::Readme;
-use crate::records::{self, Version, missing_version};
+use crate::name::PackageName;
+use crate::readme::PackageReadme;
+use crate::records::{self, VersionRecord, missing_version};
 use crate::{Npm, upkeep, withdrawn};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use packhouse_sdk::{
-    Attestation, Context, Dependency, Error, Failure, Present, Presentation, Readme as Shown, Repository,
-    VersionId,
+    Attestation, Context, Dependency, Error, Failure, Present, Presentation, Readme, Repository, VersionId,
 };
 use serde_json::{Map, Value};
 
-/// Members of a manifest that name dependencies, and for what they are.
+/// Members of a manifest that name dependencies, each with the portal's name for this group.
 const GROUPS: [(&str, &str); 4] = [
     ("dependencies", ""),
     ("peerDependencies", "peer"),
@@ -24,15 +23,15 @@ const GROUPS: [(&str, &str); 4] = [
 impl Present for Npm {
     fn present_version(cx: &Context, id: &VersionId) -> Result<Presentation, Failure> {
         let (repository, name) = (cx.target()?, upkeep::name(id)?);
-        let full = match Version::find(repository, &name, &id.version)? {
+        let full = match VersionRecord::find(repository, &name, &id.version)? {
             Some(version) => version.full,
             None => withdrawn::manifest(repository, &name, &id.version)?
                 .ok_or_else(|| missing_version(&name, &id.version))?,
         };
         let manifest: Map<String, Value> = serde_json::from_str(&full)?;
-        let readme = Readme::of(repository, &name, &id.version)?;
+        let readme = PackageReadme::find(repository, &name, &id.version)?;
         Ok(Presentation {
-            readme: readme.map(shown),
+            readme: readme.map(presented),
             dependencies: dependencies(&manifest),
             attestations: attestations(repository, &name, &id.version)?,
             ..Presentation::default()
@@ -40,24 +39,26 @@ impl Present for Npm {
     }
 }
 
-/// npm's READMEs are Markdown unless their file says otherwise.
-fn shown(readme: Readme) -> Shown {
+/// Converts a README for the portal. The file name decides about the format: reStructuredText for
+/// `.rst`, plain text for `.txt` or a name without a dot. All other READMEs are Markdown.
+fn presented(readme: PackageReadme) -> Readme {
     let file = readme.file.to_ascii_lowercase();
     let plain = file.ends_with(".txt") || (!file.is_empty() && !file.contains('.'));
     match () {
-        () if file.ends_with(".rst") => Shown::restructured(readme.text),
-        () if plain => Shown::plain(readme.text),
-        () => Shown::markdown(readme.text),
+        () if file.ends_with(".rst") => Readme::restructured(readme.text),
+        () if plain => Readme::plain(readme.text),
+        () => Readme::markdown(readme.text),
     }
 }
 
-/// One that is optional stands among the others too: it is told once.
+/// Returns the dependencies of a manifest. An optional dependency that is also in `dependencies` is
+/// listed only as optional.
 fn dependencies(manifest: &Map<String, Value>) -> Vec<Dependency> {
-    let of = |member: &str| manifest.get(member).and_then(Value::as_object);
-    let optional = of("optionalDependencies");
+    let member_of = |member: &str| manifest.get(member).and_then(Value::as_object);
+    let optional = member_of("optionalDependencies");
     let mut found = Vec::new();
     for (member, group) in GROUPS {
-        for (name, requirement) in of(member).into_iter().flatten() {
+        for (name, requirement) in member_of(member).into_iter().flatten() {
             let twice = member == "dependencies" && optional.is_some_and(|all| all.contains_key(name));
             if !twice {
                 found.push(Dependency::new(name, requirement.as_str().unwrap_or_default(), group));
@@ -67,8 +68,13 @@ fn dependencies(manifest: &Map<String, Value>) -> Vec<Dependency> {
     found
 }
 
-/// What is kept of a version's attestations, each as it describes itself.
-fn attestations(repository: &Repository, name: &Name, number: &str) -> Result<Vec<Attestation>, Error> {
+/// Returns the stored attestations of a version, each with the facts that it states about the
+/// build.
+fn attestations(
+    repository: &Repository,
+    name: &PackageName,
+    number: &str,
+) -> Result<Vec<Attestation>, Error> {
     let Some(entry) = repository.get(&records::attestations(name, number))? else { return Ok(Vec::new()) };
     let document: Value = serde_json::from_slice(&entry.value)?;
     let all = document.get("attestations").and_then(Value::as_array);

@@ -1,14 +1,14 @@
-//! `PUT` of a package: a new version, or a change of what is there.
+//! `PUT` of a package: a new version, or a change of an existing package.
 
-use crate::address::Address;
+use crate::address::PackageAddress;
 use crate::attestation::{self, Attestations};
 use crate::difference::Difference;
 use crate::dist::{Tarball, Unpacked};
-use crate::document::{DOCUMENT_LIMIT, Data, Document, check_tag, invalid};
-use crate::manifest::Manifest;
-use crate::name::Name;
+use crate::document::{AttachmentData, DOCUMENT_LIMIT, RequestDocument, check_tag, invalid};
+use crate::manifest::VersionManifest;
+use crate::name::PackageName;
 use crate::readme;
-use crate::records::{self, Facts, Package, Version};
+use crate::records::{self, PackageRecord, VersionMetadata, VersionRecord};
 use crate::revision::answer;
 use crate::settings::{LEGACY_NAMES, allows_legacy_names};
 use crate::tar::Sbom;
@@ -19,16 +19,16 @@ use packhouse_sdk::{
 };
 use serde_json::{Value, json};
 
-/// Characters of a text that a line of the log repeats.
-const SHOWN: usize = 100;
+/// Maximum number of characters of a value in a log line.
+const LOGGED_CHARS: usize = 100;
 
 pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
-    let address = Address::parse(&request.path)?;
+    let address = PackageAddress::parse(&request.path)?;
     match &address {
-        Address::Package(name) => {
+        PackageAddress::Package(name) => {
             Ok(Intent::publish().subject(name.as_str()).about_package(name.as_str()).body(BODY_LIMIT))
         }
-        Address::AtRevision(name, _) => {
+        PackageAddress::AtRevision(name, _) => {
             Ok(Intent::delete().subject(name.as_str()).about_package(name.as_str()).body(DOCUMENT_LIMIT))
         }
         _ => Err(Failure::method_not_allowed("DELETE, GET, HEAD")),
@@ -37,45 +37,45 @@ pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Fa
 
 pub(crate) fn put(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let body = request.planned_body()?;
-    match Address::parse(&request.path)? {
-        Address::Package(name) => {
-            let document = Document::read(&body, &name)?;
+    match PackageAddress::parse(&request.path)? {
+        PackageAddress::Package(name) => {
+            let document = RequestDocument::read(&body, &name)?;
             if document.publishes() {
                 publish(cx, request, &name, document, &body)
             } else {
                 change::put(cx, &name, document)
             }
         }
-        Address::AtRevision(name, revision) => {
-            change::at_revision(cx, &name, &revision, Document::read(&body, &name)?)
+        PackageAddress::AtRevision(name, revision) => {
+            change::at_revision(cx, &name, &revision, RequestDocument::read(&body, &name)?)
         }
         _ => Err(Failure::internal("a PUT that the plan refuses")),
     }
 }
 
 /// A version that is ready to be committed.
-struct Release<'a> {
-    name: &'a Name,
+struct PendingRelease<'a> {
+    name: &'a PackageName,
     number: String,
-    version: Version,
+    version: VersionRecord,
     deprecated: Option<String>,
     attestations: Option<Attestations>,
-    /// Of the tarball.
+    /// SHA-512 of the tarball.
     sha512: Digest,
-    readme: readme::Stored,
-    /// Bills of materials that it brought along, each with its digest.
+    readme: readme::ReadmeRecord,
+    /// Bills of materials from the archive, each with its digest.
     sboms: Vec<(Sbom, Digest)>,
-    /// Tags that are to name this version.
+    /// Tags that will name this version.
     tags: Vec<String>,
-    /// Who publishes it.
+    /// The publisher.
     person: Option<Value>,
 }
 
 fn publish(
     cx: &Context,
     request: &Request,
-    name: &Name,
-    mut document: Document,
+    name: &PackageName,
+    mut document: RequestDocument,
     body: &Blob,
 ) -> Result<Response, Failure> {
     let repository = cx.target()?;
@@ -84,14 +84,14 @@ fn publish(
         && !allows_legacy_names(repository)?
     {
         return Err(invalid(&format!(
-            "{name} cannot be published, because {objection}; npm leaves such names to packages that have them already, and where one \
-             is to be brought over, the repository's setting `{LEGACY_NAMES}` allows it"
+            "{name} cannot be published, because {objection}; npm reserves such names for existing packages. To publish one \
+             here, enable the repository's setting `{LEGACY_NAMES}`"
         )));
     }
     let (number, members) = document.take_version()?;
-    let mut manifest = Manifest::check(name, &number, members)?;
+    let mut manifest = VersionManifest::check(name, &number, members)?;
     refuse_existing(repository, &settings, name, &manifest.number)?;
-    let publish = Publish { name, number: &number, manifest: &manifest, document: &document, body };
+    let publish = PublishRequest { name, number: &number, manifest: &manifest, document: &document, body };
     let (tarball, archive) = publish.tarball(settings.file_limit(FILE_LIMIT))?;
     for difference in manifest.follow(name, &archive) {
         log(cx, name, &number, &difference);
@@ -106,7 +106,7 @@ fn publish(
     let sha512 = Digest::new("sha512", &tarball.sha512)?;
     let keep = |(sbom, part): (Sbom, Blob)| Ok((sbom, repository.keep(&part)?));
     let sboms = archive.sboms.into_iter().map(keep).collect::<Result<_, Failure>>()?;
-    let facts = Facts {
+    let facts = VersionMetadata {
         time: cx.now(),
         sha256: digest,
         size: tarball.size,
@@ -117,13 +117,13 @@ fn publish(
     };
     let dist = tarball.dist(cx, name, &manifest);
     let readme = manifest.readme.take().or_else(|| document.readme()).unwrap_or_default();
-    let readme = readme.keep(cx, repository)?;
+    let readme = readme.store(cx, repository)?;
     let (abbreviated, full) = manifest.forms();
     commit(
         repository,
-        Release {
+        PendingRelease {
             name,
-            version: Version { facts, dist, abbreviated, full },
+            version: VersionRecord { facts, dist, abbreviated, full },
             deprecated: manifest.deprecated,
             number: manifest.number,
             attestations,
@@ -137,36 +137,37 @@ fn publish(
     )
 }
 
-/// Tells of a manifest that says something else than the archive: what is served is what the archive says.
-fn log(cx: &Context, name: &Name, number: &str, difference: &Difference) {
-    let said =
-        |text: &Option<String>| text.as_deref().unwrap_or("nothing").chars().take(SHOWN).collect::<String>();
+/// Logs a difference between the manifest and the archive.
+fn log(cx: &Context, name: &PackageName, number: &str, difference: &Difference) {
+    let cut = |text: &Option<String>| {
+        text.as_deref().unwrap_or("nothing").chars().take(LOGGED_CHARS).collect::<String>()
+    };
     let (version, published, own) =
-        (format!("{name}@{number}"), said(&difference.published), said(&difference.own));
+        (format!("{name}@{number}"), cut(&difference.published), cut(&difference.own));
     let fields =
         [("version", &version), ("member", &difference.member), ("manifest", &published), ("archive", &own)];
     let fields = fields.map(|(name, value)| (name, value.as_str()));
-    cx.log().info("a manifest differs from its archive, which stands", &fields);
+    cx.log().info("manifest differs from its archive; the archive's value is served", &fields);
 }
 
-/// What came to be published.
-struct Publish<'a> {
-    name: &'a Name,
-    /// As the document has it.
+/// A publish request.
+struct PublishRequest<'a> {
+    name: &'a PackageName,
+    /// The version number in the document.
     number: &'a str,
-    manifest: &'a Manifest,
-    document: &'a Document,
+    manifest: &'a VersionManifest,
+    document: &'a RequestDocument,
     body: &'a Blob,
 }
 
-impl Publish<'_> {
-    /// The one tarball among the attachments, of at most `limit` bytes, checked against all that is said of it; and what the archive
-    /// in it says.
+impl PublishRequest<'_> {
+    /// Decodes the only tarball among the attachments, of at most `limit` bytes, and reads its
+    /// archive. Checks both the tarball and the archive against the document.
     fn tarball(&self, limit: u64) -> Result<(Tarball, Unpacked), Failure> {
         let Self { name, number, manifest, document, body } = *self;
         let mut tarballs = document.attachments().filter(|(key, attachment, _)| !attachment.is_bundle(key));
         let (Some((key, attachment, data)), None) = (tarballs.next(), tarballs.next()) else {
-            return Err(invalid("a publish brings one tarball in `_attachments`"));
+            return Err(invalid("a publish must contain one tarball in `_attachments`"));
         };
         let file = key.rsplit_once('/').map_or(key, |(_, file)| file);
         let scope = key.rsplit_once('/').and_then(|(scope, _)| scope.strip_prefix('@'));
@@ -175,12 +176,12 @@ impl Publish<'_> {
             || scope.is_some_and(|scope| name.scope() != Some(scope))
         {
             return Err(invalid(&format!(
-                "its attachment is called {key}, but that of {name}@{number} is {}",
+                "its attachment is called {key}, but the tarball of {name}@{number} must be called {}",
                 expected.first().map_or("", String::as_str)
             )));
         }
-        let Data::Base64(span) = data else {
-            return Err(invalid("the attachment's data are not base64"));
+        let AttachmentData::Base64(span) = data else {
+            return Err(invalid("the attachment's data is not base64"));
         };
         let tarball = Tarball::decode(body, span, attachment, limit)?;
         tarball.check_digests(&manifest.dist)?;
@@ -189,35 +190,40 @@ impl Publish<'_> {
     }
 }
 
-/// The tags that name the version. Where a document names none it is the latest.
-fn tags(document: &Document, number: &str) -> Result<Vec<String>, Failure> {
-    let said = document.tags.iter().flat_map(|tags| &tags.0);
+/// Returns the tags that the document gives to the version, or `latest` if it gives none.
+fn tags(document: &RequestDocument, number: &str) -> Result<Vec<String>, Failure> {
+    let all = document.tags.iter().flat_map(|tags| &tags.0);
     let tags: Vec<String> =
-        said.filter(|(_, of)| of.as_deref() == Some(number)).map(|(tag, _)| tag.clone()).collect();
+        all.filter(|(_, tagged)| tagged.as_deref() == Some(number)).map(|(tag, _)| tag.clone()).collect();
     for tag in &tags {
         check_tag(tag)?;
     }
     Ok(if tags.is_empty() { vec!["latest".to_owned()] } else { tags })
 }
 
-/// Before the tarball is looked at; whether it still holds is seen when it is committed.
+/// Refuses an existing or removed version before the tarball is decoded. The commit checks again,
+/// because another request may publish or remove the version in the meantime.
 fn refuse_existing(
     repository: &Repository,
     settings: &Settings,
-    name: &Name,
+    name: &PackageName,
     number: &str,
 ) -> Result<(), Failure> {
     if repository.get(&records::version(name, number))?.is_some() {
         return Err(exists(name, number));
     }
     if repository.get(&records::removed(name, number))?.is_some() && !settings.republish_deleted {
-        return Err(was_there(name, number));
+        return Err(was_removed(name, number));
     }
     Ok(())
 }
 
-/// Tries until nobody else changed the package at the same moment.
-fn commit(repository: &Repository, release: Release<'_>, republish: bool) -> Result<Response, Failure> {
+/// Commits the version, and retries after concurrent changes of the package.
+fn commit(
+    repository: &Repository,
+    release: PendingRelease<'_>,
+    republish: bool,
+) -> Result<Response, Failure> {
     let (key, removed) =
         (records::version(release.name, &release.number), records::removed(release.name, &release.number));
     let applied = repository.update(busy, |change| {
@@ -226,15 +232,16 @@ fn commit(repository: &Repository, release: Release<'_>, republish: bool) -> Res
                 return Err(exists(release.name, &release.number));
             }
             Some(Outcome::Stale(stale)) if *stale == removed => {
-                return Err(was_there(release.name, &release.number));
+                return Err(was_removed(release.name, &release.number));
             }
             Some(Outcome::UnknownBlobs(_)) => {
-                return Err(Failure::internal("a tarball that was kept is not held"));
+                return Err(Failure::internal("the host does not know the stored tarball"));
             }
             _ => {}
         }
-        let package = Package::find(repository, release.name)?;
-        // A number that was removed may be given again, or must not have been removed meanwhile.
+        let package = PackageRecord::find(repository, release.name)?;
+        // Unless removed numbers may be used again, the commit also requires that this number was
+        // never removed.
         if republish {
             change.remove(&removed, Expectation::Anything);
         } else {
@@ -245,13 +252,14 @@ fn commit(repository: &Repository, release: Release<'_>, republish: bool) -> Res
     answer(release.name, applied.revision)
 }
 
-impl Release<'_> {
-    /// The version, the package and what is shown of it appear together.
+impl PendingRelease<'_> {
+    /// Adds the records of the version and the package, and the data that the host publishes, to
+    /// one commit.
     fn put(
         &self,
         change: &mut Transaction,
         key: &str,
-        package: Option<Entry<Package>>,
+        package: Option<Entry<PackageRecord>>,
     ) -> Result<(), Failure> {
         let Self { name, number, version, .. } = self;
         let facts = &version.facts;
@@ -274,8 +282,8 @@ impl Release<'_> {
         if let Some(text) = &self.deprecated {
             change.put(&records::deprecation(name, number), text.as_bytes(), Expectation::Anything, &[]);
         }
-        let shown = change::shown(name, number, facts, self.deprecated.as_deref());
-        change.show(&shown.file(name.path(number), facts.sha256.clone(), facts.size));
+        let published = change::published(name, number, facts, self.deprecated.as_deref());
+        change.show(&published.file(name.path(number), facts.sha256.clone(), facts.size));
         for (kind, bundle) in self.attestations.iter().flat_map(|attestations| &attestations.bundles) {
             let id = VersionId::new(name.as_str(), number);
             let statement = Statement::new(id, kind, self.sha512.clone(), bundle.clone());
@@ -290,13 +298,13 @@ impl Release<'_> {
         Ok(())
     }
 
-    /// The package with this version in it.
-    fn package(&self, before: Option<Package>) -> Package {
+    /// Returns the package record with the tags and the time of this version.
+    fn package(&self, before: Option<PackageRecord>) -> PackageRecord {
         let time = self.version.facts.time;
-        let mut package = before.unwrap_or_else(|| Package {
+        let mut package = before.unwrap_or_else(|| PackageRecord {
             created: time,
             maintainers: self.person.iter().cloned().collect(),
-            ..Package::default()
+            ..PackageRecord::default()
         });
         package.modified = package.modified.max(time);
         for tag in &self.tags {
@@ -307,19 +315,19 @@ impl Release<'_> {
     }
 }
 
-fn exists(name: &Name, number: &str) -> Failure {
+fn exists(name: &PackageName, number: &str) -> Failure {
     Failure::conflict(format!(
         "{name}@{number} is published already and cannot be replaced; publish a new version"
     ))
 }
 
-fn was_there(name: &Name, number: &str) -> Failure {
+fn was_removed(name: &PackageName, number: &str) -> Failure {
     Failure::conflict(format!(
-        "{name}@{number} was published and removed, and its number is not given again; publish a new version"
+        "{name}@{number} was published and removed, and its number cannot be used again; publish a new version"
     ))
 }
 
-/// As `maintainers` and `_npmUser` have it.
+/// Returns the caller as a person in the format of `maintainers` and `_npmUser`.
 fn person(caller: &str) -> Value {
     if caller.contains('@') { json!({"name": caller, "email": caller}) } else { json!({"name": caller}) }
 }

@@ -1,39 +1,41 @@
-//! What a package says of itself at length. Clients publish it in the version's manifest; the packument shows that of the version
-//! that `latest` names, at its top and nowhere else.
+//! Readmes. Clients publish the readme in the version's manifest. The packument has one readme, at
+//! its top level: the readme of the version that `latest` names.
 //!
-//! Each version has its own, so that the right one stands there when `latest` moves. One that is long is a blob: versions whose
-//! texts are equal share it, and no record grows with it.
+//! Each version has its own readme record, so that the packument's readme changes when `latest`
+//! moves. A long readme is a blob: versions with equal texts share the blob, and records stay
+//! small.
 
-use crate::name::Name;
+use crate::name::PackageName;
 use crate::records;
 use packhouse_sdk::{Context, Digest, Error, ReadAt, Repository};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Bytes that are kept and shown. npm's own registry shows as many.
+/// Maximum number of bytes of a readme that are stored and served, as in npm's own registry. The
+/// rest is cut.
 pub(crate) const LIMIT: usize = 64 << 10;
-/// Bytes that a record holds itself.
+/// Maximum number of bytes of a readme in its record. A longer readme is a blob.
 const INLINE: usize = 16 << 10;
-/// Bytes of the name of the file that it was taken from.
+/// Maximum number of bytes of the name of the readme's file.
 const FILE_NAME: usize = 255;
-/// What npm and pnpm send where there is none.
+/// The text that npm and pnpm send for a package without a readme.
 const NONE: &str = "ERROR: No README data found!";
 
-/// A text, and where it was taken from.
+/// A readme and the name of its file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Readme {
-    /// At most [`LIMIT`] bytes.
+pub(crate) struct PackageReadme {
+    /// The text, of at most [`LIMIT`] bytes.
     pub(crate) text: String,
-    /// The name of its file; empty where nobody says so.
+    /// Name of the readme's file; empty if it is unknown.
     pub(crate) file: String,
 }
 
-/// A version's record of it.
+/// The readme's record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Stored {
+pub(crate) struct ReadmeRecord {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     file: String,
-    /// The text, unless it is a blob.
+    /// The text; empty if it is a blob.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     text: String,
     /// The blob that holds the text.
@@ -41,44 +43,51 @@ pub(crate) struct Stored {
     pub(crate) blob: Option<Digest>,
 }
 
-impl Readme {
-    /// Takes it out of a manifest, or a document that is in its place; none where it has none.
+impl PackageReadme {
+    /// Removes the readme from a manifest and returns it. Returns `None` if the manifest has no
+    /// readme.
     pub(crate) fn take(members: &mut Map<String, Value>) -> Option<Self> {
         let (text, file) = (members.remove("readme"), members.remove("readmeFilename"));
         let file = file.as_ref().and_then(Value::as_str).unwrap_or_default();
         Self::new(text.as_ref()?.as_str()?, file)
     }
 
-    /// None for a text that says nothing.
+    /// Creates a readme. Returns `None` for an empty text, and for the text that npm sends for a
+    /// missing readme.
     pub(crate) fn new(text: &str, file: &str) -> Option<Self> {
-        let says = !text.trim().is_empty() && text != NONE;
-        says.then(|| Self { text: cut(text, LIMIT).to_owned(), file: cut(file, FILE_NAME).to_owned() })
+        let has_text = !text.trim().is_empty() && text != NONE;
+        has_text.then(|| Self { text: cut(text, LIMIT).to_owned(), file: cut(file, FILE_NAME).to_owned() })
     }
 
-    /// What a version's record is to hold; a long text is held in the repository by then.
+    /// Stores a long text as a blob, and returns the readme's record.
     ///
     /// # Errors
-    /// The host's.
-    pub(crate) fn keep(self, cx: &Context, repository: &Repository) -> Result<Stored, Error> {
+    /// Errors of the host.
+    pub(crate) fn store(self, cx: &Context, repository: &Repository) -> Result<ReadmeRecord, Error> {
         let Self { text, file } = self;
         if text.len() <= INLINE {
-            return Ok(Stored { file, text, blob: None });
+            return Ok(ReadmeRecord { file, text, blob: None });
         }
         let blob = repository.keep(&cx.write_blob(text.as_bytes())?)?;
-        Ok(Stored { file, text: String::new(), blob: Some(blob) })
+        Ok(ReadmeRecord { file, text: String::new(), blob: Some(blob) })
     }
 
-    /// That of a version; none where it has none.
+    /// Returns the readme of a version, or `None` if it has no readme.
     ///
     /// # Errors
-    /// The host's.
-    pub(crate) fn of(repository: &Repository, name: &Name, number: &str) -> Result<Option<Self>, Error> {
-        let Some(stored) = repository.get_json::<Stored>(&records::readme(name, number))? else {
-            // Of what was published before versions had their own, that of the package is known.
+    /// Errors of the host.
+    pub(crate) fn find(
+        repository: &Repository,
+        name: &PackageName,
+        number: &str,
+    ) -> Result<Option<Self>, Error> {
+        let Some(stored) = repository.get_json::<ReadmeRecord>(&records::readme(name, number))? else {
+            // Old versions have no record of their own, but their package has one readme for all of
+            // them.
             let before = repository.get(&records::package_readme(name))?;
             return Ok(before.and_then(|entry| Self::new(&records::text(entry.value), "")));
         };
-        let Stored { file, text, blob } = stored.value;
+        let ReadmeRecord { file, text, blob } = stored.value;
         let text = match blob {
             None => text,
             Some(digest) => records::text(repository.recorded_blob(&digest)?.read_all(LIMIT as u64)?),
@@ -87,7 +96,7 @@ impl Readme {
     }
 }
 
-/// At most so many bytes, whole characters.
+/// Cuts a text to a number of bytes, between characters.
 fn cut(text: &str, bytes: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes)).unwrap_or_default()
 }
@@ -97,16 +106,16 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn taken(members: &Value) -> Option<Readme> {
-        Readme::take(&mut members.as_object().cloned().unwrap())
+    fn taken(members: &Value) -> Option<PackageReadme> {
+        PackageReadme::take(&mut members.as_object().cloned().unwrap())
     }
 
     #[test]
-    fn a_text_that_says_nothing_is_none() {
+    fn an_empty_text_is_not_a_readme() {
         for members in [json!({}), json!({"readme": NONE}), json!({"readme": " \n"}), json!({"readme": 5})] {
             assert_eq!(taken(&members), None, "{members}");
         }
-        let expected = Readme { text: "# lib".to_owned(), file: "README.md".to_owned() };
+        let expected = PackageReadme { text: "# lib".to_owned(), file: "README.md".to_owned() };
         assert_eq!(taken(&json!({"readme": "# lib", "readmeFilename": "README.md"})), Some(expected));
     }
 

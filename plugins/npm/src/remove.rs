@@ -1,8 +1,9 @@
-//! `DELETE`: a version's tarball, or a package. A number that was given once is remembered, so that it is not given again.
+//! `DELETE` of a version's tarball, or of a package. The plugin records the numbers of removed
+//! versions, so that clients cannot publish them again.
 
-use crate::address::Address;
-use crate::name::Name;
-use crate::records::{self, Package};
+use crate::address::PackageAddress;
+use crate::name::PackageName;
+use crate::records::{self, PackageRecord};
 use crate::revision::{self, stale};
 use crate::version::highest;
 use packhouse_sdk::{
@@ -11,17 +12,18 @@ use packhouse_sdk::{
 };
 use serde_json::json;
 
-/// Versions that go in one commit: each is six changes of the 10,000 that one may have.
+/// Maximum number of versions that one commit removes. Each version takes six of the 10,000 changes
+/// that a commit may have.
 const PAGE: usize = 1500;
 
 pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
-    let address = Address::parse(&request.path)?;
+    let address = PackageAddress::parse(&request.path)?;
     match &address {
-        Address::AtRevision(..) | Address::TarballAtRevision(..) => {
+        PackageAddress::AtRevision(..) | PackageAddress::TarballAtRevision(..) => {
             Ok(Intent::delete().subject(address.subject()).about_package(address.name().as_str()))
         }
-        Address::Package(name) => Err(Failure::invalid(format!(
-            "To remove {name}, say which revision of it was read: /{name}/-rev/REVISION"
+        PackageAddress::Package(name) => Err(Failure::invalid(format!(
+            "To remove {name}, add the revision that was read: /{name}/-rev/REVISION"
         ))),
         _ => Err(Failure::method_not_allowed("GET, HEAD")),
     }
@@ -29,30 +31,32 @@ pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Fa
 
 pub(crate) fn delete(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let repository = cx.target()?;
-    let address = Address::parse(&request.path)?;
+    let address = PackageAddress::parse(&request.path)?;
     let name = address.name();
-    let package = Package::get(repository, name)?;
+    let package = PackageRecord::get(repository, name)?;
     let all = numbers(repository, name)?;
     let (gone, left): (Vec<String>, Vec<String>) = match &address {
-        Address::AtRevision(_, revision) => {
+        PackageAddress::AtRevision(_, revision) => {
             revision::check(name, &package, revision)?;
             (all, Vec::new())
         }
-        Address::TarballAtRevision(_, number, revision) => {
+        PackageAddress::TarballAtRevision(_, number, revision) => {
             revision::check(name, &package, revision)?;
             all.into_iter().partition(|one| one == number)
         }
         _ => return Err(Failure::internal("a DELETE that the plan refuses")),
     };
-    // The version went already when the package was put without it: its tarball with it.
+    // npm removes a version in two requests. The first one sends the package without the version,
+    // which removes the version and its tarball. The second one deletes the tarball, which is gone
+    // by then.
     if !gone.is_empty() || left.is_empty() {
         versions(cx, repository, name, package, &gone, &left)?.ok_or_else(|| stale(name))?;
     }
     Ok(Response::json(&json!({"ok": true}))?)
 }
 
-/// The numbers of a package's versions.
-pub(crate) fn numbers(repository: &Repository, name: &Name) -> Result<Vec<String>, Error> {
+/// Returns the numbers of a package's versions.
+pub(crate) fn numbers(repository: &Repository, name: &PackageName) -> Result<Vec<String>, Error> {
     let prefix = records::versions(name);
     repository
         .keys(&prefix)
@@ -60,13 +64,14 @@ pub(crate) fn numbers(repository: &Repository, name: &Name) -> Result<Vec<String
         .collect()
 }
 
-/// Removes these versions and leaves those; with the last version goes the package. The new revision; none where others have
-/// changed the package meanwhile.
+/// Removes the versions in `gone`; `left` has the remaining versions. Removes the package with its
+/// last version. Returns the new revision, or `None` if another request changed the package in the
+/// meantime.
 pub(crate) fn versions(
     cx: &Context,
     repository: &Repository,
-    name: &Name,
-    mut package: Entry<Package>,
+    name: &PackageName,
+    mut package: Entry<PackageRecord>,
     gone: &[String],
     left: &[String],
 ) -> Result<Option<u64>, Failure> {
@@ -87,8 +92,9 @@ pub(crate) fn versions(
     Ok(Some(package.revision))
 }
 
-/// No tag names what is gone; `latest` always names something.
-fn retag(package: &mut Package, left: &[String]) {
+/// Removes the tags of removed versions. If `latest` is removed too, it moves to the highest
+/// remaining version.
+fn retag(package: &mut PackageRecord, left: &[String]) {
     package.tags.retain(|_, number| left.contains(number));
     if let Some(latest) = highest(left.iter().map(String::as_str)) {
         package.tags.entry("latest".to_owned()).or_insert_with(|| latest.to_owned());
@@ -98,8 +104,8 @@ fn retag(package: &mut Package, left: &[String]) {
 fn commit(
     cx: &Context,
     repository: &Repository,
-    name: &Name,
-    package: &Entry<Package>,
+    name: &PackageName,
+    package: &Entry<PackageRecord>,
     page: &[String],
     whole: bool,
 ) -> Result<Outcome, Failure> {
@@ -110,7 +116,8 @@ fn commit(
             .remove(&records::package(name), expect)
             .remove(&records::package_readme(name), Expectation::Anything)
     } else {
-        // Comes back with the version, should the package be gone by then.
+        // This requirement makes the trash keep the package's readme. If the package is removed
+        // later and a version is then restored, the host restores the readme too.
         change.require(&records::package_readme(name), Expectation::Anything);
         change.put_json(&records::package(name), &package.value, expect, &[])?
     };

@@ -1,7 +1,7 @@
-//! What retention asks of the format: which versions a tag names, and which are pre-releases.
+//! Interface for retention: reports which versions have a tag, and which are pre-releases.
 
-use crate::name::Name;
-use crate::records::{self, Package};
+use crate::name::PackageName;
+use crate::records::{self, PackageRecord};
 use crate::{Npm, version};
 use packhouse_sdk::{Context, Failure, Repository, Retention, VersionFacts, VersionId};
 use std::collections::BTreeSet;
@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 impl Retention for Npm {
     fn judge_versions(cx: &Context, ids: &[VersionId]) -> Result<Vec<Option<VersionFacts>>, Failure> {
         let repository = cx.target()?;
-        // Versions of one package come together: its tags are read once.
+        // The versions of one package are adjacent in `ids`, so the loop reads the tags of each
+        // package once.
         let mut tags: (String, BTreeSet<String>) = Default::default();
         let mut facts = Vec::with_capacity(ids.len());
         for id in ids {
@@ -27,7 +28,7 @@ fn judge(
     id: &VersionId,
     tagged: &BTreeSet<String>,
 ) -> Result<Option<VersionFacts>, Failure> {
-    let Some(name) = Name::new(&id.name) else { return Ok(None) };
+    let Some(name) = PackageName::new(&id.name) else { return Ok(None) };
     if repository.keys(records::version(&name, &id.version)).page(1).next().transpose()?.is_none() {
         return Ok(None);
     }
@@ -38,9 +39,9 @@ fn judge(
     }))
 }
 
-/// The versions that a package's tags name.
+/// Returns the versions of a package that have a tag.
 fn tagged(repository: &Repository, name: &str) -> Result<BTreeSet<String>, Failure> {
-    let Some(name) = Name::new(name) else { return Ok(BTreeSet::new()) };
-    let package = Package::find(repository, &name)?;
+    let Some(name) = PackageName::new(name) else { return Ok(BTreeSet::new()) };
+    let package = PackageRecord::find(repository, &name)?;
     Ok(package.map(|package| package.value.tags.into_values().collect()).unwrap_or_default())
 }

@@ -1,7 +1,8 @@
-//! `npm search`: packages by the words in their names, summaries and keywords, narrowed by what npm writes before a colon.
+//! `npm search`: finds packages by the words in their names, summaries and keywords, and filters
+//! them by qualifiers such as `scope:`.
 
-use crate::name::Name;
-use crate::records::{Package, Version};
+use crate::name::PackageName;
+use crate::records::{PackageRecord, VersionRecord};
 use crate::{manifest, proxy};
 use packhouse_sdk::{
     Content, Context, Error, Failure, Params, ReadAt, Repository, Request, Response, Timestamp,
@@ -9,12 +10,12 @@ use packhouse_sdk::{
 };
 use serde_json::{Map, Value, json};
 
-/// Packages of one page.
+/// Maximum number of packages of one page.
 const PAGE: u32 = 250;
-/// Bytes of what an upstream finds.
+/// Maximum number of bytes of an upstream's response.
 const ANSWER: u64 = 4 << 20;
 
-/// A text to search for.
+/// A parsed search text.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Query {
     words: String,
@@ -42,14 +43,14 @@ impl Query {
         query
     }
 
-    /// Whether every match of its words will do.
+    /// Returns true if the query has no qualifiers.
     fn is_plain(&self) -> bool {
         self.scope.is_none() && self.keywords.is_empty() && self.people.is_empty()
     }
 
-    fn fits(&self, found: &Found) -> bool {
+    fn matches(&self, found: &SearchHit) -> bool {
         let keywords: Vec<String> = found.keywords().into_iter().map(str::to_lowercase).collect();
-        let keyword = |wanted: &String| keywords.contains(wanted);
+        let keyword = |keyword: &String| keywords.contains(keyword);
         let people: Vec<String> = found.people().map(str::to_lowercase).collect();
         self.scope.as_deref().is_none_or(|scope| found.name.scope() == Some(scope))
             && (self.keywords.is_empty() || self.keywords.iter().any(keyword))
@@ -57,24 +58,24 @@ impl Query {
     }
 }
 
-/// A package and what its latest version says of it.
-struct Found {
-    name: Name,
-    package: Package,
+/// A package with the manifest of its latest version.
+struct SearchHit {
+    name: PackageName,
+    package: PackageRecord,
     number: String,
-    /// When that was published, in ms since 1970.
+    /// Publication time of the latest version, in ms since 1970.
     time: u64,
     latest: Map<String, Value>,
 }
 
-impl Found {
-    /// None where it went in the meantime.
+impl SearchHit {
+    /// Reads a found package. Returns `None` if it was removed after the search.
     fn read(repository: &Repository, name: &str) -> Result<Option<Self>, Error> {
-        let Some(name) = Name::new(name) else { return Ok(None) };
-        let Some(package) = Package::find(repository, &name)? else { return Ok(None) };
+        let Some(name) = PackageName::new(name) else { return Ok(None) };
+        let Some(package) = PackageRecord::find(repository, &name)? else { return Ok(None) };
         let package = package.value;
         let number = package.tags.get("latest").cloned().unwrap_or_default();
-        let Some(version) = Version::find(repository, &name, &number)? else { return Ok(None) };
+        let Some(version) = VersionRecord::find(repository, &name, &number)? else { return Ok(None) };
         let latest = serde_json::from_str(&version.full)?;
         Ok(Some(Self { name, package, number, time: version.facts.time, latest }))
     }
@@ -129,14 +130,14 @@ pub(crate) fn search(cx: &Context, request: &Request, _params: &Params<'_>) -> R
         let (found, count) = if query.is_plain() {
             plain(repository, &query.words, from, size)?
         } else {
-            narrowed(repository, &query, from as usize, size as usize)?
+            filtered(repository, &query, from as usize, size as usize)?
         };
-        objects.extend(found.iter().map(Found::object));
+        objects.extend(found.iter().map(SearchHit::object));
         total += count;
     }
     let mut left_out = cx.left_out();
     for proxy in cx.proxies()? {
-        let answer = elsewhere(cx, request, proxy).map(Some);
+        let answer = search_upstream(cx, request, proxy).map(Some);
         let (found, count) = left_out.unless_failed(proxy, answer)?.unwrap_or_default();
         objects.extend(found);
         total += count;
@@ -146,8 +147,14 @@ pub(crate) fn search(cx: &Context, request: &Request, _params: &Params<'_>) -> R
     Ok(Response::json(&json!({"objects": objects, "total": total, "time": time}))?.revalidate())
 }
 
-/// What an upstream finds, without packages that are not looked for there. Of a question that names one it does not hear.
-fn elsewhere(cx: &Context, request: &Request, proxy: &Repository) -> Result<(Vec<Value>, u64), Failure> {
+/// Searches an upstream, and returns a page of packages and the total number. Leaves out packages
+/// that the host forbids to request from the upstream. Does not send a query that contains the name
+/// of such a package.
+fn search_upstream(
+    cx: &Context,
+    request: &Request,
+    proxy: &Repository,
+) -> Result<(Vec<Value>, u64), Failure> {
     let words = request.query("text").unwrap_or_default().split_whitespace().map(str::to_owned);
     if !proxy.withheld(&words.collect::<Vec<_>>())?.is_empty() {
         return Ok((Vec::new(), 0));
@@ -168,7 +175,7 @@ fn elsewhere(cx: &Context, request: &Request, proxy: &Repository) -> Result<(Vec
     Ok((objects, total.saturating_sub(left as u64)))
 }
 
-/// The question as an upstream is asked it.
+/// Returns the path and query of an upstream search.
 fn target(request: &Request) -> String {
     let pairs: Vec<String> = request
         .query_pairs()
@@ -178,27 +185,28 @@ fn target(request: &Request) -> String {
     format!("-/v1/search?{}", pairs.join("&"))
 }
 
-fn plain(repository: &Repository, words: &str, from: u32, size: u32) -> Result<(Vec<Found>, u64), Error> {
+fn plain(repository: &Repository, words: &str, from: u32, size: u32) -> Result<(Vec<SearchHit>, u64), Error> {
     let matches = repository.search(words, from, size)?;
     Ok((read(repository, &matches.names)?, matches.total))
 }
 
-/// What npm narrows by stands in manifests: the first page of matches is read and sieved.
-fn narrowed(
+/// Searches with qualifiers. The values of qualifiers are in the manifests, so this function reads
+/// and filters the first page of matches.
+fn filtered(
     repository: &Repository,
     query: &Query,
     from: usize,
     size: usize,
-) -> Result<(Vec<Found>, u64), Error> {
+) -> Result<(Vec<SearchHit>, u64), Error> {
     let matches = repository.search(&query.words, 0, PAGE)?;
     let mut found = read(repository, &matches.names)?;
-    found.retain(|found| query.fits(found));
+    found.retain(|found| query.matches(found));
     let total = found.len() as u64;
     Ok((found.into_iter().skip(from).take(size).collect(), total))
 }
 
-fn read(repository: &Repository, names: &[String]) -> Result<Vec<Found>, Error> {
-    names.iter().filter_map(|name| Found::read(repository, name).transpose()).collect()
+fn read(repository: &Repository, names: &[String]) -> Result<Vec<SearchHit>, Error> {
+    names.iter().filter_map(|name| SearchHit::read(repository, name).transpose()).collect()
 }
 
 #[cfg(test)]
@@ -206,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_told_from_what_narrows_them() {
+    fn words_and_qualifiers_are_parsed() {
         let query = Query::parse("left pad scope:@s keywords:a,B author:Ann not:unstable");
         let expected = Query {
             words: "left pad".to_owned(),

@@ -1,20 +1,20 @@
-//! What can be set for a repository of this format alone.
+//! Repository settings of this format.
 
 use packhouse_sdk::{Error, Repository};
 use serde::Deserialize;
 
-/// The name of the setting.
+/// Name of the setting that allows names that npm reserves for existing packages.
 pub(crate) const LEGACY_NAMES: &str = "legacy_names";
 
-/// Whether a package may be published under a name that npm's rule leaves to packages that have it already.
+/// Returns true if packages may be published with names that npm reserves for existing packages.
 ///
 /// # Errors
-/// [`Error::Other`] when the host's are not as this format knows them.
+/// [`Error::Other`] if the settings from the host are invalid.
 pub(crate) fn allows_legacy_names(repository: &Repository) -> Result<bool, Error> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Own {
+    struct NpmSettings {
         legacy_names: bool,
     }
-    repository.settings::<Own>().map(|own| own.legacy_names)
+    repository.settings::<NpmSettings>().map(|settings| settings.legacy_names)
 }

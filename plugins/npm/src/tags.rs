@@ -1,21 +1,21 @@
-//! `/-/package/NAME/…`: tags, and what else is asked of a package by name.
+//! `/-/package/NAME/…`: tags, visibility and collaborators of a package.
 
 use crate::address;
 use crate::document::{check_tag, invalid};
 use crate::fetch::is_part_of_publish;
-use crate::name::Name;
-use crate::records::{self, Package, missing_version};
+use crate::name::PackageName;
+use crate::records::{self, PackageRecord, missing_version};
 use crate::revision::answer;
 use crate::{busy, merge, not_offered};
 use packhouse_sdk::{Context, Expectation, Failure, Intent, Params, ReadAt, Repository, Request, Response};
 use serde_json::json;
 
-/// Bytes of a version's number in quotes.
+/// Maximum number of bytes of a request body, which is a version number in quotes.
 const BODY: u64 = 1024;
-/// Tags of one package.
+/// Maximum number of tags of one package.
 const TAGS: usize = 10_000;
 
-/// What is asked of a package.
+/// The requested resource of a package.
 enum PackageResource {
     Tags,
     Tag(String),
@@ -23,19 +23,19 @@ enum PackageResource {
     Collaborators,
 }
 
-fn parse(params: &Params<'_>) -> Result<(Name, PackageResource), Failure> {
+fn parse(params: &Params<'_>) -> Result<(PackageName, PackageResource), Failure> {
     let (name, rest) = address::name(params.segments("rest"))?;
-    let asked = match rest.as_slice() {
+    let resource = match rest.as_slice() {
         ["dist-tags"] => PackageResource::Tags,
         ["dist-tags", tag] => PackageResource::Tag((*tag).to_owned()),
         ["visibility"] => PackageResource::Visibility,
         ["collaborators"] => PackageResource::Collaborators,
         _ => return Err(not_offered(params)),
     };
-    Ok((name, asked))
+    Ok((name, resource))
 }
 
-/// What registries have of a package besides.
+/// Returns the 404 for a resource that other registries support and this server does not.
 fn not_offered(params: &Params<'_>) -> Failure {
     let above = ["-", "package"].map(str::to_owned);
     not_offered::failure(&[above.as_slice(), params.segments("rest")].concat())
@@ -48,8 +48,8 @@ pub(crate) fn plan_get(request: &Request, params: &Params<'_>) -> Result<Intent,
 }
 
 pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
-    let (name, asked) = parse(params)?;
-    let response = match asked {
+    let (name, resource) = parse(params)?;
+    let response = match resource {
         PackageResource::Tags => Response::json(&merge::tags(cx, &name)?)?,
         PackageResource::Tag(tag) => {
             let number = merge::tags(cx, &name)?.remove(&tag);
@@ -57,7 +57,7 @@ pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Resu
         }
         PackageResource::Visibility => Response::json(&json!({"public": false}))?,
         PackageResource::Collaborators => {
-            let package = Package::get(cx.target()?, &name)?.value;
+            let package = PackageRecord::get(cx.target()?, &name)?.value;
             let names = package.maintainers.iter().filter_map(|person| person.get("name")?.as_str());
             let all: serde_json::Map<_, _> =
                 names.map(|name| (name.to_owned(), json!("read-write"))).collect();
@@ -83,7 +83,7 @@ pub(crate) fn put(cx: &Context, request: &Request, params: &Params<'_>) -> Resul
     check_tag(&tag)?;
     let body = request.planned_body()?;
     let number: String = serde_json::from_slice(&body.read_all(BODY)?)
-        .map_err(|_| invalid("a tag is put with a version's number as a JSON string, as \"1.0.0\""))?;
+        .map_err(|_| invalid("the body must be a version's number as a JSON string, such as \"1.0.0\""))?;
     change(cx.target()?, &name, cx.now(), Some(&number), |package| {
         if package.tags.len() >= TAGS && !package.tags.contains_key(&tag) {
             return Err(invalid(&format!("a package has at most {TAGS} tags")));
@@ -95,7 +95,8 @@ pub(crate) fn put(cx: &Context, request: &Request, params: &Params<'_>) -> Resul
 
 pub(crate) fn plan_delete(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
     match parse(params)? {
-        // A tag is no version: moving and removing it is within publishing.
+        // The right to publish includes moving and removing tags, because both leave all versions
+        // in place.
         (name, PackageResource::Tag(_)) => {
             Ok(Intent::publish().subject(name.as_str()).about_package(name.as_str()))
         }
@@ -116,17 +117,18 @@ pub(crate) fn delete(cx: &Context, _request: &Request, params: &Params<'_>) -> R
     Ok(Response { status: 200, ..answer })
 }
 
-/// Changes the package's tags until nobody else did at the same moment; the version that one is to name must be there then.
+/// Changes the package's tags, and retries after concurrent changes. If `number` is set, this
+/// version must exist at the time of the commit.
 fn change(
     repository: &Repository,
-    name: &Name,
+    name: &PackageName,
     now: u64,
     number: Option<&str>,
-    edit: impl Fn(&mut Package) -> Result<(), Failure>,
+    edit: impl Fn(&mut PackageRecord) -> Result<(), Failure>,
 ) -> Result<Response, Failure> {
     let key = number.map(|number| records::version(name, number));
     let applied = repository.update(busy, |change| {
-        let mut package = Package::get(repository, name)?;
+        let mut package = PackageRecord::get(repository, name)?;
         if let (Some(key), Some(number)) = (&key, number)
             && repository.get(key)?.is_none()
         {
@@ -144,6 +146,6 @@ fn change(
     answer(name, applied.revision)
 }
 
-fn no_tag(name: &Name, tag: &str) -> Failure {
+fn no_tag(name: &PackageName, tag: &str) -> Failure {
     Failure::not_found(format!("{name} has no tag {tag}"))
 }

@@ -1,90 +1,95 @@
-//! The archive within a tarball: its own `package.json` and bills of materials, found by reading headers alone.
+//! The archive in a tarball: finds the `package.json` and the bills of materials. The reader skips
+//! the contents of all other files.
 //!
-//! Installers drop the first folder of every path and take the last file of a name. What they would find must be what the
-//! registry was told, or a package could show one face here and another on disk.
+//! Installers drop the first folder of every path. If several files then have one path, the last
+//! one stays. This module must find the same files. Otherwise the server would check another file
+//! than clients install.
 
 use packhouse_sdk::{Error, ReadAt, TarEntry, TarError, TarKind, TarReader, TarRules, VersionDocument};
 
-/// Entries of an archive.
+/// Maximum number of entries of an archive.
 const ENTRIES: u32 = 200_000;
-/// What says what a package is.
+/// File name of the package's own manifest.
 const PACKAGE_JSON: &[u8] = b"package.json";
-/// What pins the dependencies of a package for those who install it.
+/// File name of the lock file that pins a package's dependencies for its users.
 const SHRINKWRAP: &[u8] = b"npm-shrinkwrap.json";
-/// Bytes of a `package.json`, and of an extended header.
+/// Maximum number of bytes of a `package.json`, and of an extended header.
 const SMALL: u64 = 1 << 20;
 
-/// Bills of materials that are looked at.
+/// Maximum number of bills of materials of an archive.
 const SBOMS: usize = 16;
-/// Bytes of what one is called.
+/// Maximum number of bytes of the title of a bill of materials.
 const SBOM_NAME: usize = 200;
 
-/// What an archive says of itself.
+/// Data from an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Contents {
+pub(crate) struct ArchiveContents {
     /// The bytes of the package's own `package.json`.
     pub(crate) package_json: Vec<u8>,
-    /// Its bills of materials.
+    /// The archive's bills of materials.
     pub(crate) sboms: Vec<Sbom>,
-    /// Whether it pins what it depends on.
+    /// Set if the archive has an `npm-shrinkwrap.json`.
     pub(crate) has_shrinkwrap: bool,
-    /// Whether there is something that clients build when they install it.
+    /// Set if the archive has a `*.gyp` file, which clients build when they install the package.
     pub(crate) has_gyp: bool,
 }
 
 /// A bill of materials in an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sbom {
-    /// Its path in the package.
+    /// Path below the package's folder.
     pub(crate) title: String,
     pub(crate) media_type: &'static str,
-    /// Offset of its bytes in the archive.
+    /// Offset of the first byte in the archive.
     pub(crate) offset: u64,
-    /// How many bytes.
+    /// Size in bytes.
     pub(crate) size: u64,
 }
 
-/// Why an archive is not accepted.
+/// The reason why an archive cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// The publisher's fault, in words.
+pub(crate) enum ArchiveError {
+    /// The archive is invalid, for this reason.
     Bad(&'static str),
-    /// The host's.
+    /// An error of the host.
     Host(Error),
 }
 
-impl From<TarError> for Refusal {
+impl From<TarError> for ArchiveError {
     fn from(error: TarError) -> Self {
         Self::Bad(match error {
-            TarError::Header | TarError::Extended | TarError::Trailing => "it is no tar archive, or damaged",
-            TarError::Size => "a size in it is no number",
-            TarError::TooLarge => "a header in it is larger than 1 MiB",
-            TarError::TooMany => "it holds too many headers",
-            TarError::Truncated => "it breaks off",
+            TarError::Header | TarError::Extended | TarError::Trailing => {
+                "it is not a tar archive, or it is damaged"
+            }
+            TarError::Size => "it contains a size that is not a number",
+            TarError::TooLarge => "it contains a header that is larger than 1 MiB",
+            TarError::TooMany => "it contains too many headers",
+            TarError::Truncated => "it is incomplete",
             TarError::Host(error) => return Self::Host(error),
         })
     }
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for ArchiveError {
     fn from(error: Error) -> Self {
         Self::Host(error)
     }
 }
 
-/// What the archive says of itself. Of bills of materials in one place the last counts.
+/// Reads an archive. If several bills of materials have one path, the last one stays.
 ///
 /// # Errors
-/// [`Refusal::Bad`] for what is no archive, one without a `package.json` or with more than one, and one with too many entries.
-pub(crate) fn contents(archive: &impl ReadAt) -> Result<Contents, Refusal> {
+/// [`ArchiveError::Bad`] if the archive is invalid, has too many entries, or does not have exactly
+/// one `package.json`.
+pub(crate) fn contents(archive: &impl ReadAt) -> Result<ArchiveContents, ArchiveError> {
     let mut reader = TarReader::new(archive, TarRules::Lenient, SMALL)?;
-    let (mut found, mut seen) = (None, false);
+    let (mut found, mut has_package_json) = (None, false);
     let mut sboms: Vec<Sbom> = Vec::new();
     let (mut has_shrinkwrap, mut has_gyp) = (false, false);
     for _ in 0..ENTRIES {
         let Some(entry) = reader.next_entry()? else {
-            let package_json = found.ok_or(Refusal::Bad("it holds no package.json"))?;
-            return Ok(Contents { package_json, sboms, has_shrinkwrap, has_gyp });
+            let package_json = found.ok_or(ArchiveError::Bad("it does not contain a package.json"))?;
+            return Ok(ArchiveContents { package_json, sboms, has_shrinkwrap, has_gyp });
         };
         if let Some(sbom) = sbom(&entry) {
             sboms.retain(|before| before.title != sbom.title);
@@ -98,23 +103,25 @@ pub(crate) fn contents(archive: &impl ReadAt) -> Result<Contents, Refusal> {
         if !name.eq_ignore_ascii_case(PACKAGE_JSON) {
             continue;
         }
-        // On many a disk two names that differ in their case alone are one file.
-        if seen {
-            return Err(Refusal::Bad("it holds package.json more than once"));
+        // On many file systems, two names that differ only in their case are one file. Clients
+        // could then install either of the two.
+        if has_package_json {
+            return Err(ArchiveError::Bad("it contains package.json more than once"));
         }
-        seen = true;
+        has_package_json = true;
         if name != PACKAGE_JSON {
             continue;
         }
         if entry.kind != TarKind::File || entry.size > SMALL {
-            return Err(Refusal::Bad("its package.json is no file of at most 1 MiB"));
+            return Err(ArchiveError::Bad("its package.json is not a file of at most 1 MiB"));
         }
         found = Some(reader.content(&entry)?);
     }
-    Err(Refusal::Bad("it holds more than 200,000 entries"))
+    Err(ArchiveError::Bad("it contains more than 200,000 entries"))
 }
 
-/// The bill of materials that an entry is: a file that is called so, at the first level or in the folder `sbom` or `sboms` of it.
+/// Returns the bill of materials in an entry; `None` for any other entry. A bill of materials is a
+/// file with a matching name in the package's folder, or in its folder `sbom` or `sboms`.
 fn sbom(entry: &TarEntry) -> Option<Sbom> {
     let path = std::str::from_utf8(&entry.path).ok()?;
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
@@ -129,7 +136,8 @@ fn sbom(entry: &TarEntry) -> Option<Sbom> {
     (fits && titled).then(|| Sbom { title, media_type, offset: entry.offset(), size: entry.size })
 }
 
-/// The name of a file of the archive's first level, as installers see it: whatever its folder is called.
+/// Returns the name of a file in the first folder of its path, whatever the folder's name.
+/// Installers place such a file at the top level of the package. Returns `None` for deeper paths.
 fn name_at_first_level(path: &[u8]) -> Option<&[u8]> {
     let parts: Vec<&[u8]> =
         path.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".").collect();
@@ -145,12 +153,12 @@ mod tests {
     use packhouse_testkit::tar_archive;
     use proptest::prelude::*;
 
-    /// With what ends an archive.
+    /// Creates an archive that ends with the usual blocks of zeros.
     fn archive(entries: &[(&str, u8, &[u8])]) -> Vec<u8> {
         tar_archive(entries, 1024)
     }
 
-    fn package_json(archive: &Vec<u8>) -> Result<Vec<u8>, Refusal> {
+    fn package_json(archive: &Vec<u8>) -> Result<Vec<u8>, ArchiveError> {
         contents(archive).map(|contents| contents.package_json)
     }
 
@@ -172,9 +180,9 @@ mod tests {
             let offset = usize::try_from(sbom.offset).unwrap();
             bytes[offset..offset + usize::try_from(sbom.size).unwrap()].to_vec()
         };
-        let told: Vec<_> = sboms.iter().map(|one| (one.title.as_str(), one.media_type, read(one))).collect();
+        let found: Vec<_> = sboms.iter().map(|one| (one.title.as_str(), one.media_type, read(one))).collect();
         assert_eq!(
-            told,
+            found,
             [
                 ("sboms/lib.spdx.json", VersionDocument::SPDX_JSON, large),
                 ("bom.json", VersionDocument::CYCLONEDX_JSON, b"last".to_vec()),
@@ -183,10 +191,10 @@ mod tests {
     }
 
     #[test]
-    fn what_pins_and_what_is_built_is_found_at_the_first_level_alone() {
+    fn shrinkwraps_and_gyp_files_are_found_only_at_the_first_level() {
         let found = |path: &str, kind: u8| {
             let bytes = archive(&[("package/package.json", b'0', b"{}"), (path, kind, b"")]);
-            let Contents { has_shrinkwrap, has_gyp, .. } = contents(&bytes).unwrap();
+            let ArchiveContents { has_shrinkwrap, has_gyp, .. } = contents(&bytes).unwrap();
             (has_shrinkwrap, has_gyp)
         };
         assert_eq!(found("package/npm-shrinkwrap.json", b'0'), (true, false));
@@ -197,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_of_the_first_level_is_found_whatever_its_folder_is_called() {
+    fn the_file_at_the_first_level_is_found_in_any_folder() {
         let long = format!("{}/package.json", "f".repeat(150));
         let pax = format!("{} path={long}\n", long.len() + 10);
         for entries in [
@@ -213,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_show_two_faces_is_refused() {
+    fn an_ambiguous_or_damaged_archive_is_refused() {
         let two: &[(&str, u8, &[u8])] =
             &[("package/package.json", b'0', b"{}"), ("other/package.json", b'0', b"{}")];
         let case: &[(&str, u8, &[u8])] =
@@ -222,14 +230,14 @@ mod tests {
         for (bytes, words) in [
             (archive(two), "more than once"),
             (archive(case), "more than once"),
-            (archive(link), "no file"),
-            (archive(&[]), "no package.json"),
-            (b"not a tar at all".to_vec(), "no tar"),
-            (vec![b'x'; 2048], "no tar"),
-            (archive(two)[..513].to_vec(), "breaks off"),
+            (archive(link), "not a file"),
+            (archive(&[]), "not contain a package.json"),
+            (b"not a tar at all".to_vec(), "not a tar"),
+            (vec![b'x'; 2048], "not a tar"),
+            (archive(two)[..513].to_vec(), "incomplete"),
         ] {
             match package_json(&bytes) {
-                Err(Refusal::Bad(said)) => assert!(said.contains(words), "{said} / {words}"),
+                Err(ArchiveError::Bad(problem)) => assert!(problem.contains(words), "{problem} / {words}"),
                 other => panic!("{words}: {other:?}"),
             }
         }
@@ -237,12 +245,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_walked(bytes in prop::collection::vec(any::<u8>(), 0..3000)) {
+        fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..3000)) {
             let _ = package_json(&bytes);
         }
 
         #[test]
-        fn any_change_of_an_archive_is_walked(at in 0usize..1536, byte in any::<u8>()) {
+        fn any_change_of_an_archive_is_read(at in 0usize..1536, byte in any::<u8>()) {
             let mut bytes = archive(&[("package/package.json", b'0', b"{}")]);
             bytes[at] = byte;
             let _ = package_json(&bytes);

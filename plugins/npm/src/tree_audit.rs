@@ -1,53 +1,54 @@
-//! The older form of an audit, which pnpm asks: the tree of a lock file, answered with what is known of it and where in the
-//! tree it stands.
+//! The older form of an audit, which pnpm uses. The request has the tree of a lock file. The report
+//! has the advisories and the paths of the affected versions in the tree.
 
 use crate::bulk;
 use packhouse_sdk::{Advisory, Failure, Repository};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Places of one version in a tree that are told.
+/// Maximum number of paths of one version in a report.
 const PATHS: usize = 100;
-/// Bytes of all places: behind them a version stands by its name alone.
+/// Maximum number of bytes of all paths. Further paths consist only of the package's name.
 const PATH_BYTES: usize = 4 << 20;
 
-/// Where a version stands in a tree.
+/// The places of one version in a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Found {
-    /// The packages that lead to it, from the project on, each place as `a>b>it`.
+struct TreeVersion {
+    /// Paths from the project to the version, such as `a>b>lib`.
     paths: Vec<String>,
-    /// Whether it is there for development alone.
+    /// Set if the version is needed only for development.
     dev: bool,
-    /// Whether the project does without it.
+    /// Set if the version is only an optional dependency.
     optional: bool,
 }
 
-/// What a tree is made of.
+/// The versions in a dependency tree.
 #[derive(Default)]
 pub(crate) struct Tree {
-    /// By package and version.
-    found: BTreeMap<String, BTreeMap<String, Found>>,
-    /// How many there are in all, for development alone, and that the project does without.
+    /// Places of each version, by package and version.
+    found: BTreeMap<String, BTreeMap<String, TreeVersion>>,
+    /// Number of all dependencies, of development dependencies, and of optional dependencies.
     counted: [u64; 3],
-    /// Bytes of the places that are told.
+    /// Total size of all paths in bytes.
     path_bytes: usize,
 }
 
 impl Tree {
-    /// The tree that an audit asks about.
+    /// Reads the tree of an audit request.
     pub(crate) fn of(question: &Map<String, Value>) -> Tree {
         let mut tree = Tree::default();
         tree.walk(question, "");
         tree
     }
 
-    /// The parser bounds how deep a tree may be.
+    /// Adds the dependencies below an object. The JSON parser limits the depth of a tree, and so
+    /// the recursion.
     fn walk(&mut self, object: &Map<String, Value>, before: &str) {
         let dependencies = object.get("dependencies").and_then(Value::as_object).into_iter().flatten();
         for (name, dependency) in dependencies {
             let Some(dependency) = dependency.as_object() else { continue };
             let version = dependency.get("version").and_then(Value::as_str).unwrap_or_default();
-            // An alias: the package that it stands for.
+            // An alias (`npm:name@version`) becomes the package that it stands for.
             let alias = version.strip_prefix("npm:").and_then(|real| real.rsplit_once('@'));
             let (name, version) = alias.unwrap_or((name, version));
             let fits = self.path_bytes + before.len() <= PATH_BYTES;
@@ -70,27 +71,28 @@ impl Tree {
         }
     }
 
-    /// Which versions of which packages there are, as the newer form asks.
+    /// Returns the versions of all packages, in the form of a bulk audit request.
     fn question(&self) -> Map<String, Value> {
-        let versions = |(name, found): (&String, &BTreeMap<String, Found>)| {
+        let versions = |(name, found): (&String, &BTreeMap<String, TreeVersion>)| {
             (name.clone(), found.keys().cloned().collect::<Value>())
         };
         self.found.iter().map(versions).collect()
     }
 
-    /// What is known here of a tree, added to what an upstream says of it; none: there is nobody else to ask.
+    /// Adds the local advisories about the tree to the report of the upstreams, and returns the
+    /// report. `upstream` is `None` if no upstream sent a report.
     pub(crate) fn answer(
         &self,
         repository: &Repository,
         upstream: Option<Map<String, Value>>,
     ) -> Result<Map<String, Value>, Failure> {
         let known = bulk::known(repository, &self.question())?;
-        let mut told = upstream.unwrap_or_default();
+        let mut report = upstream.unwrap_or_default();
         for (member, empty) in [("actions", json!([])), ("advisories", json!({})), ("muted", json!([]))] {
-            told.entry(member).or_insert(empty);
+            report.entry(member).or_insert(empty);
         }
         let [all, dev, optional] = self.counted;
-        let metadata = told.entry("metadata").or_insert_with(|| {
+        let metadata = report.entry("metadata").or_insert_with(|| {
             json!({"dependencies": all - dev, "devDependencies": dev, "optionalDependencies": optional, "totalDependencies": all})
         });
         if let Some(metadata) = metadata.as_object_mut() {
@@ -100,31 +102,33 @@ impl Tree {
         for (name, advisories) in known {
             for advisory in advisories {
                 if let Some(versions) = self.found.get(&name) {
-                    add(&mut told, &name, &advisory, versions);
+                    add(&mut report, &name, &advisory, versions);
                 }
             }
         }
-        Ok(told)
+        Ok(report)
     }
 }
 
-/// Several upstreams' reports about one tree as one report; none without a report.
+/// Merges the reports of several upstreams about one tree. Returns `None` if there are no reports.
 pub(crate) fn merged(reports: Vec<Map<String, Value>>) -> Option<Map<String, Value>> {
     let mut reports = reports.into_iter();
-    let mut told = reports.next()?;
-    reports.for_each(|report| add_report(&mut told, &report));
-    Some(told)
+    let mut merged = reports.next()?;
+    reports.for_each(|report| add_report(&mut merged, &report));
+    Some(merged)
 }
 
-/// Adds what one more upstream says. An advisory that an upstream before told about the package is left out,
-/// with the actions for it. One whose number another one has gets a number that is free.
-fn add_report(told: &mut Map<String, Value>, report: &Map<String, Value>) {
+/// Adds the report of another upstream. Leaves out an advisory that an earlier report has for the
+/// same package, and the actions that resolve it. An advisory gets a free number if an earlier
+/// report uses its number.
+fn add_report(merged: &mut Map<String, Value>, report: &Map<String, Value>) {
     let Some(stated) = report.get("advisories").and_then(Value::as_object) else { return };
-    let Value::Object(advisories) = told.entry("advisories").or_insert_with(|| json!({})) else { return };
+    let Value::Object(advisories) = merged.entry("advisories").or_insert_with(|| json!({})) else { return };
     let before: BTreeSet<String> = advisories.values().flat_map(keys).collect();
     let is_new = |advisory: &Value| keys(advisory).iter().all(|key| !before.contains(key));
     let new: Vec<(&String, &Value)> = stated.iter().filter(|(_, advisory)| is_new(advisory)).collect();
-    // By the numbers of those that are new, the numbers that they get here.
+    // Maps the number of each new advisory in `report` to its new number, or to `None` if the
+    // number stays.
     let (mut numbers, mut free) = (BTreeMap::new(), 1_u64..);
     for (id, advisory) in &new {
         let is_free = |number: &u64| {
@@ -139,7 +143,7 @@ fn add_report(told: &mut Map<String, Value>, report: &Map<String, Value>) {
     for (_, advisory) in &new {
         let findings = advisory.get("findings").and_then(Value::as_array).into_iter().flatten();
         let places = findings.filter_map(|finding| finding.get("paths")?.as_array()).map(Vec::len).sum();
-        count(told, advisory.get("severity").and_then(Value::as_str).unwrap_or_default(), places);
+        count(merged, advisory.get("severity").and_then(Value::as_str).unwrap_or_default(), places);
     }
     let resolved = |place: &Value| {
         let number = numbers.get(place.get("id")?.to_string().as_str())?;
@@ -152,18 +156,18 @@ fn add_report(told: &mut Map<String, Value>, report: &Map<String, Value>) {
             && let Value::Object(mut action) = action.clone()
         {
             action.insert("resolves".to_owned(), Value::Array(resolves));
-            push_action(told, Value::Object(action));
+            push_action(merged, Value::Object(action));
         }
     }
 }
 
-/// By what an advisory about a package is told to be the same.
+/// Returns the identity of an advisory about a package, which is the same for all upstreams.
 fn keys(advisory: &Value) -> Vec<String> {
-    let of = advisory.get("module_name").and_then(Value::as_str).unwrap_or_default();
-    bulk::marks(advisory).map(|mark| format!("{of}\n{mark}")).collect()
+    let package = advisory.get("module_name").and_then(Value::as_str).unwrap_or_default();
+    bulk::identity(advisory).map(|id| format!("{package}\n{id}")).collect()
 }
 
-/// An advisory, or a place that it names, with another number if there is one.
+/// Returns an advisory, or an entry of `resolves`, with its new number if there is one.
 fn numbered(value: &Value, number: Option<u64>) -> Value {
     let mut value = value.clone();
     if let (Some(number), Value::Object(members)) = (number, &mut value) {
@@ -172,38 +176,44 @@ fn numbered(value: &Value, number: Option<u64>) -> Value {
     value
 }
 
-/// Counts vulnerable places in the tree.
-fn count(told: &mut Map<String, Value>, severity: &str, places: usize) {
-    if let Some(Value::Object(metadata)) = told.get_mut("metadata")
+/// Adds a number of vulnerable places to the report's total for a severity.
+fn count(report: &mut Map<String, Value>, severity: &str, places: usize) {
+    if let Some(Value::Object(metadata)) = report.get_mut("metadata")
         && let Some(counted) = metadata.get_mut("vulnerabilities").and_then(|all| all.get_mut(severity))
     {
         *counted = json!(counted.as_u64().unwrap_or_default() + places as u64);
     }
 }
 
-fn push_action(told: &mut Map<String, Value>, action: Value) {
-    if let Some(Value::Array(actions)) = told.get_mut("actions") {
+fn push_action(report: &mut Map<String, Value>, action: Value) {
+    if let Some(Value::Array(actions)) = report.get_mut("actions") {
         actions.push(action);
     }
 }
 
-/// Adds one, unless the upstream tells it itself.
-fn add(told: &mut Map<String, Value>, name: &str, advisory: &Advisory, versions: &BTreeMap<String, Found>) {
-    let Some(advisories) = told.get_mut("advisories").and_then(Value::as_object_mut) else { return };
+/// Adds a local advisory, unless the report already has it.
+fn add(
+    report: &mut Map<String, Value>,
+    name: &str,
+    advisory: &Advisory,
+    versions: &BTreeMap<String, TreeVersion>,
+) {
+    let Some(advisories) = report.get_mut("advisories").and_then(Value::as_object_mut) else { return };
     let of_package = |other: &&Value| other.get("module_name").and_then(Value::as_str) == Some(name);
     if advisories.values().filter(of_package).any(|other| bulk::is_same(other, advisory)) {
         return;
     }
     let numbers: Vec<&str> = versions.keys().map(String::as_str).collect();
     let affected = bulk::affected(advisory, &numbers);
-    let affected: Vec<(&str, &Found)> =
+    let affected: Vec<(&str, &TreeVersion)> =
         affected.into_iter().filter_map(|version| Some((version, versions.get(version)?))).collect();
     let mut id = bulk::number(&advisory.id);
-    // One advisory may be about several packages, each of which has a number of its own.
+    // The number is a hash of the advisory's id. If an advisory is about several packages, each
+    // package needs its own number.
     while advisories.contains_key(&id.to_string()) {
         id = id.wrapping_add(1);
     }
-    let finding = |(version, found): &(&str, &Found)| json!({"version": version, "paths": found.paths, "dev": found.dev, "optional": found.optional, "bundled": false});
+    let finding = |(version, found): &(&str, &TreeVersion)| json!({"version": version, "paths": found.paths, "dev": found.dev, "optional": found.optional, "bundled": false});
     let severity = bulk::severity(advisory);
     advisories.insert(
         id.to_string(),
@@ -214,16 +224,16 @@ fn add(told: &mut Map<String, Value>, name: &str, advisory: &Advisory, versions:
             "recommendation": "", "references": "", "access": "public", "deleted": null,
         }),
     );
-    let resolution = |found: &Found, path: &String| json!({"id": id, "path": path, "dev": found.dev, "optional": found.optional, "bundled": false});
+    let resolution = |found: &TreeVersion, path: &String| json!({"id": id, "path": path, "dev": found.dev, "optional": found.optional, "bundled": false});
     let resolves: Vec<Value> = affected
         .iter()
         .flat_map(|(_, found)| found.paths.iter().map(|path| resolution(found, path)))
         .collect();
-    count(told, severity, resolves.len());
-    push_action(told, json!({"action": "review", "module": name, "resolves": resolves}));
+    count(report, severity, resolves.len());
+    push_action(report, json!({"action": "review", "module": name, "resolves": resolves}));
 }
 
-/// From which versions on it is mended, as npm writes it; `<0.0.0` where none is.
+/// Returns the range of fixed versions in npm's notation, or `<0.0.0` if no version is fixed.
 fn patched(advisory: &Advisory) -> String {
     let ranges = advisory.affected.ranges.iter().filter(|range| !range.kind.eq_ignore_ascii_case("GIT"));
     let fixed = ranges.flat_map(|range| &range.events).filter_map(|event| event.fixed.as_deref());
@@ -259,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_is_walked_with_the_ways_to_each_version() {
+    fn a_tree_is_read_with_the_paths_to_each_version() {
         let tree = Tree::of(&object(json!({"dependencies": {
             "a": {"version": "1.0.0", "dependencies": {"lib": {"version": "1.0.0", "dev": true}}},
             "b": {"version": "1.0.0", "dev": true, "dependencies": {"lib": {"version": "2.0.0", "dev": true}}},
@@ -269,7 +279,7 @@ mod tests {
         assert_eq!(lib["1.0.0"].paths, ["a>lib", "lib"]);
         assert!(
             !lib["1.0.0"].dev && lib["2.0.0"].dev,
-            "what is needed by anything else is not for development alone"
+            "a version that is also needed elsewhere is not only for development"
         );
         assert_eq!(tree.found["@us/real"]["3.0.0"].paths, ["@us/real"]);
         assert_eq!(tree.counted, [6, 3, 1]);
@@ -277,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_bounded_and_no_version_is_lost() {
+    fn paths_are_limited_and_no_version_is_lost() {
         let long = "p".repeat(100_000);
         let below: Map<String, Value> =
             (0..60).map(|number| (format!("lib{number}"), json!({"version": "1.0.0"}))).collect();
@@ -285,7 +295,7 @@ mod tests {
             Tree::of(&object(json!({"dependencies": {&long: {"version": "1.0.0", "dependencies": below}}})));
         let paths: Vec<&String> =
             tree.found.values().flat_map(BTreeMap::values).flat_map(|found| &found.paths).collect();
-        assert_eq!(paths.len(), 61, "each stands somewhere");
+        assert_eq!(paths.len(), 61, "each version has a path");
         assert!(paths.iter().map(|path| path.len()).sum::<usize>() <= PATH_BYTES + long.len());
         assert!(
             paths.iter().any(|path| path.starts_with("lib")) && paths.iter().any(|path| path.contains('>'))
@@ -314,9 +324,9 @@ mod tests {
             report("lib-es", 5, "u1"),
             report("lib-es", 8, "u3"),
         ];
-        let told = merged(reports.into()).unwrap();
+        let merged_report = merged(reports.into()).unwrap();
         let mut advisories: Vec<[String; 4]> = Vec::new();
-        for (number, advisory) in told["advisories"].as_object().unwrap() {
+        for (number, advisory) in merged_report["advisories"].as_object().unwrap() {
             let [module, url] =
                 ["module_name", "url"].map(|name| advisory[name].as_str().unwrap().to_owned());
             advisories.push([number.clone(), advisory["id"].to_string(), module, url]);
@@ -329,39 +339,43 @@ mod tests {
             ["4", "4", "lib-es", "u1"],
             ["8", "8", "lib-es", "u3"],
         ];
-        assert_eq!(advisories, expected, "of one address, one for each package");
-        assert_eq!(told["metadata"]["vulnerabilities"]["high"], 5);
-        let resolves: Vec<&Value> =
-            told["actions"].as_array().unwrap().iter().map(|action| &action["resolves"][0]).collect();
+        assert_eq!(advisories, expected, "one advisory for each address and package");
+        assert_eq!(merged_report["metadata"]["vulnerabilities"]["high"], 5);
+        let resolves: Vec<&Value> = merged_report["actions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|action| &action["resolves"][0])
+            .collect();
         let expected = [(1, "a>lib"), (3, "a>lib"), (2, "a>lib"), (4, "a>lib-es"), (8, "a>lib-es")];
         assert_eq!(resolves, expected.map(|(id, path)| json!({"id": id, "path": path})).each_ref());
         assert_eq!(merged(Vec::new()), None);
     }
 
     #[test]
-    fn what_is_known_stands_where_it_is_and_once() {
+    fn a_local_advisory_is_added_once_with_its_paths() {
         let tree = Tree::of(&object(json!({"dependencies": {
             "a": {"version": "1.0.0", "dependencies": {"lib": {"version": "1.0.0"}}}, "lib": {"version": "2.0.0"},
         }})));
-        let mut told = object(json!({
+        let mut report = object(json!({
             "actions": [], "advisories": {"9": {"module_name": "lib", "url": "https://a.example/GHSA-1"}},
             "metadata": {"vulnerabilities": {"high": 1}},
         }));
-        add(&mut told, "lib", &advisory("GHSA-1"), &tree.found["lib"]);
-        assert_eq!(told["advisories"].as_object().unwrap().len(), 1, "the upstream tells it itself");
-        add(&mut told, "lib", &advisory("GHSA-2"), &tree.found["lib"]);
+        add(&mut report, "lib", &advisory("GHSA-1"), &tree.found["lib"]);
+        assert_eq!(report["advisories"].as_object().unwrap().len(), 1, "the upstream has it already");
+        add(&mut report, "lib", &advisory("GHSA-2"), &tree.found["lib"]);
         let id = bulk::number("GHSA-2");
-        let own = &told["advisories"][&id.to_string()];
+        let own = &report["advisories"][&id.to_string()];
         assert_eq!(
             own["findings"],
             json!([{"version": "1.0.0", "paths": ["a>lib"], "dev": false, "optional": false, "bundled": false}])
         );
         assert_eq!((&own["patched_versions"], &own["cves"]), (&json!(">=2.0.0"), &json!(["CVE-2026-1"])));
-        assert_eq!(told["metadata"]["vulnerabilities"]["high"], 2);
-        assert_eq!(told["actions"][0]["resolves"][0]["path"], "a>lib");
-        add(&mut told, "lib-es", &advisory("GHSA-2"), &tree.found["lib"]);
-        let own = &told["advisories"][&(id + 1).to_string()];
-        assert_eq!((&own["module_name"], &own["id"]), (&json!("lib-es"), &json!(id + 1)), "of both packages");
-        assert_eq!(told["advisories"].as_object().unwrap().len(), 3);
+        assert_eq!(report["metadata"]["vulnerabilities"]["high"], 2);
+        assert_eq!(report["actions"][0]["resolves"][0]["path"], "a>lib");
+        add(&mut report, "lib-es", &advisory("GHSA-2"), &tree.found["lib"]);
+        let own = &report["advisories"][&(id + 1).to_string()];
+        assert_eq!((&own["module_name"], &own["id"]), (&json!("lib-es"), &json!(id + 1)), "one per package");
+        assert_eq!(report["advisories"].as_object().unwrap().len(), 3);
     }
 }

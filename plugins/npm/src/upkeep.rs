@@ -1,7 +1,7 @@
-//! What the management API asks of the format.
+//! Interface for the management API.
 
-use crate::name::Name;
-use crate::records::{Package, missing_version};
+use crate::name::PackageName;
+use crate::records::{PackageRecord, missing_version};
 use crate::{Npm, busy, change, remove};
 use packhouse_sdk::{Context, Failure, Upkeep, VersionId, retry};
 
@@ -9,7 +9,7 @@ impl Upkeep for Npm {
     fn delete_version(cx: &Context, id: &VersionId) -> Result<(), Failure> {
         let (repository, name) = (cx.target()?, name(id)?);
         retry(busy, || {
-            let package = Package::get(repository, &name)?;
+            let package = PackageRecord::get(repository, &name)?;
             let numbers = remove::numbers(repository, &name)?;
             let (gone, left): (Vec<String>, Vec<String>) =
                 numbers.into_iter().partition(|number| *number == id.version);
@@ -27,7 +27,8 @@ impl Upkeep for Npm {
             "deprecated" if reason.is_empty() => Some("this version is deprecated".to_owned()),
             "deprecated" => Some(reason.to_owned()),
             other => {
-                let text = format!("npm has no word for {other:?}: a version can be `deprecated`");
+                let text =
+                    format!("npm has no state {other:?}; a version can only be marked as `deprecated`");
                 return Err(Failure::new(405, "not_supported", text));
             }
         };
@@ -35,9 +36,12 @@ impl Upkeep for Npm {
     }
 }
 
-/// The name of its package; 404 for what is none.
-pub(crate) fn name(id: &VersionId) -> Result<Name, Failure> {
-    Name::new(&id.name).ok_or_else(|| missing(&id.name))
+/// Returns the name of a version's package.
+///
+/// # Errors
+/// 404 if no package can have this name.
+pub(crate) fn name(id: &VersionId) -> Result<PackageName, Failure> {
+    PackageName::new(&id.name).ok_or_else(|| missing(&id.name))
 }
 
 fn missing(name: &str) -> Failure {

@@ -1,10 +1,11 @@
-//! An upstream's packument. The largest have some ten megabytes, and each question for a tarball needs one version of them: so
-//! the whole is passed over once to find what lies where, and only what is wanted is read as JSON.
+//! Packuments of upstreams. The largest have tens of megabytes, but a request for a tarball needs
+//! only one of their versions. This module therefore scans a packument once for the positions of
+//! its members, and parses only the members that it needs.
 
 use crate::document::{Bounded, MEMBER_LIMIT, deprecation};
 use crate::manifest::{self, ABBREVIATED};
-use crate::name::Name;
-use crate::version_piece::Piece;
+use crate::name::PackageName;
+use crate::version_content::VersionContent;
 use packhouse_sdk::json_scan::{self, Member, Outline, Span};
 use packhouse_sdk::{Blob, Digest, Error, PieceParts, ReadAt, Repository};
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -12,16 +13,19 @@ use serde_json::{Map, Value};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes of an upstream's packument. The largest that are known have a fifth of it.
+/// Maximum number of bytes of an upstream's packument. The largest known packuments have a fifth of
+/// this size.
 pub(crate) const LIMIT: u64 = 256 << 20;
-/// Bytes of one of its members that is no version: the times of 20,000 versions have one million.
+/// Maximum number of bytes of a member that is not a version. The times of 20,000 versions have one
+/// million bytes.
 const HEAD_LIMIT: u64 = 4 << 20;
-/// Bytes of a packument in which it is remembered what lies where.
+/// Size of a packument, in bytes, from which its outline is cached.
 const LARGE: u64 = 256 << 10;
-/// Bytes that are read at a time when one version is wanted after the other.
+/// Number of bytes that are read at once, when a caller reads many versions.
 const WINDOW: u64 = 512 << 10;
 
-/// Characters of a version's number, as semantic versions have them; of a longer one nobody can ask.
+/// Maximum number of characters of a version number, as in semver. Clients cannot request a longer
+/// one.
 const NUMBER: usize = 256;
 
 /// An upstream's packument.
@@ -29,88 +33,90 @@ pub(crate) struct Packument {
     body: Blob,
     pub(crate) digest: Digest,
     outline: Outline,
-    /// The numbers of those versions that could not be read so far.
+    /// Numbers of the versions whose manifest turned out to be unusable so far.
     unreadable: RefCell<BTreeSet<String>>,
 }
 
-/// Finds what lies where in a document, unless that was found before: the pass over the largest takes longer than all else that a
-/// question for one of their versions costs.
+/// Returns the positions of a document's members. The host caches the positions in a large
+/// document. Otherwise a request for one version would spend most of its time on the scan.
 fn outline(proxy: &Repository, body: &Blob, digest: &Digest) -> Result<Outline, Error> {
-    let find = || json_scan::outline(body, "versions")?.ok_or_else(|| no_packument("not a JSON object"));
+    let find =
+        || json_scan::outline(body, "versions")?.ok_or_else(|| bad_packument("it is not a JSON object"));
     if body.size()? < LARGE {
         return find();
     }
-    let known = proxy.piece(&format!("outline\n{digest}"), || {
+    let cached = proxy.piece(&format!("outline\n{digest}"), || {
         let parts = PieceParts { note: serde_json::to_string(&find()?)?, body: String::new() };
         Ok::<_, Error>(Some(parts).filter(PieceParts::fits))
     })?;
-    match known {
+    match cached {
         Some(piece) => Ok(serde_json::from_str(piece.note())?),
         None => find(),
     }
 }
 
-/// A version of an upstream's.
+/// A version in an upstream's packument.
 #[derive(Debug, Default)]
 pub(crate) struct UpstreamVersion {
-    pub(crate) piece: Piece,
-    /// Where its tarball lies.
+    pub(crate) content: VersionContent,
+    /// Address of the tarball.
     pub(crate) tarball: String,
-    /// What its tarball must be: `integrity`, or the SHA-1 of `shasum`.
+    /// Expected digests of the tarball; `shasum` is a SHA-1.
     pub(crate) integrity: Option<String>,
     pub(crate) shasum: Option<String>,
 }
 
 impl Packument {
-    /// Finds what lies where.
+    /// Scans a packument.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] for what is no packument of this package: an object that says something else is not one without
-    /// versions.
-    pub(crate) fn open(proxy: &Repository, body: Blob, name: &Name) -> Result<Self, Error> {
+    /// [`Error::Unavailable`] if the body is not a packument of this package. A JSON object without
+    /// the package's name is an error too, and not a packument without versions.
+    pub(crate) fn open(proxy: &Repository, body: Blob, name: &PackageName) -> Result<Self, Error> {
         let digest = body.sha256()?;
         let outline = outline(proxy, &body, &digest)?;
         let packument = Self { body, digest, outline, unreadable: RefCell::default() };
         match packument.member::<Value>("name")? {
-            Some(Value::String(said)) if said == name.as_str() => Ok(packument),
-            _ => Err(no_packument("it does not say that it is of this package")),
+            Some(Value::String(stated)) if stated == name.as_str() => Ok(packument),
+            _ => Err(bad_packument("it does not have the name of this package")),
         }
     }
 
-    /// The numbers of its versions.
+    /// Returns the numbers of all versions.
     pub(crate) fn numbers(&self) -> BTreeSet<String> {
         self.outline.inner.iter().map(|version| version.name.clone()).collect()
     }
 
-    /// One of its members that is an object; empty without it.
+    /// Returns the members of an object at the top level. The map is empty if the object is
+    /// missing.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where it is none.
+    /// [`Error::Unavailable`] if the value is not an object.
     pub(crate) fn map(&self, name: &str) -> Result<BTreeMap<String, Value>, Error> {
         Ok(self.member::<Option<Bounded<Value>>>(name)?.flatten().map(|map| map.0).unwrap_or_default())
     }
 
-    /// Another of its members.
+    /// Returns a member at the top level, or `None` if it is missing.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where it cannot be read.
+    /// [`Error::Unavailable`] if the member cannot be read.
     pub(crate) fn member<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Error> {
         let Some(span) = self.outline.member(name) else { return Ok(None) };
         let bytes = self.body.read_exact_at(span.start, bounded(span, HEAD_LIMIT)?)?;
-        serde_json::from_slice(&bytes).map(Some).map_err(|error| no_packument(&format!("{name}: {error}")))
+        serde_json::from_slice(&bytes).map(Some).map_err(|error| bad_packument(&format!("{name}: {error}")))
     }
 
-    /// One version, if it is of this package.
+    /// Returns one version, or `None` if it does not exist or its manifest is unusable.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] for what is no manifest.
-    pub(crate) fn version(&self, name: &Name, number: &str) -> Result<Option<UpstreamVersion>, Error> {
+    /// [`Error::Unavailable`] if its manifest cannot be read.
+    pub(crate) fn version(&self, name: &PackageName, number: &str) -> Result<Option<UpstreamVersion>, Error> {
         let Some(span) = self.outline.inner(number) else { return Ok(None) };
         let bytes = self.body.read_exact_at(span.start, bounded(span, MEMBER_LIMIT)?)?;
         self.read(name, number, &bytes)
     }
 
-    fn read(&self, name: &Name, number: &str, bytes: &[u8]) -> Result<Option<UpstreamVersion>, Error> {
+    fn read(&self, name: &PackageName, number: &str, bytes: &[u8]) -> Result<Option<UpstreamVersion>, Error> {
         let version = read_version(name, number, bytes)?;
         if version.is_none() {
             self.unreadable.borrow_mut().insert(number.to_owned());
@@ -118,23 +124,24 @@ impl Packument {
         Ok(version)
     }
 
-    /// How many of its versions could not be read so far.
+    /// Returns the number of versions whose manifest turned out to be unusable so far.
     pub(crate) fn left_out(&self) -> usize {
         self.unreadable.borrow().len()
     }
 
-    /// Its versions, in their order.
+    /// Returns the positions of all versions, in the order of the document.
     pub(crate) fn versions(&self) -> &[Member] {
         &self.outline.inner
     }
 
-    /// Hands over these of its versions, one after the other.
+    /// Reads these versions and passes them to `take` one after the other. Skips versions whose
+    /// manifest is unusable.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] for what is no packument; else what `take` fails with.
+    /// [`Error::Unavailable`] for an invalid packument, and the errors of `take`.
     pub(crate) fn each(
         &self,
-        name: &Name,
+        name: &PackageName,
         versions: &[Member],
         take: &mut dyn FnMut(&str, UpstreamVersion) -> Result<(), Error>,
     ) -> Result<(), Error> {
@@ -148,7 +155,7 @@ impl Packument {
             }
             let from = usize::try_from(span.start - start).unwrap_or(usize::MAX);
             let bytes = window.get(from..).and_then(|rest| rest.get(..usize::try_from(length).ok()?));
-            let bytes = bytes.ok_or_else(|| no_packument("it ends too soon"))?;
+            let bytes = bytes.ok_or_else(|| bad_packument("it is incomplete"))?;
             if let Some(version) = self.read(name, number, bytes)? {
                 take(number, version)?;
             }
@@ -160,22 +167,23 @@ impl Packument {
 fn bounded(span: Span, limit: u64) -> Result<u64, Error> {
     let length = span.end - span.start;
     let fits = (length <= limit).then_some(length);
-    fits.ok_or_else(|| no_packument(&format!("{length} bytes in one member, where {limit} are enough")))
+    fits.ok_or_else(|| bad_packument(&format!("a member has {length} bytes; at most {limit} are allowed")))
 }
 
-fn no_packument(why: &str) -> Error {
-    Error::Unavailable(format!("the upstream sent no packument: {why}"))
+fn bad_packument(why: &str) -> Error {
+    Error::Unavailable(format!("the upstream did not send a valid packument: {why}"))
 }
 
-/// A manifest in its two forms, as it stands there but for what this registry says itself. None where it is of something else,
-/// says something twice, or names no tarball.
-fn read_version(name: &Name, number: &str, bytes: &[u8]) -> Result<Option<UpstreamVersion>, Error> {
-    // What is sent on as it came must be JSON.
+/// Parses a version's manifest. The abbreviated and the full form keep the upstream's text, except
+/// for the members that this server sets. Returns `None` if the manifest is of another package or
+/// version, has a member twice, or has no tarball address.
+fn read_version(name: &PackageName, number: &str, bytes: &[u8]) -> Result<Option<UpstreamVersion>, Error> {
+    // Clients get these bytes unchanged, so the bytes must be JSON.
     serde_json::from_slice::<IgnoredAny>(bytes)
-        .map_err(|error| no_packument(&format!("version {number}: {error}")))?;
-    let text = core::str::from_utf8(bytes).map_err(|error| no_packument(&error.to_string()))?;
+        .map_err(|error| bad_packument(&format!("version {number}: {error}")))?;
+    let text = core::str::from_utf8(bytes).map_err(|error| bad_packument(&error.to_string()))?;
     let Some(members) = json_scan::members(bytes) else { return Ok(None) };
-    let members = Members { text, members };
+    let members = ScannedManifest { text, members };
     if members.text("name").as_deref() != Some(name.as_str())
         || members.text("version").as_deref() != Some(number)
         || number.len() > NUMBER
@@ -188,22 +196,28 @@ fn read_version(name: &Name, number: &str, bytes: &[u8]) -> Result<Option<Upstre
         Some(Value::Object(attestations)) => Some(attestations),
         _ => None,
     };
-    let said = |member: &str| dist.get(member).and_then(Value::as_str).map(str::to_owned);
-    let (integrity, shasum) = (said("integrity"), said("shasum"));
+    let text = |member: &str| dist.get(member).and_then(Value::as_str).map(str::to_owned);
+    let (integrity, shasum) = (text("integrity"), text("shasum"));
     let (abbreviated, full) = members.forms();
     let deprecated = members.value("deprecated").as_ref().and_then(deprecation);
-    let piece =
-        Piece { abbreviated, full, dist: Value::Object(dist).to_string(), deprecated, attestations, time: 0 };
-    Ok(Some(UpstreamVersion { piece, tarball, integrity, shasum }))
+    let content = VersionContent {
+        abbreviated,
+        full,
+        dist: Value::Object(dist).to_string(),
+        deprecated,
+        attestations,
+        time: 0,
+    };
+    Ok(Some(UpstreamVersion { content, tarball, integrity, shasum }))
 }
 
-/// A manifest that was read as far as knowing where what lies.
-struct Members<'a> {
+/// A manifest with the positions of its members.
+struct ScannedManifest<'a> {
     text: &'a str,
     members: Vec<Member>,
 }
 
-impl<'a> Members<'a> {
+impl<'a> ScannedManifest<'a> {
     fn raw(&self, span: Span) -> &'a str {
         let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
         self.text.get(place(span.start)..place(span.end)).unwrap_or_default().trim_end()
@@ -221,7 +235,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Without `dist` and `deprecated`, abbreviated and full.
+    /// Returns the abbreviated and the full form, without `dist` and `deprecated`.
     fn forms(&self) -> (String, String) {
         let (mut abbreviated, mut full) = (String::from("{"), String::from("{"));
         for Member { name, span } in &self.members {
@@ -242,7 +256,8 @@ impl<'a> Members<'a> {
         (abbreviated, full)
     }
 
-    /// Many registries leave it to the client to see that from the full form.
+    /// Returns true if the package runs scripts when it is installed. Many registries do not set
+    /// `hasInstallScript`, and clients must derive it from the full form.
     fn runs_scripts(&self) -> bool {
         let known = ["scripts", "gypfile"].into_iter();
         let members: Map<String, Value> =

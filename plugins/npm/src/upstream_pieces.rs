@@ -1,7 +1,8 @@
-//! The versions of an upstream's package with many, rendered in pieces that the host remembers. What a piece says is a function of
-//! the upstream's document and of what is offered of it: so it is read once for each document, whoever asks.
+//! The versions of a large upstream package, rendered in pieces that the host caches. A piece
+//! depends only on the upstream's document and on the offered versions. The plugin therefore reads
+//! each document once for all clients.
 
-use crate::name::Name;
+use crate::name::PackageName;
 use crate::packument::Rendering;
 use crate::upstream_packument::{Packument, UpstreamVersion};
 use crate::version_text::{self, VersionText};
@@ -9,18 +10,18 @@ use packhouse_sdk::json_scan::Member;
 use packhouse_sdk::{Error, PieceParts, Repository, runs};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is to be rendered.
+/// The upstream package to render.
 #[derive(Clone, Copy)]
 pub(crate) struct UpstreamPieces<'a> {
     pub(crate) proxy: &'a Repository,
-    pub(crate) name: &'a Name,
+    pub(crate) name: &'a PackageName,
     pub(crate) packument: &'a Packument,
-    /// When each version that is offered was published, in ms since 1970.
+    /// Publication time of each offered version, in ms since 1970.
     pub(crate) offered: &'a BTreeMap<String, u64>,
 }
 
 impl UpstreamPieces<'_> {
-    /// Adds all versions that are offered to a packument that has none yet.
+    /// Adds all offered versions to a packument that has no versions yet.
     pub(crate) fn add(self, rendering: &mut Rendering<'_>) -> Result<(), Error> {
         let readable = self.readable(rendering.tagged())?;
         let latest = rendering.repeats().next().cloned();
@@ -28,7 +29,7 @@ impl UpstreamPieces<'_> {
             && readable.contains(&latest)
             && let Some(version) = self.packument.version(self.name, &latest)?
         {
-            rendering.repeat(&latest, &version.piece.full)?;
+            rendering.repeat(&latest, &version.content.full)?;
         }
         let versions = self.packument.versions();
         let runs: Vec<&[Member]> = runs(versions, |version| version.name.as_str())
@@ -43,7 +44,7 @@ impl UpstreamPieces<'_> {
                 Some(piece) => rendering.add_piece(&piece),
                 None => {
                     self.each(run, &mut |number, version| {
-                        rendering.add_beside_pieces(number, &version.piece)
+                        rendering.add_beside_pieces(number, &version.content)
                     })?;
                 }
             }
@@ -52,7 +53,8 @@ impl UpstreamPieces<'_> {
         Ok(())
     }
 
-    /// Those of these versions that are offered and make sense.
+    /// Returns the given numbers, except the numbers of versions that are not offered or not
+    /// readable.
     fn readable(self, numbers: BTreeSet<String>) -> Result<BTreeSet<String>, Error> {
         let mut readable = BTreeSet::new();
         for number in numbers.into_iter().filter(|number| self.offered.contains_key(number)) {
@@ -67,13 +69,14 @@ impl UpstreamPieces<'_> {
         let digest = &self.packument.digest;
         let mut name = format!("upstream\n{:?}\n{}\n{}\n{digest}\n", text.form, text.address, text.name);
         for version in run.iter().filter(|version| self.offered.contains_key(&version.name)) {
-            // A stranger's number may hold anything.
+            // An upstream's version number may contain any characters. The quoted form keeps the
+            // piece names of two different lists apart.
             name += &format!("\n{:?}", version.name);
         }
         name
     }
 
-    /// As `pieces` renders those of a hosted repository.
+    /// Renders a run of versions as a piece, in the form that `pieces` uses for hosted packages.
     fn render(self, text: VersionText<'_>, run: &[Member]) -> Result<Option<PieceParts>, Error> {
         let mut parts = PieceParts::default();
         self.each(run, &mut |number, version| {
@@ -81,9 +84,9 @@ impl UpstreamPieces<'_> {
                 return Ok(());
             }
             parts.body.push(',');
-            parts.body += &text.member(number, &version.piece)?;
-            if version.piece.time > 0 {
-                version_text::add_time(&mut parts.note, number, version.piece.time)?;
+            parts.body += &text.member(number, &version.content)?;
+            if version.content.time > 0 {
+                version_text::add_time(&mut parts.note, number, version.content.time)?;
             }
             Ok(())
         })?;
@@ -97,7 +100,7 @@ impl UpstreamPieces<'_> {
     ) -> Result<(), Error> {
         self.packument.each(self.name, run, &mut |number, mut version| {
             let Some(time) = self.offered.get(number) else { return Ok(()) };
-            version.piece.time = *time;
+            version.content.time = *time;
             take(number, version)
         })
     }

@@ -1,28 +1,29 @@
-//! What is signed of a version upstream, as the host judges it.
+//! Attestations of an upstream's version, as statements for the host.
 
 use crate::attestation;
 use crate::dist::from_integrity;
-use crate::name::Name;
+use crate::name::PackageName;
 use crate::upstream_packument::UpstreamVersion;
 use packhouse_sdk::{Context, ReadAt, Repository, Statement, VersionId};
 
-/// Bytes of an upstream's answer.
+/// Maximum number of bytes of an upstream's response.
 const ANSWER: u64 = 16 << 20;
 
-/// What the upstream says is signed of a version's tarball; none where it does not answer. That is no reason not to serve the tarball.
+/// Returns the upstream's statements about a version's tarball. Returns `None` if the upstream
+/// fails; the proxy serves the tarball nevertheless.
 pub(crate) fn statements(
     cx: &Context,
     proxy: &Repository,
-    name: &Name,
+    name: &PackageName,
     number: &str,
     version: &UpstreamVersion,
 ) -> Option<Vec<Statement>> {
-    let said = version.integrity.as_deref().unwrap_or_default();
-    let mut digests = said.split_whitespace().filter_map(from_integrity);
+    let integrity = version.integrity.as_deref().unwrap_or_default();
+    let mut digests = integrity.split_whitespace().filter_map(from_integrity);
     let Some(sha512) = digests.find(|digest| digest.algorithm() == "sha512") else { return Some(Vec::new()) };
     let target = format!("-/npm/v1/attestations/{}@{number}", name.encoded());
-    let question = cx.upstream("GET", &target).header("accept", "application/json").limit(ANSWER);
-    let reply = question.metadata().start(proxy).ok()?;
+    let fetch = cx.upstream("GET", &target).header("accept", "application/json").limit(ANSWER);
+    let reply = fetch.metadata().start(proxy).ok()?;
     match reply.status().ok()? {
         200 => {}
         404 | 410 | 451 => return Some(Vec::new()),

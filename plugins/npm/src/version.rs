@@ -1,8 +1,9 @@
-//! Version numbers and tags, by semver as npm reads it.
+//! Version numbers and tags, by npm's rules for semver.
 
 use semver::Version;
 
-/// A version as npm publishes it: without what stands before its number and without build metadata. None for what is none.
+/// Normalizes a version number as npm does: removes a prefix such as `v` and the build metadata.
+/// Returns `None` if the text is not a version number.
 pub(crate) fn clean(text: &str) -> Option<String> {
     let text = text.trim().trim_start_matches(['v', '=']).trim_start();
     let mut version = Version::parse(text).ok().filter(|_| text.len() <= 256)?;
@@ -10,30 +11,35 @@ pub(crate) fn clean(text: &str) -> Option<String> {
     Some(version.to_string())
 }
 
-/// The one that `latest` falls back on: the highest that is no pre-release, else the highest of all.
+/// Returns the version that `latest` falls back on: the highest release, or the highest pre-release
+/// if there is no release.
 pub(crate) fn highest<'a>(versions: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let parsed = versions.filter_map(|text| Version::parse(text).ok().map(|version| (version, text)));
     parsed.max_by_key(|(version, _)| (version.pre.is_empty(), version.clone())).map(|(_, text)| text)
 }
 
-/// Whether it is a pre-release; none for what is no version.
+/// Returns true for a pre-release; `None` if the text is not a version number.
 pub(crate) fn is_prerelease(text: &str) -> Option<bool> {
     Version::parse(text).ok().map(|version| !version.pre.is_empty())
 }
 
-/// Why a tag may not be called that; none when it may. One that reads as a range of versions would never be found:
-/// `npm install name@1.2` looks for a version.
+/// Returns the reason why a tag may not have this name, or `None` if it may. Clients could never
+/// request a tag that looks like a range of versions, because `npm install name@1.2` requests a
+/// version.
 pub(crate) fn tag_objection(tag: &str) -> Option<&'static str> {
     let printable = |byte: u8| byte.is_ascii_graphic() && byte != b'/' && byte != b'%';
     match () {
         () if tag.is_empty() || tag.len() > 128 => Some("a tag has 1 to 128 characters"),
-        () if !tag.bytes().all(printable) => Some("a tag is made of visible characters, without a slash"),
-        () if is_range(tag) => Some("a tag must not read as a version or a range of versions"),
+        () if !tag.bytes().all(printable) => {
+            Some("a tag consists of visible ASCII characters other than / and %")
+        }
+        () if is_range(tag) => Some("a tag must not look like a version or a range of versions"),
         () => None,
     }
 }
 
-/// Whether one of the alternatives reads as a range: numbers, `x` and `*` joined by dots, behind any comparison.
+/// Returns true if a part of the text between `||` looks like a range: numbers, `x` and `*` joined
+/// by dots, after any comparison operator.
 fn is_range(text: &str) -> bool {
     text.split("||").any(|part| {
         let number = part.trim_start_matches(['v', '=', '<', '>', '~', '^']);
@@ -52,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_cleaned_as_npm_does_it() {
+    fn version_numbers_are_normalized_as_in_npm() {
         for (text, cleaned) in [
             ("1.0.0", Some("1.0.0")),
             (" v1.0.0 ", Some("1.0.0")),
@@ -67,14 +73,14 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_release_is_before_a_higher_pre_release() {
+    fn the_highest_release_wins_over_a_higher_pre_release() {
         assert_eq!(highest(["1.9.0", "1.10.0", "2.0.0-rc.1", "nonsense"].into_iter()), Some("1.10.0"));
         assert_eq!(highest(["2.0.0-rc.1", "2.0.0-rc.2"].into_iter()), Some("2.0.0-rc.2"));
         assert_eq!(highest([].into_iter()), None);
     }
 
     #[test]
-    fn a_tag_is_no_range() {
+    fn a_tag_is_not_a_range() {
         for tag in ["latest", "next", "beta-1", "v", "release-1.2", "xyz", "1a", "x.y"] {
             assert_eq!(tag_objection(tag), None, "{tag}");
         }

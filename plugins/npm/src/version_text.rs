@@ -1,47 +1,48 @@
-//! A version as it stands in a packument: its manifest, with what depends on who asks, and when.
+//! The text of a version in a packument: its manifest, with the members that depend on the
+//! requested repository.
 
-use crate::name::Name;
-use crate::version_piece::{Form, Piece};
+use crate::name::PackageName;
+use crate::version_content::{PackumentForm, VersionContent};
 use packhouse_sdk::{Error, Timestamp};
 use serde::Serialize;
 use serde_json::json;
 
-/// How versions of a package are written.
+/// Parameters for the text of a package's versions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VersionText<'a> {
-    /// Of the repository, as links have it.
+    /// Address of the repository, as in links.
     pub(crate) address: &'a str,
-    pub(crate) name: &'a Name,
-    pub(crate) form: Form,
+    pub(crate) name: &'a PackageName,
+    pub(crate) form: PackumentForm,
 }
 
 impl VersionText<'_> {
-    /// The version as a member of an object.
-    pub(crate) fn member(self, number: &str, piece: &Piece) -> Result<String, Error> {
-        Ok(format!("{}:{}", serde_json::to_string(number)?, self.manifest(number, piece)?))
+    /// Returns the version as a member of an object: its number and its manifest.
+    pub(crate) fn member(self, number: &str, content: &VersionContent) -> Result<String, Error> {
+        Ok(format!("{}:{}", serde_json::to_string(number)?, self.manifest(number, content)?))
     }
 
-    /// The version's manifest.
-    pub(crate) fn manifest(self, number: &str, piece: &Piece) -> Result<String, Error> {
+    /// Returns the version's manifest with `deprecated` and `dist`.
+    pub(crate) fn manifest(self, number: &str, content: &VersionContent) -> Result<String, Error> {
         let Self { address, name, form } = self;
         let manifest = match form {
-            Form::Abbreviated => &piece.abbreviated,
-            Form::Full => &piece.full,
+            PackumentForm::Abbreviated => &content.abbreviated,
+            PackumentForm::Full => &content.full,
         };
-        let mut text = String::with_capacity(manifest.len() + piece.dist.len() + address.len() + 256);
+        let mut text = String::with_capacity(manifest.len() + content.dist.len() + address.len() + 256);
         text.push_str(manifest.strip_suffix('}').unwrap_or(manifest));
-        if let Some(deprecated) = &piece.deprecated {
+        if let Some(deprecated) = &content.deprecated {
             text += &member("deprecated", deprecated)?;
         }
         text.push_str(",\"dist\":{\"tarball\":");
         text += &serde_json::to_string(&format!("{address}/{}", name.path(number)))?;
-        if let Some(attestations) = &piece.attestations {
+        if let Some(attestations) = &content.attestations {
             let mut attestations = attestations.clone();
             let url = format!("{address}/-/npm/v1/attestations/{name}@{number}");
             attestations.insert("url".to_owned(), json!(url));
             text += &member("attestations", &attestations)?;
         }
-        let dist = piece.dist.strip_prefix('{').unwrap_or(&piece.dist);
+        let dist = content.dist.strip_prefix('{').unwrap_or(&content.dist);
         if dist != "}" {
             text.push(',');
         }
@@ -51,17 +52,17 @@ impl VersionText<'_> {
     }
 }
 
-/// A member that follows others.
+/// Returns a member of an object, with a comma before it.
 fn member(name: &str, value: &impl Serialize) -> Result<String, Error> {
     Ok(format!(",\"{name}\":{}", serde_json::to_string(value)?))
 }
 
-/// Adds when something was published, in ms since 1970, to the members of an object.
-pub(crate) fn add_time(members: &mut String, of: &str, time: u64) -> Result<(), Error> {
+/// Adds a member with a time, in ms since 1970, to the text of an object's members.
+pub(crate) fn add_time(members: &mut String, name: &str, time: u64) -> Result<(), Error> {
     if !members.is_empty() {
         members.push(',');
     }
-    *members += &serde_json::to_string(of)?;
+    *members += &serde_json::to_string(name)?;
     *members += ":\"";
     *members += &Timestamp::from_ms(time).to_rfc3339();
     members.push('"');

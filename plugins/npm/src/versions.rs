@@ -1,10 +1,11 @@
-//! The order of versions, by which ranges of advisories are judged: semver, with what npm allows in front of the number.
+//! Order of versions, with which the host matches the ranges of advisories: semver, with the
+//! prefixes that npm allows before the number.
 
 use packhouse_sdk::Versions;
 
 use crate::Npm;
 
-/// A version without its build metadata, which is of no account to precedence.
+/// A version without its build metadata, which does not affect precedence.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub struct Precedence(u64, u64, u64, semver::Prerelease);
 
@@ -23,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_stand_in_their_own_order() {
+    fn versions_are_ordered_by_precedence() {
         let rising = [
             "0.0.0-0",
             "1.0.0-alpha",
@@ -45,8 +46,8 @@ mod tests {
             let [one, other] = [Npm::version(one), Npm::version(other)];
             assert!(one.is_some() && one == other);
         }
-        for none in ["1.0", "", "latest"] {
-            assert!(Npm::version(none).is_none(), "{none}");
+        for invalid in ["1.0", "", "latest"] {
+            assert!(Npm::version(invalid).is_none(), "{invalid}");
         }
     }
 }

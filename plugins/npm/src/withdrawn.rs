@@ -1,19 +1,19 @@
-//! Versions that a proxy has fetched and that have vanished upstream since: marked where people look, and offered further only
-//! where the host says so.
+//! Versions that a proxy fetched before the upstream removed them. The proxy marks them as
+//! withdrawn, and offers them only if the host permits it.
 
 use crate::manifest::license;
-use crate::name::Name;
+use crate::name::PackageName;
 use crate::upstream_packument::UpstreamVersion;
 use crate::upstream_statements::statements;
-use crate::version_piece::Piece;
+use crate::version_content::VersionContent;
 use packhouse_sdk::{Context, Entry, Error, Expectation, Outcome, Release, Repository, Version};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is remembered of a version that was fetched: enough to offer it again.
+/// Record of a fetched version, with all data that the proxy needs to offer the version again.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Fetched {
+struct FetchedRecord {
     tarball: String,
     integrity: Option<String>,
     shasum: Option<String>,
@@ -23,37 +23,38 @@ struct Fetched {
     deprecated: Option<String>,
     attestations: Option<Map<String, Value>>,
     time: u64,
-    /// Whether it is marked.
+    /// Set if the version is marked as withdrawn.
     withdrawn: bool,
-    /// Whether the upstream was asked for what is signed of it.
+    /// Set if the proxy knows the version's attestations, or knows that there are none.
     #[serde(default)]
     stated: bool,
 }
 
-impl Fetched {
+impl FetchedRecord {
     fn into_version(self) -> UpstreamVersion {
         let Self { abbreviated, full, dist, deprecated, attestations, time, .. } = self;
-        let piece = Piece { abbreviated, full, dist, deprecated, attestations, time };
-        UpstreamVersion { piece, tarball: self.tarball, integrity: self.integrity, shasum: self.shasum }
+        let content = VersionContent { abbreviated, full, dist, deprecated, attestations, time };
+        UpstreamVersion { content, tarball: self.tarball, integrity: self.integrity, shasum: self.shasum }
     }
 }
 
-fn fetched(name: &Name) -> String {
+fn fetched(name: &PackageName) -> String {
     format!("u/{name}/")
 }
 
-/// Remembers a version that is fetched, and shows since when it is published and what is signed of it: by that the host judges it. Where the
-/// upstream cannot be asked for what is signed, it is asked the next time.
+/// Records a version that a client fetches. Publishes its time, licence and attestations, by which
+/// the host judges it. If the upstream fails to send the attestations, the next call requests them
+/// again.
 pub(crate) fn remember(
     cx: &Context,
     proxy: &Repository,
-    name: &Name,
+    name: &PackageName,
     number: &str,
     version: &UpstreamVersion,
 ) -> Result<(), Error> {
     let key = format!("{}{number}", fetched(name));
-    let before = proxy.get_json::<Fetched>(&key)?;
-    let is_signed = version.piece.attestations.is_some();
+    let before = proxy.get_json::<FetchedRecord>(&key)?;
+    let is_signed = version.content.attestations.is_some();
     if before.as_ref().is_some_and(|entry| entry.value.stated || !is_signed) {
         return Ok(());
     }
@@ -62,10 +63,10 @@ pub(crate) fn remember(
     if before.is_some() && !stated {
         return Ok(());
     }
-    let Piece { abbreviated, full, dist, deprecated, attestations, time } = version.piece.clone();
+    let VersionContent { abbreviated, full, dist, deprecated, attestations, time } = version.content.clone();
     let (tarball, integrity, shasum) =
         (version.tarball.clone(), version.integrity.clone(), version.shasum.clone());
-    let record = Fetched {
+    let record = FetchedRecord {
         tarball,
         integrity,
         shasum,
@@ -79,13 +80,13 @@ pub(crate) fn remember(
         stated,
     };
     let published = (time > 0).then_some(time);
-    let mut shown = Version { published, ..Version::new(name.as_str(), number) };
-    let stated = serde_json::from_str(&record.full).map(|members| license(&members)).unwrap_or_default();
-    if !stated.is_empty() {
-        shown = shown.property("license", stated);
+    let mut published = Version { published, ..Version::new(name.as_str(), number) };
+    let license = serde_json::from_str(&record.full).map(|members| license(&members)).unwrap_or_default();
+    if !license.is_empty() {
+        published = published.property("license", license);
     }
     let mut change = proxy.begin()?;
-    change.put_json(&key, &record, Expectation::Anything, &[])?.show(&shown);
+    change.put_json(&key, &record, Expectation::Anything, &[])?.show(&published);
     for statement in statements.into_iter().flatten() {
         change.attest(&statement);
     }
@@ -93,22 +94,27 @@ pub(crate) fn remember(
     Ok(())
 }
 
-/// The manifest of a version that was fetched, as the upstream had it then.
-pub(crate) fn manifest(proxy: &Repository, name: &Name, number: &str) -> Result<Option<String>, Error> {
-    let entry = proxy.get_json::<Fetched>(&format!("{}{number}", fetched(name)))?;
+/// Returns the manifest of a fetched version, as the upstream had it at the time of the fetch.
+pub(crate) fn manifest(
+    proxy: &Repository,
+    name: &PackageName,
+    number: &str,
+) -> Result<Option<String>, Error> {
+    let entry = proxy.get_json::<FetchedRecord>(&format!("{}{number}", fetched(name)))?;
     Ok(entry.map(|entry| entry.value.full))
 }
 
-/// Marks those that the upstream no longer knows. Answers them where they are still offered.
+/// Marks the fetched versions that the upstream no longer has as withdrawn, and removes the mark of
+/// versions that it has again. Returns the withdrawn versions that the host permits to offer.
 pub(crate) fn find(
     proxy: &Repository,
-    name: &Name,
+    name: &PackageName,
     known: &BTreeSet<String>,
 ) -> Result<BTreeMap<String, UpstreamVersion>, Error> {
     let prefix = fetched(name);
     let mut found = Vec::new();
     for entry in proxy.scan(&prefix) {
-        let entry: Entry<Fetched> = entry?.json()?;
+        let entry: Entry<FetchedRecord> = entry?.json()?;
         let number = entry.key.get(prefix.len()..).unwrap_or_default().to_owned();
         if known.contains(&number) == entry.value.withdrawn {
             mark(proxy, name, &number, &entry)?;
@@ -118,28 +124,34 @@ pub(crate) fn find(
         }
     }
     let offered = proxy.offered(name.as_str(), found, |(number, version)| {
-        let time = version.piece.time;
+        let time = version.content.time;
         Release::of(number, (time > 0).then_some(time), true)
     })?;
     Ok(offered.into_iter().collect())
 }
 
-/// Marks a version, or takes the mark back when it is there again. Should somebody else do it at the same moment, it is done.
-fn mark(proxy: &Repository, name: &Name, number: &str, entry: &Entry<Fetched>) -> Result<(), Error> {
+/// Marks a version as withdrawn, or removes the mark if the upstream has it again. A stale commit
+/// is ignored, because the concurrent change has set the same mark.
+fn mark(
+    proxy: &Repository,
+    name: &PackageName,
+    number: &str,
+    entry: &Entry<FetchedRecord>,
+) -> Result<(), Error> {
     let withdrawn = !entry.value.withdrawn;
     let mut record: Map<String, Value> = match serde_json::to_value(&entry.value)? {
         Value::Object(record) => record,
         _ => return Ok(()),
     };
     record.insert("withdrawn".to_owned(), Value::Bool(withdrawn));
-    let shown = Version::new(name.as_str(), number);
-    let shown = if withdrawn {
-        shown.state("withdrawn").property("reason", "it is no longer there upstream")
+    let version = Version::new(name.as_str(), number);
+    let version = if withdrawn {
+        version.state("withdrawn").property("reason", "it is no longer there upstream")
     } else {
-        shown
+        version
     };
     let mut change = proxy.begin()?;
-    change.put_json(&entry.key, &record, Expectation::Revision(entry.revision), &[])?.show(&shown);
+    change.put_json(&entry.key, &record, Expectation::Revision(entry.revision), &[])?.show(&version);
     let (Outcome::Applied(_) | Outcome::Stale(_) | Outcome::UnknownBlobs(_)) = change.commit()?;
     Ok(())
 }

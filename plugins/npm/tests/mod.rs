@@ -1,4 +1,5 @@
-//! The protocol as clients speak it, natively over a host in memory.
+//! Protocol tests. They send client requests to the plugin, which runs as native code on an
+//! in-memory host.
 
 mod pieces;
 mod protocol;

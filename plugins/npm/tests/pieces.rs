@@ -1,4 +1,5 @@
-//! Packuments of packages with many versions: put together of pieces they are what they are when they are made at once.
+//! Packuments of packages with many versions. A packument from cached pieces must equal a packument
+//! that is rendered as a whole.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 
 const FORMS: [&str; 2] = ["application/json", "application/vnd.npm.install-v1+json"];
 
-/// A package of so many versions.
+/// Creates a package with a number of versions.
 fn package(versions: usize) -> (MemoryHost, Mount<Npm>) {
     let host = MemoryHost::new();
     let mount = host.mount::<Npm>("releases", "hosted", json!({"republish_deleted": true}));
@@ -22,7 +23,7 @@ fn package(versions: usize) -> (MemoryHost, Mount<Npm>) {
 }
 
 fn publish(host: &MemoryHost, mount: &Mount<Npm>, number: usize) {
-    // Each has a time of its own.
+    // Each version has its own publication time.
     host.set_now(1_795_237_300_000 + number as u64 * 1000);
     let release = Release::new("lib", &format!("1.{number}.0"));
     mount.put("/lib").json(&release.document()).caller("ann@example.com").send().expect(201);
@@ -32,8 +33,9 @@ fn packument(mount: &Mount<Npm>, accept: &str) -> String {
     mount.get("/lib").header("accept", accept).send().expect(200).text().to_owned()
 }
 
-/// The packument in each form is what it is without any piece, and what it is when it is made at once: in a group whose other
-/// member has one version more.
+/// Asserts that the packument in each form is the same with cached pieces, with new pieces, and
+/// rendered as a whole. A group with another member renders it as a whole; that member has one more
+/// version.
 fn assert_whole(host: &MemoryHost, mount: &Mount<Npm>, versions: usize) {
     let pieced = FORMS.map(|accept| packument(mount, accept));
     host.forget_pieces();
@@ -53,7 +55,7 @@ fn assert_whole(host: &MemoryHost, mount: &Mount<Npm>, versions: usize) {
             document["versions"].as_object_mut().unwrap().remove("0.9.0");
             let time = document["time"].as_object_mut().unwrap();
             time.remove("0.9.0");
-            // The group's is that of both.
+            // The group merges these times from both members.
             time.remove("created");
             time.remove("modified");
             document.as_object_mut().unwrap().remove("modified");
@@ -64,7 +66,7 @@ fn assert_whole(host: &MemoryHost, mount: &Mount<Npm>, versions: usize) {
 }
 
 #[test]
-fn a_publish_costs_the_run_that_it_is_in() {
+fn a_publish_renders_only_its_own_run() {
     let (host, mount) = package(400);
     for accept in FORMS {
         packument(&mount, accept);
@@ -77,7 +79,7 @@ fn a_publish_costs_the_run_that_it_is_in() {
             let (made, found) = host.take_piece_counts();
             assert!(made <= 2 && found >= 5, "{made} made, {found} found");
             packument(&mount, accept);
-            assert_eq!(host.take_piece_counts(), (0, made + found), "all of them are found again");
+            assert_eq!(host.take_piece_counts(), (0, made + found), "all pieces come from cache");
         }
     }
     let id = |number: usize| VersionId::new("lib", format!("1.{number}.0"));
@@ -90,9 +92,9 @@ fn a_publish_costs_the_run_that_it_is_in() {
     assert_whole(&host, &mount, 402);
 }
 
-/// A small package is one piece, and put together of several once it has grown.
+/// A small package is one piece. After one more publish, it has several pieces.
 #[test]
-fn few_versions_are_one_piece() {
+fn a_package_with_few_versions_is_one_piece() {
     let (host, mount) = package(63);
     packument(&mount, FORMS[0]);
     assert_eq!(host.take_piece_counts(), (1, 0));
@@ -110,20 +112,20 @@ fn few_versions_are_one_piece() {
 }
 
 #[test]
-fn addresses_have_pieces_of_their_own() {
+fn each_address_has_its_own_pieces() {
     let (host, mount) = package(100);
     let group = host.mount::<Npm>("all", "group", json!({})).members(&["releases"]);
     packument(&mount, FORMS[0]);
     host.take_piece_counts();
     let through_group = packument(&group, FORMS[0]);
-    assert_eq!(host.take_piece_counts().1, 0, "links lead to the group");
+    assert_eq!(host.take_piece_counts().1, 0, "links in the member's pieces lead elsewhere");
     assert!(through_group.contains("/repositories/all/lib/-/lib-1.7.0.tgz"));
     assert!(!through_group.contains("/repositories/releases/"));
     packument(&mount, FORMS[0]);
     assert_eq!(host.take_piece_counts().0, 0);
 }
 
-/// An upstream's packument of so many versions, each so many bytes long.
+/// Lets the upstream serve a packument with a number of versions, each of at least this many bytes.
 fn upstream(host: &MemoryHost, versions: usize, bytes: usize) {
     let version = |number: usize| {
         let version = format!("1.{number}.0");
@@ -153,12 +155,12 @@ fn an_upstreams_packument_is_read_once() {
     upstream(&host, 200, 2_000);
     for accept in FORMS {
         let made = packument(&mount, accept);
-        let (remembered, _) = host.take_piece_counts();
-        assert!(remembered > 3);
+        let (cached, _) = host.take_piece_counts();
+        assert!(cached > 3);
         assert_eq!(packument(&mount, accept), made);
         let (more, found) = host.take_piece_counts();
-        assert!(more == 0 && found >= remembered, "{found} of {remembered}");
-        // Where others might add to it, it is rendered at once.
+        assert!(more == 0 && found >= cached, "{found} of {cached}");
+        // A group renders the packument as a whole, because another member may add versions.
         let at_once = packument(&group, accept).replace("/repositories/all/", "/repositories/releases/");
         let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         assert_eq!(read(&made), read(&at_once));
@@ -166,57 +168,57 @@ fn an_upstreams_packument_is_read_once() {
         host.take_piece_counts();
     }
     mount.get("/lib/-/lib-1.7.0.tgz").send().expect(200);
-    assert_eq!(host.take_piece_counts(), (0, 1), "what lies where is known");
+    assert_eq!(host.take_piece_counts(), (0, 1), "the outline is cached");
     upstream(&host, 201, 2_000);
     assert!(packument(&mount, FORMS[0]).contains("\"1.200.0\""), "another document has other pieces");
 }
 
-/// What happens to a package.
+/// An action on a package.
 #[derive(Clone, Debug)]
-enum Change {
+enum PackageAction {
     Publish(usize),
     Delete(usize),
     Deprecate(usize),
     Read(usize),
 }
 
-fn changes() -> impl Strategy<Value = Vec<Change>> {
-    let change = prop_oneof![
-        (0..140usize).prop_map(Change::Publish),
-        (0..140usize).prop_map(Change::Delete),
-        (0..140usize).prop_map(Change::Deprecate),
-        (0..2usize).prop_map(Change::Read),
+fn actions() -> impl Strategy<Value = Vec<PackageAction>> {
+    let action = prop_oneof![
+        (0..140usize).prop_map(PackageAction::Publish),
+        (0..140usize).prop_map(PackageAction::Delete),
+        (0..140usize).prop_map(PackageAction::Deprecate),
+        (0..2usize).prop_map(PackageAction::Read),
     ];
-    prop::collection::vec(change, 1..24)
+    prop::collection::vec(action, 1..24)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn pieces_are_what_they_would_be_now(changes in changes(), versions in prop_oneof![Just(20), Just(60), Just(90)]) {
+    fn cached_pieces_stay_current(actions in actions(), versions in prop_oneof![Just(20), Just(60), Just(90)]) {
         let (host, mount) = package(versions);
-        let mut there: Vec<bool> = (0..140).map(|number| number < versions).collect();
-        for change in changes {
+        let mut exists: Vec<bool> = (0..140).map(|number| number < versions).collect();
+        for action in actions {
             let id = |number: usize| VersionId::new("lib", format!("1.{number}.0"));
-            match change {
-                Change::Publish(number) if !there[number] => {
+            match action {
+                PackageAction::Publish(number) if !exists[number] => {
                     publish(&host, &mount, number);
-                    there[number] = true;
+                    exists[number] = true;
                 }
-                Change::Delete(number) if there[number] => {
+                PackageAction::Delete(number) if exists[number] => {
                     mount.delete_version(&id(number)).unwrap();
-                    there[number] = false;
+                    exists[number] = false;
                 }
-                Change::Deprecate(number) if there[number] => {
+                PackageAction::Deprecate(number) if exists[number] => {
                     mount.mark_version(&id(number), "deprecated", &format!("since {number}")).unwrap();
                 }
-                Change::Read(form) => drop(packument(&mount, FORMS[form])),
+                PackageAction::Read(form) => drop(packument(&mount, FORMS[form])),
                 _ => {}
             }
             let pieced = packument(&mount, FORMS[0]);
             prop_assert!(pieced.len() > 1000);
         }
-        assert_whole(&host, &mount, there.iter().filter(|there| **there).count());
+        assert_whole(&host, &mount, exists.iter().filter(|exists| **exists).count());
     }
 }

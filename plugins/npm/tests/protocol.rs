@@ -1,4 +1,5 @@
-//! The protocol's table over the memory host, and what needs more than rows: revisions, removals, many versions, intents.
+//! Runs the format's test table on the in-memory host. Other tests check behaviour that a table row
+//! cannot express: revisions, removals, many versions and intents.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
@@ -50,7 +51,8 @@ fn a_refused_publish_changes_nothing() {
     assert_eq!(mount.effects(), before);
 }
 
-/// As npm does it: the packument without the version, then the tarball at the new revision.
+/// npm unpublishes a version in two requests. It sends the packument without the version, and then
+/// deletes the tarball at the new revision.
 #[test]
 fn a_version_is_unpublished_in_two_steps() {
     let (host, mount) = hosted(json!({}));
@@ -71,7 +73,7 @@ fn a_version_is_unpublished_in_two_steps() {
     assert_eq!(
         left["dist-tags"],
         json!({"latest": "1.1.0"}),
-        "latest falls back on the highest that is left"
+        "`latest` falls back on the highest remaining version"
     );
     mount.get("/lib/-/lib-2.0.0-rc.1.tgz").send().expect(404);
     let revision = left["_rev"].as_str().unwrap();
@@ -82,7 +84,7 @@ fn a_version_is_unpublished_in_two_steps() {
 }
 
 #[test]
-fn a_package_is_unpublished_and_its_numbers_are_not_given_again() {
+fn numbers_of_an_unpublished_package_cannot_be_used_again() {
     let (host, mount) = hosted(json!({}));
     publish(&mount, &Release::new("lib", "1.0.0").attested()).expect(201);
     let revision = packument(&mount, "lib")["_rev"].as_str().unwrap().to_owned();
@@ -98,7 +100,7 @@ fn a_package_is_unpublished_and_its_numbers_are_not_given_again() {
 }
 
 #[test]
-fn a_setting_gives_numbers_again() {
+fn a_setting_allows_to_use_numbers_again() {
     let (_, mount) = hosted(json!({"republish_deleted": true}));
     publish(&mount, &Release::new("lib", "1.0.0")).expect(201);
     let revision = packument(&mount, "lib")["_rev"].as_str().unwrap().to_owned();
@@ -108,7 +110,7 @@ fn a_setting_gives_numbers_again() {
 }
 
 #[test]
-fn a_setting_lets_old_names_in() {
+fn a_setting_allows_legacy_names() {
     let (_, mount) = hosted(json!({"legacy_names": true}));
     for name in ["JSONStream", "@acme/x~", "@acme/.x", "it's(old)!"] {
         publish(&mount, &Release::new(name, "1.0.0")).expect(201);
@@ -118,31 +120,32 @@ fn a_setting_lets_old_names_in() {
         let tarball = tarball.strip_prefix("https://packhouse.test/repositories/releases").unwrap();
         mount.get(tarball).send().expect(200);
     }
-    // One that differs in its capitals alone is another package.
+    // A name that differs only in capital letters is another package.
     mount.get("/jsonstream").send().expect(404);
 }
 
 #[test]
-fn a_readme_goes_with_its_version() {
+fn each_version_has_its_own_readme() {
     let (host, mount) = hosted(json!({}));
     let readme = |number: &str| format!("# {number}\n{}", "text ".repeat(4000));
     for number in ["1.0.0", "1.1.0"] {
-        publish(&mount, &Release::new("lib", number).said(&json!({"readme": readme(number)}))).expect(201);
+        publish(&mount, &Release::new("lib", number).manifest_members(&json!({"readme": readme(number)})))
+            .expect(201);
     }
-    let shown = || packument(&mount, "lib")["readme"].as_str().unwrap_or_default().to_owned();
-    assert_eq!(shown(), readme("1.1.0"));
+    let served = || packument(&mount, "lib")["readme"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(served(), readme("1.1.0"));
     mount.delete_version(&VersionId::new("lib", "1.1.0")).unwrap();
-    assert_eq!(shown(), readme("1.0.0"));
+    assert_eq!(served(), readme("1.0.0"));
     let old = json!({"versions": {"1.0.0": {"deprecated": "old", "readme": "another"}}});
     mount.put("/lib").json(&old).send().expect(201);
-    assert_eq!(shown(), readme("1.0.0"), "a change of something else");
+    assert_eq!(served(), readme("1.0.0"), "a deprecation does not change the readme");
     mount.delete_version(&VersionId::new("lib", "1.0.0")).unwrap();
     host.end_grace();
-    assert!(mount.effects().blobs.is_empty(), "a readme outlives its package");
+    assert!(mount.effects().blobs.is_empty(), "the package's readmes are removed with it");
 }
 
 #[test]
-fn the_operators_limit_is_of_the_tarball() {
+fn the_operators_limit_applies_to_the_tarball() {
     let fits = Release::new("lib", "1.0.0");
     let (_, mount) = hosted(json!({"max_file_bytes": fits.tarball().len()}));
     publish(&mount, &fits).expect(201);
@@ -153,7 +156,7 @@ fn the_operators_limit_is_of_the_tarball() {
 }
 
 #[test]
-fn a_publisher_is_named() {
+fn the_publisher_is_recorded() {
     let (_, mount) = hosted(json!({}));
     publish(&mount, &Release::new("lib", "1.0.0")).expect(201);
     let document = packument(&mount, "lib");
@@ -182,7 +185,7 @@ fn a_version_is_signed_with_the_hosts_key() {
 }
 
 #[test]
-fn a_sign_in_goes_through_the_hosts_page() {
+fn a_sign_in_uses_the_hosts_page() {
     let (host, mount) = hosted(json!({}));
     let begun = mount.post("/-/v1/login").json(&json!({})).send().expect(200).json();
     let done = begun["doneUrl"].as_str().unwrap();
@@ -211,21 +214,21 @@ fn tokens_are_listed_and_revoked() {
         host.add_token("ann", Token { id: id.to_owned(), name, hint, scope, created: NOW, expires: None });
     }
     let listed = mount.get("/-/npm/v1/tokens").caller("ann").send().expect(200).json();
-    let shown: Vec<(&str, bool)> = listed["objects"]
+    let objects: Vec<(&str, bool)> = listed["objects"]
         .as_array()
         .unwrap()
         .iter()
         .map(|token| (token["key"].as_str().unwrap(), token["readonly"].as_bool().unwrap()))
         .collect();
-    assert_eq!((shown, &listed["urls"]), (vec![("2", false), ("1", true)], &json!({})));
-    assert_eq!(listed["objects"][0].get("cidr_whitelist"), None, "npm shows an empty one too");
+    assert_eq!((objects, &listed["urls"]), (vec![("2", false), ("1", true)], &json!({})));
+    assert_eq!(listed["objects"][0].get("cidr_whitelist"), None, "npm shows even an empty list");
     mount.delete("/-/npm/v1/tokens/token/1").caller("ann").send().expect(200);
     mount.delete("/-/npm/v1/tokens/token/1").caller("ann").send().expect(404);
     mount.delete("/-/user/token/2").caller("ann").send().expect(200);
 }
 
 #[test]
-fn intents_say_what_is_needed() {
+fn intents_have_the_required_action() {
     let (_, mount) = hosted(json!({}));
     let plan = |method: &str, target: &str| mount.plan(&TestRequest::new(method, target)).unwrap();
     let publish = plan("PUT", "/@acme%2flib");
@@ -248,7 +251,7 @@ fn intents_say_what_is_needed() {
     }
     for target in ["/-/npm/v1/tokens", "/-/user/org.couchdb.user:ann"] {
         let method = if target.ends_with("tokens") { "POST" } else { "PUT" };
-        assert_eq!(plan(method, target).body, BodyPlan::None, "a password is not even read");
+        assert_eq!(plan(method, target).body, BodyPlan::None, "the plugin must not read the password");
     }
     assert!(plan("GET", "/lib?write=true").for_publish && !plan("GET", "/lib").for_publish);
     let mut before_publish = TestRequest::new("GET", "/lib");
@@ -266,7 +269,7 @@ fn upkeep_removes_and_marks_versions() {
     mount.mark_version(&id, "deprecated", "broken").unwrap();
     assert_eq!(packument(&mount, "lib")["versions"]["1.1.0"]["deprecated"], "broken");
     assert_eq!(host.versions("releases")[1].state, "deprecated");
-    assert_eq!(host.versions("releases")[1].files.len(), 1, "its files stay shown");
+    assert_eq!(host.versions("releases")[1].files.len(), 1, "its files stay published");
     mount.mark_version(&id, "", "").unwrap();
     assert_eq!(packument(&mount, "lib")["versions"]["1.1.0"]["deprecated"], Value::Null);
     assert_eq!(mount.mark_version(&id, "yanked", "").unwrap_err().problems[0].code, "not_supported");
@@ -279,20 +282,17 @@ fn upkeep_removes_and_marks_versions() {
     assert_eq!(mount.delete_version(&VersionId::new("no name", "1")).unwrap_err().status, 404);
 }
 
-/// The next publish costs the same, both forms stay right, and `npm deprecate` of all of them is one document.
+/// Both forms of a packument have all 2,000 versions. One document deprecates all of them, as `npm
+/// deprecate` does.
 #[test]
-fn two_thousand_versions_stay_right() {
+fn two_thousand_versions_are_served_and_deprecated() {
     let (_, mount) = hosted(json!({}));
     let readme = json!({"readme": "word ".repeat(2000)});
     for number in 0..2000 {
-        publish(&mount, &Release::new("lib", &format!("1.{number}.0")).said(&readme)).expect(201);
+        publish(&mount, &Release::new("lib", &format!("1.{number}.0")).manifest_members(&readme)).expect(201);
     }
     let mut full = packument(&mount, "lib");
-    assert_eq!(
-        full.to_string().matches("word word").count(),
-        1000,
-        "one readme, and not that of each version"
-    );
+    assert_eq!(full.to_string().matches("word word").count(), 1000, "one readme, not one for each version");
     assert_eq!(keys(&full, "versions").len(), 2000);
     assert_eq!(full["dist-tags"]["latest"], "1.1999.0");
     let short =
@@ -314,20 +314,20 @@ fn two_thousand_versions_stay_right() {
 }
 
 #[test]
-fn people_are_shown_readme_dependencies_and_who_built_it() {
+fn a_presentation_has_the_readme_the_dependencies_and_the_attestations() {
     let (_, mount) = hosted(json!({}));
     let package = json!({
         "name": "lib", "version": "1.0.0", "dependencies": {"dep": "^1.0.0"},
         "optionalDependencies": {"dep": "^1.0.0"}, "peerDependencies": {"host": ">=2"},
     });
     let release = Release::new("lib", "1.0.0").package_json(&package.to_string());
-    publish(&mount, &release.said(&json!({"readmeFilename": "README"})).attested()).expect(201);
-    let shown = mount.present_version(&VersionId::new("lib", "1.0.0")).unwrap();
-    assert_eq!(shown["readme"], json!({"media_type": "text/plain", "text": "# lib"}));
+    publish(&mount, &release.manifest_members(&json!({"readmeFilename": "README"})).attested()).expect(201);
+    let presentation = mount.present_version(&VersionId::new("lib", "1.0.0")).unwrap();
+    assert_eq!(presentation["readme"], json!({"media_type": "text/plain", "text": "# lib"}));
     let host = json!({"name": "host", "requirement": ">=2", "group": "peer"});
     let dep = json!({"name": "dep", "requirement": "^1.0.0", "group": "optional"});
-    assert_eq!(shown["dependencies"], json!([host, dep]));
-    let stated = &shown["attestations"][0];
+    assert_eq!(presentation["dependencies"], json!([host, dep]));
+    let stated = &presentation["attestations"][0];
     assert_eq!(stated["path"], "-/npm/v1/attestations/lib@1.0.0");
     assert!(stated["kind"].as_str().unwrap().starts_with("https://"), "{stated}");
     assert_eq!(mount.present_version(&VersionId::new("lib", "2.0.0")).unwrap_err().status, 404);

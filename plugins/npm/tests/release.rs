@@ -1,4 +1,4 @@
-//! A version as a client publishes it: the archive, its digests, the document around them.
+//! A version as a client publishes it: the archive, its digests, and the document around them.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
@@ -19,12 +19,12 @@ pub(crate) struct Release {
     files: Vec<(String, Vec<u8>)>,
     raw: Option<Vec<u8>>,
     attested: bool,
-    /// What the document's manifest says besides, or instead of, the archive's `package.json`.
-    said: Value,
+    /// Members of the document's manifest that replace the members of the archive's `package.json`.
+    manifest_members: Value,
 }
 
 impl Release {
-    /// A version with a `package.json` and nothing else.
+    /// Creates a version whose archive has only a `package.json`.
     pub(crate) fn new(name: &str, version: &str) -> Self {
         let package = json!({
             "name": name, "version": version, "description": format!("about {name}"), "keywords": ["testing"],
@@ -38,7 +38,7 @@ impl Release {
             files: vec![("package/package.json".to_owned(), package)],
             raw: None,
             attested: false,
-            said: json!({}),
+            manifest_members: json!({}),
         }
     }
 
@@ -47,32 +47,34 @@ impl Release {
         self
     }
 
-    /// One more file below `package/`.
+    /// Adds a file below `package/`, or outside that folder if the path begins with `../`.
     pub(crate) fn file(mut self, path: &str, content: &str) -> Self {
         let path = path.strip_prefix("../").map_or_else(|| format!("package/{path}"), str::to_owned);
         self.files.push((path, content.as_bytes().to_vec()));
         self
     }
 
-    /// These files and no others.
+    /// Replaces all files of the archive.
     pub(crate) fn files(mut self, files: &[(&str, &str)]) -> Self {
         self.files =
             files.iter().map(|(path, content)| ((*path).to_owned(), content.as_bytes().to_vec())).collect();
         self
     }
 
-    /// Another `package.json` in the archive, which the manifest in the document follows but for name and version.
+    /// Replaces the `package.json` in the archive. The document's manifest has the same members,
+    /// except for its name and version.
     pub(crate) fn package_json(self, text: &str) -> Self {
         self.files(&[("package/package.json", text)])
     }
 
-    /// These members in the document's manifest, whatever the archive's `package.json` says; null for none.
-    pub(crate) fn said(mut self, members: &Value) -> Self {
-        self.said.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    /// Sets members of the document's manifest, whatever the archive's `package.json` says; null
+    /// removes a member.
+    pub(crate) fn manifest_members(mut self, members: &Value) -> Self {
+        self.manifest_members.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
         self
     }
 
-    /// What stands in the document of the archive's `package.json`.
+    /// Returns the document's manifest.
     fn manifest(&self) -> Value {
         let Self { name, version, .. } = self;
         let own = self.files.iter().find(|(path, _)| path.ends_with("/package.json"));
@@ -86,29 +88,29 @@ impl Release {
                 .and_then(|own| own.as_object().cloned())
                 .unwrap_or_default(),
         );
-        let told = json!({
+        let computed = json!({
             "name": name, "version": version, "readme": format!("# {name}"), "readmeFilename": "README.md",
             "_id": format!("{name}@{version}"), "_npmVersion": "11.0.0",
         });
-        members.extend(told.as_object().unwrap().clone());
-        members.extend(self.said.as_object().unwrap().clone());
+        members.extend(computed.as_object().unwrap().clone());
+        members.extend(self.manifest_members.as_object().unwrap().clone());
         members.retain(|_, value| !value.is_null());
         manifest
     }
 
-    /// These bytes in place of an archive.
+    /// Sends these bytes instead of an archive.
     pub(crate) fn raw(mut self, bytes: &[u8]) -> Self {
         self.raw = Some(bytes.to_vec());
         self
     }
 
-    /// With a bundle that says how it was built.
+    /// Adds a bundle with provenance.
     pub(crate) fn attested(mut self) -> Self {
         self.attested = true;
         self
     }
 
-    /// Where it is published.
+    /// Returns the path of the publish request.
     pub(crate) fn path(&self) -> String {
         format!("/{}", self.name.replace('/', "%2f"))
     }
@@ -131,7 +133,7 @@ impl Release {
         format!("sha512-{}", STANDARD.encode(sha2::Sha512::digest(self.tarball())))
     }
 
-    /// What npm sends.
+    /// Returns the document that npm sends.
     pub(crate) fn document(&self) -> Value {
         let Self { name, version, .. } = self;
         let tarball = self.tarball();
@@ -169,21 +171,21 @@ fn bundle(sha512: &str) -> String {
         .to_string()
 }
 
-/// In a gzip, but not compressed.
+/// Packs bytes as gzip without compression.
 pub(crate) fn stored(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::none());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
 
-/// Compressed the same way every time.
+/// Packs bytes as gzip with deterministic compression.
 pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
 
-/// An archive of plain files.
+/// Packs plain files as a tar archive.
 pub(crate) fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (path, content) in files {

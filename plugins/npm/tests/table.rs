@@ -1,14 +1,15 @@
-//! npm's protocol as a table: what clients ask, and what must come back.
+//! npm's protocol as a table of requests and expected responses.
 //!
-//! It runs natively over the memory host (`protocol.rs`), and through the component and the runtime (the workspace's tests
-//! include this file). Times and revisions differ between the two, so that no row depends on one.
+//! The rows run in two environments. `protocol.rs` runs them on native code and an in-memory host.
+//! The workspace's tests include this file and run them on the WebAssembly component and the host's
+//! runtime. Times and revisions differ between the two, so rows must not depend on them.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
 #[path = "table/refused.rs"]
 mod refused;
 #[path = "release.rs"]
-#[allow(dead_code, reason = "each of its users takes a part of it")]
+#[allow(dead_code, reason = "each user of this module uses a part of it")]
 pub(crate) mod release;
 
 use packhouse_testkit::Case;
@@ -18,7 +19,7 @@ use serde_json::{Value, json};
 const INSTALL: &str = "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8, */*";
 const ABBREVIATED: &str = "application/vnd.npm.install-v1+json";
 
-/// All parts, for a repository with the settings that it has if nothing is said, in which nothing is published.
+/// All cases, for an empty repository with default settings.
 pub(crate) fn cases() -> Vec<Case> {
     [
         nothing_published(),
@@ -59,7 +60,7 @@ fn published(name: &str, release: &Release) -> Case {
     put(name, &release.path(), 201, &release.document()).contains("\"ok\":true")
 }
 
-/// A publish that must be refused with 400 and these words.
+/// A publish that must be refused with 400 and a message with these words.
 fn refused(name: &str, path: &str, document: &Value, words: &str) -> Case {
     put(name, path, 400, document).contains(words)
 }
@@ -136,10 +137,10 @@ fn publishing_again() -> Vec<Case> {
             .code("conflict")
             .contains("lib@1.0.0 is published already"),
         put("with other bytes", "/lib", 409, &other.document()).code("conflict"),
-        get("the first bytes stand", "/lib/-/lib-1.0.0.tgz", 200)
+        get("the first bytes stay", "/lib/-/lib-1.0.0.tgz", 200)
             .content(Release::new("lib", "1.0.0").tarball()),
         put(
-            "build metadata make no other version",
+            "build metadata do not make another version",
             "/lib",
             409,
             &Release::new("lib", "1.0.0+build.5").document(),
@@ -179,24 +180,28 @@ fn readmes() -> Vec<Case> {
     let long = format!("# long {}", "é".repeat(700_000));
     vec![
         published(
-            "with none",
+            "without a readme",
             &release("1.0.0")
-                .said(&json!({"readme": "ERROR: No README data found!", "readmeFilename": null})),
+                .manifest_members(&json!({"readme": "ERROR: No README data found!", "readmeFilename": null})),
         ),
-        full("none is shown").contains("\"readme\":\"\",\"readmeFilename\":\"\"").lacks("ERROR"),
+        full("the readme is empty").contains("\"readme\":\"\",\"readmeFilename\":\"\"").lacks("ERROR"),
         published(
-            "with one",
-            &release("1.1.0").said(&json!({"readme": "# one", "readmeFilename": "readme.markdown"})),
+            "with a readme",
+            &release("1.1.0")
+                .manifest_members(&json!({"readme": "# one", "readmeFilename": "readme.markdown"})),
         ),
-        full("it is shown").contains("\"readme\":\"# one\",\"readmeFilename\":\"readme.markdown\""),
+        full("it is served").contains("\"readme\":\"# one\",\"readmeFilename\":\"readme.markdown\""),
         get("not in the abbreviated form", "/read", 200).with("accept", INSTALL).lacks("readme"),
         get("nor in the version", "/read/1.1.0", 200).lacks("readme"),
-        published("of another tag", &release("2.0.0-rc.1").tag("next").said(&json!({"readme": "# next"}))),
-        full("that of latest stays").contains("\"readme\":\"# one\"").lacks("# next"),
-        published("a long one", &release("2.0.0").said(&json!({"readme": long}))),
-        full("its beginning is shown").contains("\"readme\":\"# long é").lacks("# one"),
+        published(
+            "a version with another tag",
+            &release("2.0.0-rc.1").tag("next").manifest_members(&json!({"readme": "# next"})),
+        ),
+        full("the readme of latest stays").contains("\"readme\":\"# one\"").lacks("# next"),
+        published("a long one", &release("2.0.0").manifest_members(&json!({"readme": long}))),
+        full("its beginning is served").contains("\"readme\":\"# long é").lacks("# one"),
         latest("latest moves", "2.0.0-rc.1"),
-        full("and the readme with it").contains("\"readme\":\"# next\""),
+        full("the readme changes with it").contains("\"readme\":\"# next\""),
         latest("latest moves to a version without one", "1.0.0"),
         full("it is gone").contains("\"readme\":\"\""),
         latest("latest moves back", "2.0.0"),
@@ -234,8 +239,8 @@ fn tags() -> Vec<Case> {
         set("moved", "latest", 201, "\"1.1.0-rc.1\""),
         get("they are there", "/-/package/lib/dist-tags", 200)
             .content("{\"beta\":\"1.1.0-rc.1\",\"latest\":\"1.1.0-rc.1\",\"next\":\"1.1.0-rc.1\"}"),
-        set("of no version", "beta", 404, "\"9.9.9\"").contains("no version 9.9.9"),
-        set("that reads as a range", "1.x", 400, "\"1.0.0\"").contains("cannot be a tag"),
+        set("of a missing version", "beta", 404, "\"9.9.9\"").contains("no version 9.9.9"),
+        set("that looks like a range", "1.x", 400, "\"1.0.0\"").contains("cannot be a tag"),
         set("without a number", "beta", 400, "1.0.0").contains("JSON string"),
         set("moved back", "latest", 201, "\"1.0.0\""),
         delete("removed", &at("beta"), 200).contains("\"ok\":true"),
@@ -255,7 +260,7 @@ fn deprecations() -> Vec<Case> {
         put("taken back", "/lib", 201, &document("")),
         get("it is gone", "/lib/1.0.0", 200).lacks("deprecated"),
         put(
-            "a version that is not there is nothing",
+            "a missing version is ignored",
             "/lib",
             201,
             &json!({"versions": {"9.9.9": {"deprecated": "x"}}}),
@@ -270,7 +275,7 @@ fn deprecations() -> Vec<Case> {
 fn owners() -> Vec<Case> {
     vec![
         put("by yarn", "/lib", 201, &json!({"maintainers": [{"name": "ann", "email": "ann@example.com"}]})),
-        get("they are shown", "/lib", 200)
+        get("they are in the packument", "/lib", 200)
             .contains("\"maintainers\":[{\"email\":\"ann@example.com\",\"name\":\"ann\"}]"),
         get("and listed", "/-/package/lib/collaborators", 200).content("{\"ann\":\"read-write\"}"),
         get("not public", "/-/package/lib/visibility", 200).content("{\"public\":false}"),
@@ -287,7 +292,7 @@ fn stale_changes() -> Vec<Case> {
             .code("conflict"),
         delete("a tarball at an old revision", "/lib/-/lib-1.0.0.tgz/-rev/0", 409).code("conflict"),
         delete("the package at an old revision", "/lib/-rev/0", 409).code("conflict"),
-        delete("without a revision", "/lib", 400).contains("which revision"),
+        delete("without a revision", "/lib", 400).contains("add the revision"),
         get("nothing is gone", "/lib/-/lib-1.0.0.tgz", 200),
     ]
 }
@@ -299,7 +304,7 @@ fn searching() -> Vec<Case> {
             .contains("\"total\":1")
             .contains("\"name\":\"signed\"")
             .contains("\"date\":"),
-        found("by what it says of itself", "about%20signed").contains("\"total\":1"),
+        found("by its description", "about%20signed").contains("\"total\":1"),
         found("nothing", "absent").contains("\"total\":0").contains("\"objects\":[]"),
         found("in a scope", "scope:acme").contains("\"name\":\"@acme/lib\"").contains("\"total\":1"),
         found("by keyword", "keywords:testing%20signed").contains("\"total\":1"),
@@ -309,16 +314,16 @@ fn searching() -> Vec<Case> {
             .contains("\"name\":\"signed\""),
         found("when nothing is found, at a time", "absent").lacks("1970-01-01"),
         found("a page", "&size=1&from=1").lacks("\"objects\":[]"),
-        found("sizes that are none", "signed&size=x&from=-1").contains("\"total\":1"),
+        found("invalid sizes", "signed&size=x&from=-1").contains("\"total\":1"),
     ]
 }
 
 fn accounts() -> Vec<Case> {
     vec![
         get("ping", "/-/ping", 200).content("{}"),
-        get("nobody", "/-/whoami", 401).code("unauthorized"),
-        get("nobody's profile", "/-/npm/v1/user", 401).code("unauthorized"),
-        get("nobody's tokens", "/-/npm/v1/tokens", 401).code("unauthorized"),
+        get("whoami without a credential", "/-/whoami", 401).code("unauthorized"),
+        get("the profile without a credential", "/-/npm/v1/user", 401).code("unauthorized"),
+        get("the tokens without a credential", "/-/npm/v1/tokens", 401).code("unauthorized"),
         Case::new("token create", "POST", "/-/npm/v1/tokens", 410)
             .body("{\"password\":\"secret\"}")
             .code("NPM_CLI_TOKEN_CREATE_DISABLED"),
@@ -346,10 +351,10 @@ fn audits() -> Vec<Case> {
 fn odd_addresses() -> Vec<Case> {
     vec![
         get("more than a version", "/lib/1.0.0/x", 404),
-        get("another's tarball", "/lib/-/other-1.0.0.tgz", 404),
+        get("the tarball of another package", "/lib/-/other-1.0.0.tgz", 404),
         get("no tarball", "/lib/-/lib-1.0.0.zip", 404),
         get("a scope alone", "/@acme", 404),
-        get("what is not offered", "/-/stage", 404).code("not_supported").contains("in the portal"),
+        get("an unsupported request", "/-/stage", 404).code("not_supported").contains("in the portal"),
         get("trusted publishers", "/-/package/lib/trust", 404).code("not_supported"),
         get("access list packages", "/-/org/acme/package", 404).code("not_supported").contains("npm access"),
         get("team ls", "/-/team/acme/devs/user", 404).code("not_supported").contains("npm team"),
@@ -362,7 +367,7 @@ fn odd_addresses() -> Vec<Case> {
         Case::new("org set", "PUT", "/-/org/acme/user", 404).code("not_supported").contains("npm org"),
         Case::new("org rm", "DELETE", "/-/org/acme/user", 404).code("not_supported").contains("npm org"),
         Case::new("profile set", "POST", "/-/npm/v1/user", 404).code("not_supported").contains("npm profile"),
-        get("a user, whom npm owner reads", "/-/user/org.couchdb.user:ann%40example.com", 200)
+        get("a user, as npm owner reads it", "/-/user/org.couchdb.user:ann%40example.com", 200)
             .contains("\"name\":\"ann@example.com\"")
             .contains("\"email\":\"ann@example.com\""),
         get("a user without an address", "/-/user/org.couchdb.user:ann", 200).contains("\"name\":\"ann\""),

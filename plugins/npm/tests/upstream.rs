@@ -1,4 +1,5 @@
-//! Proxies and groups over the memory host: what is asked of an upstream, and what clients see of its answers.
+//! Proxies and groups on the in-memory host: the requests to an upstream, and the responses to
+//! clients.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
@@ -18,7 +19,7 @@ const NOW: u64 = 1_795_237_300_000;
 const DAY: u64 = 24 * 60 * 60;
 const INSTALL: &str = "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8, */*";
 
-/// A proxy of an upstream with two versions of `lib`, a day and ten days old.
+/// Creates a proxy of an upstream with two versions of `lib`, a day and ten days old.
 fn proxy(settings: Value) -> (MemoryHost, Mount<Npm>) {
     let host = MemoryHost::new();
     host.set_now(NOW);
@@ -41,7 +42,7 @@ fn tarball_address(number: &str) -> String {
     format!("https://files.elsewhere.test/lib/-/lib-{number}.tgz")
 }
 
-/// As an upstream answers: first the versions, then their times.
+/// Returns an upstream's packument, in which the versions come before their times.
 fn packument(numbers: &[&str]) -> String {
     let versions: Vec<String> =
         numbers.iter().map(|number| format!("\"{number}\":{}", version(number))).collect();
@@ -74,7 +75,7 @@ fn numbers(mount: &Mount<Npm>, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_packument_is_passed_on_with_addresses_of_its_own() {
+fn a_proxied_packument_has_the_proxys_addresses() {
     let (host, mount) = proxy(json!({}));
     for (accept, has, lacks) in [
         ("application/json", "\"x\":\"y\"", "\"_rev\""),
@@ -98,12 +99,12 @@ fn a_packument_is_passed_on_with_addresses_of_its_own() {
     assert_eq!(mount.get("/lib").send().json()["readme"], "# theirs");
     assert_eq!(mount.get("/lib/next").send().expect(200).json()["version"], "1.1.0");
     assert_eq!(mount.get("/-/package/lib/dist-tags").send().expect(200).json()["next"], "1.1.0");
-    let asked = host.fetches();
-    assert!(asked.iter().all(|fetched| fetched.target == "lib" && fetched.fresh.is_none()), "{asked:?}");
+    let fetches = host.fetches();
+    assert!(fetches.iter().all(|fetch| fetch.target == "lib" && fetch.fresh.is_none()), "{fetches:?}");
 }
 
 #[test]
-fn a_tarball_must_be_what_the_packument_says() {
+fn a_tarball_must_match_the_packument() {
     let (host, mount) = proxy(json!({}));
     let release = Release::new("lib", "1.0.0");
     let answer = mount.get("/lib/-/lib-1.0.0.tgz").send().expect(200);
@@ -111,13 +112,13 @@ fn a_tarball_must_be_what_the_packument_says() {
         (answer.body, answer.headers[1].1.as_str()),
         (release.tarball(), "private, max-age=31536000, immutable")
     );
-    let asked = host.fetches();
-    let asked = asked.last().unwrap();
+    let fetches = host.fetches();
+    let fetch = fetches.last().unwrap();
     assert_eq!(
-        (asked.target.as_str(), asked.fresh),
+        (fetch.target.as_str(), fetch.fresh),
         (tarball_address("1.0.0").as_str(), Some(Freshness::Immutable))
     );
-    assert_eq!(asked.expect[0].algorithm(), "sha512");
+    assert_eq!(fetch.expect[0].algorithm(), "sha512");
     assert_eq!(host.versions("mirror")[0].files[0].path, "lib/-/lib-1.0.0.tgz");
 
     host.answer_upstream("GET", &tarball_address("1.1.0"), 200, &[], b"something else");
@@ -126,7 +127,7 @@ fn a_tarball_must_be_what_the_packument_says() {
 }
 
 #[test]
-fn what_an_upstream_does_not_have_or_cannot_say_is_told_apart() {
+fn missing_packages_and_upstream_failures_are_distinguished() {
     let (host, mount) = proxy(json!({}));
     host.answer_upstream("GET", "none", 404, &[], b"{}");
     host.answer_upstream("GET", "broken", 500, &[], b"");
@@ -146,7 +147,7 @@ fn what_an_upstream_does_not_have_or_cannot_say_is_told_apart() {
     for status in [401, 402, 403, 405, 409, 451] {
         host.answer_upstream("GET", "none", status, &[], b"{}");
         mount.get("/none").send().expect(404);
-        // A tarball that is refused is left to the next member of a group.
+        // A 404 lets a group continue with its next member if the upstream refuses a tarball.
         host.answer_upstream("GET", &tarball_address("1.1.0"), status, &[], b"");
         mount.get("/lib/-/lib-1.1.0.tgz").send().expect(404);
     }
@@ -169,7 +170,7 @@ fn a_young_version_is_not_offered() {
     let (host, mount) = proxy(json!({"min_release_age_s": 3 * DAY}));
     assert_eq!(numbers(&mount, "lib"), ["1.0.0"]);
     let document = mount.get("/lib").send().json();
-    assert_eq!(document["dist-tags"], json!({"latest": "1.0.0"}), "no tag names what is not offered");
+    assert_eq!(document["dist-tags"], json!({"latest": "1.0.0"}), "no tag names a withheld version");
     mount.get("/lib/1.1.0").send().expect(404);
     mount.get("/lib/-/lib-1.1.0.tgz").send().expect(404);
     mount.get("/lib/-/lib-1.0.0.tgz").send().expect(200);
@@ -192,7 +193,7 @@ fn a_version_that_the_host_withholds_is_neither_listed_nor_served() {
 }
 
 #[test]
-fn a_packument_says_what_a_policy_withholds_and_why() {
+fn a_packument_lists_withheld_versions_with_reasons() {
     let (host, mount) = proxy(json!({}));
     host.deny_version("lib", "1.1.0", "Its licence is not accepted (policy ours)");
     assert_eq!(numbers(&mount, "lib"), ["1.0.0"]);
@@ -209,7 +210,8 @@ fn a_packument_says_what_a_policy_withholds_and_why() {
         mount.get(path).send().expect(404);
     }
 
-    // A hosted member of a group that has the name hides the proxy's: nothing is told of what that withholds.
+    // If a hosted member of a group has the package, the group does not show the proxy's versions
+    // and restrictions.
     let group = host.mount::<Npm>("group", "group", json!({})).members(&["mirror"]);
     assert_eq!(group.get("/lib").send().json()["policyRestrictions"], restricted);
     publish(&host.mount::<Npm>("own", "hosted", json!({})), &Release::new("lib", "1.1.0"));
@@ -232,12 +234,12 @@ fn a_withdrawn_version_is_marked_and_no_longer_offered() {
         assert_eq!(mount.get("/lib").send().json()["dist-tags"]["latest"], "1.0.0");
         upstream(&host, &["1.0.0", "1.1.0"]);
         assert_eq!(numbers(&mount, "lib"), ["1.0.0", "1.1.0"]);
-        assert_eq!(host.versions("mirror")[0].state, "", "it is there again");
+        assert_eq!(host.versions("mirror")[0].state, "", "the mark is removed");
     }
 }
 
 #[test]
-fn a_version_that_is_withdrawn_and_kept_waits_for_its_age_like_any_other() {
+fn a_withdrawn_version_that_is_still_offered_must_have_the_minimum_age() {
     let (host, mount) = proxy(json!({"keep_withdrawn": true, "min_release_age_s": DAY}));
     mount.get("/lib/-/lib-1.1.0.tgz").send().expect(200);
     upstream(&host, &["1.0.0"]);
@@ -258,7 +260,7 @@ fn a_group_offers_what_its_proxy_may() {
 }
 
 #[test]
-fn questions_are_passed_on() {
+fn searches_audits_and_keys_are_passed_on() {
     let (host, mount) = proxy(json!({}));
     host.answer_upstream(
         "GET",
@@ -273,9 +275,9 @@ fn questions_are_passed_on() {
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
     packed.write_all(br#"{"lib":["1.0.0"]}"#).unwrap();
     let packed = packed.finish().unwrap();
-    let asked =
+    let request =
         mount.post("/-/npm/v1/security/advisories/bulk").header("content-encoding", "gzip").body(&packed);
-    assert_eq!(asked.send().expect(200).json()["lib"][0]["id"], 1);
+    assert_eq!(request.send().expect(200).json()["lib"][0]["id"], 1);
     let sent = host.fetches().pop().unwrap();
     assert_eq!(
         (
@@ -291,7 +293,7 @@ fn questions_are_passed_on() {
 }
 
 #[test]
-fn an_upstream_that_does_not_answer_audits_has_nothing_to_say() {
+fn an_upstream_without_audits_is_ignored() {
     let (host, mount) = proxy(json!({}));
     let bulk = "/-/npm/v1/security/advisories/bulk";
     let answers =
@@ -314,11 +316,12 @@ fn an_upstream_that_does_not_answer_audits_has_nothing_to_say() {
     host.mount::<Npm>("second", "proxy", json!({}));
     let group = host.mount::<Npm>("all", "group", json!({})).members(&["mirror", "second"]);
     assert_eq!(ask(&group).expect(200).json(), json!({"lib": [{"id": 1}]}));
-    let asked: Vec<String> = host.fetches().into_iter().rev().take(2).map(|one| one.repository).collect();
-    assert_eq!(asked, ["second", "mirror"]);
+    let repositories: Vec<String> =
+        host.fetches().into_iter().rev().take(2).map(|fetch| fetch.repository).collect();
+    assert_eq!(repositories, ["second", "mirror"]);
 }
 
-/// A hosted repository and a proxy, in this order, as one.
+/// Creates a group of a hosted repository and a proxy, in this order.
 fn group(settings: Value) -> (MemoryHost, Mount<Npm>, Mount<Npm>) {
     let (host, _) = proxy(json!({}));
     let own = host.mount::<Npm>("own", "hosted", json!({}));
@@ -331,7 +334,7 @@ fn publish(mount: &Mount<Npm>, release: &Release) {
 }
 
 #[test]
-fn a_group_shows_its_members_at_its_own_address() {
+fn a_group_serves_its_members_at_its_own_address() {
     let (_, own, group) = group(json!({}));
     publish(&own, &Release::new("ours", "1.0.0"));
     assert_eq!(
@@ -352,13 +355,13 @@ fn a_group_shows_its_members_at_its_own_address() {
         Release::new("ours", "1.0.0").tarball()
     );
     let found = group.get("/-/v1/search?text=our").send().expect(200).json();
-    assert_eq!(found["total"], 1, "an upstream that cannot be asked is left out");
+    assert_eq!(found["total"], 1, "an upstream that fails is left out");
     let ours = group.get("/-/v1/search?text=ours").send().expect(200).json();
-    assert_eq!(ours["total"], 1, "a name of ours is not searched for elsewhere");
+    assert_eq!(ours["total"], 1, "the upstream must not receive a hosted name");
 }
 
 #[test]
-fn a_name_of_ours_hides_the_same_name_elsewhere() {
+fn a_hosted_name_hides_the_same_name_upstream() {
     let (_, own, group) = group(json!({}));
     publish(&own, &Release::new("lib", "0.1.0"));
     assert_eq!(numbers(&group, "lib"), ["0.1.0"]);
@@ -370,7 +373,7 @@ fn a_name_of_ours_hides_the_same_name_elsewhere() {
     for path in ["/lib", "/@acme/any", "/lib/-/lib-1.0.0.tgz"] {
         group.get(path).send().expect(404);
     }
-    assert_eq!(host.fetches(), [], "nobody is even asked");
+    assert_eq!(host.fetches(), [], "no upstream is asked");
 }
 
 #[test]
@@ -389,12 +392,12 @@ fn hosted_members_are_merged() {
     assert_eq!(
         group.get("/lib/-/lib-1.0.0.tgz").send().body,
         Release::new("lib", "1.0.0").tarball(),
-        "the first wins"
+        "the first member's tarball is served"
     );
 }
 
 #[test]
-fn an_audit_tells_what_the_host_knows() {
+fn an_audit_includes_the_hosts_advisories() {
     let (host, mount) = proxy(json!({}));
     let bulk = "/-/npm/v1/security/advisories/bulk";
     let known = json!([{
@@ -406,36 +409,36 @@ fn an_audit_tells_what_the_host_knows() {
     let ask = |mount: &Mount<Npm>, version: &str| {
         mount.post(bulk).json(&json!({"lib": [version]})).send().expect(200).json()
     };
-    let told = ask(&mount, "1.0.0");
+    let advisories = ask(&mount, "1.0.0");
     assert_eq!(
-        (&told["other"][0]["id"], &told["lib"][0]["vulnerable_versions"]),
+        (&advisories["other"][0]["id"], &advisories["lib"][0]["vulnerable_versions"]),
         (&json!(1), &json!("<2.0.0"))
     );
-    assert_eq!(told["lib"][0]["severity"], "info", "npm has no word for what nobody says");
+    assert_eq!(advisories["lib"][0]["severity"], "info", "npm has no name for an unknown severity");
     assert_eq!(ask(&mount, "2.0.0"), json!({"other": [{"id": 1}]}));
     let own = host.mount::<Npm>("own", "hosted", json!({}));
     assert_eq!(ask(&own, "1.9.0")["lib"][0]["title"], "It leaks (GHSA-1)");
-    // One that may not ask tells what is known here.
-    let (host, away) = proxy(json!({"offline": true}));
-    assert_eq!(ask(&away, "1.0.0"), json!({}));
+    // An offline proxy uses only local advisories.
+    let (host, offline) = proxy(json!({"offline": true}));
+    assert_eq!(ask(&offline, "1.0.0"), json!({}));
     assert!(host.fetched().is_empty());
     own.post(bulk).body("[]").send().expect(400);
-    // The older form, of which the upstream says something of its own.
+    // The older form of an audit: the upstream reports one advisory, and the host adds another.
     let audits = "/-/npm/v1/security/audits";
     let tree = json!({"requires": {"a": "1"}, "dependencies": {"a": {"version": "1.0.0", "dependencies": {"lib": {"version": "1.0.0"}}}}});
     let (host, mount) = proxy(json!({}));
     host.advise("lib", known);
     let upstreams = br#"{"actions":[],"advisories":{"1":{"module_name":"a","url":"x"}},"metadata":{"vulnerabilities":{"low":1,"info":0}}}"#;
     host.answer_upstream("POST", &audits[1..], 200, &[], upstreams);
-    let told = mount.post(audits).json(&tree).send().expect(200).json();
-    assert_eq!(told["advisories"].as_object().unwrap().len(), 2, "{told}");
-    assert_eq!(told["metadata"]["vulnerabilities"], json!({"low": 1, "info": 1}));
-    assert_eq!(told["actions"][0]["resolves"][0]["path"], "a>lib");
-    let told = own.post(audits).json(&tree).send().expect(200).json();
+    let report = mount.post(audits).json(&tree).send().expect(200).json();
+    assert_eq!(report["advisories"].as_object().unwrap().len(), 2, "{report}");
+    assert_eq!(report["metadata"]["vulnerabilities"], json!({"low": 1, "info": 1}));
+    assert_eq!(report["actions"][0]["resolves"][0]["path"], "a>lib");
+    let report = own.post(audits).json(&tree).send().expect(200).json();
     assert_eq!(
-        (&told["metadata"]["totalDependencies"], &told["metadata"]["vulnerabilities"]["info"]),
+        (&report["metadata"]["totalDependencies"], &report["metadata"]["vulnerabilities"]["info"]),
         (&json!(2), &json!(1))
     );
-    let sound = json!({"dependencies": {"lib": {"version": "2.0.0"}}});
-    assert_eq!(own.post(audits).json(&sound).send().expect(200).json()["advisories"], json!({}));
+    let fixed = json!({"dependencies": {"lib": {"version": "2.0.0"}}});
+    assert_eq!(own.post(audits).json(&fixed).send().expect(200).json()["advisories"], json!({}));
 }

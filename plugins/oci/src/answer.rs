@@ -1,9 +1,9 @@
-//! What the answers with a manifest have in common, wherever the manifest comes from.
+//! Headers of every response with a manifest, from a hosted repository or from an upstream.
 
 use crate::name::Reference;
 use packhouse_sdk::{Digest, Response};
 
-/// Adds what clients read in the head of a manifest's answer. What is named by its digest never changes; a tag may move.
+/// Adds the digest and the caching headers. A response by digest never changes; a tag may move.
 pub(crate) fn manifest(answer: Response, digest: &Digest, reference: &Reference) -> Response {
     let answer = answer.header("docker-content-digest", digest.as_str());
     match reference {

@@ -1,6 +1,7 @@
-//! What clients of registries are told. The user name beside a token is not looked at; its owner's
-//! e-mail address stands there. A registry is at the root of its host, whatever path the host's
-//! public address has: an image's name begins with the path of the claim below `/v2/`.
+//! Instructions for users of registry clients. The server ignores the user name beside a token; the
+//! commands contain the owner's e-mail address. Clients expect a registry at the root of its host,
+//! even if the server's public address has a path. The name of an image therefore begins with
+//! `repositories/REPOSITORY/`, the path of the claim below `/v2/`.
 
 use packhouse_sdk::{Client, Install};
 
@@ -17,7 +18,7 @@ const KUBERNETES: &str = "kubectl create secret docker-registry {repository} --d
 const POD: &str = "imagePullSecrets:\n  - name: {repository}";
 const DAEMON: &str = "{http}{{ \"insecure-registries\": [\"{host}\"] }";
 
-/// What to write where.
+/// Configuration files and commands.
 pub(crate) fn clients() -> Vec<Client> {
     let docker_push = format!(
         "{DOCKER}\ndocker tag IMAGE {{host}}/repositories/{{repository}}/IMAGE:TAG\ndocker push {{host}}/repositories/{{repository}}/IMAGE:TAG"
@@ -44,7 +45,7 @@ pub(crate) fn clients() -> Vec<Client> {
     ]
 }
 
-/// One line for each client.
+/// Commands that pull an image, one for each client.
 pub(crate) fn install() -> Vec<Install> {
     let podman = "{https}podman pull {host}/repositories/{repository}/{name}:{version}\n\
                   {http}podman pull --tls-verify=false {host}/repositories/{repository}/{name}:{version}";

@@ -1,4 +1,6 @@
-//! `DELETE` of a manifest: by tag the tag alone, by digest the manifest with all its tags.
+//! `DELETE` of a manifest. A request with a tag deletes only the tag. A request with a digest
+//! deletes the manifest with all its tags. Manifests that lose their last reference are then
+//! removed, unless the repository keeps untagged manifests.
 
 use crate::name::{self, Reference};
 use crate::untagged;
@@ -12,12 +14,12 @@ pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure
 
 pub(crate) fn delete(cx: &Context, request: &Request, params: &Params) -> Result<Response, Failure> {
     let (repository, image) = (cx.target()?, name::image(request, params)?);
-    let left_behind = match name::reference(params)? {
+    let candidates = match name::reference(params)? {
         Reference::Tag(tag) => vec![untagged::delete_tag(repository, &image, &tag)?],
         Reference::Digest(digest) => untagged::delete(repository, &image, &digest)?,
     };
     if !Settings::of(repository)?.keep_untagged {
-        untagged::drop_all(repository, &image, left_behind)?;
+        untagged::remove_unreferenced(repository, &image, candidates)?;
     }
     Ok(Response::accepted())
 }

@@ -1,11 +1,12 @@
-//! The host's refusals in the words of the OCI distribution specification: every answer has a list under `errors`, and the fields of
-//! other formats' answers stand beside it.
+//! The host's errors in the form of the OCI distribution specification. Every error response has a
+//! list under `errors`, and beside the list the fields that the error responses of other formats
+//! have.
 
 use packhouse_sdk::{CodeKind, ErrorTemplate, RefusalWords};
 use serde_json::json;
 
-/// By what errors are written. The released contract's word for it was `registry`, and a component that says so is answered the
-/// same.
+/// The template of error responses. It writes the same responses as the error format `registry` of
+/// the released contract.
 pub(crate) fn template() -> ErrorTemplate {
     let template = ErrorTemplate::new(json!({"errors": "{problems}", "request_id": "{request_id}"}))
         .problem(json!({"code": "{code}", "message": "{message}", "detail": "{detail}"}))
@@ -15,7 +16,7 @@ pub(crate) fn template() -> ErrorTemplate {
     words().into_iter().fold(template, |template, (which, words)| template.refusal(which, words))
 }
 
-/// How a manifest over its limit is refused.
+/// The response to a manifest over the size limit.
 pub(crate) fn too_large_manifest() -> RefusalWords {
     RefusalWords::new("MANIFEST_INVALID", "manifest exceeds maximum size").status(400)
 }
@@ -30,7 +31,7 @@ fn words() -> Vec<(&'static str, RefusalWords)> {
         ),
         ("quota_exceeded", new("DENIED", "{sentence}").status(403)),
         ("policy_denied", new("DENIED", "{sentence}").status(403)),
-        // In the operator's words, which a client shows.
+        // The sentence is the operator's text, which clients print.
         ("rate_limited", new("TOOMANYREQUESTS", "{sentence}").status(429)),
         ("maintenance", new("UNAVAILABLE", "{sentence}").status(503).members(json!({"code": "{host_code}"}))),
         ("read_only", new("UNAVAILABLE", "{sentence}").status(503).members(json!({"code": "{host_code}"}))),
@@ -49,9 +50,10 @@ fn words() -> Vec<(&'static str, RefusalWords)> {
         ("413", new("SIZE_INVALID", "provided length did not match content length").status(400)),
         ("429", new("TOOMANYREQUESTS", "too many attempts")),
         ("502", new("UNAVAILABLE", "the upstream registry cannot be used: {sentence}")),
-        // One code for all of them in the protocol's own words: the host's beside it says which it was.
+        // The protocol has one code for all kinds of 503. The host's code beside it names the kind.
         ("503", new("UNAVAILABLE", "service unavailable").members(json!({"code": "{host_code}"}))),
-        // What the transport refuses before any protocol on it: the specification has no words for that.
+        // Errors that the server finds before it handles the protocol. The specification has no
+        // codes for these errors.
         ("4xx", RefusalWords::code("{host_code_upper}")),
         ("5xx", new("UNKNOWN", "unknown error").status(500)),
     ]

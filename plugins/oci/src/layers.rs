@@ -1,9 +1,10 @@
-//! `GET` and `HEAD` of layers and configs: bytes by their digest.
+//! `GET` and `HEAD` of layers and configs by digest.
 
 use crate::{failure, name, proxy};
 use packhouse_sdk::{Context, Digest, Failure, Intent, Params, Repository, Request, Response};
 
-/// A push asks with HEAD for what is there already, and that is part of its rights.
+/// Plans a read. A credential that may only publish may send HEAD, because a push uses HEAD to find
+/// existing layers.
 pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure> {
     let image = name::image(request, params)?;
     name::digest(params.segment("digest"))?;
@@ -15,16 +16,17 @@ pub(crate) fn get(cx: &Context, request: &Request, params: &Params) -> Result<Re
     let image = name::image(request, params)?;
     let digest = name::digest(params.segment("digest"))?;
     if request.method == "HEAD" {
-        // An answer that depends on the time is not kept: to ask anew renews the time for which the blob is held, on which a
-        // push relies that leaves the blob out because it is here.
+        // A response that depends on the time is not cached, so every HEAD looks up the blob. Each
+        // look-up renews the time for which the host holds the blob. The push relies on this,
+        // because it omits a blob that is already here.
         cx.now();
     }
-    let found = cx.first(|repository| one(cx, request, repository, &image, &digest))?;
+    let found = cx.first(|repository| from_repository(cx, request, repository, &image, &digest))?;
     found.ok_or_else(failure::unknown_blob)
 }
 
-/// What one repository answers.
-fn one(
+/// Returns the response of one repository. `None` if the repository does not have the blob.
+fn from_repository(
     cx: &Context,
     request: &Request,
     repository: &Repository,

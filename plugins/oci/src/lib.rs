@@ -1,8 +1,10 @@
-//! Container images and other artifacts as a format plugin: the OCI distribution specification 1.1 under `/v2/`, as docker,
-//! podman, skopeo, crane, oras, helm and everything else that speaks it, and under `v2/` below each repository's own address.
+//! The format plugin for container images and other artifacts: the OCI distribution specification
+//! 1.1 for docker, podman, skopeo, crane, oras, helm and other clients. The server offers the
+//! protocol under `/v2/`, and under `v2/` below each repository's own address.
 //!
-//! Manifests are kept byte for byte and found by their digest; tags, referrers and the parts of an index are records that
-//! point to them. docs/formats/oci.md says what is served and what was decided.
+//! Manifests are stored byte for byte and found by their digest. Tags, referrers and the parts of
+//! an index are records that refer to manifests. docs/clients/oci.md describes the requests and the
+//! decisions.
 
 mod answer;
 mod clients;
@@ -36,7 +38,7 @@ const LAYER_LIMIT: u64 = 50_000_000_000;
 /// Bytes of the largest manifest: 4 MiB.
 const MANIFEST_LIMIT: u64 = 4 << 20;
 
-/// The format. It holds nothing.
+/// The format. It has no state.
 #[derive(Clone, Copy, Debug)]
 pub struct Oci;
 
@@ -50,12 +52,13 @@ impl Format for Oci {
             .token_service(TokenService::new("/v2/token"))
             .upstream_credentials(&["basic", "bearer"])
             .name_folding(Folding::Lowercase)
-            // What is shown are tags; an image without one still is there.
+            // The host lists only tags, but an image with manifests exists even without a tag.
             .held_by("m/{name}:")
             .record_of_tag("t/", ":", "digest")
             .request_headers(&["transfer-encoding"])
             .open_requests(&[])
-            // They show the body of a 4xx alone, and of any other answer the status line.
+            // These clients print the body of a 4xx response, but only the status line of other
+            // errors.
             .sentence_clients(&["skopeo/", "containers/", "libpod/", "buildah/"], &SentencePlace::Reason)
             .clients(clients::clients())
             .install(clients::install())
@@ -72,7 +75,7 @@ impl Format for Oci {
                 settings::LIBRARY_PREFIX,
                 Setting::choice(
                     &["auto", "always", "never"],
-                    "Whether an image of one part is asked for as library/IMAGE; auto: where the upstream is Docker Hub",
+                    "Whether an image with a name of one part is requested as library/IMAGE; auto: if the upstream is Docker Hub",
                 ),
             )
     }
@@ -80,8 +83,8 @@ impl Format for Oci {
     fn routes(router: &mut Router) {
         router.claim("root", root::routes);
         router.claim("image", image_routes);
-        // Each repository is also a registry of its own, so that dockerd can have it as a mirror: the images that dockerd asks a mirror
-        // for are named without the repository.
+        // Each repository is also a registry of its own, so that it can be a mirror for dockerd. A
+        // mirror gets dockerd's requests without the name of the repository.
         router.below("v2", |router| {
             root::registry_routes(router);
             image_routes(router);
@@ -89,7 +92,7 @@ impl Format for Oci {
     }
 }
 
-/// The rows of a repository's images.
+/// Adds the routes of a repository's images.
 fn image_routes(router: &mut Router) {
     router.get("/{image..}/manifests/{reference}", manifests::plan, manifests::get);
     router.put("/{image..}/manifests/{reference}", publish::plan, publish::put);
@@ -110,9 +113,9 @@ fn image_routes(router: &mut Router) {
 
 packhouse_sdk::export!(Oci, upkeep, present, retention);
 
-/// What a change ends with that others were faster than each time.
+/// The error when every retry of a commit lost the race.
 fn busy() -> Failure {
-    Failure::new(503, "UNAVAILABLE", "others are changing the same image right now; try again")
+    Failure::new(503, "UNAVAILABLE", "other requests are changing the same image; try again")
         .header("retry-after", "1")
 }
 

@@ -1,6 +1,8 @@
-//! What a manifest's bytes say: OCI image specification 1.1 and Docker's schema 2, images and indexes of both.
+//! Parsing of manifests: images and indexes of the OCI image specification 1.1 and of Docker's
+//! schema 2.
 //!
-//! Config and layers may be of any media type: charts, signatures, build caches and modules all travel as image manifests.
+//! Config and layers may have any media type: charts, signatures, build caches and modules are all
+//! pushed as image manifests.
 
 use crate::failure;
 use packhouse_sdk::{Digest, Failure};
@@ -13,44 +15,43 @@ const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const DOCKER_IMAGE: &str = "application/vnd.docker.distribution.manifest.v2+json";
 const DOCKER_LIST: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
 
-/// What is asked of an upstream: every type that a manifest can have here.
+/// Every media type that a manifest can have here. Requests to upstreams accept these.
 pub(crate) const ACCEPT: [&str; 4] = [OCI_IMAGE, OCI_INDEX, DOCKER_IMAGE, DOCKER_LIST];
-/// An index, as which referrers are listed.
+/// The media type of a list of referrers.
 pub(crate) const INDEX: &str = OCI_INDEX;
 
-/// Manifests that an index may name: each is a change of the 10,000 that one commit may have.
-const MOST_CHILDREN: usize = 2_000;
-/// Layers of an image.
-const MOST_LAYERS: usize = 5_000;
-/// Annotations of a manifest.
-const MOST_ANNOTATIONS: usize = 5_000;
-/// Bytes of annotations, as JSON, that the list of referrers repeats.
+/// Limit of the manifests that an index may name. Each takes two of the 10,000 changes of a commit.
+const MAX_CHILDREN: usize = 2_000;
+/// Limit of the layers of an image.
+const MAX_LAYERS: usize = 5_000;
+/// Limit of the annotations of a manifest.
+const MAX_ANNOTATIONS: usize = 5_000;
+/// Bytes of annotations, as JSON, that a referrer may have. The list of referrers repeats them.
 const ANNOTATION_BYTES: usize = 256 << 10;
 
-/// A manifest, as far as a registry reads it.
+/// The parts of a manifest that a registry uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Manifest {
-    /// One of the four.
+    /// One of [`ACCEPT`].
     pub(crate) media_type: String,
-    /// Blobs that must be here.
+    /// Blobs that must be stored here.
     pub(crate) blobs: Vec<Digest>,
-    /// Blobs that may be elsewhere, as the base layers that their makers do not let be handed on.
+    /// Blobs that may be stored elsewhere, such as base layers that may not be redistributed.
     pub(crate) foreign: Vec<Digest>,
     /// Manifests that an index names.
     pub(crate) children: Vec<Digest>,
-    /// What it says something about.
+    /// The manifest that this one refers to.
     pub(crate) subject: Option<Digest>,
-    /// What kind of artifact it is, by itself or by its config.
+    /// The `artifactType` of the manifest, or otherwise the media type of its config.
     pub(crate) artifact_type: Option<String>,
-    /// Facts about it.
     pub(crate) annotations: BTreeMap<String, String>,
-    /// Of an image: the sizes of config and layers as it states them, for people.
+    /// The sizes of the config and the layers of an image, as stated in the manifest, for display.
     pub(crate) sizes: Vec<(Digest, u64)>,
 }
 
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Document {
+struct ManifestDocument {
     schema_version: u64,
     media_type: Option<String>,
     artifact_type: Option<String>,
@@ -72,23 +73,25 @@ struct Descriptor {
 }
 
 impl Manifest {
-    /// Reads a manifest that was sent as `content_type`; without one, its own `mediaType` counts.
+    /// Parses a manifest that was sent as `content_type`. If there is no content type, the
+    /// `mediaType` in the manifest decides.
     ///
     /// # Errors
-    /// 400 `MANIFEST_INVALID` for another media type, for what is no such document or contradicts itself; 400 `DIGEST_INVALID`
-    /// for a digest that is not SHA-256.
+    /// 400 `MANIFEST_INVALID` for another media type and for a malformed or contradictory document;
+    /// 400 `DIGEST_INVALID` for a digest that is not SHA-256.
     pub(crate) fn parse(bytes: &[u8], content_type: Option<&str>) -> Result<Self, Failure> {
         let sent = content_type.and_then(|text| text.split(';').next()).map(str::trim);
         if sent.is_some_and(|sent| !ACCEPT.contains(&sent)) {
             return Err(unsupported());
         }
-        // A map's name that stands twice is refused by the reader: which of the two counts would be anyone's guess.
-        let document: Document = serde_json::from_slice(bytes)
+        // The parser refuses a repeated member name, because clients disagree about which of the
+        // values applies.
+        let document: ManifestDocument = serde_json::from_slice(bytes)
             .map_err(|_| failure::manifest("manifest body is not valid JSON"))?;
         let own = document.media_type.as_deref();
         let media_type = match (sent, own) {
             (Some(sent), Some(own)) if sent != own => {
-                return Err(failure::manifest("mediaType in the manifest is not its Content-Type"));
+                return Err(failure::manifest("mediaType in the manifest does not match its Content-Type"));
             }
             (Some(known), _) | (None, Some(known)) if ACCEPT.contains(&known) => known.to_owned(),
             _ => return Err(unsupported()),
@@ -103,9 +106,9 @@ impl Manifest {
     }
 }
 
-/// Whether these bytes can be a manifest of this media type. It asks for no more than every client relies on: what an upstream
-/// holds need not keep the rules of a push here.
-pub(crate) fn is_one(bytes: &[u8], media_type: &str) -> bool {
+/// Returns true if these bytes can be a manifest of this media type. Checks only the members that
+/// every client relies on: manifests of an upstream need not follow the rules for a push here.
+pub(crate) fn is_manifest(bytes: &[u8], media_type: &str) -> bool {
     let Ok(outline) = serde_json::from_slice::<Outline>(bytes) else { return false };
     let parts = match media_type {
         OCI_INDEX | DOCKER_LIST => outline.manifests.is_some(),
@@ -123,8 +126,8 @@ struct Outline {
     manifests: Option<Vec<IgnoredAny>>,
 }
 
-/// Whether a descriptor of this type names a manifest.
-fn is_manifest(media_type: Option<&str>) -> bool {
+/// Returns true if a descriptor of this type refers to a manifest.
+fn is_manifest_type(media_type: Option<&str>) -> bool {
     media_type.is_some_and(|media_type| ACCEPT.contains(&media_type))
 }
 
@@ -132,19 +135,19 @@ fn unsupported() -> Failure {
     failure::manifest("unsupported manifest media type")
 }
 
-fn image(document: Document, media_type: String) -> Result<Manifest, Failure> {
+fn image(document: ManifestDocument, media_type: String) -> Result<Manifest, Failure> {
     if document.manifests.is_some() {
-        return Err(failure::manifest("an image manifest has no `manifests`"));
+        return Err(failure::manifest("an image manifest must not have `manifests`"));
     }
     let Some(config) = &document.config else {
-        return Err(failure::manifest("an image manifest has a `config`"));
+        return Err(failure::manifest("an image manifest must have a `config`"));
     };
     let artifact_type = document.artifact_type.clone().or_else(|| config.media_type.clone());
     let (mut blobs, mut foreign) = (vec![config.checked()?], Vec::new());
     let mut sizes = vec![(config.checked()?, config.size)];
     let layers = document.layers.as_deref().unwrap_or_default();
-    if layers.len() > MOST_LAYERS {
-        return Err(failure::manifest(format!("an image has at most {MOST_LAYERS} layers")));
+    if layers.len() > MAX_LAYERS {
+        return Err(failure::manifest(format!("an image may have at most {MAX_LAYERS} layers")));
     }
     for layer in layers {
         if layer.is_foreign() {
@@ -159,18 +162,18 @@ fn image(document: Document, media_type: String) -> Result<Manifest, Failure> {
     finish(document, media_type, Manifest { blobs, foreign, artifact_type, sizes, ..Manifest::empty() })
 }
 
-fn index(document: Document, media_type: String) -> Result<Manifest, Failure> {
+fn index(document: ManifestDocument, media_type: String) -> Result<Manifest, Failure> {
     if document.layers.is_some() || document.config.is_some() {
-        return Err(failure::manifest("an index has no `layers` and no `config`"));
+        return Err(failure::manifest("an index must not have `layers` or `config`"));
     }
     let (mut blobs, mut children) = (Vec::new(), Vec::new());
     let parts = document.manifests.as_deref().unwrap_or_default();
-    if parts.len() > MOST_CHILDREN {
-        return Err(failure::manifest(format!("an index names at most {MOST_CHILDREN} manifests")));
+    if parts.len() > MAX_CHILDREN {
+        return Err(failure::manifest(format!("an index may name at most {MAX_CHILDREN} manifests")));
     }
     for part in parts {
-        // Some build caches list layers here.
-        if is_manifest(part.media_type.as_deref()) {
+        // Some build caches list layers in an index.
+        if is_manifest_type(part.media_type.as_deref()) {
             children.push(part.checked()?)
         } else {
             blobs.push(part.checked()?)
@@ -182,12 +185,12 @@ fn index(document: Document, media_type: String) -> Result<Manifest, Failure> {
     finish(document, media_type, Manifest { blobs, children, artifact_type, ..Manifest::empty() })
 }
 
-fn finish(document: Document, media_type: String, manifest: Manifest) -> Result<Manifest, Failure> {
+fn finish(document: ManifestDocument, media_type: String, manifest: Manifest) -> Result<Manifest, Failure> {
     let subject = document.subject.map(|subject| subject.checked()).transpose()?;
     let annotations = document.annotations.unwrap_or_default().0;
     if subject.is_some() && serde_json::to_vec(&annotations)?.len() > ANNOTATION_BYTES {
         return Err(failure::manifest(format!(
-            "a referrer has at most {ANNOTATION_BYTES} bytes of annotations"
+            "a referrer may have at most {ANNOTATION_BYTES} bytes of annotations"
         )));
     }
     Ok(Manifest { media_type, subject, annotations, ..manifest })
@@ -221,24 +224,24 @@ impl Descriptor {
     }
 }
 
-/// A map of texts, of bounded size.
+/// A map of strings, of bounded size.
 #[derive(Default)]
 struct Annotations(BTreeMap<String, String>);
 
 impl<'de> Deserialize<'de> for Annotations {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Read;
-        impl<'de> Visitor<'de> for Read {
+        struct AnnotationsVisitor;
+        impl<'de> Visitor<'de> for AnnotationsVisitor {
             type Value = Annotations;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(out, "at most {MOST_ANNOTATIONS} names with texts")
+                write!(out, "at most {MAX_ANNOTATIONS} names with strings")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Annotations, A::Error> {
                 let mut all = BTreeMap::new();
                 while let Some((name, value)) = map.next_entry()? {
-                    if all.len() == MOST_ANNOTATIONS {
+                    if all.len() == MAX_ANNOTATIONS {
                         return Err(serde::de::Error::invalid_length(all.len() + 1, &self));
                     }
                     all.insert(name, value);
@@ -246,7 +249,7 @@ impl<'de> Deserialize<'de> for Annotations {
                 Ok(Annotations(all))
             }
         }
-        from.deserialize_map(Read)
+        from.deserialize_map(AnnotationsVisitor)
     }
 }
 
@@ -290,8 +293,8 @@ mod tests {
     }
 
     #[test]
-    fn an_upstreams_manifest_is_told_from_a_page() {
-        let is = |document: &Value, media_type| is_one(document.to_string().as_bytes(), media_type);
+    fn a_web_page_is_not_a_manifest() {
+        let is = |document: &Value, media_type| is_manifest(document.to_string().as_bytes(), media_type);
         assert!(is(&image(), OCI_IMAGE) && is(&with("mediaType", Value::Null), DOCKER_IMAGE));
         let index = json!({"schemaVersion": 2, "manifests": [], "anything": [1, {"else": null}]});
         assert!(is(&index, OCI_INDEX) && is(&index, DOCKER_LIST));
@@ -307,12 +310,12 @@ mod tests {
             assert!(!is(&document, media_type), "{media_type} {document}");
         }
         for text in ["", "<html></html>", "{", "null"] {
-            assert!(!is_one(text.as_bytes(), OCI_IMAGE), "{text}");
+            assert!(!is_manifest(text.as_bytes(), OCI_IMAGE), "{text}");
         }
     }
 
     #[test]
-    fn foreign_layers_need_not_be_here() {
+    fn foreign_layers_need_not_be_stored_here() {
         let mut elsewhere = descriptor("application/x.layer", '3');
         elsewhere["urls"] = json!(["https://example.com/layer"]);
         for layer in [
@@ -326,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_names_manifests_and_a_cache_its_layers() {
+    fn an_index_names_manifests_or_the_layers_of_a_cache() {
         let child = descriptor(DOCKER_IMAGE, '4');
         let layers = [child.clone(), child, descriptor("application/x.layer", '5')];
         let document = json!({"schemaVersion": 2, "manifests": layers});
@@ -336,45 +339,45 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_itself_is_refused() {
+    fn a_contradictory_manifest_is_refused() {
         let both = with("manifests", json!([]));
-        for (document, sent, told) in [
-            (image(), Some(DOCKER_IMAGE), "mediaType in the manifest is not its Content-Type"),
+        for (document, sent, message) in [
+            (image(), Some(DOCKER_IMAGE), "mediaType in the manifest does not match its Content-Type"),
             (image(), Some("application/json"), "unsupported manifest media type"),
             (with("mediaType", Value::Null), None, "unsupported manifest media type"),
             (with("schemaVersion", json!(1)), None, "unsupported manifest media type"),
             (with("fsLayers", json!([])), None, "unsupported manifest media type"),
-            (both, Some(OCI_IMAGE), "an image manifest has no `manifests`"),
-            (with("config", Value::Null), None, "an image manifest has a `config`"),
+            (both, Some(OCI_IMAGE), "an image manifest must not have `manifests`"),
+            (with("config", Value::Null), None, "an image manifest must have a `config`"),
             (with("layers", json!([{"digest": "sha256:1"}])), None, "manifest body is not valid JSON"),
             (with("annotations", json!({"a": 1})), None, "manifest body is not valid JSON"),
         ] {
-            assert_eq!(parse(&document, sent).unwrap_err(), told, "{document}");
+            assert_eq!(parse(&document, sent).unwrap_err(), message, "{document}");
         }
         let index = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": [], "layers": []});
-        assert_eq!(parse(&index, None).unwrap_err(), "an index has no `layers` and no `config`");
+        assert_eq!(parse(&index, None).unwrap_err(), "an index must not have `layers` or `config`");
         let twice = r#"{"schemaVersion": 2, "config": null, "config": null}"#;
         let failure = Manifest::parse(twice.as_bytes(), Some(OCI_IMAGE)).unwrap_err();
         assert_eq!(failure.problems[0].message, "manifest body is not valid JSON");
     }
 
     #[test]
-    fn digests_are_sha256() {
+    fn digests_must_be_sha256() {
         let mut document = image();
         document["config"]["digest"] = json!(format!("sha512:{}", "1".repeat(128)));
-        assert!(parse(&document, None).unwrap_err().contains("a digest is `sha256:`"));
+        assert!(parse(&document, None).unwrap_err().contains("a digest must be `sha256:`"));
         assert!(parse(&with("subject", json!({"digest": "x", "size": 0})), None).is_err());
     }
 
     #[test]
     fn numbers_of_parts_are_bounded() {
-        let layers: Vec<Value> = (0..=MOST_LAYERS).map(|_| descriptor("x", '1')).collect();
+        let layers: Vec<Value> = (0..=MAX_LAYERS).map(|_| descriptor("x", '1')).collect();
         assert!(parse(&with("layers", json!(layers)), None).unwrap_err().contains("at most 5000 layers"));
-        let children: Vec<Value> = (0..=MOST_CHILDREN).map(|_| descriptor(OCI_IMAGE, '1')).collect();
+        let children: Vec<Value> = (0..=MAX_CHILDREN).map(|_| descriptor(OCI_IMAGE, '1')).collect();
         let index = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": children});
         assert!(parse(&index, None).unwrap_err().contains("at most 2000 manifests"));
         let annotations: serde_json::Map<_, _> =
-            (0..=MOST_ANNOTATIONS).map(|n| (n.to_string(), json!(""))).collect();
+            (0..=MAX_ANNOTATIONS).map(|n| (n.to_string(), json!(""))).collect();
         assert_eq!(
             parse(&with("annotations", json!(annotations)), None).unwrap_err(),
             "manifest body is not valid JSON"

@@ -5,7 +5,8 @@ use crate::records::{self, ManifestRecord, TagRecord};
 use crate::{answer, failure, proxy};
 use packhouse_sdk::{Context, Failure, Intent, Params, Repository, Request, Response};
 
-/// A push asks with HEAD for what is there already, and that is part of its rights.
+/// Plans a read. A credential that may only publish may send HEAD, because a push uses HEAD to find
+/// existing manifests.
 pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure> {
     let image = name::image(request, params)?;
     name::reference(params)?;
@@ -13,18 +14,19 @@ pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure
     Ok(if request.method == "HEAD" { intent.for_publish() } else { intent })
 }
 
-/// Served as it is whatever types the request accepts, as other registries do: a client that cannot use it says so itself.
+/// Serves the manifest even if the request does not accept its type, like other registries. A
+/// client itself reports a type that it cannot use.
 pub(crate) fn get(cx: &Context, request: &Request, params: &Params) -> Result<Response, Failure> {
     let image = name::image(request, params)?;
     let reference = name::reference(params)?;
-    let ask = |repository: &Repository| {
+    let from_repository = |repository: &Repository| {
         if repository.is_proxy() {
             proxy::manifest(cx, repository, &image, &reference)
         } else {
             stored(repository, request, &image, &reference)
         }
     };
-    cx.first(ask)?.ok_or_else(failure::unknown_manifest)
+    cx.first(from_repository)?.ok_or_else(failure::unknown_manifest)
 }
 
 fn stored(
@@ -45,7 +47,8 @@ fn stored(
     };
     let blob = match repository.blob(&digest)? {
         Some(blob) => blob,
-        // A push that asks for it sends it again.
+        // The bytes of the manifest are lost. After a 404, the push that sent this HEAD sends the
+        // manifest again.
         None if request.method == "HEAD" => return Ok(None),
         None => repository.recorded_blob(&digest)?,
     };

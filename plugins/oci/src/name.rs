@@ -1,28 +1,28 @@
-//! Names as they stand in addresses: repositories, images, tags, digests.
+//! Names in paths: repositories, images, tags, digests.
 
 use crate::failure;
 use packhouse_sdk::{Digest, Failure, Params, Request};
 
-/// Characters of `repositories/REPOSITORY/IMAGE`; clients know no longer names.
+/// Characters of the longest `repositories/REPOSITORY/IMAGE`. Clients refuse longer names.
 const NAME_LIMIT: usize = 255;
-/// Characters of a tag.
+/// Characters of the longest tag.
 const TAG_LIMIT: usize = 128;
-/// Characters of a repository's name.
+/// Characters of the longest name of a repository.
 const REPOSITORY_LIMIT: usize = 64;
 
-/// What a manifest is asked for by.
+/// The tag or digest in a request for a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reference {
-    /// A name that may move.
+    /// A name that may move to another manifest.
     Tag(String),
-    /// The manifest's own.
+    /// The digest of the manifest.
     Digest(Digest),
 }
 
-/// The image that a request is about, as the parameter `image` has it.
+/// The image in the parameter `image` of a request.
 ///
 /// # Errors
-/// 400 `NAME_INVALID` in one of two wordings.
+/// 400 `NAME_INVALID`, with a message about the repository or about the image.
 pub(crate) fn image(request: &Request, params: &Params) -> Result<String, Failure> {
     let repository = check_repository(request)?;
     let image = params.joined("image");
@@ -33,7 +33,7 @@ pub(crate) fn image(request: &Request, params: &Params) -> Result<String, Failur
 /// The repository's name.
 ///
 /// # Errors
-/// 400 `NAME_INVALID` for one that no repository can have.
+/// 400 `NAME_INVALID` for a name that no repository can have.
 pub(crate) fn check_repository<'a>(request: &'a Request) -> Result<&'a str, Failure> {
     let name = repository(request);
     is_repository(name).then_some(name).ok_or_else(failure::bad_repository)
@@ -42,13 +42,13 @@ pub(crate) fn check_repository<'a>(request: &'a Request) -> Result<&'a str, Fail
 /// The parameter `reference`.
 ///
 /// # Errors
-/// 400 `NAME_INVALID` for what is no tag, 400 `DIGEST_INVALID` for what is no digest.
+/// 400 `NAME_INVALID` for an invalid tag, 400 `DIGEST_INVALID` for an invalid digest.
 pub(crate) fn reference(params: &Params) -> Result<Reference, Failure> {
     let text = params.segment("reference");
     if text.contains(':') { Ok(Reference::Digest(digest(text)?)) } else { Ok(Reference::Tag(tag(text)?)) }
 }
 
-/// A tag.
+/// Checks a tag.
 ///
 /// # Errors
 /// 400 `NAME_INVALID`.
@@ -59,7 +59,7 @@ pub(crate) fn tag(text: &str) -> Result<String, Failure> {
     if first && rest && text.len() <= TAG_LIMIT { Ok(text.to_owned()) } else { Err(failure::bad_tag()) }
 }
 
-/// A SHA-256 digest.
+/// Parses a SHA-256 digest.
 ///
 /// # Errors
 /// 400 `DIGEST_INVALID`.
@@ -68,22 +68,24 @@ pub(crate) fn digest(text: &str) -> Result<Digest, Failure> {
     digest.ok().filter(|digest| digest.algorithm() == "sha256").ok_or_else(failure::bad_digest)
 }
 
-/// The repository's name, which ends its own address and the claim's.
+/// The repository's name. It is the last segment of the address, both for a claim and for the
+/// repository's own address.
 pub(crate) fn repository<'a>(request: &'a Request) -> &'a str {
     request.address().rsplit('/').next().unwrap_or_default()
 }
 
-/// The repository of an image's whole name, as `from` has it when a blob is mounted.
+/// The repository in the full name of an image, as in the parameter `from` of a mount.
 pub(crate) fn repository_of(name: &str) -> Option<&str> {
     let (repository, _image) = name.strip_prefix("repositories/")?.split_once('/')?;
     is_repository(repository).then_some(repository)
 }
 
-/// Where something of an image is, as a path: what a proxy in between does to the host's name does not matter to it.
+/// The path for a `Location` or `Link` header. It has no host, because a reverse proxy may change
+/// the host's name.
 pub(crate) fn location(request: &Request, image: &str, rest: &str) -> String {
     let address = request.address().split_once("://").map_or("", |(_, address)| address);
     let path = address.find('/').and_then(|at| address.get(at..)).unwrap_or_default();
-    // Below a claim the address begins with it.
+    // For a claim, the address already contains `/v2`.
     let registry = if request.claim.is_none() { "/v2" } else { "" };
     format!("{path}{registry}/{image}/{rest}")
 }
@@ -92,7 +94,8 @@ fn is_repository(text: &str) -> bool {
     text.len() <= REPOSITORY_LIMIT && text.split(['.', '_', '-']).all(is_word)
 }
 
-/// Parts between slashes, each of words joined by `.`, `_`, `__` or any number of `-`.
+/// Returns true if every part between slashes consists of words that are joined by `.`, `_`, `__`
+/// or any number of `-`.
 fn is_image(text: &str) -> bool {
     text.split('/').all(is_part)
 }
@@ -117,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn images_are_words_and_what_joins_them() {
+    fn image_names_are_words_with_separators() {
         for good in ["a", "a/b/c", "team/my-app", "a.b_c-d", "a__b", "a--b", "0", "x/manifests"] {
             assert!(is_image(good), "{good}");
         }
@@ -129,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_what_the_specification_says() {
+    fn tags_follow_the_specification() {
         for good in ["latest", "_x", "1.0-rc_1", &"a".repeat(128)] {
             assert!(tag(good).is_ok(), "{good}");
         }

@@ -1,4 +1,4 @@
-//! What people are shown of a tag: platforms, layers, how it was made, and what refers to it.
+//! The presentation of a tag: platforms, layers, build history, and referrers.
 
 use crate::records::{self, ManifestRecord, Referrer, TagRecord};
 use crate::{MANIFEST_LIMIT, Oci, name};
@@ -9,13 +9,13 @@ use packhouse_sdk::{
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Bytes of a configuration that is read.
-const CONFIG: u64 = 4 << 20;
-/// Referrers that are told.
-const REFERRERS: usize = 500;
-/// Manifests of an index whose sizes are summed up.
-const PLATFORMS: usize = 100;
-/// The configuration of a Helm chart.
+/// Bytes of the largest configuration that is read.
+const CONFIG_LIMIT: u64 = 4 << 20;
+/// Limit of the presented referrers.
+const MAX_REFERRERS: usize = 500;
+/// Limit of the manifests of an index whose sizes are computed.
+const MAX_PLATFORMS: usize = 100;
+/// The media type of the configuration of a Helm chart.
 const HELM: &str = "application/vnd.cncf.helm.config.v1+json";
 
 impl Present for Oci {
@@ -23,7 +23,7 @@ impl Present for Oci {
         let (repository, image) = (cx.target()?, id.name.as_str());
         let missing = || Failure::not_found(format!("There is no {}:{}", id.name, id.version));
         if repository.is_proxy() {
-            // A proxy's manifests are what it keeps of its upstream, and no records of its own.
+            // A proxy has no records of its manifests, only cached responses.
             return Ok(Presentation::default());
         }
         let tag = repository.get_json::<TagRecord>(&records::tag(image, &id.version))?;
@@ -31,13 +31,13 @@ impl Present for Oci {
         let record = record(repository, image, &digest)?.ok_or_else(missing)?;
         let manifest = document(repository, &digest, MANIFEST_LIMIT)?;
         let config = config(repository, &manifest)?;
-        let mut shown = Presentation::default();
+        let mut presentation = Presentation::default();
         if text(&manifest, "/config/mediaType") == HELM {
-            chart(&config, &mut shown);
+            chart(&config, &mut presentation);
         }
         let mut labels = texts(config.pointer("/config/Labels"));
         labels.extend(texts(manifest.get("annotations")));
-        shown.image = Some(Image {
+        presentation.image = Some(Image {
             digest: digest.to_string(),
             media_type: record.media_type,
             platforms: platforms(repository, image, &manifest, &config)?,
@@ -46,7 +46,7 @@ impl Present for Oci {
             labels,
             referrers: referrers(repository, image, &digest)?,
         });
-        Ok(shown)
+        Ok(presentation)
     }
 }
 
@@ -55,7 +55,7 @@ fn record(repository: &Repository, image: &str, digest: &Digest) -> Result<Optio
     Ok(entry.map(|entry| entry.value))
 }
 
-/// A blob that is a JSON document; null where it is none, or is too large.
+/// Parses a blob as JSON. Null if it is missing, too large or not JSON.
 fn document(repository: &Repository, digest: &Digest, limit: u64) -> Result<Value, Failure> {
     let Some(blob) = repository.blob(digest)? else { return Ok(Value::Null) };
     if blob.size()? > limit {
@@ -64,17 +64,17 @@ fn document(repository: &Repository, digest: &Digest, limit: u64) -> Result<Valu
     Ok(serde_json::from_slice(&blob.read_all(limit)?).unwrap_or_default())
 }
 
-/// The configuration that a manifest names, where it is JSON.
+/// The configuration of a manifest. Null if it is not JSON.
 fn config(repository: &Repository, manifest: &Value) -> Result<Value, Failure> {
     match name::digest(&text(manifest, "/config/digest")) {
         Ok(digest) if text(manifest, "/config/mediaType").ends_with("json") => {
-            document(repository, &digest, CONFIG)
+            document(repository, &digest, CONFIG_LIMIT)
         }
         _ => Ok(Value::Null),
     }
 }
 
-/// Of an index what is in it; of an image the one that its configuration names.
+/// The platforms of an index, or the platform in the configuration of an image.
 fn platforms(
     repository: &Repository,
     image: &str,
@@ -95,19 +95,19 @@ fn platforms(
     let mut found = Vec::new();
     for (at, part) in parts.iter().enumerate() {
         let of = part.get("platform").unwrap_or(&Value::Null);
-        let told = text(part, "/digest");
-        let size = match name::digest(&told) {
-            Ok(digest) if at < PLATFORMS && record(repository, image, &digest)?.is_some() => {
+        let digest_text = text(part, "/digest");
+        let size = match name::digest(&digest_text) {
+            Ok(digest) if at < MAX_PLATFORMS && record(repository, image, &digest)?.is_some() => {
                 Some(size(&document(repository, &digest, MANIFEST_LIMIT)?))
             }
             _ => None,
         };
-        found.push(platform(of, told, size));
+        found.push(platform(of, digest_text, size));
     }
     Ok(found)
 }
 
-/// Bytes of configuration and layers.
+/// Bytes of the configuration and the layers.
 fn size(manifest: &Value) -> u64 {
     let of = |part: &Value| part.get("size").and_then(Value::as_u64).unwrap_or_default();
     let layers = manifest.get("layers").and_then(Value::as_array).into_iter().flatten();
@@ -141,7 +141,7 @@ fn referrers(
     digest: &Digest,
 ) -> Result<Vec<packhouse_sdk::Referrer>, Failure> {
     let mut found = Vec::new();
-    for entry in repository.scan(records::referrers(image, digest)).take(REFERRERS) {
+    for entry in repository.scan(records::referrers(image, digest)).take(MAX_REFERRERS) {
         let Referrer { digest, size, artifact_type, annotations, .. } = entry?.json::<Referrer>()?.value;
         let artifact_type = artifact_type.unwrap_or_default();
         found.push(packhouse_sdk::Referrer { digest: digest.to_string(), size, artifact_type, annotations });
@@ -149,13 +149,13 @@ fn referrers(
     Ok(found)
 }
 
-/// A chart's configuration is its `Chart.yaml` as JSON.
-fn chart(config: &Value, shown: &mut Presentation) {
+/// Presents a chart. Its configuration is its `Chart.yaml` as JSON.
+fn chart(config: &Value, presentation: &mut Presentation) {
     let lines = ["/name", "/description", "/home"].map(|at| text(config, at));
     let lines: Vec<String> = lines.into_iter().filter(|line| !line.is_empty()).collect();
-    shown.readme = (!lines.is_empty()).then(|| Readme::plain(lines.join("\n\n")));
+    presentation.readme = (!lines.is_empty()).then(|| Readme::plain(lines.join("\n\n")));
     let dependencies = config.get("dependencies").and_then(Value::as_array).into_iter().flatten();
-    shown.dependencies = dependencies
+    presentation.dependencies = dependencies
         .map(|one| Dependency::new(text(one, "/name"), text(one, "/version"), text(one, "/condition")))
         .collect();
 }
@@ -164,7 +164,7 @@ fn text(value: &Value, at: &str) -> String {
     value.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// An object's members that are texts.
+/// The members of an object that are strings.
 fn texts(value: Option<&Value>) -> BTreeMap<String, String> {
     let members = value.and_then(Value::as_object).into_iter().flatten();
     members.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()

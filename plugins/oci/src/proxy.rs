@@ -1,73 +1,77 @@
-//! Reads of a proxy: what the upstream registry has, as the host fetches and keeps it.
+//! Reads of a proxy. The host fetches and caches the content of the upstream registry.
 //!
-//! What is named by its digest never changes and is fetched once; a tag is asked for by HEAD, which upstreams do not count.
-//! Parts of an index and layers are fetched when somebody asks for them.
+//! Content that is requested by digest never changes and is fetched once. The proxy resolves a tag
+//! with HEAD, because upstreams do not count HEAD against their rate limits. It fetches layers and
+//! the parts of an index when a client requests them.
 
 pub(crate) mod lists;
 mod parts;
 mod statements;
 
-use crate::manifest::{ACCEPT, is_one};
+use crate::manifest::{ACCEPT, is_manifest};
 use crate::name::Reference;
 use crate::records::Referrer;
 use crate::settings::LibraryPrefix;
-use crate::statements::{is_of_signatures, subject_of_tag};
+use crate::statements::{is_signature_tag, subject_of_tag};
 use crate::{LAYER_LIMIT, MANIFEST_LIMIT, answer};
 use packhouse_sdk::{
     Blob, Content, Context, Digest, Error, Failure, Fetch, Freshness, ReadAt, Reply, Repository, Request,
     Response, Settings,
 };
-use parts::Owner;
+use parts::OwningVersion;
 use serde_json::json;
 
-/// Bytes of a list of tags.
+/// Bytes of the largest page of a list of tags.
 const LIST_LIMIT: u64 = 4 << 20;
 
-/// Until when a manifest that is named by its digest is fresh: for good. It is no file to the host, which keeps files at once, but
-/// something that is read here first: a page in its place is thrown away.
-const FOR_GOOD: Freshness = Freshness::Seconds(u32::MAX);
+/// Freshness of a manifest that is requested by digest: it never expires. It is not
+/// [`Freshness::Immutable`], because the host caches an immutable body at once. The plugin must
+/// first parse the body, and discards a web page in place of a manifest.
+const FOREVER: Freshness = Freshness::Seconds(u32::MAX);
 
-/// The manifest, or none where the upstream has none.
+/// The response with a manifest. `None` if the upstream does not have it.
 ///
 /// # Errors
-/// 413 `MANIFEST_INVALID` with `scan_block_size_cap` for one over 4 MiB, and 502 where a group is asked; 502 where the upstream cannot be
-/// asked, or sends something else.
+/// 413 `MANIFEST_INVALID` with `scan_block_size_cap` for a manifest over 4 MiB, or 502 if the
+/// request is to a group. 502 if the upstream cannot be reached or sends anything but a manifest.
 pub(crate) fn manifest(
     cx: &Context,
     proxy: &Repository,
     image: &str,
     reference: &Reference,
 ) -> Result<Option<Response>, Failure> {
-    let asked = ManifestRequest::new(cx, proxy, image, reference)?;
-    let must_be_old = asked.must_be_old;
+    let request = ManifestRequest::new(cx, proxy, image, reference)?;
+    let must_be_old = request.must_be_old;
     let tag = match reference {
-        Reference::Digest(digest) => return asked.by_digest(digest),
+        Reference::Digest(digest) => return request.by_digest(digest),
         Reference::Tag(tag) => tag,
     };
-    let Some(newest) = asked.newest(tag, None)? else { return Ok(None) };
-    let found = asked.what_is_told(tag, &newest.told)?;
-    if found.is_some() || !newest.kept || must_be_old {
+    let Some(newest) = request.newest(tag, None)? else { return Ok(None) };
+    let found = request.resolved(tag, &newest.digest)?;
+    if found.is_some() || !newest.cached || must_be_old {
         return Ok(found);
     }
-    // The upstream has no longer what it named a while ago, so the tag has moved since, or what named it was wrong.
-    match asked.newest(tag, Some(Freshness::Never))? {
-        Some(now) if now.told != newest.told => asked.what_is_told(tag, &now.told),
+    // The upstream no longer has the manifest that the cached HEAD response names. Either the tag
+    // has moved since, or the response was wrong. The proxy therefore asks the upstream again.
+    match request.newest(tag, Some(Freshness::Never))? {
+        Some(now) if now.digest != newest.digest => request.resolved(tag, &now.digest),
         _ => Ok(None),
     }
 }
 
-/// What the upstream says of a tag.
+/// The upstream's response to HEAD of a tag.
 struct TagHead {
-    /// The manifest's digest; none where it says that there is one, not which.
-    told: Option<Digest>,
-    /// Whether it said so a while ago.
-    kept: bool,
+    /// The digest of the manifest. `None` if the response does not state it.
+    digest: Option<Digest>,
+    /// True for a response from the cache.
+    cached: bool,
 }
 
-/// What refers to a manifest; where policies judge the proxy, each is noted as a part of the same versions.
+/// Returns the referrers of a manifest. If policies judge the proxy, records each referrer as a
+/// part of the versions that the manifest belongs to.
 ///
 /// # Errors
-/// 502 where the upstream cannot be asked.
+/// 502 if the upstream cannot be reached.
 pub(crate) fn referrers(
     cx: &Context,
     proxy: &Repository,
@@ -76,31 +80,32 @@ pub(crate) fn referrers(
 ) -> Result<Vec<Referrer>, Failure> {
     let found = lists::referrers(cx, proxy, image, subject)?;
     let reference = Reference::Digest(subject.clone());
-    let asked = ManifestRequest::new(cx, proxy, image, &reference)?;
-    if asked.is_judged {
-        let digests = found.iter().map(|one| one.digest.clone()).take(parts::MOST_PARTS);
+    let request = ManifestRequest::new(cx, proxy, image, &reference)?;
+    if request.is_judged {
+        let digests = found.iter().map(|one| one.digest.clone()).take(parts::MAX_PARTS);
         let digests: Vec<Digest> = digests.collect();
-        parts::note_parts(proxy, image, &digests, &parts::owners(&asked, subject)?)?;
+        parts::record_parts(proxy, image, &digests, &parts::owners(&request, subject)?)?;
     }
     Ok(found)
 }
 
-/// The path under which a version's manifest is shown.
-fn shown_path(image: &str, version: &str) -> String {
+/// The path under which a version's manifest is listed.
+fn listed_path(image: &str, version: &str) -> String {
     format!("{image}/manifests/{version}")
 }
 
-/// A manifest that is asked for.
+/// A request for a manifest of the upstream.
 struct ManifestRequest<'a> {
     cx: &'a Context,
     proxy: &'a Repository,
-    upstream: Upstream,
+    upstream: UpstreamImage,
     image: &'a str,
     reference: &'a Reference,
+    /// The host requires a minimum age of versions.
     must_be_old: bool,
-    /// What a tag names is judged by what is signed of it.
+    /// A policy judges versions by their signed statements.
     judged_by_provenance: bool,
-    /// Any policy judges the proxy.
+    /// Some policy judges the proxy.
     is_judged: bool,
 }
 
@@ -115,10 +120,10 @@ impl<'a> ManifestRequest<'a> {
         Ok(Self {
             cx,
             proxy,
-            upstream: Upstream::of(proxy, image)?,
+            upstream: UpstreamImage::of(proxy, image)?,
             image,
             reference,
-            // The host judges the age of what is shown as a version.
+            // The host judges the age of every fetch that is listed as a version.
             must_be_old: proxy.needs_age(image)?,
             judged_by_provenance: settings.judged_by_provenance,
             is_judged: settings.judged_by_policies,
@@ -129,6 +134,7 @@ impl<'a> ManifestRequest<'a> {
         accepting(self.cx.upstream(method, &self.upstream.path(&format!("manifests/{reference}"))))
     }
 
+    /// Resolves a tag at the upstream. `None` if the tag does not exist.
     fn newest(&self, tag: &str, freshness: Option<Freshness>) -> Result<Option<TagHead>, Failure> {
         let head = self.fetch("HEAD", tag).metadata();
         let head = if let Some(freshness) = freshness { head.fresh(freshness) } else { head };
@@ -136,67 +142,73 @@ impl<'a> ManifestRequest<'a> {
         if !is_there(&reply)? {
             return Ok(None);
         }
-        // Of a page that tells a digest, as those of some gateways do, the digest is the page's.
+        // Some gateways send a digest with a web page. This digest does not name a manifest, so the
+        // media type is checked first.
         if header(&reply, "content-type")?.is_some() {
             media_type(&reply)?;
         }
-        let told = header(&reply, "docker-content-digest")?;
-        let told = told.and_then(|told| crate::name::digest(&told).ok());
-        Ok(Some(TagHead { told, kept: header(&reply, "age")?.is_some() }))
+        let stated = header(&reply, "docker-content-digest")?;
+        let digest = stated.and_then(|stated| crate::name::digest(&stated).ok());
+        Ok(Some(TagHead { digest, cached: header(&reply, "age")?.is_some() }))
     }
 
-    fn what_is_told(&self, tag: &str, told: &Option<Digest>) -> Result<Option<Response>, Failure> {
-        let is_judged = self.judged_by_provenance && !is_of_signatures(tag);
-        let digest = match told {
+    /// The response with the manifest of a tag that was resolved to this digest.
+    fn resolved(&self, tag: &str, digest: &Option<Digest>) -> Result<Option<Response>, Failure> {
+        let is_judged = self.judged_by_provenance && !is_signature_tag(tag);
+        let digest = match digest {
             Some(digest) => digest.clone(),
-            // What the tag names from one moment to the next, nobody can say how old it is.
+            // Without a digest the tag may name another manifest at any moment, so its age is
+            // unknown.
             None if self.must_be_old => return Ok(None),
-            None if is_judged => match statements::named_untold(self, tag)? {
+            None if is_judged => match statements::digest_of_body(self, tag)? {
                 Some(digest) => digest,
                 None => return Ok(None),
             },
-            // An upstream that does not tell digests is asked for the manifest itself.
+            // The upstream does not state digests, so the manifest is fetched by its tag.
             None => return self.judged(self.fetch("GET", tag), None),
         };
         if is_judged {
-            statements::state(self, tag, &digest)?;
+            statements::update(self, tag, &digest)?;
         }
         self.by_digest(&digest)
     }
 
     fn by_digest(&self, digest: &Digest) -> Result<Option<Response>, Failure> {
-        let fetch = self.fetch("GET", digest.as_str()).fresh(FOR_GOOD).expect(digest);
+        let fetch = self.fetch("GET", digest.as_str()).fresh(FOREVER).expect(digest);
         self.judged(fetch, Some(digest))
     }
 
-    /// The answer to a fetch of what the request names, judged as the versions that it belongs to.
+    /// Returns the response with a fetched manifest. The host judges the fetch as the versions that
+    /// the manifest belongs to.
     fn judged(&self, fetch: Fetch, digest: Option<&Digest>) -> Result<Option<Response>, Failure> {
-        let show = |version: &str| shown_path(self.image, version);
+        let path = |version: &str| listed_path(self.image, version);
         let owners = match self.reference {
-            Reference::Tag(tag) if !(self.judged_by_provenance && is_of_signatures(tag)) => {
-                let fetch = fetch.show_as(self.image, tag, &show(tag));
-                let own = digest.map(|digest| Owner::of_tag(tag, digest));
+            Reference::Tag(tag) if !(self.judged_by_provenance && is_signature_tag(tag)) => {
+                let fetch = fetch.show_as(self.image, tag, &path(tag));
+                let own = digest.map(|digest| OwningVersion::of_tag(tag, digest));
                 return self.answer(fetch, digest, own.into_iter().collect());
             }
-            // A signature is no version that would have to be signed itself: it is judged as what it is about.
+            // A signature is not a version and need not be signed itself. It is judged as the
+            // versions of the manifest that it is about.
             Reference::Tag(tag) => self.owners(subject_of_tag(tag).as_ref())?,
             Reference::Digest(digest) => self.owners(Some(digest))?,
         };
-        // What is too young by its tag is so by its digest.
+        // The minimum age also applies to a request by digest. Otherwise a client could get a
+        // manifest by digest while its tag is too young.
         let own = match self.reference {
             Reference::Tag(tag) => tag.clone(),
             Reference::Digest(digest) => digest.to_string(),
         };
         let is_own = owners.iter().all(|owner| owner.version == own);
         let fetch = if self.must_be_old && is_own {
-            fetch.show_as(self.image, &own, &show(&own))
+            fetch.show_as(self.image, &own, &path(&own))
         } else {
             parts::judged(fetch, self.image, &owners)
         };
         self.answer(fetch, digest, owners)
     }
 
-    fn owners(&self, digest: Option<&Digest>) -> Result<Vec<Owner>, Failure> {
+    fn owners(&self, digest: Option<&Digest>) -> Result<Vec<OwningVersion>, Failure> {
         match digest.filter(|_| self.is_judged) {
             Some(digest) => parts::owners(self, digest),
             None => Ok(Vec::new()),
@@ -207,47 +219,54 @@ impl<'a> ManifestRequest<'a> {
         &self,
         fetch: Fetch,
         digest: Option<&Digest>,
-        owners: Vec<Owner>,
+        owners: Vec<OwningVersion>,
     ) -> Result<Option<Response>, Failure> {
         let reply = fetch.limit(MANIFEST_LIMIT).start(self.proxy).map_err(unreachable)?;
         if !is_there(&reply)? {
             return Ok(None);
         }
-        let (media_type, kept) = (media_type(&reply)?, header(&reply, "age")?.is_some());
+        let (media_type, is_cached) = (media_type(&reply)?, header(&reply, "age")?.is_some());
         let failed = |error| self.failed(error);
         let body = reply.body().map_err(failed)?;
-        // A client that sees the head of an answer relies on it: the limit is judged before.
+        // The size limit is checked before the headers are sent, because clients rely on the
+        // headers of a response.
         body.size().map_err(failed)?;
-        // What is kept was read when it came.
-        if !kept && !is_one(&body.read_all(MANIFEST_LIMIT).map_err(failed)?, &media_type) {
-            return Err(unusable("it sent what is no manifest"));
+        // Cached manifests were checked when they arrived.
+        if !is_cached && !is_manifest(&body.read_all(MANIFEST_LIMIT).map_err(failed)?, &media_type) {
+            return Err(unusable("its response is not a manifest"));
         }
         let own = body.sha256().map_err(failed)?;
         let digest = digest.unwrap_or(&own);
-        self.note_parts(digest, &body, owners)?;
+        self.record_parts(digest, &body, owners)?;
         let answer = Response::blob(body).content_type(media_type);
         Ok(Some(answer::manifest(answer, digest, self.reference)))
     }
 }
 
 impl ManifestRequest<'_> {
-    /// Notes the parts of a manifest that is offered, where policies judge the proxy.
-    fn note_parts(&self, digest: &Digest, body: &Blob, mut owners: Vec<Owner>) -> Result<(), Failure> {
+    /// Records the parts of a manifest that is served, if policies judge the proxy.
+    fn record_parts(
+        &self,
+        digest: &Digest,
+        body: &Blob,
+        mut owners: Vec<OwningVersion>,
+    ) -> Result<(), Failure> {
         if let Reference::Tag(tag) = self.reference
             && owners.is_empty()
-            && !is_of_signatures(tag)
+            && !is_signature_tag(tag)
         {
-            owners.push(Owner::of_tag(tag, digest));
+            owners.push(OwningVersion::of_tag(tag, digest));
         }
         if owners.is_empty() || !self.is_judged {
             return Ok(());
         }
         let bytes = body.read_all(MANIFEST_LIMIT).map_err(|error| self.failed(error))?;
-        parts::note(self.proxy, self.image, digest, &bytes, &owners)
+        parts::record(self.proxy, self.image, digest, &bytes, &owners)
     }
 
-    /// Why a manifest cannot be had. Rule R8 of the specification: of a proxy that is asked itself, one that is too large is 413. A group
-    /// leaves that member out.
+    /// Returns the failure for a manifest that cannot be fetched. Rule R8 of the specification: if
+    /// the manifest is too large, a request to the proxy itself gets 413. A group leaves out the
+    /// proxy instead.
     fn failed(&self, error: Error) -> Failure {
         match error {
             Error::UpstreamTooLarge { size, .. } if self.cx.target().is_ok_and(Repository::is_proxy) => {
@@ -258,10 +277,10 @@ impl ManifestRequest<'_> {
     }
 }
 
-/// A layer or a config, or none where the upstream has none.
+/// The response with a layer or a config. `None` if the upstream does not have it.
 ///
 /// # Errors
-/// 502 where the upstream cannot be asked.
+/// 502 if the upstream cannot be reached.
 pub(crate) fn layer(
     cx: &Context,
     request: &Request,
@@ -269,13 +288,13 @@ pub(crate) fn layer(
     image: &str,
     digest: &Digest,
 ) -> Result<Option<Response>, Failure> {
-    let upstream = Upstream::of(proxy, image)?;
+    let upstream = UpstreamImage::of(proxy, image)?;
     let target = upstream.path(&format!("blobs/{digest}"));
     let judged = |fetch: Fetch| -> Result<Fetch, Failure> {
         if !Settings::of(proxy)?.judged_by_policies {
             return Ok(fetch);
         }
-        Ok(parts::judged(fetch, image, &parts::noted(proxy, image, digest)?))
+        Ok(parts::judged(fetch, image, &parts::recorded(proxy, image, digest)?))
     };
     if request.method == "HEAD" {
         let fetch = judged(cx.upstream("HEAD", &target).fresh(Freshness::Immutable))?;
@@ -283,11 +302,11 @@ pub(crate) fn layer(
         if !is_there(&reply)? {
             return Ok(None);
         }
-        // Of a page the length would be believed for ever.
-        let is_page =
-            header(&reply, "content-type")?.is_some_and(|told| told.trim().starts_with("text/html"));
-        if is_page && header(&reply, "docker-content-digest")?.as_deref() != Some(digest.as_str()) {
-            return Err(unusable("it sent a page in the place of a layer"));
+        // A web page is refused, because the host would cache its length for ever.
+        let is_web_page =
+            header(&reply, "content-type")?.is_some_and(|stated| stated.trim().starts_with("text/html"));
+        if is_web_page && header(&reply, "docker-content-digest")?.as_deref() != Some(digest.as_str()) {
+            return Err(unusable("it sent a web page instead of a layer"));
         }
         let answer = Response::ok().content_type("application/octet-stream");
         return Ok(Some(match header(&reply, "content-length")? {
@@ -304,30 +323,30 @@ pub(crate) fn layer(
     Ok(Some(Response::ok().content_type("application/octet-stream").content(Content::Blob(body))))
 }
 
-/// Where an image is at the upstream.
-struct Upstream {
+/// The location of an image at the upstream.
+struct UpstreamImage {
     image: String,
-    /// The upstream's address leads to a registry, and not to a place below one.
-    whole: bool,
+    /// The upstream's address is that of a whole registry, without a path below `v2`.
+    is_whole_registry: bool,
 }
 
-impl Upstream {
+impl UpstreamImage {
     fn of(proxy: &Repository, image: &str) -> Result<Self, Failure> {
         let settings = Settings::of(proxy)?;
         let address = settings.upstream.as_deref().unwrap_or_default();
         let (host, path) = split(address);
         let library = is_library(LibraryPrefix::of(proxy)?, host) && !image.contains('/');
         let image = if library { format!("library/{image}") } else { image.to_owned() };
-        Ok(Self { image, whole: !path.split('/').any(|segment| segment == "v2") })
+        Ok(Self { image, is_whole_registry: !path.split('/').any(|segment| segment == "v2") })
     }
 
     fn path(&self, rest: &str) -> String {
-        let version = if self.whole { "v2/" } else { "" };
+        let version = if self.is_whole_registry { "v2/" } else { "" };
         format!("{version}{}/{rest}", self.image)
     }
 }
 
-/// Whether images of one part are below `library/` at this host.
+/// Returns true if images with a name of one part are below `library/` at this host.
 fn is_library(setting: LibraryPrefix, host: &str) -> bool {
     match setting {
         LibraryPrefix::Always => true,
@@ -336,7 +355,7 @@ fn is_library(setting: LibraryPrefix, host: &str) -> bool {
     }
 }
 
-/// The host of an address without its port, and what stands behind it.
+/// The host of an address without its port, and the path.
 fn split(address: &str) -> (&str, &str) {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -347,7 +366,7 @@ fn accepting(fetch: Fetch) -> Fetch {
     fetch.header("accept", &ACCEPT.join(", "))
 }
 
-/// Whether the upstream has it.
+/// Returns true if the upstream has the requested content.
 fn is_there(reply: &Reply) -> Result<bool, Failure> {
     match reply.status().map_err(unreachable)? {
         200 => Ok(true),
@@ -357,12 +376,12 @@ fn is_there(reply: &Reply) -> Result<bool, Failure> {
 }
 
 fn media_type(reply: &Reply) -> Result<String, Failure> {
-    let told = header(reply, "content-type")?.unwrap_or_default();
-    let media_type = told.split(';').next().unwrap_or_default().trim();
+    let stated = header(reply, "content-type")?.unwrap_or_default();
+    let media_type = stated.split(';').next().unwrap_or_default().trim();
     if ACCEPT.contains(&media_type) {
         Ok(media_type.to_owned())
     } else {
-        Err(unusable("it sent what is no manifest"))
+        Err(unusable("its response is not a manifest"))
     }
 }
 
@@ -370,8 +389,8 @@ fn header(reply: &Reply, name: &str) -> Result<Option<String>, Failure> {
     reply.header(name).map_err(unreachable)
 }
 
-fn unusable(what: &str) -> Failure {
-    Failure::new(502, "UNAVAILABLE", format!("the upstream registry cannot be used: {what}"))
+fn unusable(problem: &str) -> Failure {
+    Failure::new(502, "UNAVAILABLE", format!("the upstream registry cannot be used: {problem}"))
 }
 
 fn unreachable(error: Error) -> Failure {
@@ -395,7 +414,7 @@ mod tests {
     use super::{LibraryPrefix, is_library, split};
 
     #[test]
-    fn docker_hub_is_known_by_its_name() {
+    fn docker_hub_is_recognized_by_its_host() {
         for (setting, address, library) in [
             (LibraryPrefix::Auto, "https://registry-1.docker.io", true),
             (LibraryPrefix::Auto, "https://docker.io:443/", true),

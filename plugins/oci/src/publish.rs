@@ -1,4 +1,5 @@
-//! `PUT` of a manifest: what it names must be here, and from then on it keeps that alive.
+//! `PUT` of a manifest. The blobs and manifests that it names must be stored here. The stored
+//! manifest then protects them from garbage collection.
 
 use crate::manifest::Manifest;
 use crate::name::{self, Reference};
@@ -9,10 +10,10 @@ use packhouse_sdk::{
     Response, Settings, Transaction, Version, VersionId,
 };
 
-/// Tags that one request may put besides.
-const MOST_TAGS: usize = 100;
-/// Files of a version that are shown.
-const SHOWN: usize = 500;
+/// Limit of the tags in one request.
+const MAX_TAGS: usize = 100;
+/// Limit of the listed layers of a version.
+const MAX_LISTED_BLOBS: usize = 500;
 
 pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure> {
     let image = name::image(request, params)?;
@@ -34,12 +35,12 @@ pub(crate) fn put(cx: &Context, request: &Request, params: &Params) -> Result<Re
         return Err(failure::manifest_too_large());
     }
     let digest = body.sha256()?;
-    if matches!(&reference, Reference::Digest(wanted) if *wanted != digest) {
+    if matches!(&reference, Reference::Digest(expected) if *expected != digest) {
         return Err(failure::manifest("computed digest does not match reference"));
     }
     let bytes = body.read_all(MANIFEST_LIMIT)?;
     let manifest = Manifest::parse(&bytes, request.header("content-type"))?;
-    let pushed = Pushed {
+    let push = ManifestPush {
         repository,
         image: &image,
         digest: &digest,
@@ -47,14 +48,14 @@ pub(crate) fn put(cx: &Context, request: &Request, params: &Params) -> Result<Re
         bytes: &bytes,
         now: cx.now(),
     };
-    let left_behind = pushed.store(&body, &tags)?;
+    let candidates = push.store(&body, &tags)?;
     if !Settings::of(repository)?.keep_untagged {
-        untagged::drop_all(repository, &image, left_behind)?;
+        untagged::remove_unreferenced(repository, &image, candidates)?;
     }
-    Ok(answer(request, &pushed, &reference, &tags))
+    Ok(answer(request, &push, &reference, &tags))
 }
 
-/// The tag that the address names, or those that stand beside a digest (`?tag=a&tag=b`).
+/// The tag in the path, or the tags in the query of a push by digest (`?tag=a&tag=b`).
 fn tags(request: &Request, reference: &Reference) -> Result<Vec<String>, Failure> {
     let mut tags: Vec<String> = match reference {
         Reference::Tag(tag) => vec![tag.clone()],
@@ -65,19 +66,19 @@ fn tags(request: &Request, reference: &Reference) -> Result<Vec<String>, Failure
     };
     tags.sort_unstable();
     tags.dedup();
-    if tags.len() > MOST_TAGS {
-        Err(Failure::new(414, "UNSUPPORTED", format!("at most {MOST_TAGS} tags at a time")))
+    if tags.len() > MAX_TAGS {
+        Err(Failure::new(414, "UNSUPPORTED", format!("at most {MAX_TAGS} tags at a time")))
     } else {
         Ok(tags)
     }
 }
 
-fn answer(request: &Request, pushed: &Pushed, reference: &Reference, tags: &[String]) -> Response {
-    let path = format!("manifests/{}", pushed.digest);
+fn answer(request: &Request, push: &ManifestPush, reference: &Reference, tags: &[String]) -> Response {
+    let path = format!("manifests/{}", push.digest);
     let mut answer = Response::created()
-        .header("location", name::location(request, pushed.image, &path))
-        .header("docker-content-digest", pushed.digest.as_str());
-    if let Some(subject) = &pushed.manifest.subject {
+        .header("location", name::location(request, push.image, &path))
+        .header("docker-content-digest", push.digest.as_str());
+    if let Some(subject) = &push.manifest.subject {
         answer = answer.header("oci-subject", subject.as_str());
     }
     match reference {
@@ -86,21 +87,21 @@ fn answer(request: &Request, pushed: &Pushed, reference: &Reference, tags: &[Str
     }
 }
 
-/// A manifest that has come.
-struct Pushed<'a> {
+/// The push of a manifest.
+struct ManifestPush<'a> {
     repository: &'a Repository,
     image: &'a str,
     digest: &'a Digest,
     manifest: &'a Manifest,
-    /// The manifest itself.
+    /// The bytes of the manifest.
     bytes: &'a [u8],
     now: u64,
 }
 
-impl Pushed<'_> {
-    /// Stores it under these tags; the manifests that they were of before.
+impl ManifestPush<'_> {
+    /// Stores the manifest under these tags. Returns the manifests that had these tags before.
     fn store(&self, body: &Blob, tags: &[String]) -> Result<Vec<Digest>, Failure> {
-        self.refuse_lost()?;
+        self.refuse_lost_blobs()?;
         let own = self.repository.keep(body)?;
         let mut blobs = vec![own];
         blobs.extend(self.manifest.blobs.iter().chain(&self.manifest.children).cloned());
@@ -115,23 +116,23 @@ impl Pushed<'_> {
         let stored = self.repository.update(busy, |change| {
             match change.previous() {
                 Some(Outcome::UnknownBlobs(unknown)) => return Err(self.missing(unknown)?),
-                // A part of the index is no manifest of this image, or another was faster to move a tag.
+                // A part of the index is not, or no longer, a manifest of this image.
                 Some(Outcome::Stale(key)) if key.starts_with("m/") => return Err(self.missing(&[])?),
                 _ => {}
             }
             self.put_manifest(change, size, &blobs)?;
-            let left_behind = self.put_tags(change, size, tags)?;
+            let candidates = self.put_tags(change, size, tags)?;
             let subject = self.manifest.subject.as_ref();
-            let pushed = statements::Pushed { digest: self.digest, bytes: self.bytes, subject, tags };
+            let pushed = statements::PushedManifest { digest: self.digest, bytes: self.bytes, subject, tags };
             statements::attest(self.repository, change, self.image, pushed)?;
-            Ok(left_behind)
+            Ok(candidates)
         })?;
         Ok(stored.value)
     }
 
-    /// Refuses a manifest that names bytes which are held here and can no longer be read: a client
-    /// that is told so sends them again.
-    fn refuse_lost(&self) -> Result<(), Failure> {
+    /// Refuses a manifest that names stored bytes which can no longer be read. After this error,
+    /// clients send the bytes again.
+    fn refuse_lost_blobs(&self) -> Result<(), Failure> {
         let mut lost = Vec::new();
         for digest in self.manifest.blobs.iter().chain(&self.manifest.children) {
             if self.repository.blob(digest)?.is_none() {
@@ -173,7 +174,7 @@ impl Pushed<'_> {
 
     fn put_tags(&self, change: &mut Transaction, size: u64, tags: &[String]) -> Result<Vec<Digest>, Failure> {
         let Self { image, digest, .. } = *self;
-        let mut left_behind = Vec::new();
+        let mut candidates = Vec::new();
         for tag in tags {
             let key = records::tag(image, tag);
             let before = self.repository.get_json::<TagRecord>(&key)?;
@@ -183,15 +184,15 @@ impl Pushed<'_> {
             change.put(&records::tagged(image, digest, tag), b"", Expectation::Anything, &[]);
             if let Some(before) = before.map(|entry| entry.value.digest).filter(|before| before != digest) {
                 change.remove(&records::tagged(image, &before, tag), Expectation::Anything);
-                left_behind.push(before);
+                candidates.push(before);
             }
-            self.show(change, size, tag);
+            self.list_version(change, size, tag);
         }
-        Ok(left_behind)
+        Ok(candidates)
     }
 
-    /// A tag is a version of the image; what it was before is not mixed with it.
-    fn show(&self, change: &mut Transaction, size: u64, tag: &str) {
+    /// Lists the tag as a version of the image. Replaces the previous listing completely.
+    fn list_version(&self, change: &mut Transaction, size: u64, tag: &str) {
         let Self { image, digest, manifest, .. } = *self;
         let path = format!("{image}/manifests/{tag}");
         let mut version = Version::new(image, tag)
@@ -205,14 +206,15 @@ impl Pushed<'_> {
         if let Some(kind) = &manifest.artifact_type {
             version = version.property("artifact_type", kind);
         }
-        for (blob, size) in manifest.sizes.iter().take(SHOWN) {
+        for (blob, size) in manifest.sizes.iter().take(MAX_LISTED_BLOBS) {
             version = version.file(format!("{image}/blobs/{blob}"), blob.clone(), *size);
         }
         change.hide(&VersionId::new(image, tag));
         change.show(&version);
     }
 
-    /// 400 with all that is missing, each once: parts of an index that are no manifests of this image, and blobs.
+    /// 400 with each missing digest once: blobs, and parts of an index that are not manifests of
+    /// this image.
     fn missing(&self, unknown: &[Digest]) -> Result<Failure, Failure> {
         let mut missing = unknown.to_vec();
         for child in &self.manifest.children {

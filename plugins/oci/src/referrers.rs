@@ -1,4 +1,4 @@
-//! What says something about a manifest: signatures, bills of materials, attestations.
+//! The list of a manifest's referrers: signatures, bills of materials, attestations.
 
 use crate::records::{self, Referrer};
 use crate::{manifest, name, proxy};
@@ -8,10 +8,10 @@ use packhouse_sdk::{
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Bytes of one page: an answer may have a MiB.
+/// Bytes of one page. A response may have 1 MiB.
 const PAGE_BYTES: usize = 900 << 10;
-/// Descriptors of one page.
-const PAGE: usize = 1_000;
+/// Limit of the descriptors of one page.
+const PAGE_LIMIT: usize = 1_000;
 
 pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure> {
     let image = name::image(request, params)?;
@@ -20,7 +20,8 @@ pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure
     Ok(Intent::read().subject(image.as_str()).about_package(image))
 }
 
-/// An index, which is empty where nothing refers to the digest or nothing of that digest is here.
+/// Returns an index of the referrers. It is empty for a digest without referrers and for an unknown
+/// digest.
 pub(crate) fn list(cx: &Context, request: &Request, params: &Params) -> Result<Response, Failure> {
     let image = name::image(request, params)?;
     let subject = name::digest(params.segment("digest"))?;
@@ -35,11 +36,11 @@ pub(crate) fn list(cx: &Context, request: &Request, params: &Params) -> Result<R
         }
     })?;
     found.extend(all.into_iter().flatten().map(|referrer| (referrer.digest.to_string(), referrer)));
-    let wanted = |referrer: &Referrer| {
+    let matches = |referrer: &Referrer| {
         kind.is_none_or(|kind| referrer.artifact_type.as_deref() == Some(kind))
             && after.as_ref().is_none_or(|after| referrer.digest > *after)
     };
-    let (page, more) = page(found.into_values().filter(|referrer| wanted(referrer)))?;
+    let (page, more) = page(found.into_values().filter(|referrer| matches(referrer)))?;
     let link = page.last().filter(|_| more).and_then(|last| last.get("digest")?.as_str()).map(|last| {
         let path = name::location(request, &image, &format!("referrers/{subject}"));
         let filter = kind.map(|kind| format!("artifactType={}&", percent_encode(kind))).unwrap_or_default();
@@ -56,12 +57,13 @@ pub(crate) fn list(cx: &Context, request: &Request, params: &Params) -> Result<R
     })
 }
 
-/// Which digest the page before ended with.
+/// The last digest of the previous page.
 fn after(request: &Request) -> Result<Option<Digest>, Failure> {
     request.query("last").map(name::digest).transpose()
 }
 
-/// Those that one page could want, and one more, in the order of their digests.
+/// Returns the referrers of one page, and one more as a sign that there is another page. They are
+/// ordered by digest.
 fn stored(
     repository: &Repository,
     image: &str,
@@ -81,20 +83,20 @@ fn stored(
         }
         found.push(referrer);
         bytes += size;
-        if found.len() > PAGE || bytes > PAGE_BYTES {
+        if found.len() > PAGE_LIMIT || bytes > PAGE_BYTES {
             break;
         }
     }
     Ok(found)
 }
 
-/// As many as make a page, at least one, and whether there are more.
+/// The referrers of one page, at least one, and whether there are more.
 fn page(referrers: impl Iterator<Item = Referrer>) -> Result<(Vec<Value>, bool), Failure> {
     let (mut page, mut bytes) = (Vec::new(), 0);
     for referrer in referrers {
         let value = serde_json::to_value(&referrer)?;
         bytes += value.to_string().len();
-        if !page.is_empty() && (page.len() == PAGE || bytes > PAGE_BYTES) {
+        if !page.is_empty() && (page.len() == PAGE_LIMIT || bytes > PAGE_BYTES) {
             return Ok((page, true));
         }
         page.push(value);

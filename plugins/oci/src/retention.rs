@@ -1,4 +1,4 @@
-//! What retention asks of the format: what tags name, and the manifests that nothing points to any more.
+//! The facts for retention: the manifests of tags, and the manifests without any reference.
 
 use crate::records::{self, ManifestRecord, TagRecord};
 use crate::{Oci, untagged};
@@ -6,12 +6,13 @@ use packhouse_sdk::{
     Context, Digest, Failure, Repository, Retention, Unshown, UnshownPage, VersionFacts, VersionId,
 };
 
-/// Manifests that are looked at for one page.
+/// Manifests that are examined for one page.
 const PAGE: u32 = 500;
-/// What a tag that says something about a manifest ends with, as cosign writes it.
-const SAYING: [&str; 4] = ["", ".sig", ".att", ".sbom"];
-/// Words by which a version's tag says that it comes before a release.
-const BEFORE: [&str; 9] = ["alpha", "beta", "rc", "pre", "dev", "snapshot", "nightly", "canary", "preview"];
+/// The suffixes of a tag about a manifest, as cosign writes them.
+const COSIGN_SUFFIXES: [&str; 4] = ["", ".sig", ".att", ".sbom"];
+/// The words that mark a tag as a pre-release.
+const PRERELEASE_WORDS: [&str; 9] =
+    ["alpha", "beta", "rc", "pre", "dev", "snapshot", "nightly", "canary", "preview"];
 
 impl Retention for Oci {
     fn judge_versions(cx: &Context, ids: &[VersionId]) -> Result<Vec<Option<VersionFacts>>, Failure> {
@@ -27,7 +28,7 @@ impl Retention for Oci {
             let entry = entry?.json::<ManifestRecord>()?;
             page.next = Some(entry.key.clone());
             let Some((image, digest)) = records::of_manifest(&entry.key) else { continue };
-            if !untagged::is_pointed_to(repository, image, &digest, &entry.value)? {
+            if !untagged::is_referenced(repository, image, &digest, &entry.value)? {
                 page.items.push(unshown(image, &digest, &entry.value));
             }
         }
@@ -38,7 +39,7 @@ impl Retention for Oci {
 fn judge(repository: &Repository, id: &VersionId) -> Result<Option<VersionFacts>, Failure> {
     let image = id.name.as_str();
     let Some(tag) = repository.get_json::<TagRecord>(&records::tag(image, &id.version))? else {
-        return unshown_still(repository, id);
+        return judge_unreferenced(repository, id);
     };
     let digest = tag.value.digest;
     let follows = match subject(&id.version) {
@@ -54,12 +55,13 @@ fn judge(repository: &Repository, id: &VersionId) -> Result<Option<VersionFacts>
     }))
 }
 
-/// Of a manifest by its digest, where nothing points to it.
-fn unshown_still(repository: &Repository, id: &VersionId) -> Result<Option<VersionFacts>, Failure> {
+/// Returns the facts of a manifest without any reference. The version in `id` is the digest of the
+/// manifest.
+fn judge_unreferenced(repository: &Repository, id: &VersionId) -> Result<Option<VersionFacts>, Failure> {
     let Ok(digest) = id.version.parse::<Digest>() else { return Ok(None) };
     let key = records::manifest(&id.name, &digest);
     let Some(entry) = repository.get_json::<ManifestRecord>(&key)? else { return Ok(None) };
-    if untagged::is_pointed_to(repository, &id.name, &digest, &entry.value)? {
+    if untagged::is_referenced(repository, &id.name, &digest, &entry.value)? {
         return Ok(None);
     }
     Ok(Some(VersionFacts { tagged: Some(false), unit: digest.to_string(), ..VersionFacts::default() }))
@@ -73,14 +75,16 @@ fn unshown(image: &str, digest: &Digest, record: &ManifestRecord) -> Unshown {
     }
 }
 
-/// What a tag of the form `sha256-HEX.sig` says something about: signatures of before there were referrers.
+/// The manifest that a tag of the form `sha256-HEX.sig` is about. Cosign used such tags before
+/// registries supported referrers.
 fn subject(tag: &str) -> Option<Digest> {
     let (hex, kind) = tag.strip_prefix("sha256-")?.split_at_checked(64)?;
     let digest = format!("sha256:{hex}").parse().ok()?;
-    SAYING.contains(&kind).then_some(digest)
+    COSIGN_SUFFIXES.contains(&kind).then_some(digest)
 }
 
-/// Of a tag that is a version's number. `1.2-alpine` is no pre-release, `1.2-rc.1` is one.
+/// Returns true if the version number in a tag is a pre-release, such as `1.2-rc.1`, and false for
+/// others, such as `1.2-alpine`. `None` for a tag that is not a version number.
 fn prerelease(tag: &str) -> Option<bool> {
     let number = tag.strip_prefix('v').unwrap_or(tag);
     if !number.starts_with(|c: char| c.is_ascii_digit()) {
@@ -88,13 +92,13 @@ fn prerelease(tag: &str) -> Option<bool> {
     }
     let lower = number.to_ascii_lowercase();
     let mut words = lower.split(['-', '.', '_', '+']).skip(1);
-    // `1.0rc1` and `1.0-rc1`: a number stands before the word, or none.
-    let is_before = |word: &str| {
+    // `1.0rc1` or `1.0-rc1`: the word may follow a number directly.
+    let is_prerelease = |word: &str| {
         let word = word.trim_start_matches(|c: char| c.is_ascii_digit());
         let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
-        BEFORE.contains(&word)
+        PRERELEASE_WORDS.contains(&word)
     };
-    Some(words.any(is_before))
+    Some(words.any(is_prerelease))
 }
 
 #[cfg(test)]
@@ -102,8 +106,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_variant_of_a_release_is_no_pre_release() {
-        for (tag, said) in [
+    fn a_variant_of_a_release_is_not_a_pre_release() {
+        for (tag, expected) in [
             ("1.2.3", Some(false)),
             ("v1.2.3-rc.1", Some(true)),
             ("1.0rc1", Some(true)),
@@ -112,14 +116,14 @@ mod tests {
             ("latest", None),
             ("rc", None),
         ] {
-            assert_eq!(prerelease(tag), said, "{tag}");
+            assert_eq!(prerelease(tag), expected, "{tag}");
         }
     }
 
     #[test]
-    fn a_tag_says_what_it_is_about() {
+    fn the_tag_of_a_signature_names_its_subject() {
         let hex = "0".repeat(64);
-        for kind in SAYING {
+        for kind in COSIGN_SUFFIXES {
             assert_eq!(subject(&format!("sha256-{hex}{kind}")).unwrap().to_string(), format!("sha256:{hex}"));
         }
         for tag in ["latest", "sha256-00.sig", &format!("sha256-{hex}.other"), "sha256-ééé"] {

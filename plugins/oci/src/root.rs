@@ -1,32 +1,34 @@
-//! What lies directly below `/v2/`, and every address and method that the protocol does not have.
+//! The paths directly below `/v2/`, and the errors for paths and methods outside the protocol.
 
 use crate::{failure, name};
 use packhouse_sdk::{Context, Failure, Intent, Params, Request, Response, Router};
 use serde_json::json;
 
-/// The rows of `/v2/` without a repository.
+/// Adds the routes of `/v2/` without a repository.
 pub(crate) fn routes(router: &mut Router) {
     router.get("/", plan_ping, ping);
     router.get("/_catalog", plan_catalog, catalog);
     refuse_the_rest(router);
 }
 
-/// The same rows of one repository's registry. There the catalogue is refused to those who may read the repository: a request below a
-/// repository's address is never answered before its credential is judged.
+/// Adds the ping and the catalogue for the registry of one repository. The server checks
+/// credentials before it responds below a repository's address, so only clients with access get the
+/// error for the catalogue.
 pub(crate) fn registry_routes(router: &mut Router) {
     router.get("/", plan_ping, ping);
     router.get("/_catalog", plan_ping, catalog);
 }
 
-/// Rows behind all others, which refuse in the protocol's words.
+/// Adds the last routes, which respond to all other requests with the errors of the protocol.
 pub(crate) fn refuse_the_rest(router: &mut Router) {
     for method in ["GET", "PUT", "POST", "PATCH", "DELETE"] {
-        router.row(method, "/", refuse, never);
-        router.row(method, "/{path..}", refuse, never);
+        router.row(method, "/", refuse, never_called);
+        router.row(method, "/{path..}", refuse, never_called);
     }
 }
 
-/// A credential, and no more: clients learn here how to get one. A repository that anyone may read needs none.
+/// Plans the ping, which needs any credential: clients learn from a refusal how to get one. The
+/// ping of a public repository needs no credential.
 fn plan_ping(_request: &Request, _params: &Params) -> Result<Intent, Failure> {
     Ok(Intent::read())
 }
@@ -36,7 +38,7 @@ fn ping(_cx: &Context, _request: &Request, _params: &Params) -> Result<Response,
     Ok(answer.header("docker-distribution-api-version", "registry/2.0"))
 }
 
-/// Refused to anyone, and so without asking who it is.
+/// Plans the catalogue, which is open to unauthenticated clients, because all clients are refused.
 fn plan_catalog(_request: &Request, _params: &Params) -> Result<Intent, Failure> {
     Ok(Intent::open())
 }
@@ -50,16 +52,16 @@ fn catalog(_cx: &Context, _request: &Request, _params: &Params) -> Result<Respon
 fn refuse(request: &Request, params: &Params) -> Result<Intent, Failure> {
     let path: Vec<&str> = params.segments("path").iter().map(String::as_str).collect();
     Err(match (request.claim.as_deref(), path.as_slice()) {
-        (Some("root"), path) | (None, path @ ([] | ["_catalog"])) => below_nothing(path),
-        (_, path) => below_a_repository(request, path)?,
+        (Some("root"), path) | (None, path @ ([] | ["_catalog"])) => outside_repositories(path),
+        (_, path) => inside_repository(request, path)?,
     })
 }
 
-fn never(_cx: &Context, _request: &Request, _params: &Params) -> Result<Response, Failure> {
+fn never_called(_cx: &Context, _request: &Request, _params: &Params) -> Result<Response, Failure> {
     Err(failure::bad_path())
 }
 
-fn below_nothing(path: &[&str]) -> Failure {
+fn outside_repositories(path: &[&str]) -> Failure {
     match path {
         [] => failure::bad_method("GET, HEAD"),
         ["_catalog"] => failure::bad_method(""),
@@ -68,12 +70,12 @@ fn below_nothing(path: &[&str]) -> Failure {
     }
 }
 
-fn below_a_repository(request: &Request, path: &[&str]) -> Result<Failure, Failure> {
-    let alone = matches!(
+fn inside_repository(request: &Request, path: &[&str]) -> Result<Failure, Failure> {
+    let lacks_image = matches!(
         path,
         [] | [""] | ["manifests" | "blobs" | "referrers", _] | ["tags", "list"] | ["blobs", "uploads", _]
     );
-    if alone {
+    if lacks_image {
         return Ok(failure::no_image());
     }
     let Some(methods) = methods(path) else {
@@ -83,7 +85,7 @@ fn below_a_repository(request: &Request, path: &[&str]) -> Result<Failure, Failu
     Ok(failure::bad_method(methods))
 }
 
-/// What an address of the protocol can be asked; none for another address.
+/// The methods of a path in the protocol. `None` for other paths.
 fn methods(path: &[&str]) -> Option<&'static str> {
     Some(match path {
         [.., "blobs", "uploads"] | [.., "blobs", "uploads", ""] => "POST",

@@ -1,4 +1,4 @@
-//! What can be set for a repository of this format alone.
+//! The settings that only this format has.
 
 use packhouse_sdk::{Error, Repository};
 use serde::Deserialize;
@@ -6,11 +6,11 @@ use serde::Deserialize;
 /// The name of the setting.
 pub(crate) const LIBRARY_PREFIX: &str = "library_prefix";
 
-/// Whether an image of one part is asked for as `library/IMAGE`.
+/// The rule for requesting an image with a name of one part as `library/IMAGE`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LibraryPrefix {
-    /// Where the upstream is Docker Hub.
+    /// If the upstream is Docker Hub.
     #[default]
     Auto,
     Always,
@@ -18,16 +18,16 @@ pub(crate) enum LibraryPrefix {
 }
 
 impl LibraryPrefix {
-    /// As the repository has it.
+    /// The setting of a repository.
     ///
     /// # Errors
-    /// [`Error::Other`] when the host's are not as this format knows them.
+    /// [`Error::Other`] if the repository's settings cannot be parsed.
     pub(crate) fn of(repository: &Repository) -> Result<Self, Error> {
         #[derive(Default, Deserialize)]
         #[serde(default)]
-        struct Own {
+        struct OciSettings {
             library_prefix: LibraryPrefix,
         }
-        repository.settings::<Own>().map(|own| own.library_prefix)
+        repository.settings::<OciSettings>().map(|settings| settings.library_prefix)
     }
 }

@@ -1,16 +1,17 @@
-//! The list of an image's tags, in the order of their bytes, a page at a time.
+//! The list of an image's tags, ordered by bytes and in pages.
 
-use crate::proxy::lists::{self, Tags};
+use crate::proxy::lists::{self, TagList};
 use crate::{failure, name, records};
 use packhouse_sdk::{Context, Failure, Intent, Params, Repository, Request, Response};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// Tags of one page: with the longest names they make less than the MiB that an answer may have.
-const PAGE: usize = 5_000;
+/// Limit of the tags of one page. Even if all tags have the maximum length, a page stays below the
+/// 1 MiB that a response may have.
+const PAGE_LIMIT: usize = 5_000;
 
 #[derive(Serialize)]
-struct List<'a> {
+struct TagsDocument<'a> {
     name: String,
     tags: Vec<&'a str>,
 }
@@ -23,14 +24,14 @@ pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure
 
 pub(crate) fn list(cx: &Context, request: &Request, params: &Params) -> Result<Response, Failure> {
     let image = name::image(request, params)?;
-    let (wanted, last) = page(request)?;
+    let (limit, last) = page(request)?;
     let (mut tags, mut end) = (BTreeSet::new(), None);
     let all = cx.all(|repository| {
-        // One more than wanted tells whether there is another page.
+        // One tag more than the limit shows whether there is another page.
         if repository.is_proxy() {
-            lists::tags(cx, repository, &image, wanted + 1, last)
+            lists::tags(cx, repository, &image, limit + 1, last)
         } else {
-            stored(repository, &image, wanted + 1, last)
+            stored(repository, &image, limit + 1, last)
         }
     })?;
     if all.is_empty() {
@@ -42,55 +43,61 @@ pub(crate) fn list(cx: &Context, request: &Request, params: &Params) -> Result<R
         }
         tags.extend(found.tags);
     }
-    // Behind the last that is known of one member, what another has would hide what that one has there.
+    // One member has listed only its tags up to `end`. Later tags of other members must wait, or
+    // the next page would skip later tags of this member.
     tags.retain(|tag| end.as_ref().is_none_or(|end| tag <= end));
-    let page: Vec<&str> = tags.iter().map(String::as_str).take(wanted).collect();
-    let more = tags.len() > wanted || end.is_some();
-    let link = page.last().filter(|_| more).map(|last| next(request, &image, wanted, last));
+    let page: Vec<&str> = tags.iter().map(String::as_str).take(limit).collect();
+    let more = tags.len() > limit || end.is_some();
+    let link = page.last().filter(|_| more).map(|last| next(request, &image, limit, last));
     let name = format!("repositories/{}/{image}", name::repository(request));
-    let answer = Response::json(&List { name, tags: page })?.revalidate();
+    let answer = Response::json(&TagsDocument { name, tags: page })?.revalidate();
     Ok(match link {
         Some(link) => answer.header("link", link),
         None => answer,
     })
 }
 
-/// How many are wanted, after which.
+/// The limit of a page, and the tag after which it begins.
 fn page<'a>(request: &'a Request) -> Result<(usize, &'a str), Failure> {
-    let wanted = match request.query("n") {
-        // More digits than a number here may have is more than a page in any case.
+    let limit = match request.query("n") {
+        // A number with too many digits to parse is above the limit in any case.
         Some(n) if !n.is_empty() && n.bytes().all(|byte| byte.is_ascii_digit()) => {
-            n.parse().unwrap_or(usize::MAX).min(PAGE)
+            n.parse().unwrap_or(usize::MAX).min(PAGE_LIMIT)
         }
         Some(_) => return Err(failure::bad_page()),
-        None => PAGE,
+        None => PAGE_LIMIT,
     };
     let last = request.query("last").unwrap_or_default();
     if last.len() > 256 || last.contains(char::is_control) {
         Err(failure::bad_page())
     } else {
-        Ok((wanted, last))
+        Ok((limit, last))
     }
 }
 
-fn stored(repository: &Repository, image: &str, limit: usize, last: &str) -> Result<Option<Tags>, Failure> {
+fn stored(
+    repository: &Repository,
+    image: &str,
+    limit: usize,
+    last: &str,
+) -> Result<Option<TagList>, Failure> {
     let prefix = records::tags(image);
     let page = u32::try_from(limit).unwrap_or(u32::MAX);
     let keys = repository.keys(prefix.as_str()).after(format!("{prefix}{last}")).page(page);
     let tags = keys.take(limit).map(|key| Ok(key?.strip_prefix(&prefix).unwrap_or_default().to_owned()));
     let tags: BTreeSet<String> = tags.collect::<Result<_, Failure>>()?;
-    // An image whose tags are all gone still is one.
-    let known = !tags.is_empty() || holds(repository, image)?;
-    Ok(known.then_some(Tags { more: tags.len() == limit, tags }))
+    // An image without tags still exists.
+    let known = !tags.is_empty() || has_manifests(repository, image)?;
+    Ok(known.then_some(TagList { more: tags.len() == limit, tags }))
 }
 
-/// Whether a hosted repository has anything of an image.
-fn holds(repository: &Repository, image: &str) -> Result<bool, Failure> {
+/// Returns true if a hosted repository has any manifest of an image.
+fn has_manifests(repository: &Repository, image: &str) -> Result<bool, Failure> {
     Ok(repository.keys(records::manifests(image)).page(1).next().transpose()?.is_some())
 }
 
-/// A tag is made of characters that need no encoding.
-fn next(request: &Request, image: &str, wanted: usize, last: &str) -> String {
+/// The link to the next page. The characters of a tag need no encoding.
+fn next(request: &Request, image: &str, limit: usize, last: &str) -> String {
     let path = name::location(request, image, "tags/list");
-    format!("<{path}?n={wanted}&last={last}>; rel=\"next\"")
+    format!("<{path}?n={limit}&last={last}>; rel=\"next\"")
 }

@@ -1,37 +1,48 @@
-//! Removing tags and manifests: asked for, or because nothing points to a manifest any more where untagged ones are not kept.
+//! Removal of tags and manifests: on request, or if a manifest has no reference left and the
+//! repository does not keep untagged manifests.
 
 use crate::records::{self, ManifestRecord, TagRecord};
 use crate::{busy, failure, statements};
 use packhouse_sdk::{Digest, Expectation, Failure, Repository, Step, Transaction, VersionId};
 use std::collections::BTreeSet;
 
-/// Tags that go in one commit: each is three changes of the 10,000 that one may have.
-const PAGE: u32 = 1_000;
-/// Records that a tag brings back with it, about.
-const NEEDED: usize = 4_000;
+/// Tags that one commit removes. Each takes three of the 10,000 changes of a commit.
+const TAGS_PER_COMMIT: u32 = 1_000;
+/// Approximate limit of the records that are restored together with a tag.
+const MAX_RESTORED: usize = 4_000;
 
-/// Removes those of these manifests that nothing points to: no tag, no index, and, for one that says something about another,
-/// not that other. What a removed one pointed to is looked at in turn.
+/// Removes each of these manifests that has no reference: no tag, no index, and no existing
+/// subject. Then checks the parts and the referrers of the removed manifests in the same way.
 ///
 /// # Errors
-/// 503 when others change the image each time.
-pub(crate) fn drop_all(repository: &Repository, image: &str, digests: Vec<Digest>) -> Result<(), Failure> {
-    let mut suspects = digests;
-    while let Some(digest) = suspects.pop() {
-        suspects.extend(drop_one(repository, image, &digest)?);
+/// 503 if every retry of a commit loses the race.
+pub(crate) fn remove_unreferenced(
+    repository: &Repository,
+    image: &str,
+    digests: Vec<Digest>,
+) -> Result<(), Failure> {
+    let mut candidates = digests;
+    while let Some(digest) = candidates.pop() {
+        candidates.extend(remove_if_unreferenced(repository, image, &digest)?);
     }
     Ok(())
 }
 
-/// Removes a manifest that nothing points to. What it pointed to; nothing where it stays.
-fn drop_one(repository: &Repository, image: &str, digest: &Digest) -> Result<Vec<Digest>, Failure> {
+/// Removes a manifest without references. Returns the manifests to check next; empty if the
+/// manifest stays.
+fn remove_if_unreferenced(
+    repository: &Repository,
+    image: &str,
+    digest: &Digest,
+) -> Result<Vec<Digest>, Failure> {
     repository.update_if_needed(busy, |change| {
-        // Whoever begins to point to it puts this record: read before looking, required when removing.
-        let expect = touched(repository, image)?;
+        // Every new reference changes the revision of one record. The revision is read before the
+        // check, and the commit requires the same revision.
+        let expect = no_new_references(repository, image)?;
         let Some(entry) = repository.get_json::<ManifestRecord>(&records::manifest(image, digest))? else {
             return Ok(Step::Done(Vec::new()));
         };
-        if is_pointed_to(repository, image, digest, &entry.value)? {
+        if is_referenced(repository, image, digest, &entry.value)? {
             return Ok(Step::Done(Vec::new()));
         }
         change.require(&records::touched(image), expect);
@@ -39,8 +50,8 @@ fn drop_one(repository: &Repository, image: &str, digest: &Digest) -> Result<Vec
     })
 }
 
-/// Whether a tag, an index, or what it says something about points to a manifest.
-pub(crate) fn is_pointed_to(
+/// Returns true if a manifest has a tag, is part of an index, or has an existing subject.
+pub(crate) fn is_referenced(
     repository: &Repository,
     image: &str,
     digest: &Digest,
@@ -57,7 +68,7 @@ pub(crate) fn is_pointed_to(
     }
 }
 
-/// Adds a manifest's removal to a change; what it pointed to, and what said something about it.
+/// Adds the removal of a manifest to a change. Returns its parts and its referrers.
 fn remove(
     repository: &Repository,
     change: &mut Transaction,
@@ -80,13 +91,14 @@ fn remove(
     Ok(next)
 }
 
-/// Removes a manifest with all its tags, whoever points to it; what it pointed to, and what said something about it.
+/// Removes a manifest with all its tags, even if it has other references. Returns its parts and its
+/// referrers.
 ///
 /// # Errors
-/// 404 `MANIFEST_UNKNOWN`; 503 when others change the image each time.
+/// 404 `MANIFEST_UNKNOWN`; 503 if every retry of a commit loses the race.
 pub(crate) fn delete(repository: &Repository, image: &str, digest: &Digest) -> Result<Vec<Digest>, Failure> {
     loop {
-        // With more tags than one commit takes, the manifest goes with the last of them.
+        // If there are more tags than one commit can remove, the last commit removes the manifest.
         let removed = repository.update(busy, |change| delete_page(repository, change, image, digest))?;
         if let Some(next) = removed.value {
             return Ok(next);
@@ -94,78 +106,81 @@ pub(crate) fn delete(repository: &Repository, image: &str, digest: &Digest) -> R
     }
 }
 
-/// Removes a page of a manifest's tags, and with the last of them the manifest: then what it pointed to.
+/// Removes a page of a manifest's tags. The last page also removes the manifest and returns its
+/// parts and its referrers.
 fn delete_page(
     repository: &Repository,
     change: &mut Transaction,
     image: &str,
     digest: &Digest,
 ) -> Result<Option<Vec<Digest>>, Failure> {
-    let expect = touched(repository, image)?;
+    let expect = no_new_references(repository, image)?;
     let entry = repository.get_json::<ManifestRecord>(&records::manifest(image, digest))?;
     let entry = entry.ok_or_else(failure::unknown_manifest)?;
     let prefix = records::tags_of(image, digest);
-    let keys = repository.keys(prefix.as_str()).page(PAGE).take(PAGE as usize);
+    let keys = repository.keys(prefix.as_str()).page(TAGS_PER_COMMIT).take(TAGS_PER_COMMIT as usize);
     let keys: Vec<String> = keys.collect::<Result<_, _>>()?;
     change.require(&records::touched(image), expect);
     for tag in keys.iter().filter_map(|key| key.strip_prefix(&prefix)) {
         remove_tag(change, image, digest, tag, Expectation::Anything);
     }
-    if keys.len() < PAGE as usize {
-        let gone = statements::Gone { digest, record: Some(&entry.value), tag: None };
-        statements::retract(repository, change, image, gone)?;
+    if keys.len() < TAGS_PER_COMMIT as usize {
+        let removal = statements::Removal { digest, record: Some(&entry.value), tag: None };
+        statements::retract(repository, change, image, removal)?;
         remove(repository, change, image, digest, &entry.value).map(Some)
     } else {
         Ok(None)
     }
 }
 
-/// Removes a tag alone; the manifest that it was of.
+/// Removes only a tag. Returns its manifest.
 ///
 /// # Errors
-/// 404 `MANIFEST_UNKNOWN`; 503 when others change the tag each time.
+/// 404 `MANIFEST_UNKNOWN`; 503 if every retry of the commit loses the race.
 pub(crate) fn delete_tag(repository: &Repository, image: &str, tag: &str) -> Result<Digest, Failure> {
     let key = records::tag(image, tag);
     let removed = repository.update(busy, |change| {
         let entry = repository.get_json::<TagRecord>(&key)?.ok_or_else(failure::unknown_manifest)?;
         let digest = entry.value.digest;
         remove_tag(change, image, &digest, tag, Expectation::Revision(entry.revision));
-        let gone = statements::Gone { digest: &digest, record: None, tag: Some(tag) };
-        statements::retract(repository, change, image, gone)?;
+        let removal = statements::Removal { digest: &digest, record: None, tag: Some(tag) };
+        statements::retract(repository, change, image, removal)?;
         Ok(digest)
     })?;
     Ok(removed.value)
 }
 
-/// Removes a tag with all that nothing else points to, in one commit where that takes it, so that it can be undone: what the tag needs
-/// comes back with it, should it be gone by then. What is left to be looked at.
+/// Removes a tag and all manifests that have no other reference, if possible in one commit, so that
+/// a user can undo the deletion. The undo also restores the records that the tag needs, if they
+/// were removed since. Returns the manifests to check next.
 ///
 /// # Errors
-/// As [`delete_tag`].
-pub(crate) fn delete_tag_wholly(
+/// Fails like [`delete_tag`].
+pub(crate) fn delete_tag_and_manifests(
     repository: &Repository,
     image: &str,
     tag: &str,
 ) -> Result<Vec<Digest>, Failure> {
     let key = records::tag(image, tag);
     let removed = repository.update(busy, |change| {
-        let expect = touched(repository, image)?;
+        let expect = no_new_references(repository, image)?;
         let entry = repository.get_json::<TagRecord>(&key)?.ok_or_else(failure::unknown_manifest)?;
         let digest = entry.value.digest;
-        for needed in needed(repository, image, &digest)? {
+        for needed in needed_records(repository, image, &digest)? {
             change.require(&needed, Expectation::Anything);
         }
         change.require(&records::touched(image), expect);
-        let left = remove_whole(repository, change, image, &digest, Some(tag))?;
+        let left = remove_tree(repository, change, image, &digest, Some(tag))?;
         remove_tag(change, image, &digest, tag, Expectation::Revision(entry.revision));
         Ok(left)
     })?;
     Ok(removed.value)
 }
 
-/// Adds to a change the removal of a manifest that nothing but this tag points to, of what it pointed to alone, and of what says
-/// something about any of these. What did not go with it and is to be looked at.
-fn remove_whole(
+/// Adds the removal of a manifest to a change, if only this tag refers to it. Also removes
+/// manifests to which only removed manifests refer, and their referrers. Returns manifests that did
+/// not fit into the change and must be checked next.
+fn remove_tree(
     repository: &Repository,
     change: &mut Transaction,
     image: &str,
@@ -180,11 +195,11 @@ fn remove_whole(
         let Some(entry) = repository.get_json::<ManifestRecord>(&records::manifest(image, &digest))? else {
             continue;
         };
-        if is_pointed_to_by_others(repository, image, &digest, &entry.value, &gone, tag)? {
+        if is_referenced_by_others(repository, image, &digest, &entry.value, &gone, tag)? {
             continue;
         }
         changes += 2 + entry.value.children.len();
-        if changes > NEEDED {
+        if changes > MAX_RESTORED {
             next.push(digest);
             return Ok(next);
         }
@@ -194,8 +209,8 @@ fn remove_whole(
     Ok(Vec::new())
 }
 
-/// Whether anything points to a manifest but what goes with it, and this tag.
-fn is_pointed_to_by_others(
+/// Returns true if a manifest has a reference other than this tag and the manifests in `gone`.
+fn is_referenced_by_others(
     repository: &Repository,
     image: &str,
     digest: &Digest,
@@ -224,11 +239,12 @@ fn is_pointed_to_by_others(
     }
 }
 
-/// The records of a manifest, of its parts, and of what says something about them, as far as one commit takes them.
-fn needed(repository: &Repository, image: &str, digest: &Digest) -> Result<Vec<String>, Failure> {
-    let (mut keys, mut next, mut seen) = (Vec::new(), vec![digest.clone()], BTreeSet::new());
+/// The keys of the records of a manifest, its parts and their referrers, as many as one commit can
+/// contain.
+fn needed_records(repository: &Repository, image: &str, digest: &Digest) -> Result<Vec<String>, Failure> {
+    let (mut keys, mut next, mut visited) = (Vec::new(), vec![digest.clone()], BTreeSet::new());
     while let Some(digest) = next.pop() {
-        if keys.len() > NEEDED || !seen.insert(digest.clone()) {
+        if keys.len() > MAX_RESTORED || !visited.insert(digest.clone()) {
             continue;
         }
         let key = records::manifest(image, &digest);
@@ -248,29 +264,30 @@ fn needed(repository: &Repository, image: &str, digest: &Digest) -> Result<Vec<S
     Ok(keys)
 }
 
-/// Removes a manifest that nothing points to, so that it can be undone; what it pointed to, and what said something about it.
+/// Removes a manifest without references in a way that a user can undo. Returns the manifests to
+/// check next.
 ///
 /// # Errors
-/// 404 `MANIFEST_UNKNOWN`; 409 where something points to it; 503 when others change the image each time.
+/// 404 `MANIFEST_UNKNOWN`; 409 if the manifest has a reference; 503 if every retry of the commit
+/// loses the race.
 pub(crate) fn delete_untagged(
     repository: &Repository,
     image: &str,
     digest: &Digest,
 ) -> Result<Vec<Digest>, Failure> {
     let removed = repository.update(busy, |change| {
-        let expect = touched(repository, image)?;
+        let expect = no_new_references(repository, image)?;
         let key = records::manifest(image, digest);
         let entry = repository.get_json::<ManifestRecord>(&key)?.ok_or_else(failure::unknown_manifest)?;
-        if is_pointed_to(repository, image, digest, &entry.value)? {
-            let text =
-                format!("{image}@{digest} is named by a tag, an index or what it says something about");
+        if is_referenced(repository, image, digest, &entry.value)? {
+            let text = format!("{image}@{digest} is still referenced by a tag, an index or its subject");
             return Err(Failure::new(409, "conflict", text));
         }
         change.require(&records::touched(image), expect);
-        for needed in needed(repository, image, digest)? {
+        for needed in needed_records(repository, image, digest)? {
             change.require(&needed, Expectation::Anything);
         }
-        remove_whole(repository, change, image, digest, None)
+        remove_tree(repository, change, image, digest, None)
     })?;
     Ok(removed.value)
 }
@@ -281,7 +298,7 @@ fn remove_tag(change: &mut Transaction, image: &str, digest: &Digest, tag: &str,
     change.hide(&VersionId::new(image, tag));
 }
 
-/// That nothing of the image has begun to be pointed to since.
-fn touched(repository: &Repository, image: &str) -> Result<Expectation, Failure> {
+/// The condition that no manifest of the image gets a new reference.
+fn no_new_references(repository: &Repository, image: &str) -> Result<Expectation, Failure> {
     Ok(Expectation::unchanged(repository.get(&records::touched(image))?.as_ref()))
 }

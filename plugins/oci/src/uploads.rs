@@ -1,10 +1,11 @@
-//! Pushing layers: sessions begun by `POST`, added to by `PATCH`, ended by `PUT` or `DELETE`; a whole layer in one `POST`; and
-//! mounts of what another repository holds.
+//! Pushes of layers. `POST` begins a session, `PATCH` appends to it, and `PUT` or `DELETE` ends it.
+//! One `POST` can also push a whole layer, or mount a layer of another repository.
 
 use crate::{LAYER_LIMIT, failure, name};
 use packhouse_sdk::{Blob, Context, Digest, Failure, Intent, Params, Request, Response, Upload};
 
-/// A layer comes with `digest`, from another repository with `mount` and `from`, or in a session.
+/// Plans one of three pushes: a layer in the body (`digest`), a layer of another repository
+/// (`mount` and `from`), or a session.
 pub(crate) fn plan_begin(request: &Request, params: &Params) -> Result<Intent, Failure> {
     let image = name::image(request, params)?;
     let intent = Intent::publish().subject(image.as_str()).about_package(image);
@@ -42,10 +43,10 @@ pub(crate) fn begin(cx: &Context, request: &Request, params: &Params) -> Result<
         return keep(cx, request, &image, &body, &name::digest(digest)?);
     }
     let upload = repository.begin_upload(&image)?;
-    Ok(under_way(request, &image, &upload, 0).with_status(202))
+    Ok(in_progress(request, &image, &upload, 0).with_status(202))
 }
 
-/// How far a session has come, for who wants to go on.
+/// Plans a request for the number of received bytes, which clients send to continue a session.
 pub(crate) fn plan_status(request: &Request, params: &Params) -> Result<Intent, Failure> {
     Ok(Intent::read().subject(name::image(request, params)?).for_publish())
 }
@@ -53,7 +54,7 @@ pub(crate) fn plan_status(request: &Request, params: &Params) -> Result<Intent, 
 pub(crate) fn status(cx: &Context, request: &Request, params: &Params) -> Result<Response, Failure> {
     let (image, id) = (name::image(request, params)?, params.segment("upload"));
     let upload = find(cx, &image, id)?;
-    Ok(under_way(request, &image, id, upload.length()).with_status(204))
+    Ok(in_progress(request, &image, id, upload.length()).with_status(204))
 }
 
 pub(crate) fn plan_add(request: &Request, params: &Params) -> Result<Intent, Failure> {
@@ -69,7 +70,7 @@ pub(crate) fn add(cx: &Context, request: &Request, params: &Params) -> Result<Re
     if let Some(refused) = refused(request, &image, id, &upload)? {
         return Err(refused);
     }
-    Ok(under_way(request, &image, id, upload.length()).with_status(202))
+    Ok(in_progress(request, &image, id, upload.length()).with_status(202))
 }
 
 pub(crate) fn plan_finish(request: &Request, params: &Params) -> Result<Intent, Failure> {
@@ -87,7 +88,7 @@ pub(crate) fn finish(cx: &Context, request: &Request, params: &Params) -> Result
     keep(cx, request, &image, &upload.finish()?, &digest)
 }
 
-/// Who gives a push up needs no more than the right to push.
+/// Cancelling a push needs only the permission to push.
 pub(crate) fn plan_cancel(request: &Request, params: &Params) -> Result<Intent, Failure> {
     let image = name::image(request, params)?;
     Ok(Intent::publish().subject(image.as_str()).about_package(image))
@@ -100,7 +101,7 @@ pub(crate) fn cancel(cx: &Context, request: &Request, params: &Params) -> Result
 
 fn append(request: &Request, params: &Params) -> Result<Intent, Failure> {
     let image = name::image(request, params)?;
-    let range = Range::of(request)?;
+    let range = ChunkRange::of(request)?;
     if let (Some(range), Some(length)) = (range, declared(request))
         && length != range.length()
     {
@@ -111,31 +112,33 @@ fn append(request: &Request, params: &Params) -> Result<Intent, Failure> {
     Ok(intent.append(params.segment("upload"), offset, LAYER_LIMIT))
 }
 
-/// The session of this name, where it was begun for this image.
+/// Returns the session with this id. 404 if it does not exist, or if it was begun for another
+/// image.
 fn find(cx: &Context, image: &str, id: &str) -> Result<Upload, Failure> {
     let upload = cx.target()?.upload(id)?;
     upload.filter(|upload| upload.note() == image).ok_or_else(failure::unknown_upload)
 }
 
-/// Why bytes that came were not taken in, or are not those that were announced.
+/// Returns the failure if the sent bytes were not appended, or if their number differs from the
+/// announced number.
 fn refused(request: &Request, image: &str, id: &str, upload: &Upload) -> Result<Option<Failure>, Failure> {
-    let range = Range::of(request)?;
+    let range = ChunkRange::of(request)?;
     let (length, received) = (upload.length(), upload.received());
-    let elsewhere = range.is_some_and(|range| range.first != length.saturating_sub(received));
-    let untaken = received == 0 && declared(request).is_some_and(|declared| declared > 0);
-    if elsewhere || untaken {
-        let failure = Failure::new(416, "RANGE_INVALID", "the next chunk begins where the last one ended");
+    let is_wrong_offset = range.is_some_and(|range| range.first != length.saturating_sub(received));
+    let is_not_appended = received == 0 && declared(request).is_some_and(|declared| declared > 0);
+    if is_wrong_offset || is_not_appended {
+        let failure = Failure::new(416, "RANGE_INVALID", "a chunk must begin where the previous one ended");
         return Ok(Some(
             failure
                 .header("location", name::location(request, image, &format!("blobs/uploads/{id}")))
-                .header("range", reached(length))
+                .header("range", received_range(length))
                 .header("docker-upload-uuid", id),
         ));
     }
     Ok(range.filter(|range| range.length() != received).map(|_| failure::wrong_size()))
 }
 
-/// Keeps a layer whose bytes are all there.
+/// Stores a completely received layer, which must have this digest.
 fn keep(
     cx: &Context,
     request: &Request,
@@ -156,15 +159,16 @@ fn stored(request: &Request, image: &str, digest: &Digest) -> Response {
         .header("docker-content-digest", digest.as_str())
 }
 
-fn under_way(request: &Request, image: &str, id: &str, length: u64) -> Response {
+fn in_progress(request: &Request, image: &str, id: &str, length: u64) -> Response {
     Response::ok()
         .header("location", name::location(request, image, &format!("blobs/uploads/{id}")))
-        .header("range", reached(length))
+        .header("range", received_range(length))
         .header("docker-upload-uuid", id)
 }
 
-/// `0-` and the place of the last byte; of nothing `0-0`, because clients read two numbers.
-fn reached(length: u64) -> String {
+/// `0-` and the position of the last byte. `0-0` if nothing was received, because clients expect
+/// two numbers.
+fn received_range(length: u64) -> String {
     format!("0-{}", length.saturating_sub(1))
 }
 
@@ -172,7 +176,8 @@ fn declared(request: &Request) -> Option<u64> {
     request.header("content-length")?.parse().ok()
 }
 
-/// A body that is streamed may turn out empty, of an empty layer; one that is announced as empty is a mistake.
+/// Returns true for a body that is announced as empty, which is an error. A streamed body may be
+/// empty, for an empty layer.
 fn is_without_content(request: &Request) -> bool {
     let streamed = request.header("transfer-encoding").is_some();
     match declared(request) {
@@ -181,15 +186,16 @@ fn is_without_content(request: &Request) -> bool {
     }
 }
 
-/// Which bytes of a layer a chunk brings.
+/// The range of a layer's bytes that a chunk contains.
 #[derive(Clone, Copy)]
-struct Range {
+struct ChunkRange {
     first: u64,
     last: u64,
 }
 
-impl Range {
-    /// `Content-Range: 0-99`, as the distribution specification has it; HTTP's own `bytes 0-99/200` is taken too.
+impl ChunkRange {
+    /// Reads `Content-Range: 0-99`, the form of the distribution specification. Also accepts HTTP's
+    /// form `bytes 0-99/200`.
     fn of(request: &Request) -> Result<Option<Self>, Failure> {
         let Some(text) = request.header("content-range") else { return Ok(None) };
         let numbers = text.trim().strip_prefix("bytes").unwrap_or(text).trim_start_matches([' ', '=']);
@@ -199,9 +205,9 @@ impl Range {
         });
         match range.filter(|range| range.first <= range.last && range.last < LAYER_LIMIT) {
             Some(range) => Ok(Some(range)),
-            None => {
-                Err(failure::bad_upload("Content-Range is two numbers, the first and the last byte's place"))
-            }
+            None => Err(failure::bad_upload(
+                "Content-Range must be two numbers, the positions of the first and the last byte",
+            )),
         }
     }
 

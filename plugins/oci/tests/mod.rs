@@ -1,4 +1,4 @@
-//! The protocol as clients speak it, natively over a host in memory.
+//! Protocol tests of the plugin as native code. A host in memory takes the place of the server.
 
 mod protocol;
 mod proxy;

@@ -1,5 +1,5 @@
-//! The protocol's table over the memory host, and what needs more than rows: groups, intents, what is shown, what goes when
-//! nothing points to it.
+//! Runs the protocol table with the memory host, and tests what a row of the table cannot express:
+//! groups, intents, presentation, removal of unreferenced manifests.
 
 use super::table;
 
@@ -15,15 +15,15 @@ fn hosted(host: &MemoryHost, name: &str) -> Mount<Oci> {
     host.mount::<Oci>(name, "hosted", json!({}))
 }
 
-fn ask<'a>(mount: &'a Mount<Oci>, method: &str, target: &str) -> Sending<'a, Oci> {
+fn request<'a>(mount: &'a Mount<Oci>, method: &str, target: &str) -> Sending<'a, Oci> {
     mount.request(method, target).claim("image")
 }
 
 fn get(mount: &Mount<Oci>, target: &str) -> packhouse_testkit::Answer {
-    ask(mount, "GET", target).send()
+    request(mount, "GET", target).send()
 }
 
-/// An image of one layer, whose bytes are its name.
+/// Pushes an image with one layer, whose bytes are the text `layer`. Returns the manifest.
 fn push(mount: &mut Mount<Oci>, name: &str, tag: &str, layer: &str) -> String {
     let manifest = image(OCI_IMAGE, CONFIG, &[layer]);
     for blob in [CONFIG, layer] {
@@ -49,7 +49,7 @@ fn the_table_holds() {
 }
 
 #[test]
-fn what_no_manifest_names_goes_and_what_one_names_stays() {
+fn unreferenced_blobs_are_collected_and_referenced_ones_stay() {
     let host = MemoryHost::new();
     let mut mount = hosted(&host, "r");
     let manifest = push(&mut mount, "app", "latest", "layer");
@@ -57,7 +57,7 @@ fn what_no_manifest_names_goes_and_what_one_names_stays() {
     host.end_grace();
     get(&mount, &format!("/app/blobs/{}", digest("unused"))).expect(404);
     get(&mount, &format!("/app/blobs/{}", digest("layer"))).expect(200);
-    ask(&mount, "DELETE", &format!("/app/manifests/{}", digest(&manifest))).send().expect(202);
+    request(&mount, "DELETE", &format!("/app/manifests/{}", digest(&manifest))).send().expect(202);
     host.end_grace();
     let left = mount.effects();
     assert!(left.blobs.is_empty() && left.shown.is_empty(), "{left}");
@@ -67,29 +67,29 @@ fn what_no_manifest_names_goes_and_what_one_names_stays() {
 }
 
 #[test]
-fn untagged_manifests_go_where_they_are_not_kept() {
+fn untagged_manifests_are_removed_unless_a_setting_keeps_them() {
     let host = MemoryHost::new();
     let mut mount = host.mount::<Oci>("r", "hosted", json!({"keep_untagged": false}));
     let first = push(&mut mount, "app", "latest", "first");
     let second = push(&mut mount, "app", "latest", "second");
     assert_eq!(keys(&mount, "m/"), [format!("m/app:{}", digest(&second))]);
     get(&mount, &format!("/app/manifests/{}", digest(&first))).expect(404);
-    // A part of an index and what says something about a manifest stay; with what they belong to they go.
+    // A part of an index and a referrer stay until the index or the subject is removed.
     let both = index(OCI_INDEX, OCI_IMAGE, &[&second]);
     put(&mut mount, "app", "multi", OCI_INDEX, &both);
     let signature = referrer("application/x.signature", &second, "signed")
         .replace(&digest(r#"{"architecture":"amd64","os":"linux"}"#), &digest(CONFIG));
     put(&mut mount, "app", "signature", OCI_IMAGE, &signature);
     for tag in ["latest", "signature"] {
-        ask(&mount, "DELETE", &format!("/app/manifests/{tag}")).send().expect(202);
+        request(&mount, "DELETE", &format!("/app/manifests/{tag}")).send().expect(202);
     }
     assert_eq!(keys(&mount, "m/").len(), 3, "{}", mount.effects());
-    ask(&mount, "DELETE", "/app/manifests/multi").send().expect(202);
+    request(&mount, "DELETE", "/app/manifests/multi").send().expect(202);
     assert_eq!(keys(&mount, ""), ["g/app"]);
 }
 
 #[test]
-fn a_tag_is_a_version_with_the_files_that_it_names() {
+fn a_tag_is_a_version_with_the_files_of_its_manifest() {
     let host = MemoryHost::new();
     let mut mount = hosted(&host, "r");
     push(&mut mount, "team/app", "1.0", "one");
@@ -148,18 +148,18 @@ fn intents_say_what_is_needed() {
 }
 
 #[test]
-fn a_blob_is_mounted_from_where_the_caller_may_read() {
+fn a_blob_is_mounted_from_a_repository_that_the_caller_may_read() {
     let host = MemoryHost::new();
     let (mut base, mount) = (hosted(&host, "base"), hosted(&host, "r"));
     push(&mut base, "app", "latest", "layer");
     let target = format!("/b/blobs/uploads/?mount={}&from=repositories/base/app", digest("layer"));
-    ask(&mount, "HEAD", &format!("/b/blobs/{}", digest("layer"))).send().expect(404);
-    ask(&mount, "POST", &target).send().expect(201);
+    request(&mount, "HEAD", &format!("/b/blobs/{}", digest("layer"))).send().expect(404);
+    request(&mount, "POST", &target).send().expect(201);
     assert_eq!(get(&mount, &format!("/b/blobs/{}", digest("layer"))).expect(200).text(), "layer");
 }
 
 #[test]
-fn a_manifest_may_not_name_what_only_another_repository_holds() {
+fn a_manifest_may_not_name_a_blob_of_another_repository() {
     let host = MemoryHost::new();
     let (mut secret, mut mount) = (hosted(&host, "secret"), hosted(&host, "r"));
     push(&mut secret, "app", "latest", "secret layer");
@@ -191,7 +191,8 @@ fn a_group_serves_its_members_in_their_order() {
     get(&group, "/app/manifests/none").expect(404);
     assert_eq!(get(&group, "/none/tags/list").expect(404).code(), "NAME_UNKNOWN");
     let empty = host.mount::<Oci>("empty", "group", json!({}));
-    // The host's own refusal, which it says in a registry's words.
+    // The host itself refuses a request to a group without members. Only the template of error
+    // responses would give the error the form of a registry.
     assert_eq!(get(&empty, "/app/manifests/latest").expect(404).code(), "not_found");
 }
 
@@ -232,7 +233,7 @@ fn referrers_of_all_members_are_listed_in_pages() {
 }
 
 #[test]
-fn people_are_shown_what_an_image_is_made_of() {
+fn the_presentation_of_an_image_has_its_parts() {
     let host = MemoryHost::new();
     let mut mount = hosted(&host, "r");
     let config = json!({
@@ -255,8 +256,8 @@ fn people_are_shown_what_an_image_is_made_of() {
     let signature = referrer("application/x.signature", &manifest, "c");
     mount.send(&table::push("a blob", "app", r#"{"architecture":"amd64","os":"linux"}"#).request).expect(201);
     put(&mut mount, "app", &digest(&signature), OCI_IMAGE, &signature);
-    let shown = mount.present_version(&VersionId::new("app", "1.0")).unwrap();
-    let image = &shown["image"];
+    let presentation = mount.present_version(&VersionId::new("app", "1.0")).unwrap();
+    let image = &presentation["image"];
     assert_eq!(image["digest"], digest(&manifest));
     assert_eq!(
         image["layers"],
@@ -279,8 +280,8 @@ fn people_are_shown_what_an_image_is_made_of() {
     })
     .to_string();
     put(&mut mount, "app", "all", OCI_INDEX, &all);
-    let shown = mount.present_version(&VersionId::new("app", "all")).unwrap();
+    let presentation = mount.present_version(&VersionId::new("app", "all")).unwrap();
     let platform = json!({"os": "linux", "architecture": "arm64", "variant": "v8", "digest": digest(&manifest), "size": config.len() + 5});
-    assert_eq!(shown["image"]["platforms"], json!([platform]));
+    assert_eq!(presentation["image"]["platforms"], json!([platform]));
     assert_eq!(mount.present_version(&VersionId::new("app", "none")).unwrap_err().status, 404);
 }

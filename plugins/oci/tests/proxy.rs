@@ -1,4 +1,5 @@
-//! What a proxy states of its upstream's signatures, over an upstream in memory: once, and of what a tag names now.
+//! Tests of the statements that a proxy hands to the host: each once, and only about the current
+//! manifest of a tag. The upstream is in memory.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
@@ -20,7 +21,7 @@ fn get(mount: &Mount<Oci>, target: &str) -> Answer {
     mount.request("GET", target).claim("image").send()
 }
 
-fn lay(host: &MemoryHost, reference: &str, manifest: &str) {
+fn answer_manifest(host: &MemoryHost, reference: &str, manifest: &str) {
     let digest = digest(manifest);
     let headers = [("content-type", OCI_IMAGE), ("docker-content-digest", &digest)];
     for reference in [reference, &digest] {
@@ -36,8 +37,9 @@ fn lay(host: &MemoryHost, reference: &str, manifest: &str) {
     }
 }
 
-/// What refers to this manifest and carries these bytes; as a list of referrers names it.
-fn lay_carrier(host: &MemoryHost, manifest: &str, bundle: &str) -> Value {
+/// Adds a referrer of this manifest with this bundle to the upstream. Returns its entry for a list
+/// of referrers.
+fn answer_carrier(host: &MemoryHost, manifest: &str, bundle: &str) -> Value {
     let carrier = json!({
         "schemaVersion": 2, "mediaType": OCI_IMAGE, "artifactType": BUNDLE,
         "config": {"mediaType": "application/vnd.oci.empty.v1+json", "digest": digest("{}"), "size": 2},
@@ -45,12 +47,12 @@ fn lay_carrier(host: &MemoryHost, manifest: &str, bundle: &str) -> Value {
         "subject": {"mediaType": OCI_IMAGE, "digest": digest(manifest), "size": manifest.len()},
     });
     let carrier = carrier.to_string();
-    lay(host, &digest(&carrier), &carrier);
+    answer_manifest(host, &digest(&carrier), &carrier);
     host.answer_upstream("GET", &format!("v2/app/blobs/{}", digest(bundle)), 200, &[], bundle.as_bytes());
     json!({"mediaType": OCI_IMAGE, "digest": digest(&carrier), "size": carrier.len(), "artifactType": BUNDLE})
 }
 
-fn refer(host: &MemoryHost, manifest: &str, entries: &[Value]) {
+fn answer_referrers(host: &MemoryHost, manifest: &str, entries: &[Value]) {
     let index = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": entries}).to_string();
     let headers = [("content-type", OCI_INDEX)];
     host.answer_upstream(
@@ -63,30 +65,31 @@ fn refer(host: &MemoryHost, manifest: &str, entries: &[Value]) {
 }
 
 #[test]
-fn what_is_signed_is_stated_once_and_of_what_the_tag_names_now() {
+fn statements_are_handed_over_once_and_only_for_the_current_manifest() {
     let host = MemoryHost::new();
     let hub = proxy(&host, true);
     let (first, second) = (image(OCI_IMAGE, "{}", &["first"]), image(OCI_IMAGE, "{}", &["second"]));
-    lay(&host, "1.0", &first);
+    answer_manifest(&host, "1.0", &first);
     let stated = || {
         let mut stated: Vec<_> = host.statements("hub").into_iter().map(|one| one.bundle).collect();
         stated.sort();
         stated
     };
 
-    // Nothing is signed, and nothing is noted.
+    // The manifest is not signed, so the proxy records nothing.
     get(&hub, "/app/manifests/1.0").expect(200);
     assert!(stated().is_empty() && hub.effects().records.is_empty());
-    let one = lay_carrier(&host, &first, "one");
-    refer(&host, &first, std::slice::from_ref(&one));
+    let one = answer_carrier(&host, &first, "one");
+    answer_referrers(&host, &first, std::slice::from_ref(&one));
     get(&hub, "/app/manifests/1.0").expect(200);
     assert_eq!(stated(), [b"one"]);
     let revision = host.revision("hub");
     get(&hub, "/app/manifests/1.0").expect(200);
     assert_eq!((stated().len(), host.revision("hub")), (1, revision));
 
-    // One more beside it, under the tag alone; one that the upstream does not give yet is looked for again.
-    let two = lay_carrier(&host, &first, "two");
+    // A second carrier is listed only under the tag. A third one cannot be fetched yet and is
+    // requested again later.
+    let two = answer_carrier(&host, &first, "two");
     let three =
         json!({"mediaType": OCI_IMAGE, "digest": digest("nowhere"), "size": 7, "artifactType": BUNDLE});
     let index = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": [two, three]}).to_string();
@@ -99,13 +102,14 @@ fn what_is_signed_is_stated_once_and_of_what_the_tag_names_now() {
     let listed = get(&hub, &format!("/app/referrers/{}", digest(&first))).expect(200).json();
     assert_eq!(listed["manifests"].as_array().unwrap().len(), 3);
 
-    // The tag moves: what was signed of the one says nothing of the other.
-    lay(&host, "1.0", &second);
+    // The tag moves: statements about the first manifest do not apply to the second.
+    answer_manifest(&host, "1.0", &second);
     get(&hub, "/app/manifests/1.0").expect(200);
     assert!(stated().is_empty());
-    lay(&host, "1.0", &first);
-    // An upstream that does not answer takes nothing away of what is known, but nor does the other's stay.
-    refer(&host, &first, &[one]);
+    answer_manifest(&host, "1.0", &first);
+    // The tag moves back, and the statements about the first manifest return. They stay if the
+    // upstream then fails.
+    answer_referrers(&host, &first, &[one]);
     get(&hub, "/app/manifests/1.0").expect(200);
     assert_eq!(stated(), [b"one", b"two"]);
     let list = format!("v2/app/referrers/{}", digest(&first));
@@ -117,13 +121,13 @@ fn what_is_signed_is_stated_once_and_of_what_the_tag_names_now() {
 }
 
 #[test]
-fn a_layer_of_several_versions_is_judged_as_those_that_were_noted_last() {
+fn a_layer_of_several_versions_is_judged_as_the_latest_recorded_ones() {
     let host = MemoryHost::new();
     let settings = json!({"upstream": "https://upstream.test", "judged_by_policies": true});
     let hub = host.mount::<Oci>("hub", "proxy", settings);
     let tags: Vec<String> = (0..10).map(|number| format!("1.{number}")).collect();
     for tag in &tags {
-        lay(&host, tag, &image(OCI_IMAGE, "{}", &["base", tag.as_str()]));
+        answer_manifest(&host, tag, &image(OCI_IMAGE, "{}", &["base", tag.as_str()]));
     }
     for layer in ["base", "1.0"] {
         let target = format!("v2/app/blobs/{}", digest(layer));
@@ -147,56 +151,56 @@ fn a_layer_of_several_versions_is_judged_as_those_that_were_noted_last() {
     for tag in ["1.0", "1.1", "1.0"] {
         pull(tag);
     }
-    assert_eq!(host.revision("hub"), revision, "a version that is noted is not noted again");
+    assert_eq!(host.revision("hub"), revision, "a recorded version is not recorded again");
     tags.iter().for_each(|tag| pull(tag));
     let latest: Vec<String> = tags.iter().rev().take(8).cloned().collect();
     assert_eq!(judged_as("base"), latest);
 }
 
 #[test]
-fn more_referrers_than_one_change_holds_are_told() {
+fn more_referrers_than_one_change_can_record_are_listed() {
     let host = MemoryHost::new();
     let settings = json!({"upstream": "https://upstream.test", "judged_by_policies": true});
     let hub = host.mount::<Oci>("hub", "proxy", settings);
     let manifest = image(OCI_IMAGE, "{}", &["layer"]);
-    lay(&host, "1.0", &manifest);
+    answer_manifest(&host, "1.0", &manifest);
     get(&hub, "/app/manifests/1.0").expect(200);
     let before = hub.effects().records.len();
     let one =
         |number: usize| json!({"mediaType": OCI_IMAGE, "digest": digest(number.to_string()), "size": 1});
-    refer(&host, &manifest, &(0..10_001).map(one).collect::<Vec<_>>());
+    answer_referrers(&host, &manifest, &(0..10_001).map(one).collect::<Vec<_>>());
     let listed = get(&hub, &format!("/app/referrers/{}", digest(&manifest))).expect(200).json();
     assert_eq!(listed["manifests"].as_array().unwrap().len(), 1_000, "a page of them");
     assert_eq!(hub.effects().records.len() - before, 7_000);
 }
 
 #[test]
-fn where_nobody_judges_by_it_nothing_more_is_asked() {
+fn without_a_policy_for_statements_nothing_more_is_requested() {
     let host = MemoryHost::new();
     let hub = proxy(&host, false);
     let manifest = image(OCI_IMAGE, "{}", &["layer"]);
-    lay(&host, "1.0", &manifest);
-    refer(&host, &manifest, &[lay_carrier(&host, &manifest, "one")]);
+    answer_manifest(&host, "1.0", &manifest);
+    answer_referrers(&host, &manifest, &[answer_carrier(&host, &manifest, "one")]);
     get(&hub, "/app/manifests/1.0").expect(200);
-    let asked: Vec<String> = host.fetched();
+    let fetched: Vec<String> = host.fetched();
     assert_eq!(
-        asked,
+        fetched,
         ["HEAD v2/app/manifests/1.0".to_owned(), format!("GET v2/app/manifests/{}", digest(&manifest))]
     );
     assert!(host.statements("hub").is_empty());
 }
 
 #[test]
-fn a_signature_under_its_tag_is_no_version_that_would_be_judged() {
+fn a_signature_tag_is_not_judged_as_a_version() {
     let host = MemoryHost::new();
     let hub = proxy(&host, true);
     let tag = format!("sha256-{}.sig", "ab".repeat(32));
-    lay(&host, &tag, &image(OCI_IMAGE, "{}", &["layer"]));
-    lay(&host, "1.0", &image(OCI_IMAGE, "{}", &["other"]));
+    answer_manifest(&host, &tag, &image(OCI_IMAGE, "{}", &["layer"]));
+    answer_manifest(&host, "1.0", &image(OCI_IMAGE, "{}", &["other"]));
     for tag in [tag.as_str(), "1.0"] {
         get(&hub, &format!("/app/manifests/{tag}")).expect(200);
     }
-    let shown: Vec<String> =
-        host.fetches().into_iter().filter_map(|one| one.show_as).map(|shown| shown.1).collect();
-    assert_eq!(shown, ["1.0"]);
+    let listed: Vec<String> =
+        host.fetches().into_iter().filter_map(|one| one.show_as).map(|version| version.1).collect();
+    assert_eq!(listed, ["1.0"]);
 }

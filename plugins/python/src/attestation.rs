@@ -1,5 +1,6 @@
-//! Attestations (PEP 740): checked for their form and for being about this very file, kept as they are, served as a provenance
-//! object. Their signatures are judged by the host.
+//! Attestations (PEP 740). The plugin checks the form and the subject of an attestation, and the
+//! host verifies the signature. The plugin stores attestations unchanged, and serves them as a
+//! provenance object.
 
 use crate::publisher;
 use base64::Engine;
@@ -7,26 +8,29 @@ use base64::engine::general_purpose::STANDARD;
 use packhouse_sdk::{Digest, Failure, Statement};
 use serde_json::{Value, json};
 
-/// A provenance object's.
+/// Media type of a provenance object.
 pub(crate) const MEDIA_TYPE: &str = "application/vnd.pypi.integrity.v1+json";
-/// Attestations of one file: as many as there are kinds of them, and some.
+/// Maximum number of attestations of one file. PyPI defines fewer kinds of attestations.
 const MOST: usize = 10;
 
-/// Where a file's provenance object is fetched.
+/// Returns the path of a file's provenance object.
 pub(crate) fn path(project: &str, version: &str, file: &str) -> String {
     format!("integrity/{project}/{version}/{file}/provenance")
 }
 
-/// What comes of a form's `attestations`.
-pub(crate) struct Attested {
-    /// The provenance object, as it is served.
+/// Checked contents of a form's `attestations`.
+pub(crate) struct CheckedAttestations {
+    /// The provenance object as it is served.
     pub(crate) provenance: Vec<u8>,
-    /// Each as the host judges it: a bundle of Sigstore's.
+    /// Each attestation as a Sigstore bundle, which the host verifies.
     pub(crate) bundles: Vec<Vec<u8>>,
 }
 
-/// Reads a form's `attestations`. 400 when they are none, or are about another file.
-pub(crate) fn read(text: &str, filename: &str, sha256: &Digest) -> Result<Attested, Failure> {
+/// Reads a form's `attestations`.
+///
+/// # Errors
+/// 400 if an attestation is invalid or about another file.
+pub(crate) fn read(text: &str, filename: &str, sha256: &Digest) -> Result<CheckedAttestations, Failure> {
     let refused = |why: &str| {
         Failure::new(
             400,
@@ -34,9 +38,9 @@ pub(crate) fn read(text: &str, filename: &str, sha256: &Digest) -> Result<Attest
             format!("The attestations of {filename} are refused: {why}"),
         )
     };
-    let list: Vec<Value> = serde_json::from_str(text).map_err(|_| refused("they are no list in JSON"))?;
+    let list: Vec<Value> = serde_json::from_str(text).map_err(|_| refused("they are not a JSON list"))?;
     if list.is_empty() || list.len() > MOST {
-        return Err(refused("there are none, or too many"));
+        return Err(refused("their number must be between 1 and 10"));
     }
     for attestation in &list {
         check(attestation, filename, sha256.hex()).map_err(refused)?;
@@ -55,11 +59,11 @@ pub(crate) fn read(text: &str, filename: &str, sha256: &Digest) -> Result<Attest
     let one = |(publisher, all): (Value, Vec<Value>)| json!({"publisher": publisher, "attestations": all});
     let provenance: Vec<Value> = by_publisher.into_iter().map(one).collect();
     let provenance = serde_json::to_vec(&json!({"version": 1, "attestation_bundles": provenance}))?;
-    Ok(Attested { provenance, bundles })
+    Ok(CheckedAttestations { provenance, bundles })
 }
 
-/// The attestations of this file in a provenance object that an upstream answers, each as a bundle of Sigstore's. What is none, or about another
-/// file, is left out.
+/// Reads the attestations of this file from an upstream's provenance object, each as a Sigstore
+/// bundle. Skips attestations that are invalid or about another file.
 pub(crate) fn of_upstream(answer: &[u8], filename: &str, sha256: &str) -> Vec<Vec<u8>> {
     let Ok(answer) = serde_json::from_slice::<Value>(answer) else { return Vec::new() };
     let listed = |of: &'static str| {
@@ -71,7 +75,7 @@ pub(crate) fn of_upstream(answer: &[u8], filename: &str, sha256: &str) -> Vec<Ve
     about.map(|attestation| bundle(&attestation).to_string().into_bytes()).collect()
 }
 
-/// The same as a bundle: PEP 740 has other names for what stands in one.
+/// Converts an attestation to a Sigstore bundle. PEP 740 uses other names for the same members.
 fn bundle(attestation: &Value) -> Value {
     let at = |path: &str| attestation.pointer(path).cloned().unwrap_or_default();
     json!({
@@ -91,7 +95,7 @@ fn bundle(attestation: &Value) -> Value {
 fn check(attestation: &Value, filename: &str, sha256: &str) -> Result<(), &'static str> {
     let at = |path: &str| attestation.pointer(path);
     if at("/version") != Some(&json!(1)) {
-        return Err("one is not of version 1");
+        return Err("one does not have version 1");
     }
     let encoded = |path: &str| at(path).and_then(Value::as_str).and_then(|text| STANDARD.decode(text).ok());
     let material = at("/verification_material/transparency_entries").is_some_and(Value::is_array);
@@ -99,12 +103,12 @@ fn check(attestation: &Value, filename: &str, sha256: &str) -> Result<(), &'stat
         || encoded("/verification_material/certificate").is_none()
         || encoded("/envelope/signature").is_none()
     {
-        return Err("one has no certificate, no transparency entries or no signature");
+        return Err("one lacks its certificate, transparency entries or signature");
     }
     let statement = encoded("/envelope/statement").ok_or("one has no statement")?;
     let statement: Value = serde_json::from_slice(&statement).map_err(|_| "a statement is not JSON")?;
     let subjects = statement.get("subject").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let [subject] = subjects else { return Err("a statement is not about one file") };
+    let [subject] = subjects else { return Err("a statement must be about exactly one file") };
     let about = subject.get("name").and_then(Value::as_str) == Some(filename)
         && subject.pointer("/digest/sha256").and_then(Value::as_str) == Some(sha256);
     if about { Ok(()) } else { Err("a statement is about another file") }

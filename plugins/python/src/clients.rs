@@ -1,4 +1,5 @@
-//! What Python's clients are told. The user name beside a token is its owner's e-mail address.
+//! Client configuration for Python's package managers. The user name for a token is the e-mail
+//! address of the token's owner.
 
 use packhouse_sdk::{Client, Install};
 
@@ -14,7 +15,7 @@ const POETRY_PUBLISH: &str = "poetry config repositories.{repository} {address}\
 const PYPIRC: &str = "[distutils]\nindex-servers = {repository}\n\n[{repository}]\nrepository = {address}\n\
                       username = {email}\npassword = {token}";
 
-/// What to write where.
+/// Configuration files and commands for reading and publishing.
 pub(crate) fn clients() -> Vec<Client> {
     vec![
         Client::read("pip", PIP).file("pip.conf", "ini"),
@@ -29,7 +30,7 @@ pub(crate) fn clients() -> Vec<Client> {
     ]
 }
 
-/// One line for each client.
+/// Commands that install one version, one for each client.
 pub(crate) fn install() -> Vec<Install> {
     vec![
         Install::shell("pip", "pip install {name}=={version}"),

@@ -1,8 +1,9 @@
-//! Deleting files and versions: what is left without a file is no longer listed. A file's name stays used.
+//! Deletes files and versions. A version or a project without files is no longer listed. The name
+//! of a deleted file stays reserved.
 
 use crate::files::missing;
 use crate::index::key_of;
-use crate::part::Part;
+use crate::part::FilePart;
 use crate::records::{self, FileRecord, VersionRecord};
 use crate::{busy, name};
 use packhouse_sdk::{
@@ -17,29 +18,37 @@ pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Fa
 
 pub(crate) fn delete(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
     let (file, version) = (params.segment("file"), params.segment("version"));
-    if Part::of(file).1 != Part::File {
-        return Err(Failure::invalid("What goes with a file is deleted with it: name the file itself"));
+    if FilePart::of(file).1 != FilePart::File {
+        return Err(Failure::invalid(
+            "Signatures, metadata and provenance are deleted with their file; delete the file itself",
+        ));
     }
     let project = name::project(params.segment("project")).ok_or_else(|| missing(file))?;
-    let this = |filename: &str, record: &FileRecord| filename == file && record.version == version;
-    if files(cx.target()?, &project, this)? { Ok(Response::no_content()) } else { Err(missing(file)) }
+    let is_this = |filename: &str, record: &FileRecord| filename == file && record.version == version;
+    if remove_files(cx.target()?, &project, is_this)? {
+        Ok(Response::no_content())
+    } else {
+        Err(missing(file))
+    }
 }
 
-/// Removes those of a project's files that `goes` names, with all that is left empty. Whether there were any.
-pub(crate) fn files(
+/// Removes the files of a project that `is_removed` selects. Also removes the records of a version
+/// and of the project if no file remains. Returns false if `is_removed` selects no file.
+pub(crate) fn remove_files(
     repository: &Repository,
     project: &str,
-    goes: impl Fn(&str, &FileRecord) -> bool,
+    is_removed: impl Fn(&str, &FileRecord) -> bool,
 ) -> Result<bool, Failure> {
     repository.update_if_needed(busy, |change| {
-        // Read before the files are: an upload in between puts them anew, and then this is taken again.
+        // This reads the project record before the files. If an upload comes in between, it
+        // rewrites the record, so the commit below is stale and the closure runs again.
         let Some(project_record) = repository.get(&records::project(project))? else {
             return Ok(Step::Done(false));
         };
-        let versions = versions(repository, project)?;
-        let all = all(repository, project)?;
+        let versions = versions_by_key(repository, project)?;
+        let all = files_by_name(repository, project)?;
         let (gone, left): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|(name, entry)| goes(name, &entry.value));
+            all.into_iter().partition(|(name, entry)| is_removed(name, &entry.value));
         if gone.is_empty() {
             return Ok(Step::Done(false));
         }
@@ -58,15 +67,16 @@ pub(crate) fn files(
         if left.is_empty() {
             change.remove(&project_record.key, Expectation::Revision(project_record.revision));
         } else {
-            // Comes back with the version, should the project be gone by then.
+            // If a person undoes this deletion after the project was removed, the host also
+            // restores the project record.
             change.require(&project_record.key, Expectation::Anything);
         }
         Ok(Step::Commit(true))
     })
 }
 
-/// A project's files by name.
-fn all(repository: &Repository, project: &str) -> Result<Vec<(String, Entry<FileRecord>)>, Error> {
+/// Reads a project's files, by name.
+fn files_by_name(repository: &Repository, project: &str) -> Result<Vec<(String, Entry<FileRecord>)>, Error> {
     let prefix = records::files(project);
     let entries = repository.scan(&prefix).map(|entry| {
         let entry = entry?.json::<FileRecord>()?;
@@ -75,8 +85,11 @@ fn all(repository: &Repository, project: &str) -> Result<Vec<(String, Entry<File
     entries.collect()
 }
 
-/// A project's versions by their keys.
-fn versions(repository: &Repository, project: &str) -> Result<BTreeMap<String, Entry<VersionRecord>>, Error> {
+/// Reads a project's versions, by key.
+fn versions_by_key(
+    repository: &Repository,
+    project: &str,
+) -> Result<BTreeMap<String, Entry<VersionRecord>>, Error> {
     let prefix = records::versions(project);
     let entries = repository.scan(&prefix).map(|entry| {
         let entry = entry?.json::<VersionRecord>()?;

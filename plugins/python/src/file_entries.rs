@@ -1,41 +1,41 @@
-//! Texts about files, collected in whatever order the files come and written version by version. Where they are many they lie with the
-//! host meanwhile.
+//! Collects JSON texts about files in any order, and writes them grouped by version. Long texts are
+//! written to a blob of the host meanwhile, so that memory need not hold them.
 
 use crate::index::key_of;
 use packhouse_sdk::{Blob, Context, Error, Output, Writer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Bytes of texts that are held here.
+/// Maximum bytes of texts that are held in memory.
 const HELD: usize = 1 << 20;
 
-/// Texts that are collected.
+/// A collection of texts about files.
 pub(crate) struct FileEntries<'a> {
     cx: &'a Context,
     writer: Option<Writer>,
     held: String,
-    /// Bytes of all.
+    /// Bytes of all texts together.
     length: u64,
-    /// Where those of each version lie, by its key.
-    places: BTreeMap<String, Vec<Place>>,
+    /// Positions of each version's texts, by the version's key.
+    ranges: BTreeMap<String, Vec<TextRange>>,
 }
 
-/// Texts that stand next to each other: where they begin and end.
-type Place = (u64, u64);
+/// Start and end of adjacent texts of one version.
+type TextRange = (u64, u64);
 
 impl<'a> FileEntries<'a> {
     pub(crate) fn new(cx: &'a Context) -> Self {
-        Self { cx, writer: None, held: String::new(), length: 0, places: BTreeMap::new() }
+        Self { cx, writer: None, held: String::new(), length: 0, ranges: BTreeMap::new() }
     }
 
-    /// Adds what is to be said of a file of this version.
+    /// Adds the text about a file of this version.
     pub(crate) fn add(&mut self, version: &str, entry: &Value) -> Result<(), Error> {
         let text = format!(",{entry}");
         let (start, end) = (self.length, self.length + text.len() as u64);
-        let places = self.places.entry(key_of(version)).or_default();
-        match places.last_mut() {
+        let ranges = self.ranges.entry(key_of(version)).or_default();
+        match ranges.last_mut() {
             Some(last) if last.1 == start => last.1 = end,
-            _ => places.push((start, end)),
+            _ => ranges.push((start, end)),
         }
         self.length = end;
         self.held.push_str(&text);
@@ -47,31 +47,31 @@ impl<'a> FileEntries<'a> {
         self.writer.get_or_insert_with(|| self.cx.writer()).write(held.as_bytes())
     }
 
-    /// Ends the collecting.
+    /// Ends the collection, and returns the texts by version.
     pub(crate) fn by_version(mut self) -> Result<EntriesByVersion, Error> {
         if self.writer.is_some() {
             self.hand_over()?;
         }
         let blob = self.writer.map(Writer::finish).transpose()?;
-        Ok(EntriesByVersion { blob, held: self.held, places: self.places })
+        Ok(EntriesByVersion { blob, held: self.held, ranges: self.ranges })
     }
 }
 
-/// Texts that were collected.
+/// Collected texts, ready to be written by version.
 pub(crate) struct EntriesByVersion {
-    /// Where they lie, if they are not held here.
+    /// All texts, if they were too long for memory. Otherwise `held` contains all texts.
     blob: Option<Blob>,
     held: String,
-    places: BTreeMap<String, Vec<Place>>,
+    ranges: BTreeMap<String, Vec<TextRange>>,
 }
 
 impl EntriesByVersion {
-    /// Writes those of a version as a list.
+    /// Writes the texts of a version as a JSON list.
     pub(crate) fn write(&self, version: &str, out: &mut Output<'_>) -> Result<(), Error> {
         out.push("[")?;
-        let places = self.places.get(&key_of(version)).map_or(&[][..], Vec::as_slice);
-        for (at, (start, end)) in places.iter().enumerate() {
-            // Before the first there is no comma.
+        let ranges = self.ranges.get(&key_of(version)).map_or(&[][..], Vec::as_slice);
+        for (at, (start, end)) in ranges.iter().enumerate() {
+            // Each text begins with a comma, which the first entry of a list must not have.
             let start = start + u64::from(at == 0);
             match &self.blob {
                 Some(blob) => out.append(&blob.slice(start, end - start)?)?,

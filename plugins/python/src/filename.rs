@@ -1,27 +1,29 @@
-//! Names of distribution files: wheels (PEP 427, with the tags of PEP 425) and source distributions (PEP 625).
+//! Names of distribution files: wheels (PEP 427, with the tags of PEP 425) and source distributions
+//! (PEP 625).
 
 use crate::name;
 use crate::version::Version;
 
-/// Bytes of a file's name.
+/// Maximum bytes of a file name.
 const LONGEST: usize = 250;
-/// Combinations of tags that a wheel's compressed tags may stand for.
+/// Maximum number of combinations that a wheel's compressed tag sets may expand to.
 const TAGS: usize = 1000;
 
-/// What a file is.
+/// Kind of a distribution file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FileKind {
     Wheel,
     /// `.tar.gz`.
     Tar,
-    /// `.zip`, as some projects still publish their source.
+    /// `.zip`, which some projects still publish their source as.
     Zip,
-    /// One that nobody can publish here, by the upload form's word for it: another server had it.
+    /// A kind that cannot be published here, only moved from another server. The text is its
+    /// `filetype` in the upload form.
     Other(&'static str),
 }
 
-impl Kind {
-    /// The upload form's word for it.
+impl FileKind {
+    /// The value of `filetype` in the upload form.
     pub(crate) fn filetype(self) -> &'static str {
         match self {
             Self::Wheel => "bdist_wheel",
@@ -31,39 +33,41 @@ impl Kind {
     }
 }
 
-/// A file's name, taken apart.
+/// A parsed file name.
 #[derive(Clone, Debug)]
 pub(crate) struct Filename {
-    pub(crate) kind: Kind,
-    /// The project, normalised.
+    pub(crate) kind: FileKind,
+    /// The normalized project name.
     pub(crate) project: String,
     pub(crate) version: Version,
-    /// What distinguishes it from the version's other files: a wheel's build and tags, a source's extension.
+    /// Distinguishes the version's files: a wheel's build and tags, a source's extension.
     variant: String,
 }
 
 impl Filename {
-    /// The reading in which it is a file of this project, of whatever version.
+    /// Parses a name as a file of this project, with any version.
     pub(crate) fn of_project(text: &str, project: &str) -> Option<Self> {
         Self::readings(text).ok()?.into_iter().find(|reading| reading.project == project)
     }
 
-    /// A file of this name that is of a kind that nobody can publish here.
+    /// Creates the name of a file whose kind cannot be published here.
     pub(crate) fn other(text: &str, filetype: &'static str, project: &str, version: Version) -> Self {
-        let (kind, project) = (Kind::Other(filetype), project.to_owned());
+        let (kind, project) = (FileKind::Other(filetype), project.to_owned());
         Self { kind, project, version, variant: text.to_ascii_lowercase() }
     }
 
-    /// The reading in which it is a file of this version of this project.
+    /// Parses a name as a file of this version of this project.
     pub(crate) fn of(text: &str, project: &str, version: &Version) -> Result<Self, String> {
         let readings = Self::readings(text)?;
-        let mine = |reading: &Self| reading.project == project && reading.version == *version;
-        readings.into_iter().find(mine).ok_or_else(|| {
-            format!("The file is called {text}, but the upload says that it is {project} {version}")
-        })
+        let matches = |reading: &Self| reading.project == project && reading.version == *version;
+        readings
+            .into_iter()
+            .find(matches)
+            .ok_or_else(|| format!("The file is named {text}, but the form is for {project} {version}"))
     }
 
-    /// One name for all spellings of the same file: the file system of who downloads it may not tell them apart either.
+    /// Returns the key that all spellings of a file name share. They share a key because a client's
+    /// file system may not distinguish the spellings.
     pub(crate) fn key(&self) -> String {
         format!("{}-{}-{}", self.project, self.version.key(), self.variant)
     }
@@ -71,15 +75,15 @@ impl Filename {
     fn readings(text: &str) -> Result<Vec<Self>, String> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+!".contains(&byte);
         if text.len() > LONGEST || text.starts_with('.') || !text.bytes().all(plain) {
-            let rule = "letters, digits and - _ . + ! make up a file's name, at most 250 of them";
-            return Err(format!("{text:?} is no name of a distribution file: {rule}"));
+            let rule = "use at most 250 letters, digits and - _ . + !";
+            return Err(format!("{text:?} is not a valid name for a distribution file: {rule}"));
         }
         if let Some(stem) = text.strip_suffix(".whl") {
-            return wheel(stem).map(|read| vec![read]).ok_or_else(|| no_sense(text));
+            return wheel(stem).map(|read| vec![read]).ok_or_else(|| badly_named(text));
         }
         let (kind, stem, extension) = match (text.strip_suffix(".tar.gz"), text.strip_suffix(".zip")) {
-            (Some(stem), _) => (Kind::Tar, stem, "tar.gz"),
-            (_, Some(stem)) => (Kind::Zip, stem, "zip"),
+            (Some(stem), _) => (FileKind::Tar, stem, "tar.gz"),
+            (_, Some(stem)) => (FileKind::Zip, stem, "zip"),
             _ => {
                 return Err(format!(
                     "{text} is neither a wheel (.whl) nor a source distribution (.tar.gz, .zip)"
@@ -92,15 +96,15 @@ impl Filename {
             Some(Self { kind, project, version, variant: extension.to_owned() })
         };
         let readings: Vec<Self> = stem.match_indices('-').filter_map(cut).collect();
-        if readings.is_empty() { Err(no_sense(text)) } else { Ok(readings) }
+        if readings.is_empty() { Err(badly_named(text)) } else { Ok(readings) }
     }
 }
 
-fn no_sense(text: &str) -> String {
-    format!("{text} is not called NAME-VERSION-TAGS.whl or NAME-VERSION.tar.gz, with a version of PEP 440")
+fn badly_named(text: &str) -> String {
+    format!("{text} is not named NAME-VERSION-TAGS.whl or NAME-VERSION.tar.gz with a PEP 440 version")
 }
 
-/// `name-version[-build]-python-abi-platform`.
+/// Parses `name-version[-build]-python-abi-platform`.
 fn wheel(stem: &str) -> Option<Filename> {
     let pieces: Vec<&str> = stem.split('-').collect();
     let (project, version, build, tags) = match pieces.as_slice() {
@@ -120,7 +124,7 @@ fn wheel(stem: &str) -> Option<Filename> {
     }
     let variant = stem.splitn(3, '-').nth(2)?.to_ascii_lowercase();
     Some(Filename {
-        kind: Kind::Wheel,
+        kind: FileKind::Wheel,
         project: name::project(project)?,
         version: Version::parse(version)?,
         variant: format!("{variant}.whl"),
@@ -132,20 +136,25 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Where a name can be read in several ways, the last.
+    /// Returns the last reading of an ambiguous name.
     fn parse(text: &str) -> Result<Filename, String> {
         Ok(Filename::readings(text)?.pop().unwrap())
     }
 
     #[test]
-    fn files_are_told_apart() {
+    fn kinds_of_files_are_recognized() {
         for (text, kind, project, version) in [
-            ("foo_bar-1.0-py3-none-any.whl", Kind::Wheel, "foo-bar", "1.0"),
-            ("Foo.Bar-1.0-2abc-cp311.cp312-abi3-manylinux_2_17_x86_64.whl", Kind::Wheel, "foo-bar", "1.0"),
-            ("foo-1!2.0+ubuntu_1-py2.py3-none-any.whl", Kind::Wheel, "foo", "1!2.0+ubuntu.1"),
-            ("foo_bar-1.0.tar.gz", Kind::Tar, "foo-bar", "1.0"),
-            ("foo-bar-1.0rc1.tar.gz", Kind::Tar, "foo-bar", "1.0rc1"),
-            ("foo-1.0.zip", Kind::Zip, "foo", "1.0"),
+            ("foo_bar-1.0-py3-none-any.whl", FileKind::Wheel, "foo-bar", "1.0"),
+            (
+                "Foo.Bar-1.0-2abc-cp311.cp312-abi3-manylinux_2_17_x86_64.whl",
+                FileKind::Wheel,
+                "foo-bar",
+                "1.0",
+            ),
+            ("foo-1!2.0+ubuntu_1-py2.py3-none-any.whl", FileKind::Wheel, "foo", "1!2.0+ubuntu.1"),
+            ("foo_bar-1.0.tar.gz", FileKind::Tar, "foo-bar", "1.0"),
+            ("foo-bar-1.0rc1.tar.gz", FileKind::Tar, "foo-bar", "1.0rc1"),
+            ("foo-1.0.zip", FileKind::Zip, "foo", "1.0"),
         ] {
             let read = parse(text).unwrap();
             assert_eq!(
@@ -157,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_distribution_file_is_refused() {
+    fn invalid_file_names_are_refused() {
         for text in [
             "",
             "foo",
@@ -183,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_whose_name_could_be_read_twice_is_what_its_upload_says() {
+    fn the_form_decides_how_an_ambiguous_name_is_read() {
         let one = Version::parse("1.post2").unwrap();
         assert_eq!(Filename::of("a-1-2.tar.gz", "a", &one).unwrap().project, "a");
         let two = Version::parse("2").unwrap();
@@ -202,7 +211,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_well_made_wheels_name_comes_back(
+        fn a_valid_wheel_name_is_parsed(
             name in "[a-z][a-z0-9]{0,6}(_[a-z0-9]{1,4})?", version in "[0-9]{1,3}(\\.[0-9]{1,3}){0,2}(rc[0-9])?",
             tags in "(py3|cp311)-(none|abi3)-(any|win_amd64)",
         ) {

@@ -1,7 +1,7 @@
-//! `GET` of a file and of what goes with it: `.metadata` (PEP 658), `.asc`, `.provenance`.
+//! Downloads of a file and of its companions: `.metadata` (PEP 658), `.asc`, `.provenance`.
 
 use crate::attestation;
-use crate::part::{Part, media_type};
+use crate::part::{FilePart, media_type};
 use crate::records::{self, FileRecord};
 use crate::{name, proxy};
 use packhouse_sdk::{Context, Failure, Intent, Params, Repository, Request, Response};
@@ -11,27 +11,31 @@ pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Fa
 }
 
 pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
-    let asked = params.segment("file");
-    let project = name::project(params.segment("project")).ok_or_else(|| missing(asked))?;
+    let requested = params.segment("file");
+    let project = name::project(params.segment("project")).ok_or_else(|| missing(requested))?;
     let found = cx.first(|repository| {
         if repository.is_proxy() {
-            proxy::file(cx, repository, &project, params.segment("version"), asked)
+            proxy::file(cx, repository, &project, params.segment("version"), requested)
         } else {
-            hosted(repository, params, asked)
+            hosted(repository, params, requested)
         }
     })?;
-    found.ok_or_else(|| missing(asked))
+    found.ok_or_else(|| missing(requested))
 }
 
-fn hosted(repository: &Repository, params: &Params<'_>, asked: &str) -> Result<Option<Response>, Failure> {
-    let (filename, part) = Part::of(asked);
+fn hosted(
+    repository: &Repository,
+    params: &Params<'_>,
+    requested: &str,
+) -> Result<Option<Response>, Failure> {
+    let (filename, part) = FilePart::of(requested);
     match find(repository, params, filename)? {
-        Some(record) => answer(repository, asked, &record, part).map(Some),
+        Some(record) => respond(repository, requested, &record, part).map(Some),
         None => Ok(None),
     }
 }
 
-/// The record of a file, where project and version in its address are its own.
+/// Finds the record of a file whose project and version match the request's path.
 pub(crate) fn find(
     repository: &Repository,
     params: &Params<'_>,
@@ -45,11 +49,11 @@ pub(crate) fn find(
     Ok(record.map(|entry| entry.value).filter(|record| record.version == params.segment("version")))
 }
 
-/// The provenance object of a file, at an address of its own (PEP 740).
+/// Serves a file's provenance object at its own path (PEP 740).
 pub(crate) fn provenance(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
     let file = params.segment("file");
     name::project(params.segment("project")).ok_or_else(|| missing(file))?;
-    // A proxy passes none on.
+    // A proxy serves no provenance objects.
     for repository in cx.hosted()? {
         let Some(record) = find(repository, params, file)? else { continue };
         let Some(digest) = record.provenance else { break };
@@ -66,18 +70,18 @@ pub(crate) fn missing(file: &str) -> Failure {
     Failure::not_found(format!("There is no file {file} in this repository"))
 }
 
-fn answer(
+fn respond(
     repository: &Repository,
-    asked: &str,
+    requested: &str,
     record: &FileRecord,
-    part: Part,
+    part: FilePart,
 ) -> Result<Response, Failure> {
     let (digest, media_type) = match part {
-        Part::File => (Some(&record.sha256), media_type(asked)),
-        Part::Metadata => (record.metadata(), "text/plain; charset=utf-8"),
-        Part::Signature => (record.signature.as_ref(), "application/pgp-signature"),
-        Part::Provenance => (record.provenance.as_ref(), attestation::MEDIA_TYPE),
+        FilePart::File => (Some(&record.sha256), media_type(requested)),
+        FilePart::Metadata => (record.metadata(), "text/plain; charset=utf-8"),
+        FilePart::Signature => (record.signature.as_ref(), "application/pgp-signature"),
+        FilePart::Provenance => (record.provenance.as_ref(), attestation::MEDIA_TYPE),
     };
-    let blob = repository.recorded_blob(digest.ok_or_else(|| missing(asked))?)?;
+    let blob = repository.recorded_blob(digest.ok_or_else(|| missing(requested))?)?;
     Ok(Response::blob(blob).content_type(media_type).modified(record.time).immutable())
 }

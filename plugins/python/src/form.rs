@@ -1,11 +1,12 @@
-//! The upload form: which fields count, each at most once, and the digests that must be right.
+//! The upload form: the fields that the plugin reads, each at most once, and the digests, which
+//! must be correct.
 
 use crate::answer::bad;
 use packhouse_sdk::{Blob, Failure, Part};
 use std::collections::BTreeMap;
 
-/// Fields that are read, and the bytes that each may have. What else the form holds is what the file's metadata say, and is
-/// taken from there.
+/// Fields that the plugin reads, with their maximum length in bytes. Other fields repeat the file's
+/// metadata, which the plugin reads from the file.
 const FIELDS: [(&str, u64); 11] = [
     (":action", 100),
     ("protocol_version", 100),
@@ -20,33 +21,36 @@ const FIELDS: [(&str, u64); 11] = [
     ("attestations", 512 << 10),
 ];
 
-/// Digests as the form calls them, as the host does, and the characters of their hex.
+/// Digest fields of the form, the host's name for each algorithm, and the number of hex characters.
 const DIGESTS: [(&str, &str, usize); 3] =
     [("md5_digest", "md5", 32), ("sha256_digest", "sha256", 64), ("blake2_256_digest", "blake2b-256", 64)];
 
-/// Bytes of a signature.
+/// Maximum bytes of a signature.
 pub(crate) const SIGNATURE: u64 = 64 << 10;
 
-/// What was sent.
-pub(crate) struct Form {
+/// A parsed upload form.
+pub(crate) struct UploadForm {
     fields: BTreeMap<&'static str, String>,
-    /// The name of the file.
+    /// The file's name.
     pub(crate) filename: String,
-    /// The file.
+    /// The file's content.
     pub(crate) content: Blob,
-    /// A signature of it.
+    /// A detached signature of the file.
     pub(crate) signature: Option<Blob>,
 }
 
-impl Form {
-    /// Reads the parts of an upload. 410 for what a form can ask for besides, and nobody offers any more.
+impl UploadForm {
+    /// Reads the parts of an upload.
+    ///
+    /// # Errors
+    /// 400 for an invalid form. 410 for old actions that no index supports any more.
     pub(crate) fn read(parts: Vec<Part>) -> Result<Self, Failure> {
         let mut fields = BTreeMap::new();
         let (mut content, mut signature) = (None, None);
         for part in parts {
             match part.name.as_str() {
-                "content" => once(&mut content, part)?,
-                "gpg_signature" => once(&mut signature, part)?,
+                "content" => set_once(&mut content, part)?,
+                "gpg_signature" => set_once(&mut signature, part)?,
                 name => {
                     let Some((name, limit)) = FIELDS.into_iter().find(|(known, _)| *known == name) else {
                         continue;
@@ -54,9 +58,9 @@ impl Form {
                     let text = part
                         .body
                         .text(limit)
-                        .map_err(|_| bad(format!("The field {name} is too long or is no text")))?;
+                        .map_err(|_| bad(format!("The field `{name}` is too long or is not text")))?;
                     if fields.insert(name, text.trim().to_owned()).is_some() {
-                        return Err(twice(name));
+                        return Err(repeated(name));
                     }
                 }
             }
@@ -74,33 +78,37 @@ impl Form {
         Ok(Self { fields, filename, content: content.body, signature })
     }
 
-    /// A field that is there and not empty.
+    /// Returns a field's value, if the field is present and not empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.fields.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// A field that must be there.
+    /// Returns the value of a required field.
+    ///
+    /// # Errors
+    ///
+    /// 400 if the field is missing or empty.
     pub(crate) fn need(&self, name: &str) -> Result<&str, Failure> {
         self.get(name).ok_or_else(|| bad(format!("The field `{name}` of the form is missing")))
     }
 
-    /// Compares every digest that was sent.
+    /// Compares every digest in the form with the file.
     pub(crate) fn check_digests(&self) -> Result<(), Failure> {
         for (field, algorithm, length) in DIGESTS {
-            let Some(said) = self.get(field) else { continue };
-            let said = said.to_ascii_lowercase();
-            if said.len() != length || !said.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            let Some(stated) = self.get(field) else { continue };
+            let stated = stated.to_ascii_lowercase();
+            if stated.len() != length || !stated.bytes().all(|byte| byte.is_ascii_hexdigit()) {
                 return Err(Failure::new(
                     400,
                     "invalid_checksum",
-                    format!("The field {field} is no digest in hex"),
+                    format!("The field `{field}` is not a hexadecimal digest"),
                 ));
             }
-            let is = self.content.digest(algorithm)?;
-            if is.hex() != said {
+            let computed = self.content.digest(algorithm)?;
+            if computed.hex() != stated {
                 let text = format!(
-                    "{field} says {said}, but that of the file that came is {}; send it again",
-                    is.hex()
+                    "`{field}` is {stated}, but the received file has {}; upload it again",
+                    computed.hex()
                 );
                 return Err(Failure::new(400, "checksum_mismatch", text));
             }
@@ -109,28 +117,30 @@ impl Form {
     }
 }
 
-fn once(place: &mut Option<Part>, part: Part) -> Result<(), Failure> {
+fn set_once(field: &mut Option<Part>, part: Part) -> Result<(), Failure> {
     let name = part.name.clone();
-    match place.replace(part) {
+    match field.replace(part) {
         None => Ok(()),
-        Some(_) => Err(twice(&name)),
+        Some(_) => Err(repeated(&name)),
     }
 }
 
-/// Two readers of the form could take one and the other.
-fn twice(name: &str) -> Failure {
+/// Creates the 400 for a repeated field, of which one parser could use the first value and another
+/// parser the second.
+fn repeated(name: &str) -> Failure {
     bad(format!("The field `{name}` is in the form twice"))
 }
 
-/// A form that does not say what it asks for can only be an upload: some clients, and scripts, leave it out.
+/// Checks the action. Accepts a form without an action as an upload, because some clients and
+/// scripts leave the action out.
 fn check_action(action: Option<&str>, protocol: Option<&str>) -> Result<(), Failure> {
     match (action.unwrap_or_default(), protocol) {
         ("" | "file_upload", None | Some("" | "1")) => Ok(()),
         ("" | "file_upload", Some(other)) => {
-            Err(bad(format!("The upload's protocol_version is {other:?}; there is version 1 alone")))
+            Err(bad(format!("The protocol_version of the form is {other:?}; only version 1 is supported")))
         }
         (other @ ("submit" | "submit_pkg_info" | "register" | "verify" | "doc_upload"), _) => {
-            let text = format!("{other} is not offered: a project comes into being with its first file");
+            let text = format!("The action {other} is not supported: the first upload creates a project");
             Err(Failure::new(410, "not_supported", text))
         }
         _ => Err(bad("The field `:action` of the form is not `file_upload`")),

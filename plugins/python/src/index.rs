@@ -1,4 +1,4 @@
-//! What is known of a project, as every view of it is rendered from.
+//! The common model of a project's versions and files for all views.
 
 use crate::records::FileRecord;
 use crate::version::Version;
@@ -6,72 +6,75 @@ use packhouse_sdk::{Failure, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// What is known of a project.
+/// A project's versions and files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Project {
-    /// Normalised, the lowest first.
+    /// Normalized, the lowest first.
     pub(crate) versions: Vec<String>,
-    /// By version, then by name.
-    pub(crate) files: Vec<File>,
-    /// Those that a policy withholds, with its words as the reason of a yank: listed where nobody offers a file of that name.
-    pub(crate) denied: Vec<File>,
+    /// Sorted by version, then by name.
+    pub(crate) files: Vec<ProjectFile>,
+    /// Files that a policy withholds. Their `yanked` is the policy's text. The index lists such a
+    /// file unless a repository offers a file of the same name.
+    pub(crate) denied: Vec<ProjectFile>,
 }
 
-/// A file of a project; as a proxy remembers it, too.
+/// A file of a project. Proxies also store it as a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct File {
+pub(crate) struct ProjectFile {
     pub(crate) filename: String,
     pub(crate) version: String,
-    /// Hex by the algorithm's name, as the Simple API has them.
+    /// Digests in hex by algorithm, as in the Simple API.
     pub(crate) hashes: BTreeMap<String, String>,
     pub(crate) size: Option<u64>,
-    /// As it is written.
+    /// Upload time in its original spelling.
     pub(crate) time: Option<String>,
     pub(crate) requires_python: Option<String>,
-    /// Why it was yanked; the reason may be empty.
+    /// Reason of the yank, which may be empty. `None` if the file is not yanked.
     pub(crate) yanked: Option<String>,
-    pub(crate) metadata: Metadata,
+    pub(crate) metadata: MetadataFile,
     pub(crate) signature: bool,
     pub(crate) provenance: bool,
-    /// Where an upstream has it.
+    /// The file's URL at the upstream.
     pub(crate) url: Option<String>,
-    /// Whether the upstream has it no longer.
+    /// True if the upstream no longer lists the file.
     pub(crate) withdrawn: bool,
-    /// Whether a proxy has compared its bytes with what is said of them here.
+    /// True if the proxy has received the file's bytes and they match `hashes`.
     pub(crate) checked: bool,
-    /// Where an upstream has what is signed of it.
+    /// URL of the file's provenance object at the upstream.
     pub(crate) provenance_url: Option<String>,
-    /// What is stored of it, where it is.
+    /// The file's record, if a hosted repository stores the file.
     #[serde(skip)]
     pub(crate) record: Option<FileRecord>,
 }
 
-/// Whether a file may be installed.
+/// Availability of a file for installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum Availability {
     Offered,
-    /// A policy withholds it, with its words as the reason of a yank: it is listed where nobody offers a file of that name.
+    /// A policy withholds the file, whose `yanked` is the policy's text. The index lists the file
+    /// unless a repository offers a file of the same name.
     Denied,
 }
 
-/// What becomes of a file that a repository has.
-pub(crate) type Take<'t> = dyn FnMut(File, Standing) -> Result<(), Failure> + 't;
+/// Callback for each file of a repository.
+pub(crate) type FileVisitor<'t> = dyn FnMut(ProjectFile, Availability) -> Result<(), Failure> + 't;
 
-/// Whether a file's metadata can be had without the file (PEP 658).
+/// Availability of a file's metadata without the file (PEP 658).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Metadata {
+pub(crate) enum MetadataFile {
     #[default]
     Absent,
-    /// Without a digest to check them by.
+    /// Available without a digest.
     Unchecked,
-    /// With their SHA-256 in hex.
+    /// Available with its SHA-256 in hex.
     Sha256(String),
 }
 
 impl Project {
-    /// Adds what another repository has; of two files of one name the first stands.
+    /// Merges in another repository's project. If both have a file of the same name, the file of
+    /// `self` stays.
     pub(crate) fn join(&mut self, other: Self) {
         let names: BTreeSet<String> = self.files.iter().map(|file| file.filename.clone()).collect();
         self.files.extend(other.files.into_iter().filter(|file| !names.contains(&file.filename)));
@@ -81,7 +84,8 @@ impl Project {
         self.sort();
     }
 
-    /// Lists what policies withhold beside what is offered.
+    /// Moves the withheld files to the list of files, except those whose name is already listed.
+    /// Adds the versions of the moved files.
     pub(crate) fn list_denied(&mut self) {
         let mut names: BTreeSet<String> = self.files.iter().map(|file| file.filename.clone()).collect();
         for file in std::mem::take(&mut self.denied) {
@@ -96,7 +100,7 @@ impl Project {
         self.sort();
     }
 
-    /// Puts versions and files in their order.
+    /// Sorts versions and files.
     pub(crate) fn sort(&mut self) {
         let Self { versions, files, .. } = self;
         let ranks = ranks(versions.iter().chain(files.iter().map(|file| &file.version)));
@@ -106,7 +110,7 @@ impl Project {
     }
 }
 
-/// Versions in their order, each in one spelling.
+/// Sorts versions and keeps one spelling of each.
 pub(crate) fn in_order(versions: BTreeSet<String>) -> Vec<String> {
     let ranks = ranks(versions.iter());
     let mut versions: Vec<String> = versions.into_iter().collect();
@@ -115,7 +119,8 @@ pub(crate) fn in_order(versions: BTreeSet<String>) -> Vec<String> {
     versions
 }
 
-/// Where each of these versions stands among them: the same for those that are equal. Each text is read once, however many files it has.
+/// Ranks these versions. Equal versions have the same rank. The function parses each text once,
+/// even if many files have it.
 fn ranks<'a>(versions: impl Iterator<Item = &'a String>) -> HashMap<String, usize> {
     let distinct: HashSet<&String> = versions.collect();
     let mut parsed: Vec<(Option<Version>, &String)> =
@@ -129,20 +134,21 @@ fn ranks<'a>(versions: impl Iterator<Item = &'a String>) -> HashMap<String, usiz
     ranked.collect()
 }
 
-/// The key of a version that is written in any way.
+/// Returns the key that all spellings of a version share. An invalid version is its own key.
 pub(crate) fn key_of(version: &str) -> String {
     Version::parse(version).map_or_else(|| version.to_owned(), |version| version.key())
 }
 
-impl File {
-    /// What is stored under this name; `yanked` is why its version was yanked.
+impl ProjectFile {
+    /// Converts a file's record. `yanked` is the reason if the version was yanked.
     pub(crate) fn of(filename: String, record: FileRecord, yanked: Option<String>) -> Self {
-        // Of a source, only what its PKG-INFO says unchangeably could be announced; few do, and installers build it anyway.
+        // The index does not announce the metadata of a source distribution. Only static fields of
+        // PKG-INFO are reliable, few sources have them, and installers build the source anyway.
         let wheel = filename.ends_with(".whl");
         Self {
             metadata: match record.metadata().filter(|_| wheel) {
-                Some(digest) => Metadata::Sha256(digest.hex().to_owned()),
-                None => Metadata::Absent,
+                Some(digest) => MetadataFile::Sha256(digest.hex().to_owned()),
+                None => MetadataFile::Absent,
             },
             filename,
             version: record.version.clone(),

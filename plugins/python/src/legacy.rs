@@ -1,10 +1,10 @@
-//! PyPI's own JSON documents of projects and versions, which tools that watch for updates read.
+//! PyPI's own JSON documents of projects and versions. Update tools read these documents.
 
 use crate::answer::{document, no_project};
 use crate::file_entries::FileEntries;
-use crate::index::{File, Standing, key_of};
+use crate::index::{Availability, ProjectFile, key_of};
 use crate::listed_name::ListedKind;
-use crate::metadata::{LIMIT, Metadata};
+use crate::metadata::{CoreMetadata, LIMIT};
 use crate::name;
 use crate::sources::Sources;
 use crate::version::Version;
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// Fields of `info` that are one text, with the metadata's names for them.
+/// Fields of `info` with a single text, and their names in the metadata.
 const TEXTS: [(&str, &str); 13] = [
     ("author", "author"),
     ("author_email", "author-email"),
@@ -30,7 +30,7 @@ const TEXTS: [(&str, &str); 13] = [
     ("summary", "summary"),
 ];
 
-/// Fields that are lists.
+/// Fields of `info` that are lists, and their names in the metadata.
 const LISTS: [(&str, &str); 5] = [
     ("classifiers", "classifier"),
     ("dynamic", "dynamic"),
@@ -43,34 +43,35 @@ pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Fa
     Ok(name::about(Intent::read().subject(params.segment("project")), params))
 }
 
-/// The newest version, and the files of all.
+/// Serves the document of a project: the newest version, and the files of all versions.
 pub(crate) fn project(cx: &Context, request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
     render(cx, request, params, None)
 }
 
-/// One version.
+/// Serves the document of one version.
 pub(crate) fn version(cx: &Context, request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
     render(cx, request, params, Some(params.segment("version")))
 }
 
-/// The document of a project, or of its version of this number.
+/// Renders the document of a project, or of the version with this number.
 fn render(
     cx: &Context,
     request: &Request,
     params: &Params<'_>,
     number: Option<&str>,
 ) -> Result<Response, Failure> {
-    let asked = params.segment("project");
-    let name = name::project(asked).ok_or_else(|| no_project(asked))?;
+    let requested = params.segment("project");
+    let name = name::project(requested).ok_or_else(|| no_project(requested))?;
     let sources = Sources::open(cx, &name)?;
     let display = sources.display();
     let is_offered = sources.status()?.unwrap_or_default().offers_files();
     let mut entries = FileEntries::new(cx);
-    let mut chosen = Chosen::new(number);
+    let mut chosen = ChosenVersion::new(number);
     let (mut offered, mut denied) = (BTreeSet::new(), BTreeSet::new());
-    let versions = sources.each(&mut |file, standing| {
-        // A tool that updates takes what stands here as available.
-        if standing == Standing::Denied {
+    let versions = sources.each(&mut |file, availability| {
+        // An update tool treats every file in this document as available, so the document omits
+        // withheld files.
+        if availability == Availability::Denied {
             denied.insert(file.version);
             return Ok(());
         }
@@ -81,7 +82,7 @@ fn render(
         chosen.take(file);
         Ok(())
     })?;
-    let mut versions = versions.filter(|_| is_offered).ok_or_else(|| no_project(asked))?;
+    let mut versions = versions.filter(|_| is_offered).ok_or_else(|| no_project(requested))?;
     versions.retain(|version| offered.contains(version) || !denied.contains(version));
     let Some(version) = chosen.version(&versions) else {
         return Err(match number {
@@ -89,7 +90,7 @@ fn render(
             None => no_project(&name),
         });
     };
-    let described = Described { name: &name, display: &display, version, file: chosen.file() };
+    let described = DescribedVersion { name: &name, display: &display, version, file: chosen.file() };
     let mut out = Output::new(cx);
     out.push("{\"info\":")?;
     out.json(&info(cx, request, &described)?)?;
@@ -113,25 +114,26 @@ fn render(
     Ok(document(out.finish()?, "application/json"))
 }
 
-/// The version that a document is about, and the file that tells most of it: one of its wheels, where it has any.
-struct Chosen {
-    /// The key of the version that is asked for. Without one it is the highest final version of which a file was not yanked, else the
-    /// highest.
+/// The choice of the version that a document describes, and of the file that provides its metadata:
+/// a wheel if there is one.
+struct ChosenVersion {
+    /// The key of the requested version. If it is `None`, the choice is the highest final version
+    /// with a file that was not yanked, or else the highest version.
     key: Option<String>,
-    good: Option<(Version, File)>,
-    any: Option<(Option<Version>, File)>,
+    good: Option<(Version, ProjectFile)>,
+    any: Option<(Option<Version>, ProjectFile)>,
 }
 
-impl Chosen {
+impl ChosenVersion {
     fn new(number: Option<&str>) -> Self {
         Self { key: number.map(key_of), good: None, any: None }
     }
 
-    fn is_of_number(&self, file: &File) -> bool {
+    fn is_of_number(&self, file: &ProjectFile) -> bool {
         self.key.as_ref().is_none_or(|key| key_of(&file.version) == *key)
     }
 
-    fn take(&mut self, file: File) {
+    fn take(&mut self, file: ProjectFile) {
         if !self.is_of_number(&file) {
             return;
         }
@@ -144,12 +146,13 @@ impl Chosen {
         replace(&mut self.any, version, &file);
     }
 
-    fn file(&self) -> Option<&File> {
+    fn file(&self) -> Option<&ProjectFile> {
         let good = self.good.as_ref().map(|(_, file)| file);
         good.or(self.any.as_ref().map(|(_, file)| file))
     }
 
-    /// As it is spelt among these.
+    /// Returns the chosen version as this list spells it. `None` if the list does not contain the
+    /// requested version.
     fn version<'a>(&self, versions: &'a [String]) -> Option<&'a str> {
         let key = self.file().map(|file| key_of(&file.version)).or_else(|| self.key.clone());
         let of_file = versions.iter().find(|version| Some(key_of(version)) == key);
@@ -157,11 +160,12 @@ impl Chosen {
     }
 }
 
-/// Puts a file in the place of another of a lower version, or of the same that tells less: a wheel tells more than other files, and a
-/// file without metadata tells nothing.
-fn replace<V: Ord>(place: &mut Option<(V, File)>, version: V, file: &File) {
-    let has_metadata = |file: &File| file.record.as_ref().is_some_and(|record| record.metadata().is_some());
-    let rank = |file: &File| (file.filename.ends_with(".whl"), has_metadata(file));
+/// Replaces the chosen file if the new file has a higher version, or has the same version and ranks
+/// higher. Wheels rank above other files, and files with metadata above files without.
+fn replace<V: Ord>(place: &mut Option<(V, ProjectFile)>, version: V, file: &ProjectFile) {
+    let has_metadata =
+        |file: &ProjectFile| file.record.as_ref().is_some_and(|record| record.metadata().is_some());
+    let rank = |file: &ProjectFile| (file.filename.ends_with(".whl"), has_metadata(file));
     let is_better = place.as_ref().is_none_or(|(before, known)| match version.cmp(before) {
         Ordering::Greater => true,
         Ordering::Equal => rank(file) > rank(known),
@@ -172,23 +176,23 @@ fn replace<V: Ord>(place: &mut Option<(V, File)>, version: V, file: &File) {
     }
 }
 
-/// What a document says of a version as a whole.
-struct Described<'a> {
+/// The version that `info` describes.
+struct DescribedVersion<'a> {
     name: &'a str,
     display: &'a str,
     version: &'a str,
-    file: Option<&'a File>,
+    file: Option<&'a ProjectFile>,
 }
 
-/// A version's metadata, from one of its wheels where it has any.
-fn info(cx: &Context, request: &Request, described: &Described<'_>) -> Result<Value, Failure> {
-    let Described { name, display, version, file } = described;
+/// Renders the member `info` from the metadata of the chosen file.
+fn info(cx: &Context, request: &Request, described: &DescribedVersion<'_>) -> Result<Value, Failure> {
+    let DescribedVersion { name, display, version, file } = described;
     let metadata = match file.and_then(|file| file.record.as_ref()?.metadata()) {
         Some(digest) => {
             let bytes = stored(cx, digest)?.read_all(LIMIT)?;
-            Metadata::parse(&bytes).map_err(Failure::internal)?
+            CoreMetadata::parse(&bytes).map_err(Failure::internal)?
         }
-        None => Metadata::default(),
+        None => CoreMetadata::default(),
     };
     let mut info = Map::new();
     let mut set = |name: &str, value: Value| info.insert(name.to_owned(), value);
@@ -217,13 +221,13 @@ fn info(cx: &Context, request: &Request, described: &Described<'_>) -> Result<Va
     Ok(Value::Object(info))
 }
 
-/// A blob of whichever repository has it.
+/// Finds a blob in one of the repositories.
 fn stored(cx: &Context, digest: &Digest) -> Result<Blob, Failure> {
     let found = cx.first(|repository| Ok(repository.blob(digest)?))?;
-    found.ok_or_else(|| Failure::internal(format!("a record names {digest}, which is not held")))
+    found.ok_or_else(|| Failure::internal(format!("a record refers to {digest}, which is not stored")))
 }
 
-fn entry(request: &Request, project: &str, file: &File) -> Value {
+fn entry(request: &Request, project: &str, file: &ProjectFile) -> Value {
     let kind = ListedKind::of(&file.filename).map_or("sdist", |kind| kind.packagetype);
     let wheel = kind == "bdist_wheel";
     let python = file.filename.rsplit('-').nth(2).filter(|_| wheel).unwrap_or("source");

@@ -1,8 +1,9 @@
-//! Python's package index as a format plugin: pip, twine, uv, poetry, hatch, pdm and everything else that speaks the Simple
-//! API and the upload form.
+//! Format plugin for Python's package index. It serves pip, twine, uv, poetry, hatch, pdm and all
+//! other clients of the Simple API and the upload form.
 //!
-//! Files are taken as they are, once what they say of themselves agrees with what their upload says. Indexes are rendered
-//! from records. docs/formats/python.md says what is served and what was decided.
+//! The plugin checks that an uploaded file's own metadata agrees with the form, and stores the file
+//! unchanged. It renders indexes from records. The page docs/clients/python.md lists the supported
+//! requests and explains the plugin's behaviour.
 
 mod accept;
 mod answer;
@@ -39,27 +40,28 @@ mod versions;
 use packhouse_sdk::{Description, Exchange, Failure, Folding, Format, Router, SentencePlace};
 use serde_json::json;
 
-/// Bytes of the largest file: 10 GB.
+/// Maximum bytes of a file: 10 GB.
 const FILE_LIMIT: u64 = 10_000_000_000;
 
-/// Clients that show the status line and no body, by the start of their `User-Agent`.
+/// Start of the `User-Agent` of each client that displays the status line of an error and ignores
+/// its body.
 const SHOW_REASON: [&str; 4] = ["pip/", "twine/", "poetry/", "Hatch/"];
 
-/// As PyPI has it: uv and the action that publishes there ask for it.
+/// Exchange of an ID token for an API token at PyPI's path. uv and PyPI's publishing action use it.
 fn minting() -> Exchange {
     let answer = json!({"success": true, "token": "{token}", "expires": "{expires}"});
     let refusal = json!({"message": "{message}", "errors": [{"code": "{code}", "description": "{message}"}]});
     Exchange::token("POST /_/oidc/mint-token", answer).id_token_in("token").refused(422, refusal)
 }
 
-/// Clients give their token back when they are done.
+/// Revocation of an exchanged token. Clients revoke the token when they have finished.
 fn burning() -> Exchange {
     let refusal = json!({"message": "{message}", "errors": [{"code": "{code}", "description": "{message}"}]});
     let taken = Exchange::revocation("POST /_/oidc/burn-token", 202, json!({"message": "Accepted"}));
     taken.id_token_in("token").refused(422, refusal)
 }
 
-/// The format. It holds nothing.
+/// The format plugin. It has no state.
 #[derive(Clone, Copy, Debug)]
 pub struct Python;
 
@@ -103,7 +105,7 @@ impl Format for Python {
 
 packhouse_sdk::export!(Python, upkeep, present, retention, versions);
 
-/// What a change ends with that others were faster than each time.
+/// The error when every retry of a commit lost the race.
 fn busy() -> Failure {
     Failure::busy("the same project")
 }

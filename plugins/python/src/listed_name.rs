@@ -1,21 +1,21 @@
-//! Names of files as other servers list them: besides what can be published here, what could be published elsewhere once. Installers
-//! choose among them.
+//! Names of files that other servers list. These servers also list kinds of files that can no
+//! longer be published. A proxy lists all of them, because installers choose among the files.
 
 use crate::filename::Filename;
 use crate::name;
 use crate::version::Version;
 
-/// Bytes of a file's name.
+/// Maximum bytes of a file name.
 const LONGEST: usize = 250;
 
-/// A file that an index may list.
+/// A kind of file that an index may list.
 pub(crate) struct ListedKind {
-    /// How its name ends.
+    /// The end of the file name.
     pub(crate) extension: &'static str,
-    /// The word of the upload form and of PyPI's own documents.
+    /// The name of the kind in the upload form and in PyPI's own JSON documents.
     pub(crate) packagetype: &'static str,
     pub(crate) media_type: &'static str,
-    /// Whether what follows the project in its name is the version alone.
+    /// True if the file name consists only of the project and the version, without tags.
     is_source: bool,
 }
 
@@ -27,7 +27,7 @@ const fn built(extension: &'static str, packagetype: &'static str, media_type: &
     ListedKind { extension, packagetype, media_type, is_source: false }
 }
 
-/// All of them. Of two that fit the first counts.
+/// All kinds. A file has the first kind whose extension its name ends with.
 const KINDS: [ListedKind; 19] = [
     built(".whl", "bdist_wheel", "application/zip"),
     source(".tar.gz", "application/gzip"),
@@ -51,13 +51,14 @@ const KINDS: [ListedKind; 19] = [
 ];
 
 impl ListedKind {
-    /// What a file of this name is; none where no index lists it.
+    /// Returns the kind of a file with this name. `None` if no index lists such files.
     pub(crate) fn of(filename: &str) -> Option<&'static Self> {
         KINDS.iter().find(|kind| filename.ends_with(kind.extension))
     }
 }
 
-/// The name of a project's file, of whatever kind. None for another project's, and where it tells no version of PEP 440.
+/// Parses the name of a project's file of any kind. `None` if the file belongs to another project,
+/// or if the name contains no PEP 440 version.
 pub(crate) fn read(filename: &str, project: &str) -> Option<Filename> {
     Filename::of_project(filename, project).or_else(|| {
         let version = Version::parse(&version_of(filename, project)?)?;
@@ -65,7 +66,8 @@ pub(crate) fn read(filename: &str, project: &str) -> Option<Filename> {
     })
 }
 
-/// The version of a project's file, where this is one's name: normalised, or as it stands there if it is not a version of PEP 440.
+/// Returns the version in the name of a project's file: normalized, or unchanged if it is not a PEP
+/// 440 version. `None` if the file does not belong to this project.
 pub(crate) fn version_of(filename: &str, project: &str) -> Option<String> {
     if let Some(read) = Filename::of_project(filename, project) {
         return Some(read.version.to_string());
@@ -83,7 +85,7 @@ pub(crate) fn version_of(filename: &str, project: &str) -> Option<String> {
     let rest = stem.match_indices('-').find_map(behind)?;
     let first = rest.split('-').next().filter(|first| !first.is_empty())?;
     let whole = Some(rest).filter(|_| kind.is_source);
-    // A platform follows the version behind a dot, as in `1.0.win32-py2.7.exe`.
+    // The name of a platform may follow the version after a dot, as in `1.0.win32-py2.7.exe`.
     let beginnings =
         std::iter::successors(Some(first), |text| text.rsplit_once('.').map(|(before, _)| before));
     let read = whole.into_iter().chain(beginnings).find_map(Version::parse);
@@ -116,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_any_kind_is_read_where_its_version_is_one() {
+    fn a_file_of_any_kind_is_parsed_if_its_version_is_valid() {
         for (filename, expected) in [
             ("Twisted-20.3.0.tar.bz2", Some(("sdist", "20.3.0", "twisted-20.3-twisted-20.3.0.tar.bz2"))),
             (
@@ -134,15 +136,15 @@ mod tests {
             ("twisted-1.0.txt", None),
         ] {
             let read = read(filename, "twisted");
-            let told = read.map(|read| (read.kind.filetype(), read.version.to_string(), read.key()));
+            let found = read.map(|read| (read.kind.filetype(), read.version.to_string(), read.key()));
             let expected =
                 expected.map(|(filetype, version, key)| (filetype, version.to_owned(), key.to_owned()));
-            assert_eq!(told, expected, "{filename}");
+            assert_eq!(found, expected, "{filename}");
         }
     }
 
     #[test]
-    fn what_is_not_a_file_of_the_project_has_none() {
+    fn files_of_other_projects_have_no_version() {
         for filename in [
             "other-1.0.tar.bz2",
             "twisted.tar.bz2",

@@ -1,12 +1,14 @@
-//! Names of projects (PEP 508), and the one form in which they are compared, stored and addressed (PEP 503).
+//! Project names (PEP 508), and the normalized form in which they are compared, stored and
+//! addressed (PEP 503).
 
 use packhouse_sdk::{Intent, Params};
 
-/// Bytes of a name: as much as a segment of a path or a key may well hold.
+/// Maximum bytes of a name, a length that fits into path segments and record keys.
 const LONGEST: usize = 200;
 
-/// A project's name, normalised: lower case, with `-` for every run of `-`, `_` and `.`. None for what is no name: it begins
-/// and ends with an ASCII letter or digit, and has nothing but those and the three marks.
+/// Normalizes a project name: lower case, with `-` for every run of `-`, `_` and `.`. `None` for an
+/// invalid name. A valid name contains only ASCII letters, digits and these three marks, and begins
+/// and ends with a letter or digit.
 pub(crate) fn project(name: &str) -> Option<String> {
     let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let bytes = name.as_bytes();
@@ -15,7 +17,7 @@ pub(crate) fn project(name: &str) -> Option<String> {
     valid.then(|| normalize(name))
 }
 
-/// Says which project an intent is about: the one that the parameter `project` names.
+/// Names, in an intent, the project in the parameter `project`.
 pub(crate) fn about(intent: Intent, params: &Params<'_>) -> Intent {
     match project(params.segment("project")) {
         Some(project) => intent.about_package(project),

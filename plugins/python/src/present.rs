@@ -1,9 +1,10 @@
-//! What people are shown of a version: the description and requirements of one of its files, which are the same in all, and who
-//! states where each file comes from.
+//! Presents a version to people: description and requirements from one of its files, and the
+//! attestations of each file. One file is enough, because the files of a version normally have the
+//! same description and requirements.
 
 use crate::attestation;
 use crate::index::key_of;
-use crate::metadata::{self, Metadata};
+use crate::metadata::{self, CoreMetadata};
 use crate::records::{self, FileRecord};
 use crate::{Python, name};
 use base64::Engine;
@@ -14,7 +15,7 @@ use packhouse_sdk::{
 };
 use serde_json::Value;
 
-/// Bytes of a provenance object that is read.
+/// Maximum bytes of a provenance object.
 const PROVENANCE: u64 = 4 << 20;
 
 impl Present for Python {
@@ -23,7 +24,7 @@ impl Present for Python {
         let repository = cx.target()?;
         let project = name::project(&id.name).ok_or_else(missing)?;
         if repository.is_proxy() {
-            // What an upstream's files say of themselves is in them alone.
+            // The metadata is only inside the upstream's file, which a proxy does not unpack.
             return Ok(Presentation::default());
         }
         let files = files(repository, &project, &key_of(&id.version))?;
@@ -32,18 +33,19 @@ impl Present for Python {
         }
         let described: Vec<(&str, &Digest)> =
             files.iter().filter_map(|(file, record)| Some((file.as_str(), record.metadata()?))).collect();
-        // A wheel says more than a source, whose requirements may be found out when it is built.
+        // The metadata of a wheel is preferred, because the requirements of a source distribution
+        // may be unknown until it is built.
         let best = described.iter().find(|(file, _)| file.ends_with(".whl")).or(described.first());
         let metadata = match best {
             Some((_, digest)) => {
                 let bytes = repository.recorded_blob(digest)?.read_all(metadata::LIMIT)?;
-                Metadata::parse(&bytes).unwrap_or_default()
+                CoreMetadata::parse(&bytes).unwrap_or_default()
             }
-            None => Metadata::default(),
+            None => CoreMetadata::default(),
         };
         let mut attestations = Vec::new();
         for (file, record) in &files {
-            attestations.extend(stated(repository, &project, file, record)?);
+            attestations.extend(read_attestations(repository, &project, file, record)?);
         }
         Ok(Presentation {
             readme: readme(&metadata),
@@ -54,7 +56,7 @@ impl Present for Python {
     }
 }
 
-/// The files of a version.
+/// Reads the files of a version.
 fn files(repository: &Repository, project: &str, key: &str) -> Result<Vec<(String, FileRecord)>, Failure> {
     let prefix = records::files(project);
     let mut found = Vec::new();
@@ -67,8 +69,9 @@ fn files(repository: &Repository, project: &str, key: &str) -> Result<Vec<(Strin
     Ok(found)
 }
 
-/// The description: behind the fields, or in older metadata in a field of its own.
-fn readme(metadata: &Metadata) -> Option<Readme> {
+/// Returns the description: the text after the fields, or else the field `description` of older
+/// metadata.
+fn readme(metadata: &CoreMetadata) -> Option<Readme> {
     let text = match metadata.description.trim() {
         "" => metadata.get("description").unwrap_or_default(),
         _ => metadata.description.as_str(),
@@ -80,24 +83,24 @@ fn readme(metadata: &Metadata) -> Option<Readme> {
     Some(match kind.split(';').next().unwrap_or_default().trim() {
         "text/markdown" => Readme::markdown(text),
         "text/plain" => Readme::plain(text),
-        // What nothing is said of is reStructuredText, as the specification of the field has it.
+        // The default is reStructuredText, as the specification of the field says.
         _ => Readme::restructured(text),
     })
 }
 
-/// A requirement as PEP 508 has it: a name, extras, versions or an address, and behind a semicolon when it holds. One that holds for an
-/// extra is of its group.
+/// Parses a requirement (PEP 508): a name, extras, versions or a URL, and a marker after a
+/// semicolon. A requirement for an extra is in the group of that extra.
 fn dependency(text: &str) -> Dependency {
-    let (wanted, marker) = text.split_once(';').unwrap_or((text, ""));
-    let wanted = wanted.trim();
+    let (required, marker) = text.split_once(';').unwrap_or((text, ""));
+    let required = required.trim();
     let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    let end = wanted.find(|c| !is_name(c)).unwrap_or(wanted.len());
-    let (name, requirement) = wanted.split_at(end);
+    let end = required.find(|c| !is_name(c)).unwrap_or(required.len());
+    let (name, requirement) = required.split_at(end);
     let requirement = requirement.trim();
     let requirement =
         requirement.strip_prefix('(').and_then(|text| text.strip_suffix(')')).unwrap_or(requirement);
     let (marker, extra) = (marker.trim(), extra(marker));
-    // A marker that says the extra alone is told by the group.
+    // A marker that names only an extra is dropped, because the group says the same.
     let only_extra = extra.is_some() && !marker.contains(" and ") && !marker.contains(" or ");
     let requirement = match marker {
         "" => requirement.to_owned(),
@@ -107,7 +110,7 @@ fn dependency(text: &str) -> Dependency {
     Dependency::new(name, requirement, extra.unwrap_or_default())
 }
 
-/// The extra that a marker names.
+/// Returns the extra that a marker requires, such as `x` in `extra == "x"`.
 fn extra(marker: &str) -> Option<&str> {
     let (_, rest) = marker.split_once("extra")?;
     let rest = rest.trim_start().strip_prefix("==")?.trim_start();
@@ -115,8 +118,8 @@ fn extra(marker: &str) -> Option<&str> {
     rest.get(1..)?.split(quote).next()
 }
 
-/// What states where a file comes from (PEP 740), each as it describes itself.
-fn stated(
+/// Reads the attestations of a file (PEP 740), each with the publisher in the provenance object.
+fn read_attestations(
     repository: &Repository,
     project: &str,
     file: &str,

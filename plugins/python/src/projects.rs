@@ -1,13 +1,14 @@
-//! Projects as the repositories have them: read from records, or from an upstream's pages.
+//! Reads project data that several views share: names, yanks, and the number of files.
 
 use crate::records::{self, Yanked};
 use packhouse_sdk::{Context, Error, Failure, Repository};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A project with this many files is worth the keeping of pieces.
+/// Number of files from which it is cheaper to build a page from cached pieces.
 const MANY: usize = 64;
 
-/// The hosted repository that alone has a project, where it has many files of it.
+/// Returns the hosted repository that has many files of a project. Returns `None` if it has few
+/// files, or if the project may also be in another source, such as any proxy.
 pub(crate) fn only_large<'a>(cx: &'a Context, name: &str) -> Result<Option<&'a Repository>, Failure> {
     let mut found = None;
     for repository in cx.sources()? {
@@ -20,14 +21,15 @@ pub(crate) fn only_large<'a>(cx: &'a Context, name: &str) -> Result<Option<&'a R
     Ok(has_many(repository, name)?.then_some(repository))
 }
 
-/// Whether a hosted repository has many files of a project.
+/// Returns true if a hosted repository has many files of a project.
 pub(crate) fn has_many(repository: &Repository, name: &str) -> Result<bool, Error> {
-    // Their keys alone: the records of the few are read when the page is made of them.
+    // This reads only the keys, because rendering the page of a small project reads the records
+    // later.
     let keys = repository.keys(records::files(name)).page(MANY as u32).take(MANY);
     Ok(keys.collect::<Result<Vec<_>, _>>()?.len() == MANY)
 }
 
-/// Reasons by the key of the version.
+/// Returns the reasons of yanked versions, by the version's key.
 pub(crate) fn yanked(repository: &Repository, name: &str) -> Result<BTreeMap<String, String>, Error> {
     let prefix = records::all_yanked(name);
     let mut yanked = BTreeMap::new();
@@ -39,7 +41,8 @@ pub(crate) fn yanked(repository: &Repository, name: &str) -> Result<BTreeMap<Str
     Ok(yanked)
 }
 
-/// Names of all projects, in the order of their bytes. A proxy's are those of which it has a file and that it may serve.
+/// Returns the names of all projects, in the order of their bytes. A proxy contributes the projects
+/// of which it has fetched a file, except withheld projects.
 pub(crate) fn names(cx: &Context) -> Result<Vec<String>, Failure> {
     let mut names = BTreeSet::new();
     for repository in cx.sources()? {

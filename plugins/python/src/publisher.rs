@@ -1,19 +1,24 @@
-//! Who published, as a provenance object names them: clients know GitHub's and GitLab's workflows alone, and refuse an object with anybody
-//! else. It is read from the certificates that come with attestations. That is no trust in them: a client that verifies one compares what
-//! stands in its certificate with the publisher, and a certificate that nobody vouches for makes no attestation good.
+//! Names the publisher in a provenance object. Clients know only the workflows of GitHub and
+//! GitLab, and reject an object with any other publisher.
+//!
+//! The plugin reads the publisher from the attestation's certificate, and does not check whether
+//! the certificate is trusted. A client that verifies the attestation checks the certificate, and
+//! compares it with the publisher.
 
 use serde_json::{Value, json};
 
-/// An extension of Fulcio's certificates, without the last number: 1.3.6.1.4.1.57264.1, as DER.
+/// Prefix of the DER object identifier of Fulcio's extensions, 1.3.6.1.4.1.57264.1, without the
+/// last number.
 const FULCIO: [u8; 11] = [0x06, 0x0a, 0x2b, 0x06, 0x01, 0x04, 0x01, 0x83, 0xbf, 0x30, 0x01];
 const ISSUER: u8 = 8;
 const SOURCE: u8 = 12;
 const WORKFLOW: u8 = 18;
 
-/// Of a certificate as DER; who is of another kind is nobody that a client knows.
+/// Reads the publisher from a DER certificate. For any other publisher it returns the kind
+/// `Packhouse`, which clients do not know and therefore reject.
 pub(crate) fn of(certificate: &[u8]) -> Value {
-    let said = |number: u8| extension(certificate, number).unwrap_or_default();
-    let (issuer, source, workflow) = (said(ISSUER), said(SOURCE), said(WORKFLOW));
+    let text = |number: u8| extension(certificate, number).unwrap_or_default();
+    let (issuer, source, workflow) = (text(ISSUER), text(SOURCE), text(WORKFLOW));
     let workflow = workflow.rsplit_once('@').map_or(workflow, |(path, _)| path);
     let github = || {
         let repository = source.strip_prefix("https://github.com/")?;
@@ -35,17 +40,17 @@ pub(crate) fn of(certificate: &[u8]) -> Value {
     known.unwrap_or_else(|| json!({"kind": "Packhouse", "claims": null}))
 }
 
-/// The text of an extension: an octet string that holds a UTF-8 string.
+/// Returns the text of an extension, which is a UTF-8 string inside an octet string.
 fn extension(certificate: &[u8], number: u8) -> Option<&str> {
     let name = [&FULCIO[..], &[number]].concat();
     let at = certificate.windows(name.len()).position(|window| window == name)?;
     let value = certificate.get(at + name.len()..)?;
-    // Whether it is critical may stand between.
+    // The optional flag for critical extensions comes before the value.
     let value = value.strip_prefix(&[0x01, 0x01, 0xff]).unwrap_or(value);
     std::str::from_utf8(content(content(value, 0x04)?, 0x0c)?).ok()
 }
 
-/// The content of a value of this tag.
+/// Returns the content of the first DER value, if it has this tag.
 fn content(der: &[u8], tag: u8) -> Option<&[u8]> {
     let (&first, rest) = der.split_first()?;
     let (&length, rest) = rest.split_first().filter(|_| first == tag)?;
@@ -60,7 +65,7 @@ fn content(der: &[u8], tag: u8) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "test code: to fail is how it speaks")]
+    #![allow(clippy::unwrap_used, reason = "tests must fail loudly")]
 
     use super::*;
 
@@ -94,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_nobody_that_clients_know_is_called_so() {
+    fn an_unknown_publisher_has_the_kind_packhouse() {
         let other = [
             (8, "https://token.actions.githubusercontent.com"),
             (12, "https://github.com/acme/lib"),

@@ -1,18 +1,20 @@
-//! What the format remembers: the keys of its records, and what stands in them.
+//! Records of the format: their keys and their contents.
 //!
-//! | key | what |
+//! | key | content |
 //! | --- | --- |
-//! | `p/<project>` | a project: its own spelling of its name |
-//! | `s/<project>` | the status that somebody gave it; it stays when the project's last file goes |
-//! | `v/<project>/<version>` | a version, under the text that is the same for equal versions: its summary |
-//! | `y/<project>/<version>` | that a version was yanked, and why |
-//! | `f/<project>/<file>` | a file: digests, size, time, what goes with it |
-//! | `a/<project>/<file>` | of a proxy: that its upstream was asked for what is signed of the file of this SHA-256 |
-//! | `d/<file>` | that the name of this file was used, in one form for all its spellings; it stays when the file goes |
+//! | `p/<project>` | a project: the spelling of its name |
+//! | `s/<project>` | the status that a user set; outlives the project's last file |
+//! | `v/<project>/<version>` | a version, under the key that equal versions share: its summary |
+//! | `y/<project>/<version>` | marks a yanked version, with the reason |
+//! | `f/<project>/<file>` | a file: digests, size, time, companions |
+//! | `a/<project>/<file>` | in a proxy: SHA-256 of the file whose attestations were requested |
+//! | `d/<file>` | a used file name, one key for all spellings; outlives the file |
 //!
-//! Names of projects are normalised and hold no slash, so that one scan of `f/<project>/` reads a project and no other.
-//! `p/` and `v/` are put by every upload, whatever is there: so no upload waits for another, and a deletion that takes the last
-//! file sees that it was too late. What people set by hand stands beside them, in records of its own.
+//! Project names are normalized and contain no slash, so a scan of `f/<project>/` reads only that
+//! project. Every upload writes `p/` and `v/` without a condition, so uploads do not conflict. A
+//! concurrent deletion of the last file becomes stale through these writes and runs again. The
+//! status and the yanks, which users set, are in separate records, so that no upload overwrites
+//! them.
 
 use packhouse_sdk::Digest;
 use serde::{Deserialize, Serialize};
@@ -29,7 +31,7 @@ pub(crate) fn versions(project: &str) -> String {
     format!("v/{project}/")
 }
 
-/// `key` is the version's.
+/// `key` is the version's key.
 pub(crate) fn version(project: &str, key: &str) -> String {
     format!("v/{project}/{key}")
 }
@@ -54,7 +56,7 @@ pub(crate) fn stated(project: &str, filename: &str) -> String {
     format!("a/{project}/{filename}")
 }
 
-/// `key` is the file name's.
+/// `key` is the file name's key.
 pub(crate) fn used(key: &str) -> String {
     format!("d/{key}")
 }
@@ -62,67 +64,70 @@ pub(crate) fn used(key: &str) -> String {
 /// A project.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProjectRecord {
-    /// As its first file's metadata have it.
+    /// The spelling in the metadata of its latest upload.
     pub(crate) name: String,
 }
 
 /// A version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct VersionRecord {
-    /// Normalised.
+    /// Normalized.
     pub(crate) version: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) summary: String,
-    /// The licence that its author states.
+    /// The author's licence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) license: String,
 }
 
-/// That a version was yanked.
+/// Marks a yanked version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Yanked {
     /// May be empty.
     pub(crate) reason: String,
 }
 
-/// A file. Where a blob goes with it, the blob is named beside the file's own.
+/// A file and the blobs that belong to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileRecord {
-    /// Normalised, as it stands in the file's address.
+    /// Normalized, as in the file's path.
     pub(crate) version: String,
     pub(crate) sha256: Digest,
-    /// Bytes.
+    /// Bytes of the file.
     pub(crate) size: u64,
-    /// When it was uploaded, in ms since 1970.
+    /// Unix time of the upload in ms.
     pub(crate) time: u64,
     pub(crate) md5: String,
-    /// In hex, of 256 bits.
+    /// BLAKE2b of 256 bits, in hex.
     pub(crate) blake2: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) requires_python: Option<String>,
-    /// Its METADATA or PKG-INFO; where it is `bare`, the file itself stands in, since older programs do not read a record without it.
+    /// Digest of the file's METADATA or PKG-INFO. If `bare` is set, this is the digest of the file
+    /// itself, because older releases cannot read a record without this field.
     pub(crate) metadata: Digest,
-    /// Whether it has no metadata that installers can read: another server had it.
+    /// True if the file has no metadata that installers can read. Only files that were moved from
+    /// another server can lack it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) bare: bool,
-    /// A signature of who published it.
+    /// The publisher's signature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) signature: Option<Digest>,
-    /// Its provenance: the attestations that came with it.
+    /// The provenance object with the attestations from the upload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) provenance: Option<Digest>,
-    /// Bills of materials that it brought along.
+    /// Bills of materials that the wheel contains.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) sboms: Vec<Digest>,
 }
 
 impl FileRecord {
-    /// Its METADATA or PKG-INFO, if it has any that installers can read.
+    /// Returns the digest of METADATA or PKG-INFO, if the file has metadata that installers can
+    /// read.
     pub(crate) fn metadata(&self) -> Option<&Digest> {
         (!self.bare).then_some(&self.metadata)
     }
 
-    /// Every blob that it keeps alive.
+    /// Returns all blobs that the record refers to.
     pub(crate) fn blobs(&self) -> Vec<Digest> {
         let mut blobs = vec![self.sha256.clone()];
         blobs.extend(self.metadata().cloned());
@@ -139,7 +144,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_record_without_metadata_is_one_that_older_programs_read() {
+    fn older_releases_can_read_a_record_without_metadata() {
         let sha256 = |hex: &str| format!("sha256:{}", hex.repeat(32));
         let written = json!({
             "version": "1.0", "sha256": sha256("ab"), "size": 1, "time": 2, "md5": "", "blake2": "", "metadata": sha256("cd"),

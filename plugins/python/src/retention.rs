@@ -1,4 +1,4 @@
-//! What retention asks of the format: which versions are pre-releases (PEP 440).
+//! Facts for retention: which versions are pre-releases (PEP 440).
 
 use crate::Python;
 use crate::version::Version;

@@ -1,6 +1,6 @@
-//! A project as one repository or several have it: their files, one after the other.
+//! Combines the files of a project from one or several repositories.
 
-use crate::index::{File, Project, Standing, Take, in_order, key_of};
+use crate::index::{Availability, FileVisitor, Project, ProjectFile, in_order, key_of};
 use crate::projects;
 use crate::proxy::UpstreamProject;
 use crate::records::{self, FileRecord, ProjectRecord, VersionRecord};
@@ -9,39 +9,40 @@ use packhouse_sdk::{Context, Error, Failure, LeftOut, Repository};
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// Bytes of pages, all together, up to which the files in them are put in order here.
+/// Maximum bytes of all upstream pages together whose files are sorted in memory.
 const SORTED: u64 = 4 << 20;
-/// Files of a hosted member up to which they are.
+/// Number of a hosted repository's files from which they are no longer sorted in memory.
 const SORTED_FILES: usize = 10_000;
 
-/// Those repositories that may have a project.
+/// The repositories that may have a project.
 pub(crate) struct Sources<'a> {
     name: &'a str,
-    all: Vec<Source<'a>>,
+    all: Vec<ProjectSource<'a>>,
     left_out: LeftOut<'a>,
 }
 
-enum Source<'a> {
+enum ProjectSource<'a> {
     Hosted(&'a Repository, ProjectRecord),
     Proxy(UpstreamProject<'a>),
 }
 
 impl<'a> Sources<'a> {
-    /// Looks for a project of this normalised name.
+    /// Looks up a project in all repositories. `name` is normalized.
     pub(crate) fn open(cx: &'a Context, name: &'a str) -> Result<Self, Failure> {
         let (mut all, mut left_out) = (Vec::new(), cx.left_out());
         for repository in cx.sources()? {
             if repository.is_proxy() {
                 let opened = UpstreamProject::open(cx, repository, name).map(Some);
-                all.extend(left_out.unless_failed(repository, opened)?.map(Source::Proxy));
+                all.extend(left_out.unless_failed(repository, opened)?.map(ProjectSource::Proxy));
             } else if let Some(record) = repository.get_json(&records::project(name))? {
-                all.push(Source::Hosted(repository, record.value));
+                all.push(ProjectSource::Hosted(repository, record.value));
             }
         }
         Ok(Self { name, all, left_out })
     }
 
-    /// The status that the first states that has the project; none where nobody has it.
+    /// Returns the status from the first repository with the project. `None` if no repository has
+    /// the project.
     pub(crate) fn status(&self) -> Result<Option<Status>, Failure> {
         for source in &self.all {
             if let Some(status) = source.status(self.name)? {
@@ -51,19 +52,21 @@ impl<'a> Sources<'a> {
         Ok(None)
     }
 
-    /// The project's name as the first spells it.
+    /// Returns the project's name in the spelling of the first repository.
     pub(crate) fn display(&self) -> String {
         match self.all.first() {
-            Some(Source::Hosted(_, record)) => record.name.clone(),
+            Some(ProjectSource::Hosted(_, record)) => record.name.clone(),
             _ => self.name.to_owned(),
         }
     }
 
-    /// Hands over all files, of those of one name the first: by version and name, and where they are too many to be held here at one time,
-    /// in the order in which the repositories have them. Answers the versions, or none where nobody has the project.
+    /// Passes all files to `take`, sorted by version and name. If there are too many files to hold
+    /// in memory, they keep the order of the repositories. If repositories have files of the same
+    /// name, only the first is passed. Returns the versions, or `None` if no repository has the
+    /// project.
     pub(crate) fn each(
         self,
-        take: &mut dyn FnMut(File, Standing) -> Result<(), Failure>,
+        take: &mut dyn FnMut(ProjectFile, Availability) -> Result<(), Failure>,
     ) -> Result<Option<Vec<String>>, Failure> {
         if self.are_large()? { self.each_as_it_comes(take) } else { self.sorted(take) }
     }
@@ -72,8 +75,8 @@ impl<'a> Sources<'a> {
         let mut size = 0;
         for source in &self.all {
             size += match source {
-                Source::Proxy(upstream) => upstream.size(),
-                Source::Hosted(repository, _) => {
+                ProjectSource::Proxy(upstream) => upstream.size(),
+                ProjectSource::Hosted(repository, _) => {
                     let keys = repository.keys(records::files(self.name)).take(SORTED_FILES);
                     let count = keys.collect::<Result<Vec<_>, _>>()?.len();
                     if count == SORTED_FILES { SORTED + 1 } else { 0 }
@@ -85,7 +88,7 @@ impl<'a> Sources<'a> {
 
     fn sorted(
         self,
-        take: &mut dyn FnMut(File, Standing) -> Result<(), Failure>,
+        take: &mut dyn FnMut(ProjectFile, Availability) -> Result<(), Failure>,
     ) -> Result<Option<Vec<String>>, Failure> {
         let Self { name, all, mut left_out } = self;
         let mut found: Option<Project> = None;
@@ -102,36 +105,38 @@ impl<'a> Sources<'a> {
         project.list_denied();
         for file in project.files {
             let is_offered = offered.contains(&hash_of(&file.filename));
-            take(file, if is_offered { Standing::Offered } else { Standing::Denied })?;
+            take(file, if is_offered { Availability::Offered } else { Availability::Denied })?;
         }
         Ok(Some(project.versions))
     }
 
-    /// Without holding them: of the names alone it is known which were there.
+    /// Passes files to `take` without holding them in memory. It holds only hashes of their names,
+    /// to find duplicates.
     fn each_as_it_comes(
         self,
-        take: &mut dyn FnMut(File, Standing) -> Result<(), Failure>,
+        take: &mut dyn FnMut(ProjectFile, Availability) -> Result<(), Failure>,
     ) -> Result<Option<Vec<String>>, Failure> {
         let Self { name, all, mut left_out } = self;
         let is_alone = all.len() == 1;
         let (mut names, mut versions) = (HashSet::new(), BTreeSet::new());
         let (mut is_found, mut any_denied) = (false, false);
-        // What a policy withholds of one is listed where no other offers it, so all that is offered comes first.
-        for pass in [Standing::Offered, Standing::Denied] {
-            if pass == Standing::Denied && (is_alone || !any_denied) {
+        // The first pass takes only offered files, and the second only withheld files. A withheld
+        // file is listed only if no repository offers a file of the same name.
+        for pass in [Availability::Offered, Availability::Denied] {
+            if pass == Availability::Denied && (is_alone || !any_denied) {
                 break;
             }
             for source in &all {
-                let answer = source.each(name, &mut |file, standing| {
-                    any_denied |= standing == Standing::Denied;
+                let answer = source.each(name, &mut |file, availability| {
+                    any_denied |= availability == Availability::Denied;
                     let mut is_first = || names.insert(hash_of(&file.filename));
-                    if !is_alone && (standing != pass || !is_first()) {
+                    if !is_alone && (availability != pass || !is_first()) {
                         return Ok(());
                     }
                     if !versions.contains(&file.version) {
                         versions.insert(file.version.clone());
                     }
-                    take(file, standing)
+                    take(file, availability)
                 });
                 let answer = answer.map(|is_there| is_there.then_some(()));
                 is_found |= left_out.unless_failed(source.repository(), answer)?.is_some();
@@ -142,14 +147,15 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// So that of some hundred thousand names little is held.
+/// Returns a hash of a file name. A hash needs less memory than the name, of which there may be
+/// several hundred thousand.
 fn hash_of(filename: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     filename.hash(&mut hasher);
     hasher.finish()
 }
 
-impl Source<'_> {
+impl ProjectSource<'_> {
     fn repository(&self) -> &Repository {
         match self {
             Self::Hosted(repository, _) => repository,
@@ -167,13 +173,13 @@ impl Source<'_> {
         })
     }
 
-    /// All of it in its order; none where it has no such project.
+    /// Reads and sorts the whole project. `None` if the repository does not have it.
     fn project(&self, name: &str) -> Result<Option<Project>, Failure> {
         let mut project = Project::default();
-        let is_found = self.each(name, &mut |file, standing| {
-            let files = match standing {
-                Standing::Offered => &mut project.files,
-                Standing::Denied => &mut project.denied,
+        let is_found = self.each(name, &mut |file, availability| {
+            let files = match availability {
+                Availability::Offered => &mut project.files,
+                Availability::Denied => &mut project.denied,
             };
             files.push(file);
             Ok(())
@@ -187,8 +193,9 @@ impl Source<'_> {
         Ok(is_found.then_some(project))
     }
 
-    /// Hands over its files; false where it has no such project.
-    fn each(&self, name: &str, take: &mut Take<'_>) -> Result<bool, Failure> {
+    /// Passes the repository's files to `take`. Returns false if the repository does not have the
+    /// project.
+    fn each(&self, name: &str, take: &mut FileVisitor<'_>) -> Result<bool, Failure> {
         match self {
             Self::Proxy(upstream) => upstream.each(take),
             Self::Hosted(repository, _) => stored(repository, name, take).map(|()| true),
@@ -196,7 +203,7 @@ impl Source<'_> {
     }
 }
 
-fn stored(repository: &Repository, name: &str, take: &mut Take<'_>) -> Result<(), Failure> {
+fn stored(repository: &Repository, name: &str, take: &mut FileVisitor<'_>) -> Result<(), Failure> {
     let yanked = projects::yanked(repository, name)?;
     let prefix = records::files(name);
     for entry in repository.scan(&prefix) {
@@ -207,7 +214,7 @@ fn stored(repository: &Repository, name: &str, take: &mut Take<'_>) -> Result<()
             true => None,
             false => yanked.get(&key_of(&record.version)).cloned(),
         };
-        take(File::of(filename, record, reason), Standing::Offered)?;
+        take(ProjectFile::of(filename, record, reason), Availability::Offered)?;
     }
     Ok(())
 }

@@ -1,9 +1,9 @@
-//! What a project says of itself as a whole (PEP 792): active, archived, quarantined, deprecated.
+//! The status of a project (PEP 792): active, archived, quarantined or deprecated.
 
 use packhouse_sdk::Failure;
 use serde::{Deserialize, Serialize};
 
-/// A project's status and why.
+/// A project's status and the reason for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Status {
@@ -12,33 +12,33 @@ pub(crate) struct Status {
     pub(crate) reason: Option<String>,
 }
 
-/// PEP 792's words.
+/// The statuses of PEP 792.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Marker {
     #[default]
     Active,
-    /// Nothing more is published.
+    /// The project accepts no more files.
     Archived,
-    /// It may be harmful: nothing is offered, and nothing published.
+    /// The project may be harmful. It offers no files and accepts no more.
     Quarantined,
-    /// Another should be used.
+    /// Another project should be used instead.
     Deprecated,
 }
 
 impl Status {
-    /// Whether the project's files may be installed.
+    /// Returns true if the project's files may be installed.
     pub(crate) fn offers_files(&self) -> bool {
         self.status != Marker::Quarantined
     }
 
-    /// Refuses an upload to a project that takes none.
+    /// Refuses an upload if the status does not allow it.
     pub(crate) fn check_upload(&self, project: &str) -> Result<(), Failure> {
         let word = match self.status {
             Marker::Active | Marker::Deprecated => return Ok(()),
             Marker::Archived => "archived",
             Marker::Quarantined => "quarantined",
         };
-        Err(Failure::denied(format!("The project {project} is {word} and takes no more files")))
+        Err(Failure::denied(format!("The project {project} is {word} and accepts no more files")))
     }
 }

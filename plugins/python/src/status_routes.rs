@@ -6,7 +6,7 @@ use crate::status::Status;
 use crate::{busy, name, records};
 use packhouse_sdk::{Context, Expectation, Failure, Intent, Outcome, Params, ReadAt, Request, Response};
 
-/// Bytes of a status that is set.
+/// Maximum bytes of a request that sets the status.
 const LIMIT: u64 = 4 << 10;
 
 pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
@@ -14,9 +14,9 @@ pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Fa
 }
 
 pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
-    let asked = params.segment("project");
-    let missing = || no_project(asked);
-    let name = name::project(asked).ok_or_else(missing)?;
+    let requested = params.segment("project");
+    let missing = || no_project(requested);
+    let name = name::project(requested).ok_or_else(missing)?;
     let sources = Sources::open(cx, &name)?;
     let status = match sources.status()? {
         Some(status) => status,
@@ -32,16 +32,16 @@ pub(crate) fn put(cx: &Context, request: &Request, params: &Params<'_>) -> Resul
     let body = request.planned_body()?;
     let status: Status = serde_json::from_slice(&body.read_all(LIMIT)?).map_err(|_| {
         let words = "active, archived, quarantined or deprecated";
-        answer::bad(format!("A status is {{\"status\": …, \"reason\": …}}, where the status is {words}"))
+        answer::bad(format!("The body must be {{\"status\": …, \"reason\": …}}, where `status` is {words}"))
     })?;
-    let asked = params.segment("project");
-    let project = name::project(asked).ok_or_else(|| no_project(asked))?;
+    let requested = params.segment("project");
+    let project = name::project(requested).ok_or_else(|| no_project(requested))?;
     let mut change = cx.target()?.begin()?;
     change.require(&records::project(&project), Expectation::Present);
     change.put_json(&records::status(&project), &status, Expectation::Anything, &[])?;
     match change.commit()? {
         Outcome::Applied(_) => Ok(Response::json(&status)?),
-        Outcome::Stale(_) => Err(no_project(asked)),
+        Outcome::Stale(_) => Err(no_project(requested)),
         Outcome::UnknownBlobs(_) => Err(busy()),
     }
 }

@@ -1,19 +1,19 @@
-//! What the management API asks of the format: deleting a version, yanking it (PEP 592) and taking that back.
+//! Changes from the management API: deleting, yanking (PEP 592) and unyanking a version.
 
 use crate::index::key_of;
 use crate::records::{self, VersionRecord, Yanked};
-use crate::upload::shown;
+use crate::upload::listed_version;
 use crate::{Python, busy, delete, name};
 use packhouse_sdk::{Context, Expectation, Failure, Upkeep, VersionId};
 
-/// Characters of a reason: it stands behind every file of the version in the index.
+/// Maximum characters of a reason, which the index repeats for every file of the version.
 const REASON: usize = 1000;
 
 impl Upkeep for Python {
     fn delete_version(cx: &Context, id: &VersionId) -> Result<(), Failure> {
         let project = name::project(&id.name).ok_or_else(|| missing(id))?;
         let key = key_of(&id.version);
-        if delete::files(cx.target()?, &project, |_, record| key_of(&record.version) == key)? {
+        if delete::remove_files(cx.target()?, &project, |_, record| key_of(&record.version) == key)? {
             Ok(())
         } else {
             Err(missing(id))
@@ -26,12 +26,12 @@ impl Upkeep for Python {
             "" => false,
             other => {
                 let text =
-                    format!("A Python version can be yanked, not {other}: its clients know no other state");
+                    format!("A Python version can only be yanked; clients do not know the state {other:?}");
                 return Err(Failure::new(405, "not_supported", text));
             }
         };
         if reason.chars().count() > REASON || reason.chars().any(char::is_control) {
-            return Err(Failure::invalid("A reason is one line of at most 1,000 characters"));
+            return Err(Failure::invalid("The reason must be one line of at most 1,000 characters"));
         }
         let project = name::project(&id.name).ok_or_else(|| missing(id))?;
         let (repository, key) = (cx.target()?, key_of(&id.version));
@@ -45,7 +45,7 @@ impl Upkeep for Python {
             } else {
                 change.remove(&yanked, Expectation::Anything)
             };
-            change.show(&shown(&project, &version.value, yanks.then_some(reason)));
+            change.show(&listed_version(&project, &version.value, yanks.then_some(reason)));
             Ok(())
         })?;
         Ok(())

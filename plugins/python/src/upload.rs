@@ -1,22 +1,23 @@
-//! `POST`: a file, once everything that is said of it agrees: the form, its digests, its name and its own metadata. A file that another
-//! server had is taken as that server had it.
+//! `POST`: publishes a file if its form, digests, name and own metadata agree. For a file that is
+//! moved from another server, fewer checks apply, and it is published unchanged.
 
 use crate::answer::bad;
-use crate::archive::{self, Found, Rules};
-use crate::attestation::{self, Attested};
+use crate::archive::{self, ArchiveContents, Rules};
+use crate::attestation::{self, CheckedAttestations};
 use crate::filename::Filename;
-use crate::form::{self, Form};
+use crate::form::{self, UploadForm};
 use crate::records::{self, FileRecord, ProjectRecord, VersionRecord, Yanked};
 use crate::status::Status;
 use crate::version::Version;
 use crate::{FILE_LIMIT, busy, listed_name, metadata, name};
 use packhouse_sdk::{
     Context, Digest, Entry, Expectation, Failure, Intent, Outcome, Params, ReadAt, Redeploy, Repository,
-    Request, Response, Settings, Statement, Step, Transaction, Version as Shown, VersionDocument, VersionId,
+    Request, Response, Settings, Statement, Step, Transaction, Version as ListedVersion, VersionDocument,
+    VersionId,
 };
 use packhouse_zip::ArchiveError;
 
-/// Bytes of a form: besides the file it holds its metadata once more.
+/// Maximum bytes of a form. It contains the file, and a copy of its metadata.
 pub(crate) const FORM_LIMIT: u64 = FILE_LIMIT + (16 << 20);
 
 pub(crate) fn plan(_request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
@@ -24,7 +25,7 @@ pub(crate) fn plan(_request: &Request, _params: &Params<'_>) -> Result<Intent, F
 }
 
 pub(crate) fn post(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
-    let form = Form::read(request.take_parts())?;
+    let form = UploadForm::read(request.take_parts())?;
     let rules = if request.is_moved() { Rules::Moved } else { Rules::New };
     let filename = named(&form, rules)?;
     form.check_digests()?;
@@ -46,48 +47,53 @@ pub(crate) fn post(cx: &Context, request: &Request, _params: &Params<'_>) -> Res
     upload.store(repository, &settings, slot)
 }
 
-/// What an archive holds. A moved file is taken without its metadata where they cannot be read.
-fn inspect(cx: &Context, form: &Form, filename: &Filename, rules: Rules) -> Result<Found, Failure> {
+/// Reads an archive. Accepts a moved file whose metadata is unreadable, without its metadata.
+fn inspect(
+    cx: &Context,
+    form: &UploadForm,
+    filename: &Filename,
+    rules: Rules,
+) -> Result<ArchiveContents, Failure> {
     match archive::inspect(filename, &form.content, rules) {
         Err(ArchiveError::Refused(reason)) if rules == Rules::Moved => {
             let fields = [("file", form.filename.as_str()), ("reason", reason.as_str())];
             cx.log().warn("a moved file is served without its metadata", &fields);
-            Ok(Found::default())
+            Ok(ArchiveContents::default())
         }
         found => found.map_err(|fault| archive::failure(fault, &form.filename)),
     }
 }
 
-/// Reads which file the form is about. The file's name must say the same; of a moved file it alone says the version.
-fn named(form: &Form, rules: Rules) -> Result<Filename, Failure> {
-    let said_name = form.need("name")?;
-    let project =
-        name::project(said_name).ok_or_else(|| bad(format!("{said_name:?} is no name of a project")))?;
+/// Parses the file's name, and checks that it agrees with the form. For a moved file, the version
+/// comes from the name alone.
+fn named(form: &UploadForm, rules: Rules) -> Result<Filename, Failure> {
+    let name = form.need("name")?;
+    let project = name::project(name).ok_or_else(|| bad(format!("{name:?} is not a valid project name")))?;
     let filename = match rules {
         Rules::New => {
-            let said_version = form.need("version")?;
-            let version = Version::parse(said_version)
-                .ok_or_else(|| bad(format!("{said_version:?} is no version as PEP 440 has them")))?;
+            let version = form.need("version")?;
+            let version = Version::parse(version)
+                .ok_or_else(|| bad(format!("{version:?} is not a PEP 440 version")))?;
             Filename::of(&form.filename, &project, &version).map_err(bad)?
         }
         Rules::Moved => listed_name::read(&form.filename, &project).ok_or_else(|| {
             let called = &form.filename;
-            bad(format!("{called:?} is not called as a file of {project} with a version of PEP 440"))
+            bad(format!("{called:?} is not the name of a file of {project} with a PEP 440 version"))
         })?,
     };
     match form.get("filetype") {
-        Some(said) if said != filename.kind.filetype() => {
-            let is = filename.kind.filetype();
-            Err(bad(format!("The form says filetype {said}, but {} is of type {is}", form.filename)))
+        Some(stated) if stated != filename.kind.filetype() => {
+            let actual = filename.kind.filetype();
+            Err(bad(format!("The form has filetype {stated}, but {} has filetype {actual}", form.filename)))
         }
         _ => Ok(filename),
     }
 }
 
-/// What is there where a file is to go, as it was read.
+/// The records that exist before an upload under its file name, with their revisions.
 struct UploadSlot {
     file: Option<Entry<FileRecord>>,
-    /// Names the file under which its name was used.
+    /// Name of the file that has used this key, possibly in another spelling.
     used: Option<Entry<String>>,
     status: Option<Entry<Status>>,
     yanked: Option<Entry<Yanked>>,
@@ -99,7 +105,7 @@ impl UploadSlot {
     fn find(repository: &Repository, filename: &Filename, called: &str) -> Result<Self, Failure> {
         let project = &filename.project;
         let used = repository.get_json::<String>(&records::used(&filename.key()))?;
-        // Another spelling of the name may have it.
+        // A file may use this name in another spelling.
         let holder = used.as_ref().map_or(called, |used| used.value.as_str());
         Ok(Self {
             file: repository.get_json(&records::file(project, holder))?,
@@ -111,7 +117,7 @@ impl UploadSlot {
         })
     }
 
-    /// The answer where the file cannot come here, or need not.
+    /// Returns the response if the file cannot be stored or already is. `None` if it can be stored.
     fn taken(&self, settings: &Settings, sha256: &Digest) -> Option<Result<Response, Failure>> {
         let file = &self.filename;
         if let Some(there) = &self.file {
@@ -120,7 +126,7 @@ impl UploadSlot {
         }
         if self.used.is_some() && !settings.republish_deleted {
             let text = format!(
-                "A file {file} was deleted here, and its name is not used again; publish a new version"
+                "The file {file} was deleted here, and its name is not used again; publish a new version"
             );
             return Some(Err(Failure::already_exists(text)));
         }
@@ -128,7 +134,7 @@ impl UploadSlot {
         status.check_upload(&self.project).err().map(Err)
     }
 
-    /// Nothing of it may have changed when the file comes.
+    /// Makes the commit stale if the status or the yank has changed since they were read.
     fn require(&self, change: &mut Transaction, filename: &Filename) {
         change.require(&records::status(&self.project), Expectation::unchanged(self.status.as_ref()));
         let yanked = records::yanked(&self.project, &filename.version.key());
@@ -144,20 +150,20 @@ fn accepted() -> Response {
     Response::text("The file is published.\n")
 }
 
-/// A file whose bytes are kept, with what is to be remembered of it.
+/// A file whose bytes are stored, and the records for it.
 struct Upload {
     filename: Filename,
     called: String,
     record: FileRecord,
     project: ProjectRecord,
     version: VersionRecord,
-    /// Signed statements about it, by their form.
+    /// Signed statements about the file: format and bytes of each.
     statements: Vec<(&'static str, Vec<u8>)>,
-    /// Bills of materials that it brought along.
+    /// Bills of materials that the wheel contains.
     sboms: Vec<Sbom>,
 }
 
-/// A bill of materials in a wheel.
+/// A bill of materials from a wheel.
 struct Sbom {
     title: String,
     media_type: &'static str,
@@ -168,9 +174,9 @@ struct Sbom {
 impl Upload {
     fn keep(
         cx: &Context,
-        form: Form,
+        form: UploadForm,
         filename: Filename,
-        found: &Found,
+        found: &ArchiveContents,
         sha256: Digest,
     ) -> Result<Self, Failure> {
         let repository = cx.target()?;
@@ -180,7 +186,8 @@ impl Upload {
         let mut statements = Vec::new();
         let provenance = match form.get("attestations") {
             Some(text) => {
-                let Attested { provenance, bundles } = attestation::read(text, &form.filename, &sha256)?;
+                let CheckedAttestations { provenance, bundles } =
+                    attestation::read(text, &form.filename, &sha256)?;
                 statements.extend(bundles.into_iter().map(|bundle| (Statement::BUNDLE, bundle)));
                 Some(repository.keep(&cx.write_blob(&provenance)?)?)
             }
@@ -222,7 +229,7 @@ impl Upload {
             match change.previous() {
                 None => {}
                 Some(Outcome::UnknownBlobs(_)) => {
-                    return Err(Failure::internal("a blob that was kept is not held"));
+                    return Err(Failure::internal("a stored blob is missing"));
                 }
                 Some(_) => {
                     slot = UploadSlot::find(repository, &self.filename, &self.called)?;
@@ -236,7 +243,7 @@ impl Upload {
         })
     }
 
-    /// The file, its version, its project and what is shown of them appear together.
+    /// Adds the file, its version, its project and the listed version in one commit.
     fn change(&self, change: &mut Transaction, slot: &UploadSlot) -> Result<(), Failure> {
         let project = &self.filename.project;
         let used = records::used(&self.filename.key());
@@ -249,8 +256,8 @@ impl Upload {
         change.put_json(&records::project(project), &self.project, Expectation::Anything, &[])?;
         let yanked = slot.yanked.as_ref().map(|entry| entry.value.reason.as_str());
         let path = format!("packages/{project}/{}/{}", self.record.version, self.called);
-        let shown = shown(project, &self.version, yanked);
-        change.show(&shown.file(path.as_str(), self.record.sha256.clone(), self.record.size));
+        let listed = listed_version(project, &self.version, yanked);
+        change.show(&listed.file(path.as_str(), self.record.sha256.clone(), self.record.size));
         let id = VersionId::new(project, &self.record.version);
         for (kind, bytes) in &self.statements {
             let source = match *kind {
@@ -269,19 +276,21 @@ impl Upload {
     }
 }
 
-/// Which Pythons a file runs on. The form tells it of a file that does not tell it itself.
-fn requires_python<'a>(form: &'a Form, found: &'a Found) -> Option<&'a str> {
+/// Returns the supported versions of Python, from the file's metadata. For a file without metadata,
+/// they come from the form.
+fn requires_python<'a>(form: &'a UploadForm, found: &'a ArchiveContents) -> Option<&'a str> {
     match &found.metadata {
         Some(metadata) => metadata.requires_python(),
         None => form.get("requires_python").filter(|text| metadata::is_python_requirement(text)),
     }
 }
 
-/// What a file says of its project and its version. One that says nothing leaves what other files have said.
+/// Builds the project and version records from a file's metadata. For a file without metadata, the
+/// values of existing records stay.
 fn described(
     repository: &Repository,
     filename: &Filename,
-    found: &Found,
+    found: &ArchiveContents,
 ) -> Result<(ProjectRecord, VersionRecord), Failure> {
     let Filename { project, version, .. } = filename;
     if let Some(metadata) = &found.metadata {
@@ -300,26 +309,26 @@ fn described(
     Ok((known_project, VersionRecord { version: version.to_string(), summary, license }))
 }
 
-/// Keeps the bills of materials that an archive brought along.
-fn sboms(cx: &Context, found: &Found) -> Result<Vec<Sbom>, Failure> {
+/// Stores the bills of materials from an archive.
+fn sboms(cx: &Context, found: &ArchiveContents) -> Result<Vec<Sbom>, Failure> {
     let repository = cx.target()?;
-    let mut kept = Vec::new();
+    let mut stored = Vec::new();
     for (title, bytes) in &found.sboms {
         let Some(media_type) = VersionDocument::media_type_of(title) else { continue };
         let digest = repository.keep(&cx.write_blob(bytes)?)?;
-        kept.push(Sbom { title: title.clone(), media_type, digest, size: bytes.len() as u64 });
+        stored.push(Sbom { title: title.clone(), media_type, digest, size: bytes.len() as u64 });
     }
-    Ok(kept)
+    Ok(stored)
 }
 
-/// What people see of a version, without its files.
-pub(crate) fn shown(project: &str, version: &VersionRecord, yanked: Option<&str>) -> Shown {
-    let mut shown = Shown::new(project, &version.version).summary(&version.summary);
+/// Builds the version's entry of the package list, without its files.
+pub(crate) fn listed_version(project: &str, version: &VersionRecord, yanked: Option<&str>) -> ListedVersion {
+    let mut listed = ListedVersion::new(project, &version.version).summary(&version.summary);
     if !version.license.is_empty() {
-        shown = shown.property("license", &version.license);
+        listed = listed.property("license", &version.license);
     }
     match yanked {
-        Some(reason) => shown.state("yanked").property("reason", reason),
-        None => shown,
+        Some(reason) => listed.state("yanked").property("reason", reason),
+        None => listed,
     }
 }

@@ -1,12 +1,13 @@
-//! Versions: what is one, how it is written, which is higher (PEP 440).
+//! Versions (PEP 440): parsing, spelling and order.
 
 use core::cmp::Ordering;
 use core::fmt;
 
-/// Bytes of a version's text.
+/// Maximum bytes of a version's text.
 const LONGEST: usize = 200;
 
-/// A version. Two that are equal may be written differently (`1.0` and `1.0.0`); [`Version::key`] is the same for both.
+/// A version. Equal versions may have different spellings (`1.0` and `1.0.0`), but the same
+/// [`Version::key`].
 #[derive(Clone, Debug)]
 pub(crate) struct Version {
     epoch: u64,
@@ -17,7 +18,7 @@ pub(crate) struct Version {
     local: Vec<Label>,
 }
 
-/// What comes before a release, in its order.
+/// Stage of a pre-release, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Alpha,
@@ -25,24 +26,24 @@ enum Stage {
     Candidate,
 }
 
-/// A piece of a local version. Text sorts before every number.
+/// A segment of a local version. Texts sort before all numbers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Label {
     Text(String),
     Number(u64),
 }
 
-/// Where a version stands among those of one release.
+/// Position of a version among the versions with the same release numbers.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
-    /// A development release of the release itself.
+enum ReleasePosition {
+    /// A development release that belongs to no pre-release or post-release.
     First,
     Pre(Stage, u64),
     Last,
 }
 
 impl Version {
-    /// Reads a version, in any spelling that PEP 440 allows.
+    /// Parses a version in any spelling that PEP 440 allows.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         if text.len() > LONGEST || !text.is_ascii() {
@@ -67,26 +68,26 @@ impl Version {
         ended.then_some(Self { epoch, release, pre, post, dev, local })
     }
 
-    /// The same text for versions that are equal.
+    /// Returns a text that equal versions share, and different versions do not.
     pub(crate) fn key(&self) -> String {
         Self { release: self.significant().to_vec(), ..self.clone() }.to_string()
     }
 
-    /// A text whose bytes are in the order of the versions, and the same for those that are equal.
+    /// Returns a text whose byte order is the order of versions. Equal versions have the same text.
     pub(crate) fn sort_key(&self) -> String {
         let mut key = sortable(self.epoch);
         self.significant().iter().for_each(|number| key += &format!("1{}", sortable(*number)));
         key.push('0');
-        match self.place() {
-            Place::First => key.push('0'),
-            Place::Pre(stage, number) => key += &format!("1{}{}", stage as u8, sortable(number)),
-            Place::Last => key.push('2'),
+        match self.position() {
+            ReleasePosition::First => key.push('0'),
+            ReleasePosition::Pre(stage, number) => key += &format!("1{}{}", stage as u8, sortable(number)),
+            ReleasePosition::Last => key.push('2'),
         }
         key += &self.post.map_or("0".to_owned(), |number| format!("1{}", sortable(number)));
         key += &self.dev.map_or("1".to_owned(), |number| format!("0{}", sortable(number)));
         for label in &self.local {
             match label {
-                // What ends it is less than all that may stand in it.
+                // The `!` ends the label, and sorts before every character of a label.
                 Label::Text(text) => key += &format!("1{text}!"),
                 Label::Number(number) => key += &format!("2{}", sortable(*number)),
             }
@@ -95,34 +96,34 @@ impl Version {
         key
     }
 
-    /// Whether installers pass it over unless they are asked for it.
+    /// Returns true if installers skip the version unless the user requests pre-releases.
     pub(crate) fn is_prerelease(&self) -> bool {
         self.pre.is_some() || self.dev.is_some()
     }
 
-    /// The release without zeros at its end, but for one number.
+    /// Returns the release numbers without trailing zeros, but at least one number.
     fn significant(&self) -> &[u64] {
         let count = self.release.iter().rposition(|number| *number != 0).map_or(1, |last| last + 1);
         self.release.get(..count).unwrap_or_default()
     }
 
-    fn place(&self) -> Place {
+    fn position(&self) -> ReleasePosition {
         match (self.pre, self.post, self.dev) {
-            (None, None, Some(_)) => Place::First,
-            (Some((stage, number)), ..) => Place::Pre(stage, number),
-            (None, ..) => Place::Last,
+            (None, None, Some(_)) => ReleasePosition::First,
+            (Some((stage, number)), ..) => ReleasePosition::Pre(stage, number),
+            (None, ..) => ReleasePosition::Last,
         }
     }
 }
 
-/// A number with its length in front, in a letter.
+/// Renders a number after a letter for its length, so that the texts sort like the numbers.
 fn sortable(number: u64) -> String {
     let digits = number.to_string();
     let length = u8::try_from(digits.len()).unwrap_or(u8::MAX);
     format!("{}{digits}", char::from(b'a'.saturating_add(length)))
 }
 
-/// `[-_.]?(a|b|c|rc|alpha|beta|pre|preview)[-_.]?N?`.
+/// Parses `[-_.]?(a|b|c|rc|alpha|beta|pre|preview)[-_.]?N?`.
 fn pre(rest: &mut Cursor<'_>) -> Option<(Stage, u64)> {
     rest.separator();
     let words = [
@@ -139,7 +140,7 @@ fn pre(rest: &mut Cursor<'_>) -> Option<(Stage, u64)> {
     Some((stage, rest.counted()))
 }
 
-/// `-N`, or `[-_.]?(post|rev|r)[-_.]?N?`.
+/// Parses `-N`, or `[-_.]?(post|rev|r)[-_.]?N?`.
 fn post(rest: &mut Cursor<'_>) -> Option<u64> {
     if let Some(number) = rest.tried(|rest| rest.take("-").then(|| rest.number())?) {
         return Some(number);
@@ -148,7 +149,7 @@ fn post(rest: &mut Cursor<'_>) -> Option<u64> {
     ["post", "rev", "r"].into_iter().any(|word| rest.take(word)).then(|| rest.counted())
 }
 
-/// All of `text`, or none.
+/// Parses a whole local version.
 fn local(text: &str) -> Option<Vec<Label>> {
     let label = |piece: &str| {
         let valid = !piece.is_empty() && piece.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -162,7 +163,7 @@ fn local(text: &str) -> Option<Vec<Label>> {
     text.split(['.', '-', '_']).map(label).collect()
 }
 
-/// What is left of a version's text.
+/// The unread rest of a version's text.
 #[derive(Clone, Copy)]
 struct Cursor<'a>(&'a str);
 
@@ -175,7 +176,7 @@ impl Cursor<'_> {
         self.0 = self.0.strip_prefix(['-', '_', '.']).unwrap_or(self.0);
     }
 
-    /// A number of any digits that fits 64 bits.
+    /// Reads a number of any length that fits into 64 bits.
     fn number(&mut self) -> Option<u64> {
         let end = self.0.find(|symbol: char| !symbol.is_ascii_digit()).unwrap_or(self.0.len());
         let (digits, rest) = self.0.split_at_checked(end)?;
@@ -183,7 +184,7 @@ impl Cursor<'_> {
         digits.parse().ok()
     }
 
-    /// `[-_.]?N`, or nothing, which is 0.
+    /// Reads `[-_.]?N`. A missing number is 0.
     fn counted(&mut self) -> u64 {
         let counted = self.tried(|rest| {
             rest.separator();
@@ -192,7 +193,7 @@ impl Cursor<'_> {
         counted.unwrap_or(0)
     }
 
-    /// Takes nothing where `read` finds nothing.
+    /// Calls `read`, and restores the position if it returns `None`.
     fn tried<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let before = *self;
         let found = read(self);
@@ -204,7 +205,7 @@ impl Cursor<'_> {
 }
 
 impl fmt::Display for Version {
-    /// The normalised spelling.
+    /// Writes the normalized spelling.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.epoch > 0 {
             write!(out, "{}!", self.epoch)?;
@@ -238,7 +239,7 @@ impl Ord for Version {
         self.epoch
             .cmp(&other.epoch)
             .then_with(|| self.significant().cmp(other.significant()))
-            .then_with(|| self.place().cmp(&other.place()))
+            .then_with(|| self.position().cmp(&other.position()))
             .then_with(|| self.post.cmp(&other.post))
             .then_with(|| dev(self).cmp(&dev(other)))
             .then_with(|| self.local.cmp(&other.local))
@@ -268,9 +269,9 @@ mod tests {
         Version::parse(text).unwrap_or_else(|| panic!("{text}"))
     }
 
-    /// The order that PEP 440 gives as examples, and that of `packaging`'s own tests.
+    /// The examples of PEP 440 and of the tests of `packaging`, in ascending order.
     #[test]
-    fn versions_stand_in_their_order() {
+    fn versions_are_ordered() {
         let ordered = [
             "1.0.dev456",
             "1.0a1",
@@ -326,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_version_is_refused() {
+    fn invalid_versions_are_refused() {
         for text in [
             "",
             "a",

@@ -1,11 +1,11 @@
-//! The order of versions, by which ranges of advisories are judged: PEP 440.
+//! The order of PEP 440, for the version ranges of advisories.
 
 use packhouse_sdk::Versions;
 
 use crate::Python;
 use crate::version::Version;
 
-/// A version, whichever way it is written.
+/// A version whose spellings all compare equal.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub struct Compared(Version);
 
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_stand_in_their_own_order() {
+    fn versions_are_ordered() {
         let rising = [
             "1.0.dev1",
             "1.0a1.dev1",

@@ -1,6 +1,6 @@
-//! Projects of an upstream with many files, listed and served as small ones are.
+//! Tests that an upstream's project with many files is listed and served like a small one.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 
 use super::proxy::{JSON, names, page, proxy, sha256};
 
@@ -8,7 +8,8 @@ use packhouse_python::Python;
 use packhouse_testkit::MemoryHost;
 use serde_json::{Value, json};
 
-/// A page of so many files of `demo`, some five to a version, on a host of its own.
+/// Builds a page with this number of files of `demo`, five for each version. The files are on a
+/// separate host.
 fn large_page(files: usize) -> Vec<u8> {
     let file = |number: usize| {
         let filename = format!("demo-1.{}-cp3{}-none-any.whl", number / 5, number % 5);
@@ -23,7 +24,7 @@ fn large_page(files: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_page_of_many_files_is_listed_as_one_of_few_is() {
+fn a_large_page_is_listed_like_a_small_one() {
     let host = MemoryHost::new();
     let proxy = proxy(&host, json!({}));
     host.answer_upstream("GET", "simple/demo/", 200, &[("content-type", JSON)], &large_page(20_000));
@@ -36,7 +37,7 @@ fn a_page_of_many_files_is_listed_as_one_of_few_is() {
     let html = proxy.get("/simple/demo/").header("accept", "text/html").send().expect(200).text().to_owned();
     assert_eq!(html.matches("<a href").count(), 20_000);
 
-    // Each entry is what it is in a page that is put in order.
+    // Each entry of a small page, whose files are sorted in memory, is also in the large page.
     host.answer_upstream("GET", "simple/demo/", 200, &[("content-type", JSON)], &large_page(100));
     let few = page(&proxy);
     for file in few["files"].as_array().unwrap() {

@@ -1,6 +1,6 @@
-//! Pages of projects with many files: made of pieces they are what they are when they are made at once.
+//! Tests that a page built from pieces equals the page that the plugin renders as a whole.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 
 use super::wheel;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 const FORMS: [&str; 2] = ["application/vnd.pypi.simple.v1+json", "text/html"];
 
-/// A project of so many files.
+/// Mounts a repository with a project that has this number of files.
 fn project(files: usize) -> (MemoryHost, Mount<Python>) {
     let host = MemoryHost::new();
     let mount = host.mount::<Python>("packages", "hosted", json!({"republish_deleted": true}));
@@ -20,7 +20,8 @@ fn project(files: usize) -> (MemoryHost, Mount<Python>) {
     (host, mount)
 }
 
-/// Versions whose order is not that of their texts.
+/// Returns a version for each number. The order of the versions differs from the order of their
+/// texts.
 fn version(number: usize) -> String {
     match number % 4 {
         0 => format!("1.{number}"),
@@ -42,8 +43,8 @@ fn page(mount: &Mount<Python>, accept: &str) -> String {
     mount.get("/simple/lib/").header("accept", accept).send().expect(200).text().to_owned()
 }
 
-/// The page in each form is what it is without any piece, and what it is when it is made at once: in a group whose other member has
-/// the first of the files as well.
+/// Asserts that the page is the same with cached pieces, with new pieces, and rendered as a whole.
+/// The plugin renders a page as a whole if two members of a group have the project.
 fn assert_whole(host: &MemoryHost, mount: &Mount<Python>) {
     let pieced = FORMS.map(|accept| page(mount, accept));
     host.forget_pieces();
@@ -59,7 +60,7 @@ fn assert_whole(host: &MemoryHost, mount: &Mount<Python>) {
 }
 
 #[test]
-fn an_upload_costs_the_run_that_it_is_in() {
+fn an_upload_renders_only_its_run_again() {
     let (host, mount) = project(500);
     for accept in FORMS {
         page(&mount, accept);
@@ -72,7 +73,7 @@ fn an_upload_costs_the_run_that_it_is_in() {
             let (made, found) = host.take_piece_counts();
             assert!(made <= 4 && found >= 4, "{made} made, {found} found");
             page(&mount, accept);
-            assert_eq!(host.take_piece_counts(), (0, made + found), "all of them are found again");
+            assert_eq!(host.take_piece_counts(), (0, made + found), "all pieces must come from the cache");
         }
     }
     assert_whole(&host, &mount);
@@ -94,7 +95,7 @@ fn few_files_are_one_piece() {
 }
 
 #[test]
-fn what_is_quarantined_has_no_file() {
+fn a_quarantined_project_lists_no_files() {
     let (host, mount) = project(100);
     let status = json!({"status": "quarantined", "reason": "looked into"});
     mount.put("/projects/lib/status").json(&status).send().expect(200);
@@ -106,22 +107,22 @@ fn what_is_quarantined_has_no_file() {
     assert_whole(&host, &mount);
 }
 
-/// What happens to a project.
+/// A change to a project, or a read of its page.
 #[derive(Clone, Debug)]
-enum Change {
+enum ProjectChange {
     Publish(usize),
     Delete(usize),
     Yank(usize, &'static str),
     Read(usize),
 }
 
-fn changes() -> impl Strategy<Value = Vec<Change>> {
+fn changes() -> impl Strategy<Value = Vec<ProjectChange>> {
     let change = prop_oneof![
-        (0..160usize).prop_map(Change::Publish),
-        (0..160usize).prop_map(Change::Delete),
+        (0..160usize).prop_map(ProjectChange::Publish),
+        (0..160usize).prop_map(ProjectChange::Delete),
         ((0..160usize), prop_oneof![Just("yanked"), Just("")])
-            .prop_map(|(number, state)| Change::Yank(number, state)),
-        (0..2usize).prop_map(Change::Read),
+            .prop_map(|(number, state)| ProjectChange::Yank(number, state)),
+        (0..2usize).prop_map(ProjectChange::Read),
     ];
     prop::collection::vec(change, 1..16)
 }
@@ -130,16 +131,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
 
     #[test]
-    fn pieces_are_what_they_would_be_now(changes in changes(), files in prop_oneof![Just(20), Just(60), Just(120)]) {
+    fn cached_pieces_are_up_to_date(changes in changes(), files in prop_oneof![Just(20), Just(60), Just(120)]) {
         let (host, mount) = project(files);
         for change in changes {
             let id = |number: usize| VersionId::new("lib", version(number));
-            // Some of them are refused, as that of what is there or is not.
+            // The server refuses some changes, such as publishing an existing file.
             match change {
-                Change::Publish(number) => publish(&mount, &version(number)),
-                Change::Delete(number) => drop(mount.delete_version(&id(number))),
-                Change::Yank(number, state) => drop(mount.mark_version(&id(number), state, "why")),
-                Change::Read(form) => drop(page(&mount, FORMS[form])),
+                ProjectChange::Publish(number) => publish(&mount, &version(number)),
+                ProjectChange::Delete(number) => drop(mount.delete_version(&id(number))),
+                ProjectChange::Yank(number, state) => drop(mount.mark_version(&id(number), state, "why")),
+                ProjectChange::Read(form) => drop(page(&mount, FORMS[form])),
             }
             page(&mount, FORMS[0]);
         }

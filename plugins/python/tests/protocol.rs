@@ -1,4 +1,5 @@
-//! The protocol's table over the memory host, and what needs more than rows: many versions, time, intents, what is shown.
+//! Runs the protocol table with the in-memory host. Further tests need more than a row of the
+//! table: many versions, time, intents, listed versions.
 
 use super::table;
 use super::wheel;
@@ -66,7 +67,7 @@ fn a_refused_upload_changes_nothing() {
 }
 
 #[test]
-fn so_many_bills_of_materials_of_a_wheel_are_kept_beside_it() {
+fn at_most_sixteen_bills_of_materials_are_stored_beside_a_wheel() {
     let (host, mount) = hosted(json!({}));
     let names: Vec<String> =
         (10..30).map(|number| format!("lib-1.0.dist-info/sboms/{number}.cdx.json")).collect();
@@ -85,7 +86,7 @@ fn so_many_bills_of_materials_of_a_wheel_are_kept_beside_it() {
         (documents[0].title.as_str(), documents[0].path.as_str(), documents[0].size),
         ("10.cdx.json", "packages/lib/1.0/lib-1.0-py3-none-any.whl", 2)
     );
-    // One that is too large is passed over, and what is no such document.
+    // The plugin skips documents that are too large, and files of other types.
     let large = vec![b' '; (16 << 20) + 1];
     let inside = |name: &str| format!("big-1.0.dist-info/sboms/{name}");
     let (first, second, text) = (inside("a.cdx.json"), inside("b.spdx.json"), inside("readme.txt"));
@@ -96,7 +97,7 @@ fn so_many_bills_of_materials_of_a_wheel_are_kept_beside_it() {
 }
 
 #[test]
-fn the_operators_limit_is_of_the_file() {
+fn the_operators_limit_applies_to_the_file() {
     let file = wheel::wheel("lib", "1.0", "");
     for (limit, status) in [(file.len(), 200), (file.len() - 1, 413)] {
         let (_, mount) = hosted(json!({"max_file_bytes": limit}));
@@ -108,7 +109,7 @@ fn the_operators_limit_is_of_the_file() {
 }
 
 #[test]
-fn a_version_is_yanked_and_taken_back() {
+fn a_version_is_yanked_and_unyanked() {
     let (host, mount) = hosted(json!({}));
     publish(&mount, "lib", "1.0");
     publish(&mount, "lib", "1.1");
@@ -118,10 +119,10 @@ fn a_version_is_yanked_and_taken_back() {
     assert_eq!((&files[0]["yanked"], &files[1]["yanked"]), (&json!("broken \"<b>\""), &json!(false)));
     let html = mount.get("/simple/lib/").send().text();
     assert!(html.contains("data-yanked=\"broken &quot;&lt;b&gt;&quot;\""), "{html}");
-    let shown = host.versions("packages");
-    assert_eq!((shown[0].state.as_str(), shown[1].state.as_str()), ("yanked", ""));
-    assert_eq!(shown[0].properties, [("reason".to_owned(), "broken \"<b>\"".to_owned())]);
-    assert_eq!(shown[0].files.len(), 1);
+    let listed = host.versions("packages");
+    assert_eq!((listed[0].state.as_str(), listed[1].state.as_str()), ("yanked", ""));
+    assert_eq!(listed[0].properties, [("reason".to_owned(), "broken \"<b>\"".to_owned())]);
+    assert_eq!(listed[0].files.len(), 1);
     assert_eq!(mount.get("/pypi/lib/json").send().json()["info"]["version"], "1.1");
 
     mount.mark_version(&id, "yanked", "").unwrap();
@@ -153,14 +154,14 @@ fn a_file_that_joins_a_yanked_version_is_yanked() {
 }
 
 #[test]
-fn what_is_published_is_shown_and_a_deleted_version_is_not() {
+fn published_versions_are_listed_and_deleted_ones_are_not() {
     let (host, mount) = hosted(json!({}));
     publish(&mount, "Lib.One", "1.0");
     publish(&mount, "Lib.One", "2.0");
-    let shown = host.versions("packages");
-    assert_eq!((shown[0].name.as_str(), shown[0].version.as_str()), ("lib-one", "1.0"));
-    assert_eq!(shown[0].summary, "About Lib.One");
-    assert_eq!(shown[0].files[0].path, "packages/lib-one/1.0/lib_one-1.0-py3-none-any.whl");
+    let listed = host.versions("packages");
+    assert_eq!((listed[0].name.as_str(), listed[0].version.as_str()), ("lib-one", "1.0"));
+    assert_eq!(listed[0].summary, "About Lib.One");
+    assert_eq!(listed[0].files[0].path, "packages/lib-one/1.0/lib_one-1.0-py3-none-any.whl");
     mount.delete_version(&VersionId::new("lib-one", "1.0")).unwrap();
     assert_eq!(mount.delete_version(&VersionId::new("lib-one", "1.0")).unwrap_err().status, 404);
     assert_eq!(host.versions("packages").len(), 1);
@@ -196,7 +197,7 @@ fn the_same_state_gives_the_same_bytes() {
 }
 
 #[test]
-fn intents_say_what_is_needed() {
+fn intents_have_the_required_action_and_body() {
     let (_, mount) = hosted(json!({}));
     let plan = |method: &str, target: &str| mount.plan(&TestRequest::new(method, target)).unwrap();
     let post = plan("POST", "/");

@@ -1,6 +1,6 @@
-//! Proxies over an upstream in memory, and groups over hosted repositories and proxies.
+//! Tests of proxies with an upstream in memory, and of groups of hosted repositories and proxies.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 
 use super::wheel;
 
@@ -27,8 +27,9 @@ pub(super) fn proxy(host: &MemoryHost, settings: Value) -> Mount<Python> {
     host.mount::<Python>("proxy", "proxy", all)
 }
 
-/// The upstream's page of `demo` in JSON: these versions, uploaded at this time, on a host of its own.
-fn lay(host: &MemoryHost, versions: &[&str], time: &str) {
+/// Sets the upstream's JSON page of `demo`, with these versions and this upload time. The files are
+/// on a separate host.
+fn set_upstream_page(host: &MemoryHost, versions: &[&str], time: &str) {
     let files: Vec<Value> = versions.iter().map(|version| listed(version, time)).collect();
     let page = json!({"meta": {"api-version": "1.1"}, "name": "demo", "files": files}).to_string();
     host.answer_upstream("GET", "simple/demo/", 200, &[("content-type", JSON)], page.as_bytes());
@@ -60,7 +61,7 @@ pub(super) fn page(mount: &Mount<Python>) -> Value {
     mount.get("/simple/demo/").header("accept", JSON).send().expect(200).json()
 }
 
-/// What a page lists, whatever the order.
+/// Returns the file names in a page, sorted.
 pub(super) fn names(page: &Value) -> Vec<String> {
     let mut names: Vec<String> = page["files"]
         .as_array()
@@ -82,10 +83,10 @@ fn publish(mount: &Mount<Python>, project: &str, version: &str) {
 }
 
 #[test]
-fn pages_have_addresses_of_the_proxys_own() {
+fn pages_link_to_the_proxy() {
     let host = MemoryHost::new();
     let proxy = proxy(&host, json!({}));
-    lay(&host, &["0.9", "1.0", "1.10"], "2020-01-01T00:00:00.5Z");
+    set_upstream_page(&host, &["0.9", "1.0", "1.10"], "2020-01-01T00:00:00.5Z");
     let page = page(&proxy);
     assert_eq!(page["versions"], json!(["0.9", "1.0", "1.10"]));
     let first = &page["files"][0];
@@ -101,10 +102,10 @@ fn pages_have_addresses_of_the_proxys_own() {
 }
 
 #[test]
-fn files_are_fetched_with_what_they_must_be() {
+fn files_are_fetched_with_their_expected_digest() {
     let host = MemoryHost::new();
     let proxy = proxy(&host, json!({}));
-    lay(&host, &["1.0"], "2020-01-01T00:00:00Z");
+    set_upstream_page(&host, &["1.0"], "2020-01-01T00:00:00Z");
     let content = wheel::wheel("demo", "1.0", "");
     assert_eq!(proxy.get(&file("1.0")).send().expect(200).body, content);
     let fetched = host.fetches();
@@ -118,7 +119,7 @@ fn files_are_fetched_with_what_they_must_be() {
     assert_eq!(host.versions("proxy")[0].files.len(), 1);
     assert_eq!(proxy.get(&format!("{}.metadata", file("1.0"))).send().expect(200).text(), "METADATA");
 
-    // What was fetched once needs its page no more.
+    // The proxy serves a file that it has fetched once, even if the page fails.
     host.answer_upstream("GET", "simple/demo/", 500, &[], b"");
     proxy.get(&file("1.0")).send().expect(200);
     proxy.get("/simple/demo/").send().expect(502);
@@ -128,10 +129,10 @@ fn files_are_fetched_with_what_they_must_be() {
 }
 
 #[test]
-fn what_is_not_what_the_page_says_is_not_served() {
+fn files_that_do_not_match_the_page_are_not_served() {
     let host = MemoryHost::new();
     let proxy = proxy(&host, json!({}));
-    lay(&host, &["1.0"], "2020-01-01T00:00:00Z");
+    set_upstream_page(&host, &["1.0"], "2020-01-01T00:00:00Z");
     host.answer_upstream("GET", &address("1.0"), 200, &[], b"other bytes");
     host.answer_upstream("GET", &format!("{}.metadata", address("1.0")), 200, &[], b"other");
     proxy.get(&file("1.0")).send().expect(502);
@@ -166,31 +167,31 @@ fn an_upstream_may_speak_html_and_end_with_simple() {
 }
 
 #[test]
-fn what_an_upstream_lacks_or_sends_wrong_is_told_apart() {
+fn missing_and_invalid_pages_have_different_statuses() {
     let host = MemoryHost::new();
     let proxy = proxy(&host, json!({}));
-    let lay = |status, kind: &str, body: &str| {
+    let answer = |status, kind: &str, body: &str| {
         host.answer_upstream("GET", "simple/demo/", status, &[("content-type", kind)], body.as_bytes());
         proxy.get("/simple/demo/").send()
     };
     proxy.get("/simple/demo/").send().expect(502);
-    lay(404, "text/html", "").expect(404);
-    lay(500, "text/html", "").expect(502);
+    answer(404, "text/html", "").expect(404);
+    answer(500, "text/html", "").expect(502);
     for refused in [401, 402, 403, 405, 409, 451] {
-        lay(refused, "text/html", "").expect(404);
+        answer(refused, "text/html", "").expect(404);
     }
-    lay(200, JSON, "{").expect(502);
-    lay(200, JSON, "[]").expect(502);
-    lay(200, "application/octet-stream", "").expect(502);
-    lay(200, "text/html", "").expect(200);
+    answer(200, JSON, "{").expect(502);
+    answer(200, JSON, "[]").expect(502);
+    answer(200, "application/octet-stream", "").expect(502);
+    answer(200, "text/html", "").expect(200);
 }
 
 #[test]
-fn what_is_too_young_is_neither_listed_nor_served() {
+fn a_file_below_the_minimum_age_is_neither_listed_nor_served() {
     let host = MemoryHost::new();
     let day = json!({"min_release_age_s": 86_400});
     let young = proxy(&host, day);
-    lay(&host, &["1.0"], "2026-11-20T12:00:00Z");
+    set_upstream_page(&host, &["1.0"], "2026-11-20T12:00:00Z");
     assert_eq!(page(&young)["files"], json!([]));
     young.get(&file("1.0")).send().expect(404);
     young.get(&format!("{}.metadata", file("1.0"))).send().expect(404);
@@ -203,16 +204,16 @@ fn what_is_too_young_is_neither_listed_nor_served() {
     let untimed = proxy(&host, json!({"min_release_age_s": 86_400}));
     let html = "<a href=\"demo-1.0.tar.gz\">demo-1.0.tar.gz</a>";
     host.answer_upstream("GET", "simple/demo/", 200, &[("content-type", "text/html")], html.as_bytes());
-    assert_eq!(page(&untimed)["files"], json!([]), "it is seen for the first time");
+    assert_eq!(page(&untimed)["files"], json!([]), "the server first saw the file just now");
     host.set_now(NOW + 2 * 86_400_000);
     assert_eq!(page(&untimed)["files"].as_array().unwrap().len(), 1);
 }
 
 #[test]
-fn a_version_that_the_host_withholds_is_neither_listed_nor_served() {
+fn a_withheld_version_is_neither_listed_nor_served() {
     let host = MemoryHost::new();
     let proxy = proxy(&host, json!({}));
-    lay(&host, &["1.0", "2.0"], "2020-01-01T00:00:00Z");
+    set_upstream_page(&host, &["1.0", "2.0"], "2020-01-01T00:00:00Z");
     host.withhold_version("demo", "2.0");
     assert_eq!(page(&proxy)["versions"], json!(["1.0"]));
     proxy.get(&file("2.0")).send().expect(404);
@@ -221,21 +222,21 @@ fn a_version_that_the_host_withholds_is_neither_listed_nor_served() {
 }
 
 #[test]
-fn a_page_says_of_what_a_policy_withholds_why() {
+fn a_page_lists_the_reason_for_a_file_that_a_policy_withholds() {
     let host = MemoryHost::new();
     let proxy = proxy(&host, json!({}));
-    lay(&host, &["1.0", "2.0"], "2020-01-01T00:00:00Z");
+    set_upstream_page(&host, &["1.0", "2.0"], "2020-01-01T00:00:00Z");
     host.deny_version("demo", "2.0", "Its licence is not accepted (policy ours)");
     let page = page(&proxy);
     assert_eq!(page["versions"], json!(["1.0", "2.0"]));
     let yanked: Vec<&Value> = page["files"].as_array().unwrap().iter().map(|file| &file["yanked"]).collect();
     assert_eq!(yanked, [&json!(false), &json!("Its licence is not accepted (policy ours)")]);
-    assert_eq!(page["files"][1]["core-metadata"], json!(false), "it would be refused");
+    assert_eq!(page["files"][1]["core-metadata"], json!(false), "the host would refuse the metadata");
     let html = proxy.get("/simple/demo/").header("accept", "text/html").send().text();
     assert!(html.contains("data-yanked=\"Its licence is not accepted (policy ours)\""), "{html}");
     proxy.get(&file("2.0")).send().expect(404);
     proxy.get(&file("1.0")).send().expect(200);
-    // PyPI's own documents tell of what is offered alone.
+    // PyPI's own documents list only offered versions.
     let document = proxy.get("/pypi/demo/json").send().json();
     assert_eq!(document["info"]["version"], "1.0");
     assert_eq!(document["releases"].as_object().unwrap().keys().collect::<Vec<_>>(), ["1.0"]);
@@ -244,10 +245,10 @@ fn a_page_says_of_what_a_policy_withholds_why() {
 }
 
 #[test]
-fn what_is_signed_of_a_file_is_stated_once_even_where_the_file_is_denied() {
+fn attestations_are_recorded_once_even_if_the_file_is_denied() {
     let host = MemoryHost::new();
     let proxy = proxy(&host, json!({}));
-    lay(&host, &["1.0", "2.0"], "2020-01-01T00:00:00Z");
+    set_upstream_page(&host, &["1.0", "2.0"], "2020-01-01T00:00:00Z");
     let signed = |version: &str| {
         let mut listed = listed(version, "2020-01-01T00:00:00Z");
         listed["provenance"] = json!(format!("https://upstream.test/integrity/{version}"));
@@ -271,41 +272,42 @@ fn what_is_signed_of_a_file_is_stated_once_even_where_the_file_is_denied() {
     let revision = host.revision("proxy");
     proxy.get(&file("2.0")).send().expect(404);
     assert_eq!((host.statements("proxy").len(), host.revision("proxy")), (1, revision));
-    let asked = |address: &str| host.fetched().iter().filter(|target| target.contains(address)).count();
-    assert_eq!(asked(two), 1);
+    let requests = |address: &str| host.fetched().iter().filter(|target| target.contains(address)).count();
+    assert_eq!(requests(two), 1);
 
-    // Of another nothing is signed after all, or the upstream does not say.
+    // For the other version, the request for attestations first fails, and then the upstream
+    // answers that there are none.
     let one = "https://upstream.test/integrity/1.0";
     host.fail_upstream("GET", one, packhouse_sdk::Error::Unavailable("gone".to_owned()));
     proxy.get(&file("1.0")).send().expect(200);
     host.answer_upstream("GET", one, 404, &[], b"");
     proxy.get(&file("1.0")).send().expect(200);
-    let (revision, before) = (host.revision("proxy"), asked(one));
+    let (revision, before) = (host.revision("proxy"), requests(one));
     proxy.get(&file("1.0")).send().expect(200);
-    assert_eq!((host.revision("proxy"), asked(one), before), (revision, 2, 2));
+    assert_eq!((host.revision("proxy"), requests(one), before), (revision, 2, 2));
 }
 
 #[test]
-fn what_the_upstream_withdraws_is_offered_no_longer() {
+fn a_file_that_the_upstream_withdraws_is_no_longer_offered() {
     let host = MemoryHost::new();
     let proxy = proxy(&host, json!({}));
-    lay(&host, &["1.0", "2.0"], "2020-01-01T00:00:00Z");
+    set_upstream_page(&host, &["1.0", "2.0"], "2020-01-01T00:00:00Z");
     proxy.get(&file("2.0")).send().expect(200);
-    lay(&host, &["1.0"], "2020-01-01T00:00:00Z");
+    set_upstream_page(&host, &["1.0"], "2020-01-01T00:00:00Z");
     assert_eq!(page(&proxy)["versions"], json!(["1.0"]));
     assert_eq!(host.versions("proxy")[0].state, "withdrawn");
     proxy.get(&file("2.0")).send().expect(404);
-    lay(&host, &["1.0", "2.0"], "2020-01-01T00:00:00Z");
+    set_upstream_page(&host, &["1.0", "2.0"], "2020-01-01T00:00:00Z");
     assert_eq!(page(&proxy)["versions"], json!(["1.0", "2.0"]));
     assert_eq!(host.versions("proxy")[0].state, "");
     proxy.get(&file("2.0")).send().expect(200);
 }
 
 #[test]
-fn a_setting_keeps_what_the_upstream_withdraws() {
+fn a_setting_keeps_withdrawn_files() {
     let host = MemoryHost::new();
     let proxy = proxy(&host, json!({"keep_withdrawn": true}));
-    lay(&host, &["1.0", "2.0"], "2020-01-01T00:00:00Z");
+    set_upstream_page(&host, &["1.0", "2.0"], "2020-01-01T00:00:00Z");
     proxy.get(&file("2.0")).send().expect(200);
     host.answer_upstream("GET", "simple/demo/", 404, &[], b"");
     assert_eq!(page(&proxy)["versions"], json!(["2.0"]));
@@ -314,11 +316,11 @@ fn a_setting_keeps_what_the_upstream_withdraws() {
 }
 
 #[test]
-fn a_refusal_in_either_place_of_a_page_withdraws_nothing() {
+fn a_refusal_at_either_path_of_a_page_withdraws_nothing() {
     let host = MemoryHost::new();
     let proxy = proxy(&host, json!({}));
     for (index, folder) in [(403, 404), (404, 403)] {
-        lay(&host, &["1.0"], "2020-01-01T00:00:00Z");
+        set_upstream_page(&host, &["1.0"], "2020-01-01T00:00:00Z");
         proxy.get(&file("1.0")).send().expect(200);
         host.answer_upstream("GET", "simple/demo/", index, &[], b"");
         host.answer_upstream("GET", "demo/", folder, &[], b"");
@@ -328,10 +330,10 @@ fn a_refusal_in_either_place_of_a_page_withdraws_nothing() {
 }
 
 #[test]
-fn a_claimed_name_is_never_asked_for() {
+fn a_claimed_name_is_never_requested() {
     let host = MemoryHost::new();
     let proxy = proxy(&host, json!({"claimed_names": ["De*"]}));
-    lay(&host, &["99.0"], "2020-01-01T00:00:00Z");
+    set_upstream_page(&host, &["99.0"], "2020-01-01T00:00:00Z");
     proxy.get("/simple/demo/").send().expect(404);
     proxy.get(&file("99.0")).send().expect(404);
     assert!(host.fetched().is_empty());
@@ -341,7 +343,7 @@ fn a_claimed_name_is_never_asked_for() {
 fn in_a_group_a_hosted_name_hides_a_proxys() {
     let host = MemoryHost::new();
     let upstream = proxy(&host, json!({}));
-    lay(&host, &["99.0"], "2020-01-01T00:00:00Z");
+    set_upstream_page(&host, &["99.0"], "2020-01-01T00:00:00Z");
     let hosted = host.mount::<Python>("hosted", "hosted", json!({}));
     let second = host.mount::<Python>("second", "hosted", json!({}));
     let group = host.mount::<Python>("group", "group", json!({})).members(&["proxy", "hosted", "second"]);
@@ -352,14 +354,14 @@ fn in_a_group_a_hosted_name_hides_a_proxys() {
     publish(&second, "demo", "1.0");
     publish(&second, "demo", "1.1");
     publish(&second, "other", "1.0");
-    let asked = host.fetched().len();
+    let requests = host.fetched().len();
     assert_eq!(page(&group)["versions"], json!(["1.0", "1.1"]));
     assert_eq!(page(&group)["files"].as_array().unwrap().len(), 2);
     group.get(&file("99.0")).send().expect(404);
     assert_eq!(group.get(&file("1.1")).send().expect(200).body, wheel::wheel("demo", "1.1", ""));
     group.get(&format!("{}.metadata", file("1.1"))).send().expect(200);
     assert_eq!(group.get("/pypi/demo/json").send().expect(200).json()["info"]["summary"], "About demo");
-    assert_eq!(host.fetched().len(), asked, "the upstream is not even asked");
+    assert_eq!(host.fetched().len(), requests, "no request may reach the upstream");
     let list = group.get("/simple/").header("accept", JSON).send().expect(200).json();
     assert_eq!(list["projects"], json!([{"name": "demo"}, {"name": "other"}]));
     assert_eq!(page(&upstream)["versions"], json!(["99.0"]));
@@ -369,7 +371,7 @@ fn in_a_group_a_hosted_name_hides_a_proxys() {
 fn a_group_claims_names_for_its_hosted_members() {
     let host = MemoryHost::new();
     proxy(&host, json!({}));
-    lay(&host, &["99.0"], "2020-01-01T00:00:00Z");
+    set_upstream_page(&host, &["99.0"], "2020-01-01T00:00:00Z");
     let group =
         host.mount::<Python>("group", "group", json!({"claimed_names": ["demo"]})).members(&["proxy"]);
     group.get("/simple/demo/").send().expect(404);
@@ -378,10 +380,10 @@ fn a_group_claims_names_for_its_hosted_members() {
 }
 
 #[test]
-fn what_a_caller_may_not_read_hides_a_proxys_name_too() {
+fn a_name_in_an_unreadable_member_hides_a_proxys() {
     let host = MemoryHost::new();
     proxy(&host, json!({}));
-    lay(&host, &["99.0"], "2020-01-01T00:00:00Z");
+    set_upstream_page(&host, &["99.0"], "2020-01-01T00:00:00Z");
     let hosted = host.mount::<Python>("hosted", "hosted", json!({})).unreadable();
     let group = host.mount::<Python>("group", "group", json!({})).members(&["proxy", "hosted"]);
     let listed = || {
@@ -392,14 +394,14 @@ fn what_a_caller_may_not_read_hides_a_proxys_name_too() {
     group.get(&file("99.0")).send().expect(200);
     assert_eq!(listed(), 1);
     publish(&hosted, "demo", "1.0");
-    let asked = host.fetched().len();
+    let requests = host.fetched().len();
     group.get("/simple/demo/").send().expect(404);
     group.get(&file("99.0")).send().expect(404);
-    assert_eq!((host.fetched().len(), listed()), (asked, 0));
+    assert_eq!((host.fetched().len(), listed()), (requests, 0));
 }
 
 #[test]
-fn whatever_a_page_lists_of_the_project_is_listed() {
+fn all_kinds_of_files_in_a_page_are_listed() {
     let host = MemoryHost::new();
     let proxy = proxy(&host, json!({}));
     let files = [
@@ -430,7 +432,7 @@ fn whatever_a_page_lists_of_the_project_is_listed() {
 }
 
 #[test]
-fn a_member_of_another_type_is_as_if_it_were_not_there() {
+fn a_member_of_an_unexpected_type_is_ignored() {
     let host = MemoryHost::new();
     let proxy = proxy(&host, json!({}));
     let file = json!({
@@ -444,7 +446,7 @@ fn a_member_of_another_type_is_as_if_it_were_not_there() {
 }
 
 #[test]
-fn a_group_leaves_out_a_page_that_cannot_be_read() {
+fn a_group_leaves_out_an_invalid_page() {
     let host = MemoryHost::new();
     let alone = proxy(&host, json!({}));
     host.answer_upstream(
@@ -458,7 +460,7 @@ fn a_group_leaves_out_a_page_that_cannot_be_read() {
     assert!(message.contains("it is not a JSON object, for simple/demo/"), "{message}");
     host.mount::<Python>("second", "proxy", json!({"upstream": "https://upstream.test/simple"}));
     let group = host.mount::<Python>("group", "group", json!({})).members(&["proxy", "second"]);
-    // The second's page lies elsewhere in the same upstream.
+    // The second proxy requests the page at another path of the same upstream.
     let document = json!({"files": [listed("1.0", "2020-01-01T00:00:00Z")]}).to_string();
     host.answer_upstream("GET", "demo/", 200, &[("content-type", "text/plain")], b"");
     group.get("/simple/demo/").send().expect(502);

@@ -1,42 +1,43 @@
-//! Makes small distributions: zip and tar archives byte by byte, so that they can be made wrong as well.
+//! Makes small distributions. It writes zip and tar archives byte by byte, so that tests can also
+//! make faulty archives.
 
 #![allow(dead_code, reason = "not every test that includes this file makes everything")]
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 
 use std::io::Write as _;
 
-/// What of a zip is to be other than it should be.
+/// Faults of a zip archive.
 #[derive(Clone, Debug, Default)]
 #[allow(dead_code, reason = "not every test that includes this file makes every fault")]
 pub(crate) struct Faults {
     /// The local header's name for the first file.
     pub(crate) local_name: Option<&'static str>,
-    /// Stands before the first file.
+    /// Bytes before the first file.
     pub(crate) before: &'static [u8],
-    /// Stands between the files and the directory.
+    /// Bytes between the files and the directory.
     pub(crate) between: &'static [u8],
-    /// Stands behind the end.
+    /// Bytes after the end of the archive.
     pub(crate) behind: &'static [u8],
-    /// Adds to the number of entries in the end record.
+    /// A number that is added to the number of entries in the end record.
     pub(crate) more_entries: u16,
-    /// The directory's flags for all files, besides UTF-8.
+    /// Flags of all files in addition to the flag for UTF-8.
     pub(crate) flags: u16,
-    /// The method that all files say that they have.
+    /// The compression method that all headers state.
     pub(crate) method: Option<u16>,
-    /// Is what the first file says that its CRC-32 is.
+    /// The CRC-32 that the first file's headers state.
     pub(crate) crc: Option<u32>,
-    /// Is what the first file says that it unpacks to.
+    /// The unpacked size that the first file's headers state.
     pub(crate) size: Option<u32>,
     /// An extra field of the first file.
     pub(crate) extra: &'static [u8],
 }
 
-/// A zip archive of these files.
+/// Makes a zip archive of these files.
 pub(crate) fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
     broken_zip(files, &Faults::default())
 }
 
-/// A zip archive with these faults.
+/// Makes a zip archive of these files, with these faults.
 pub(crate) fn broken_zip(files: &[(&str, &[u8])], faults: &Faults) -> Vec<u8> {
     let mut bytes = faults.before.to_vec();
     let mut directory = Vec::new();
@@ -90,12 +91,13 @@ pub(crate) fn broken_zip(files: &[(&str, &[u8])], faults: &Faults) -> Vec<u8> {
     bytes
 }
 
-/// METADATA of a project's version, with more lines.
+/// Returns METADATA of a project's version, with additional lines.
 pub(crate) fn metadata(name: &str, version: &str, more: &str) -> String {
     format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\nSummary: About {name}\n{more}")
 }
 
-/// The files of a wheel with one module that says its version.
+/// Returns the files of a wheel. Its only module contains the version, and its METADATA has
+/// additional lines.
 pub(crate) fn wheel_files(name: &str, version: &str, more: &str) -> Vec<(String, Vec<u8>)> {
     let module = name.to_lowercase().replace(['-', '.'], "_");
     let folder = format!("{module}-{version}.dist-info");
@@ -112,7 +114,7 @@ pub(crate) fn wheel_files(name: &str, version: &str, more: &str) -> Vec<(String,
     files
 }
 
-/// A wheel of a project's version with these files besides.
+/// Makes a wheel of a project's version, with these additional files.
 pub(crate) fn wheel_with(name: &str, version: &str, more: &[(&str, &[u8])]) -> Vec<u8> {
     let mut files = wheel_files(name, version, "");
     let lines: String = more.iter().map(|(name, _)| format!("{name},,\n")).collect();
@@ -123,12 +125,12 @@ pub(crate) fn wheel_with(name: &str, version: &str, more: &[(&str, &[u8])]) -> V
     zip(&borrowed(&files))
 }
 
-/// A wheel of a project's version, with more lines in its METADATA.
+/// Makes a wheel of a project's version, with additional lines in its METADATA.
 pub(crate) fn wheel(name: &str, version: &str, more: &str) -> Vec<u8> {
     zip(&borrowed(&wheel_files(name, version, more)))
 }
 
-/// The same wheel with another content of the file whose name ends so.
+/// Makes a wheel of a project's version. `change` edits the files whose names end with `end`.
 pub(crate) fn changed_wheel(
     name: &str,
     version: &str,
@@ -142,36 +144,36 @@ pub(crate) fn changed_wheel(
     zip(&borrowed(&files))
 }
 
-/// As the zip's maker takes them.
+/// Borrows the files for [`zip`].
 pub(crate) fn borrowed(files: &[(String, Vec<u8>)]) -> Vec<(&str, &[u8])> {
     files.iter().map(|(name, content)| (name.as_str(), content.as_slice())).collect()
 }
 
-/// The name of that wheel.
+/// Returns the file name of the wheel that [`wheel`] makes.
 pub(crate) fn wheel_name(name: &str, version: &str) -> String {
     format!("{}-{version}-py3-none-any.whl", name.to_lowercase().replace(['-', '.'], "_"))
 }
 
-/// A source distribution (`.tar.gz`) of a project's version.
+/// Makes a source distribution (`.tar.gz`) of a project's version.
 pub(crate) fn sdist(name: &str, version: &str) -> Vec<u8> {
     let top = format!("{}-{version}", name.to_lowercase().replace(['-', '.'], "_"));
     let info = metadata(name, version, "");
     tar_gz(&[(&format!("{top}/PKG-INFO"), info.as_bytes()), (&format!("{top}/setup.cfg"), b"[metadata]\n")])
 }
 
-/// A tar of these files, compressed.
+/// Makes a tar archive of these files, compressed with gzip.
 pub(crate) fn tar_gz(files: &[(&str, &[u8])]) -> Vec<u8> {
     gzip(&tar(files))
 }
 
-/// Bytes compressed by gzip.
+/// Compresses bytes with gzip.
 pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
 
-/// A tar of these files.
+/// Makes a tar archive of these files.
 pub(crate) fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (name, content) in files {

@@ -1,104 +1,107 @@
-//! A gem: a tar archive of `metadata.gz`, `data.tar.gz` and `checksums.yaml.gz`. Headers alone are read; what is in the files the host
-//! unpacks and hashes where it lies.
+//! A gem: a tar archive of `metadata.gz`, `data.tar.gz` and `checksums.yaml.gz`. The plugin reads
+//! the tar headers, the metadata and the checksums. The host hashes the files inside the gem, so
+//! the plugin never reads `data.tar.gz`.
 
 use crate::spec::{METADATA, Spec};
 use packhouse_sdk::{Blob, Error, Failure, ReadAt};
 use std::collections::BTreeMap;
 
-/// Bytes of a block of a tar archive.
+/// Size of a block of a tar archive, in bytes.
 const BLOCK: u64 = 512;
-/// Files of a gem: those that there are, and a signature for each.
+/// The most files in a gem. A signed gem has six: the three files, and a signature for each.
 const FILES: usize = 16;
-/// Bytes of the list of checksums.
+/// Largest list of checksums, in bytes.
 const CHECKSUMS: u64 = 64 << 10;
 
-/// Where a file of a gem lies.
+/// Position of a file within a gem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct FileSpan {
     start: u64,
     size: u64,
 }
 
-/// What a gem says of itself, once its checksums are those of what it holds.
+/// Reads the specification of a gem, after verifying the checksums of its files.
 ///
 /// # Errors
-/// 422 `invalid_gem` for what `gem install` could not unpack, in a sentence.
+/// 422 `invalid_gem`, with a sentence for the publisher, if the gem is invalid or damaged.
 pub(crate) fn inspect(gem: &Blob) -> Result<Spec, Failure> {
-    let files = walk(gem).map_err(Refusal::into_failure)?;
+    let files = walk(gem).map_err(ArchiveError::into_failure)?;
     let at = |name: &str| files.get(name).copied().map(|span| gem.slice(span.start, span.size)).transpose();
-    let metadata = at("metadata.gz")?.ok_or_else(|| bad("It has no metadata.gz"))?;
-    let data = at("data.tar.gz")?.ok_or_else(|| bad("It has no data.tar.gz"))?;
+    let metadata = at("metadata.gz")?.ok_or_else(|| invalid_gem("It has no metadata.gz"))?;
+    let data = at("data.tar.gz")?.ok_or_else(|| invalid_gem("It has no data.tar.gz"))?;
     if let Some(checksums) = at("checksums.yaml.gz")? {
         verify(
             &unpack(&checksums, CHECKSUMS, "checksums.yaml.gz")?,
             &[("metadata.gz", &metadata), ("data.tar.gz", &data)],
         )?;
     }
-    Spec::read(&unpack(&metadata, METADATA, "metadata.gz")?).map_err(bad)
+    Spec::read(&unpack(&metadata, METADATA, "metadata.gz")?).map_err(invalid_gem)
 }
 
 fn unpack(file: &Blob, limit: u64, name: &str) -> Result<Vec<u8>, Failure> {
     let text = file.decode("gzip", limit, &[]).map_err(|error| match error {
-        Error::TooLarge(_) => bad(format!("Its {name} unpacks to more than {limit} bytes")),
-        Error::Invalid(_) => bad(format!("Its {name} is no gzip file, or a damaged one")),
+        Error::TooLarge(_) => invalid_gem(format!("Its {name} unpacks to more than {limit} bytes")),
+        Error::Invalid(_) => invalid_gem(format!("Its {name} is not a gzip file, or it is damaged")),
         other => other.into(),
     })?;
     Ok(text.read_all(limit)?)
 }
 
-/// Compares each digest that is listed; one at least must be.
+/// Compares the two files with their digests in the list of checksums. The list must have at least
+/// one digest for each file.
 fn verify(list: &[u8], files: &[(&str, &Blob); 2]) -> Result<(), Failure> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! { max_events: 1_000, max_depth: 8, max_documents: 1 },
     };
     let listed: BTreeMap<String, BTreeMap<String, String>> =
         serde_saphyr::from_slice_with_options(list, options)
-            .map_err(|_| bad("Its checksums.yaml.gz holds no list of checksums"))?;
+            .map_err(|_| invalid_gem("Its checksums.yaml.gz does not contain a list of checksums"))?;
     for (name, file) in files {
         let mut compared = false;
         for (known, algorithm) in [("SHA256", "sha256"), ("SHA512", "sha512"), ("SHA1", "sha1")] {
-            let Some(said) = listed.get(known).and_then(|files| files.get(*name)) else { continue };
-            if file.digest(algorithm)?.hex() != said.to_ascii_lowercase() {
-                return Err(bad(format!("The {known} that it lists for {name} is another")));
+            let Some(stated) = listed.get(known).and_then(|files| files.get(*name)) else { continue };
+            if file.digest(algorithm)?.hex() != stated.to_ascii_lowercase() {
+                return Err(invalid_gem(format!("The {known} that it lists for {name} does not match")));
             }
             compared = true;
         }
         if !compared {
-            return Err(bad(format!("It lists no checksum for {name}")));
+            return Err(invalid_gem(format!("It lists no checksum for {name}")));
         }
     }
     Ok(())
 }
 
-/// 422 with a sentence for who sent the gem; `gem push` prints it.
-pub(crate) fn bad(text: impl Into<String>) -> Failure {
-    Failure::new(422, "invalid_gem", format!("This is no gem. {}", text.into()))
+/// Creates a 422 with a sentence for the publisher, which `gem push` prints.
+pub(crate) fn invalid_gem(text: impl Into<String>) -> Failure {
+    Failure::new(422, "invalid_gem", format!("This is not a valid gem. {}", text.into()))
 }
 
-/// Why an archive is not accepted.
+/// The reason why the plugin refuses an archive, or an error of the host.
 #[derive(Debug)]
-pub(crate) enum Refusal {
-    Bad(&'static str),
+pub(crate) enum ArchiveError {
+    Invalid(&'static str),
     Host(Error),
 }
 
-impl Refusal {
+impl ArchiveError {
     fn into_failure(self) -> Failure {
         match self {
-            Self::Bad(text) => bad(text),
+            Self::Invalid(text) => invalid_gem(text),
             Self::Host(error) => error.into(),
         }
     }
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for ArchiveError {
     fn from(error: Error) -> Self {
         Self::Host(error)
     }
 }
 
-/// The files of a gem by name. RubyGems itself writes plain headers, with neither folders nor long names.
-pub(crate) fn walk(gem: &(impl ReadAt + ?Sized)) -> Result<BTreeMap<String, Span>, Refusal> {
+/// Finds the position of each file in a gem, by name. It accepts only plain files with short names,
+/// because RubyGems writes nothing else.
+pub(crate) fn walk(gem: &(impl ReadAt + ?Sized)) -> Result<BTreeMap<String, FileSpan>, ArchiveError> {
     let size = gem.size()?;
     let mut files = BTreeMap::new();
     let mut at = 0;
@@ -107,34 +110,35 @@ pub(crate) fn walk(gem: &(impl ReadAt + ?Sized)) -> Result<BTreeMap<String, Span
         if header.iter().all(|byte| *byte == 0) {
             return Ok(files);
         }
-        let (name, length) =
-            entry(&header).ok_or(Refusal::Bad("It is no tar archive of plain files, or a damaged one"))?;
+        let (name, length) = entry(&header)
+            .ok_or(ArchiveError::Invalid("It is not a tar archive of plain files, or it is damaged"))?;
         at += BLOCK;
         if length > size - at {
-            return Err(Refusal::Bad("It breaks off"));
+            return Err(ArchiveError::Invalid("It is truncated"));
         }
-        if files.insert(name, Span { start: at, size: length }).is_some() {
-            return Err(Refusal::Bad("It holds one file twice"));
+        if files.insert(name, FileSpan { start: at, size: length }).is_some() {
+            return Err(ArchiveError::Invalid("It contains the same file twice"));
         }
         if files.len() > FILES {
-            return Err(Refusal::Bad("It holds more than 16 files"));
+            return Err(ArchiveError::Invalid("It contains more than 16 files"));
         }
         at += length.next_multiple_of(BLOCK);
     }
-    Err(Refusal::Bad("It breaks off"))
+    Err(ArchiveError::Invalid("It is truncated"))
 }
 
-/// Name and size of a plain file; none for another kind of entry, and for what is no header.
+/// Reads the name and size of a plain file from its header. Returns `None` for any other entry, and
+/// for an invalid header.
 fn entry(header: &[u8]) -> Option<(String, u64)> {
     let kind = *header.get(156)?;
     let name = header.get(..100)?.split(|byte| *byte == 0).next()?;
-    let said = octal(header.get(148..156)?)?;
+    let checksum = octal(header.get(148..156)?)?;
     let sum: u64 = header
         .iter()
         .enumerate()
         .map(|(at, byte)| if (148..156).contains(&at) { 32 } else { u64::from(*byte) })
         .sum();
-    if !matches!(kind, b'0' | 0) || name.is_empty() || said != sum {
+    if !matches!(kind, b'0' | 0) || name.is_empty() || checksum != sum {
         return None;
     }
     Some((String::from_utf8(name.to_vec()).ok()?, octal(header.get(124..136)?)?))
@@ -155,8 +159,8 @@ mod tests {
     fn the_files_of_a_gem_are_found() {
         let gem = tar_archive(&[("metadata.gz", b'0', b"one"), ("data.tar.gz", b'0', &[7; 600])], 1024);
         let files = walk(gem.as_slice()).unwrap();
-        assert_eq!(files["metadata.gz"], Span { start: 512, size: 3 });
-        assert_eq!(files["data.tar.gz"], Span { start: 1536, size: 600 });
+        assert_eq!(files["metadata.gz"], FileSpan { start: 512, size: 3 });
+        assert_eq!(files["data.tar.gz"], FileSpan { start: 1536, size: 600 });
         for bad in [
             tar_archive(&[("a", b'0', b"x"), ("a", b'0', b"y")], 1024),
             tar_archive(&[("a", b'5', b"")], 1024),

@@ -1,4 +1,5 @@
-//! What Ruby's clients are told. The user name beside a token is any: that of a person would have to be written with `%40`.
+//! Client setup instructions. The server accepts any user name with a token. The instructions use
+//! `__token__`, because the `@` of an e-mail address would have to be written as `%40`.
 
 use packhouse_sdk::{Client, Install};
 
@@ -6,13 +7,14 @@ const GEMFILE: &str = "source \"{address}\"";
 const BUNDLE: &str = "bundle config set --global {address} __token__:{token}";
 const GEM: &str = "{http}gem sources --add http://__token__:{token}@{host}/{path}/\n\
                    {https}gem sources --add https://__token__:{token}@{host}/{path}/";
-// Gem puts a slash between what stands here and what it asks for, so that there is none at its end.
+// `gem` appends a slash and the requested path to this address, so the address must not end with a
+// slash.
 const CREDENTIALS: &str = "---\n{http}http://{host}/{path}: {token}\n{https}https://{host}/{path}: {token}";
 const PUSH: &str = "chmod 0600 ~/.gem/credentials\n\
                     {http}gem push NAME-VERSION.gem --host http://{host}/{path}\n\
                     {https}gem push NAME-VERSION.gem --host https://{host}/{path}";
 
-/// What to write where.
+/// Configuration files and commands.
 pub(crate) fn clients() -> Vec<Client> {
     vec![
         Client::read("bundler", GEMFILE).file("Gemfile", "text"),
@@ -23,7 +25,7 @@ pub(crate) fn clients() -> Vec<Client> {
     ]
 }
 
-/// One line for each client.
+/// Commands and files that install a version, one for each client.
 pub(crate) fn install() -> Vec<Install> {
     vec![
         Install::new("bundler", "text", "gem \"{name}\", \"{version}\""),

@@ -1,48 +1,50 @@
-//! The compact index: a line for each version in `info/NAME`, and in `versions` which versions there are and by which MD5 their `info`
-//! is known. Both grow at their end, as long as nothing is yanked, so that clients fetch what is new alone.
+//! The compact index. `info/NAME` has a line for each version. `versions` lists the versions of all
+//! gems, with the MD5 of each `info`. A push only appends to both documents, so that clients fetch
+//! only the new part. A yank or a deletion changes them elsewhere too.
 
 use crate::name;
 use crate::records::{GemRecord, text_of};
-use crate::spec::{Dependency, Requirement};
+use crate::spec::{GemDependency, Requirement};
 use md5::{Digest as _, Md5};
 use packhouse_sdk::Timestamp;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// What an `info` begins with.
+/// Start of an `info` document.
 const HEAD: &str = "---\n";
 
-/// A version's line.
+/// Returns the line of a version in `info/NAME`.
 pub(crate) fn line(record: &GemRecord) -> String {
     let spec = &record.spec;
     let needed = spec.dependencies.iter().filter(|one| !one.development).map(needed);
     let mut line = format!("{} {}", spec.number(), needed.collect::<Vec<_>>().join(","));
     let _ = write!(line, "|checksum:{}", record.sha256.hex());
     for (name, requirements) in [("ruby", &spec.ruby), ("rubygems", &spec.rubygems)] {
-        let asked = asked(requirements);
-        if asked != ">= 0" {
-            let _ = write!(line, ",{name}:{asked}");
+        let text = requirements_text(requirements);
+        if text != ">= 0" {
+            let _ = write!(line, ",{name}:{text}");
         }
     }
     line.push('\n');
     line
 }
 
-fn needed(one: &Dependency) -> String {
-    format!("{}:{}", one.name, asked(&one.requirements))
+fn needed(one: &GemDependency) -> String {
+    format!("{}:{}", one.name, requirements_text(&one.requirements))
 }
 
-fn asked(requirements: &[Requirement]) -> String {
+fn requirements_text(requirements: &[Requirement]) -> String {
     requirements.iter().map(text_of).collect::<Vec<_>>().join("&")
 }
 
-/// `info/NAME` of these versions, which are in the order in which they were pushed.
+/// Renders `info/NAME`. The versions must be in the order in which they were pushed.
 pub(crate) fn info(records: &[GemRecord]) -> String {
     let lines = records.iter().filter(|record| record.yanked.is_none()).map(line);
     [HEAD.to_owned()].into_iter().chain(lines).collect()
 }
 
-/// `versions` of all gems: a line for each push, with the MD5 of the gem's `info` after it.
+/// Renders `versions`: a line for each push, with the MD5 of the gem's `info` after that push.
+/// Yanked versions have no line.
 pub(crate) fn versions(mut records: Vec<GemRecord>) -> String {
     sort(&mut records);
     let first = records.first().map_or(0, |record| record.time);
@@ -57,7 +59,7 @@ pub(crate) fn versions(mut records: Vec<GemRecord>) -> String {
     out
 }
 
-/// Puts versions into the order in which they were pushed.
+/// Sorts versions by the time of their push, then by name and number.
 pub(crate) fn sort(records: &mut [GemRecord]) {
     records.sort_by(|one, other| {
         (one.time, &one.spec.name, one.spec.number()).cmp(&(
@@ -70,28 +72,30 @@ pub(crate) fn sort(records: &mut [GemRecord]) {
 
 /// A version that an upstream's `info` lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Offered {
-    /// Version, and platform.
+pub(crate) struct UpstreamVersion {
+    /// Version and platform.
     pub(crate) number: String,
     /// SHA-256 in hex.
     pub(crate) sha256: Option<String>,
-    /// When it was pushed, where that is told.
+    /// Time of the push, in ms since 1970; `None` if the line does not state it.
     pub(crate) published: Option<u64>,
-    /// The line as it is, without its end.
+    /// The unchanged line, without its end.
     pub(crate) line: String,
 }
 
-/// Reads an upstream's `info`, leaving out what is no version, and counts how many lines that are. None for what is no such document.
-pub(crate) fn read(text: &str) -> Option<(Vec<Offered>, usize)> {
+/// Reads the `info` of an upstream. Returns the versions and the number of invalid lines, which it
+/// leaves out. Returns `None` if the text is not an `info`.
+pub(crate) fn read_info(text: &str) -> Option<(Vec<UpstreamVersion>, usize)> {
     let (_, lines) = text.split_once("---\n").or_else(|| text.ends_with("---").then_some((text, "")))?;
     let lines: Vec<&str> = lines.lines().filter(|line| !line.is_empty()).collect();
-    let read: Vec<Offered> = lines.iter().filter_map(|line| offered(line)).collect();
+    let read: Vec<UpstreamVersion> = lines.iter().filter_map(|line| read_line(line)).collect();
     let left_out = lines.len() - read.len();
     Some((read, left_out))
 }
 
-/// Reads a line. One that has anything but printable ASCII in it is none.
-pub(crate) fn offered(line: &str) -> Option<Offered> {
+/// Reads a line of an `info`. Returns `None` if it does not start with a valid number, or contains
+/// anything but printable ASCII.
+pub(crate) fn read_line(line: &str) -> Option<UpstreamVersion> {
     let (number, rest) = line.split_once(' ')?;
     name::parts(number)?;
     if !line.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
@@ -102,16 +106,17 @@ pub(crate) fn offered(line: &str) -> Option<Offered> {
     let hex = |text: &&str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let sha256 = mark("checksum").filter(hex).map(str::to_ascii_lowercase);
     let published = mark("created_at").and_then(|text| Timestamp::parse_rfc3339(text)?.to_ms());
-    Some(Offered { number: number.to_owned(), sha256, published, line: line.to_owned() })
+    Some(UpstreamVersion { number: number.to_owned(), sha256, published, line: line.to_owned() })
 }
 
-/// `info/NAME` of what an upstream offers.
-pub(crate) fn render(offered: &[Offered]) -> String {
+/// Renders `info/NAME` from the versions that an upstream offers.
+pub(crate) fn render_info(offered: &[UpstreamVersion]) -> String {
     offered.iter().fold(HEAD.to_owned(), |out, one| out + &one.line + "\n")
 }
 
-/// A line of `versions`: a gem, and the numbers that it has, or, with `-` before them, has no longer.
-pub(crate) fn listed(line: &str) -> Option<(&str, impl Iterator<Item = (bool, &str)>)> {
+/// Reads a line of `versions`. Returns the name of the gem, and its numbers with a flag. The flag
+/// is false for a removed number, which has a `-` before it.
+pub(crate) fn read_versions_line(line: &str) -> Option<(&str, impl Iterator<Item = (bool, &str)>)> {
     let mut words = line.split(' ');
     let (gem, numbers) = (words.next()?, words.next()?);
     let numbers = numbers.split(',').map(|number| match number.strip_prefix('-') {
@@ -132,7 +137,7 @@ mod tests {
         let text = format!(
             "created\n---\n1.0 |checksum:{hex}\n1.1-java rake:>= 1&< 3,b:= 1|checksum:{hex},ruby:>= 2.7,created_at:2026-01-02T03:04:05Z\nnonsense\n../x y|z\n2.0 a:>= 0|\n"
         );
-        let (all, left_out) = read(&text).unwrap();
+        let (all, left_out) = read_info(&text).unwrap();
         assert_eq!(left_out, 2);
         let numbers: Vec<&str> = all.iter().map(|one| one.number.as_str()).collect();
         assert_eq!(numbers, ["1.0", "1.1-java", "2.0"]);
@@ -140,8 +145,8 @@ mod tests {
             (all[0].sha256.as_deref(), all[1].published, &all[2].sha256),
             (Some(hex.as_str()), Some(1_767_323_045_000), &None)
         );
-        assert!(read("<html>").is_none());
-        let (gem, numbers) = listed("rake 1.0,-1.1,2.0-java 0123").unwrap();
+        assert!(read_info("<html>").is_none());
+        let (gem, numbers) = read_versions_line("rake 1.0,-1.1,2.0-java 0123").unwrap();
         assert_eq!(
             (gem, numbers.collect::<Vec<_>>()),
             ("rake", vec![(true, "1.0"), (false, "1.1"), (true, "2.0-java")])
@@ -151,7 +156,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read(text in "(---\n)?([0-9.]{1,4}( .{0,12}\\|checksum:.{0,8})?\n){0,3}.{0,40}") {
-            let _ = (read(&text), listed(&text).map(|(_, numbers)| numbers.count()));
+            let _ = (read_info(&text), read_versions_line(&text).map(|(_, numbers)| numbers.count()));
         }
     }
 }

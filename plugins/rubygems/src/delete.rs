@@ -1,4 +1,4 @@
-//! Yanking, which leaves the gem where it is and out of every index, and deleting.
+//! Yanking and deleting. The repository keeps a yanked gem, but neither lists nor serves it.
 
 use crate::records::{self, GemRecord};
 use crate::{busy, files, name};
@@ -6,7 +6,7 @@ use packhouse_sdk::{
     Context, Expectation, Failure, Intent, Params, Repository, Request, Response, Step, VersionId,
 };
 
-/// Bytes of the form that `gem yank` sends.
+/// Largest form that `gem yank` may send, in bytes.
 const FORM: u64 = 64 << 10;
 
 pub(crate) fn plan_yank(_request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
@@ -17,20 +17,20 @@ pub(crate) fn plan_file(_request: &Request, params: &Params<'_>) -> Result<Inten
     Ok(Intent::delete().subject(params.segment("file")))
 }
 
-/// `DELETE /api/v1/gems/yank`, with a form in its body or its query.
+/// Handles `DELETE /api/v1/gems/yank`. Each field is in the form in the body, or else in the query.
 pub(crate) fn yank(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let body = match request.take_body() {
-        Some(body) => body.text(FORM).map_err(|_| Failure::invalid("The body is no form"))?,
+        Some(body) => body.text(FORM).map_err(|_| Failure::invalid("The body is not a form"))?,
         None => String::new(),
     };
     let form = fields(&body);
-    let field = |wanted: &str| {
-        let sent = form.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
-        sent.or_else(|| request.query(wanted)).unwrap_or_default().to_owned()
+    let field = |key: &str| {
+        let sent = form.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
+        sent.or_else(|| request.query(key)).unwrap_or_default().to_owned()
     };
     let (gem, version, platform) = (field("gem_name"), field("version"), field("platform"));
     if gem.is_empty() || version.is_empty() {
-        return Err(Failure::invalid("To yank needs the fields gem_name and version"));
+        return Err(Failure::invalid("Yanking a gem needs the fields gem_name and version"));
     }
     let number = name::number(&version, if platform.is_empty() { "ruby" } else { &platform });
     if mark(cx.target()?, &gem, &number, Some(String::new()))? {
@@ -40,7 +40,7 @@ pub(crate) fn yank(cx: &Context, request: &Request, _params: &Params<'_>) -> Res
     }
 }
 
-/// The fields of a form as browsers send it.
+/// Parses the fields of a URL-encoded form.
 fn fields(body: &str) -> Vec<(String, String)> {
     let pairs = body.split('&').filter_map(|pair| pair.split_once('='));
     pairs.map(|(name, value)| (decoded(name), decoded(value))).collect()
@@ -66,7 +66,8 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Yanks a version for this reason, or takes that back. False where it is so already.
+/// Yanks a version with the reason `yanked`, or restores it if `yanked` is `None`. Returns false if
+/// the version already has this state.
 pub(crate) fn mark(
     repository: &Repository,
     gem: &str,
@@ -79,18 +80,18 @@ pub(crate) fn mark(
     }
     let key = records::version(gem, number);
     repository.update_if_needed(busy, |change| {
-        let there = repository.get_json::<GemRecord>(&key)?.ok_or_else(missing)?;
-        if there.value.yanked == yanked {
+        let existing = repository.get_json::<GemRecord>(&key)?.ok_or_else(missing)?;
+        if existing.value.yanked == yanked {
             return Ok(Step::Done(false));
         }
-        let record = GemRecord { yanked: yanked.clone(), ..there.value };
+        let record = GemRecord { yanked: yanked.clone(), ..existing.value };
         change.put_json(
             &key,
             &record,
-            Expectation::Revision(there.revision),
+            Expectation::Revision(existing.revision),
             std::slice::from_ref(&record.sha256),
         )?;
-        change.show(&record.shown());
+        change.show(&record.listed_version());
         Ok(Step::Commit(true))
     })
 }
@@ -99,19 +100,19 @@ pub(crate) fn missing(gem: &str, number: &str) -> Failure {
     Failure::not_found(format!("There is no version {number} of the gem {gem} in this repository"))
 }
 
-/// `DELETE` of a gem by its file.
+/// Handles `DELETE` of a gem by its file name.
 pub(crate) fn file(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
-    let (repository, asked) = (cx.target()?, params.segment("file"));
-    let stem = asked.strip_suffix(".gem").ok_or_else(|| files::missing(asked))?;
-    let record = records::by_stem(repository, stem)?.ok_or_else(|| files::missing(asked))?;
+    let (repository, file) = (cx.target()?, params.segment("file"));
+    let stem = file.strip_suffix(".gem").ok_or_else(|| files::missing(file))?;
+    let record = records::by_stem(repository, stem)?.ok_or_else(|| files::missing(file))?;
     if remove(repository, &record.spec.name, &record.spec.number())? {
         Ok(Response::no_content())
     } else {
-        Err(files::missing(asked))
+        Err(files::missing(file))
     }
 }
 
-/// Removes a version; false where there is none.
+/// Removes a version. Returns false if it does not exist.
 pub(crate) fn remove(repository: &Repository, gem: &str, number: &str) -> Result<bool, Failure> {
     if !name::is_name(gem) || name::parts(number).is_none() {
         return Ok(false);

@@ -12,7 +12,7 @@ use packhouse_sdk::{
 };
 use std::collections::BTreeSet;
 
-/// Bytes that are gathered before they are handed to the host.
+/// Bytes that are collected before they are passed to the host.
 const PIECE: usize = 256 << 10;
 
 pub(crate) fn plan_many(_request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
@@ -25,12 +25,13 @@ pub(crate) fn plan_info(_request: &Request, params: &Params<'_>) -> Result<Inten
     Ok(if name::is_name(gem) { intent.about_package(gem) } else { intent })
 }
 
-/// `GET` of the address itself, which gem asks to know whether there is a compact index.
+/// Handles `GET` of the repository's address. `gem` sends this request to find out whether there is
+/// a compact index.
 pub(crate) fn root(_cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     Ok(Response::text(format!("A gem repository: gem install NAME --source {}/\n", request.address())))
 }
 
-/// `GET /info/NAME`.
+/// Handles `GET /info/NAME`.
 pub(crate) fn info(cx: &Context, request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
     let gem = params.segment("name");
     let missing = || Failure::not_found(format!("There is no gem {gem} in this repository"));
@@ -44,13 +45,13 @@ pub(crate) fn info(cx: &Context, request: &Request, params: &Params<'_>) -> Resu
     let mut left_out = cx.left_out();
     for proxy in cx.proxies()? {
         if let Some(offered) = left_out.unless_failed(proxy, proxy::offered(cx, proxy, gem))? {
-            return document(request, cx.write_blob(compact::render(&offered).as_bytes())?);
+            return document(request, cx.write_blob(compact::render_info(&offered).as_bytes())?);
         }
     }
     left_out.or_failure(None)?.ok_or_else(missing)
 }
 
-/// `GET /versions`.
+/// Handles `GET /versions`.
 pub(crate) fn versions(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let hosted = gems::hosted(cx, records::GEMS)?;
     let mut known: BTreeSet<String> = hosted.iter().map(|record| record.spec.name.clone()).collect();
@@ -59,19 +60,19 @@ pub(crate) fn versions(cx: &Context, request: &Request, _params: &Params<'_>) ->
     document(request, out.finish()?)
 }
 
-/// `GET /names`.
+/// Handles `GET /names`.
 pub(crate) fn names(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let hosted = gems::hosted(cx, records::GEMS)?;
     let mut known: BTreeSet<String> =
         hosted.into_iter().filter(|record| record.yanked.is_none()).map(|record| record.spec.name).collect();
-    let mut more = BTreeSet::new();
+    let mut upstream = BTreeSet::new();
     each_upstream_line(cx, &mut known.clone(), &mut |_, name| {
-        if !more.contains(name) {
-            more.insert(name.to_owned());
+        if !upstream.contains(name) {
+            upstream.insert(name.to_owned());
         }
         Ok(())
     })?;
-    known.append(&mut more);
+    known.append(&mut upstream);
     let mut out = Lines { writer: cx.writer(), buffer: "---\n".to_owned() };
     for name in &known {
         out.push(name)?;
@@ -79,41 +80,43 @@ pub(crate) fn names(cx: &Context, request: &Request, _params: &Params<'_>) -> Re
     document(request, out.finish()?)
 }
 
-/// Hands over each line of the proxies' `versions` with the gem's name, but for gems that are known
-/// already or must not come from an upstream. What one proxy has is not looked for in the next. 404
-/// where no repository has an index.
+/// Calls `each` with each line of the proxies' `versions` and the line's gem name. Skips a gem in
+/// `known`, a gem of an earlier proxy, and a gem that must not come from an upstream.
+///
+/// # Errors
+/// 404 if no repository has an index.
 pub(crate) fn each_upstream_line(
     cx: &Context,
     known: &mut BTreeSet<String>,
     each: &mut dyn FnMut(&str, &str) -> Result<(), Error>,
 ) -> Result<(), Failure> {
     let (proxies, mut left_out) = (cx.proxies()?, cx.left_out());
-    let mut is_there = proxies.is_empty() || !cx.hosted()?.is_empty();
+    let mut has_index = proxies.is_empty() || !cx.hosted()?.is_empty();
     for (at, proxy) in proxies.iter().enumerate() {
-        // Of the last one nobody asks what it had.
-        let seen = upstream_lines(cx, proxy, known, at + 1 < proxies.len(), each);
-        if let Some(mut seen) = left_out.unless_failed(proxy, seen)? {
-            is_there = true;
-            known.append(&mut seen);
+        // Only a later proxy needs the names of this one, so the last proxy does not collect them.
+        let names = upstream_lines(cx, proxy, known, at + 1 < proxies.len(), each);
+        if let Some(mut names) = left_out.unless_failed(proxy, names)? {
+            has_index = true;
+            known.append(&mut names);
         }
     }
     let missing = || Failure::not_found("There is no index of gems in this repository");
-    left_out.or_failure(is_there.then_some(()))?.ok_or_else(missing)
+    left_out.or_failure(has_index.then_some(()))?.ok_or_else(missing)
 }
 
-/// Hands over the lines of one proxy. Returns the names that were new where they are `wanted`; none
-/// where it has no index.
+/// Calls `each` with the lines of one proxy. Returns the names of its gems, or an empty set unless
+/// `collect_names` is set. Returns `None` if the proxy has no index.
 fn upstream_lines(
     cx: &Context,
     proxy: &Repository,
     known: &BTreeSet<String>,
-    wanted: bool,
+    collect_names: bool,
     each: &mut dyn FnMut(&str, &str) -> Result<(), Error>,
 ) -> Result<Option<BTreeSet<String>>, Failure> {
     let Some(mut lines) = VersionLines::open(cx, proxy)? else { return Ok(None) };
-    let (mut seen, mut left_out) = (BTreeSet::new(), 0);
+    let (mut new_names, mut left_out) = (BTreeSet::new(), 0);
     while let Some(page) = lines.page()? {
-        let read = page.iter().filter_map(|line| Some((line.as_str(), compact::listed(line)?.0)));
+        let read = page.iter().filter_map(|line| Some((line.as_str(), compact::read_versions_line(line)?.0)));
         let mut read: Vec<(&str, &str)> = read.collect();
         left_out += page.len() - read.len();
         read.retain(|(_, name)| !known.contains(*name));
@@ -123,16 +126,16 @@ fn upstream_lines(
         for (line, name) in read.into_iter().filter(|(_, name)| !withheld.contains(*name)) {
             each(line, name)?;
         }
-        if wanted {
-            seen.extend(names);
+        if collect_names {
+            new_names.extend(names);
         }
     }
-    // Which gems they are of cannot be read either.
+    // An unreadable line has no readable gem name, so the log line names no package.
     cx.log().left_out("", "versions", left_out);
-    Ok(Some(seen))
+    Ok(Some(new_names))
 }
 
-/// Lines on their way to a blob.
+/// A writer of lines to a blob, with a buffer.
 struct Lines {
     writer: Writer,
     buffer: String,
@@ -155,10 +158,12 @@ impl Lines {
     }
 }
 
-/// A document of the compact index, with the digest by which Bundler checks what it has put together of two answers.
+/// Builds the response with a document of the compact index. The headers contain the digest of the
+/// whole document: Bundler joins its old copy and the new part, and verifies the result.
 ///
-/// Before 2.5 Bundler compared `ETag` with the MD5 of the document, and gave up where it was another. The host's is another, so that to
-/// such a Bundler nothing is said of it: an answer of 203 has no `ETag`.
+/// Bundler before 2.5 compares `ETag` with the MD5 of the document, and fails if they differ. The
+/// host's `ETag` is not an MD5, so an old Bundler receives status 203, for which the host sends no
+/// `ETag`. An old Bundler also sends the MD5 of its copy as `If-None-Match`.
 fn document(request: &Request, blob: Blob) -> Result<Response, Failure> {
     let old = request.header("user-agent").is_some_and(is_old_bundler);
     if old && let Some(tag) = request.header("if-none-match") {
@@ -174,7 +179,7 @@ fn document(request: &Request, blob: Blob) -> Result<Response, Failure> {
     Ok(if old { response.with_status(203) } else { response.header("digest", format!("sha-256={digest}")) })
 }
 
-/// As `bundler/2.3.27 rubygems/3.3.15 …`.
+/// Returns true for the user agent of Bundler before 2.5: `bundler/2.3.27 rubygems/3.3.15 …`.
 fn is_old_bundler(agent: &str) -> bool {
     let Some(version) = agent.split(' ').find_map(|word| word.strip_prefix("bundler/")) else { return false };
     let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(u32::MAX));

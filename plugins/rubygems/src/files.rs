@@ -1,9 +1,9 @@
-//! `GET` of a gem.
+//! Downloads of gems.
 
 use crate::{gems, name, proxy};
 use packhouse_sdk::{Context, Failure, Intent, Params, Request, Response};
 
-/// Of `gems/STEM.gem` and `quick/Marshal.4.8/STEM.gemspec.rz`.
+/// Returns the intent for `gems/STEM.gem` and `quick/Marshal.4.8/STEM.gemspec.rz`.
 pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
     let file = params.segment("file");
     let stem = file.strip_suffix(".gem").or_else(|| file.strip_suffix(".gemspec.rz")).unwrap_or_default();

@@ -1,12 +1,13 @@
-//! Gems as hosted repositories have them.
+//! Gems of hosted repositories.
 
 use crate::compact;
 use crate::records::{self, GemRecord};
 use packhouse_sdk::{Context, Error, Failure, Repository};
 use std::collections::BTreeSet;
 
-/// Those of the hosted repositories whose keys begin so, in the order in which they were pushed; of one number in two repositories the
-/// first stands. Yanked ones are among them.
+/// Returns all versions in hosted repositories whose record keys start with `prefix`, in the order
+/// of their pushes. Yanked versions are included. If two repositories have the same version of a
+/// gem, the result contains the version of the first repository.
 pub(crate) fn hosted(cx: &Context, prefix: &str) -> Result<Vec<GemRecord>, Failure> {
     let (mut found, mut known) = (Vec::new(), BTreeSet::new());
     for repository in cx.hosted()? {
@@ -21,7 +22,7 @@ pub(crate) fn hosted(cx: &Context, prefix: &str) -> Result<Vec<GemRecord>, Failu
     Ok(found)
 }
 
-/// The version that has the file of this stem, unless it is yanked.
+/// Finds the version whose file name has this stem. Returns `None` if the version is yanked.
 pub(crate) fn by_stem(repository: &Repository, stem: &str) -> Result<Option<GemRecord>, Error> {
     Ok(records::by_stem(repository, stem)?.filter(|record| record.yanked.is_none()))
 }

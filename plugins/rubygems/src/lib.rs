@@ -1,8 +1,9 @@
-//! RubyGems as a format plugin: the compact index that gem and Bundler read, the older indexes in Ruby's Marshal, and the requests by
-//! which gems are pushed and yanked.
+//! Format plugin for RubyGems. It serves the compact index that gem and Bundler read, the older
+//! indexes in Ruby's Marshal format, and the requests that push and yank gems.
 //!
-//! What a gem says of itself is read from its archive. Indexes are rendered from records. docs/formats/rubygems.md says what is served
-//! and what was decided.
+//! The plugin reads the specification of a gem from its archive, and renders indexes from records.
+//! The page docs/clients/rubygems.md lists the supported requests and explains the plugin's
+//! behaviour.
 
 mod account;
 mod archive;
@@ -28,10 +29,10 @@ mod versions;
 
 use packhouse_sdk::{Authorization, Description, Failure, Format, Router, SentencePlace};
 
-/// Bytes of the largest gem: 1 GiB.
+/// Largest gem, in bytes: 1 GiB.
 const FILE_LIMIT: u64 = 1 << 30;
 
-/// The format. It holds nothing.
+/// The format plugin. It has no state.
 #[derive(Clone, Copy, Debug)]
 pub struct RubyGems;
 
@@ -43,7 +44,7 @@ impl Format for RubyGems {
             .kinds(&["hosted", "proxy", "group"])
             .authorization(&[Authorization::Basic, Authorization::Bearer, Authorization::Bare])
             .open_requests(&[])
-            // The gem command shows the body as it is.
+            // `gem` prints the body of an error unchanged.
             .sentence_clients(&["RubyGems/", "Ruby, RubyGems/"], &SentencePlace::Body)
             .upstream_credentials(&["basic"])
             .request_headers(&["user-agent", "if-none-match"])
@@ -73,7 +74,7 @@ impl Format for RubyGems {
 
 packhouse_sdk::export!(RubyGems, upkeep, present, retention, versions);
 
-/// What a change ends with that others were faster than each time.
+/// The error when every retry of a commit lost the race.
 fn busy() -> Failure {
     Failure::busy("the same gem")
 }

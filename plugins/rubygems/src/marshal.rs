@@ -1,30 +1,32 @@
-//! Ruby's Marshal, version 4.8, as far as indexes and specifications need it: written, never read.
+//! Writer for Ruby's Marshal format, version 4.8, as far as indexes and specifications need it.
 
-/// What is being written.
+/// A document that is being written.
 #[derive(Debug)]
 pub(crate) struct Marshal {
     out: Vec<u8>,
-    /// Symbols that were written, which are named by their number from then on.
+    /// Symbols that were already written. If a symbol occurs again, the document refers to its
+    /// position in this list.
     symbols: Vec<&'static str>,
 }
 
 impl Marshal {
-    /// An empty document.
+    /// Creates an empty document.
     pub(crate) fn new() -> Self {
         Self { out: vec![4, 8], symbols: Vec::new() }
     }
 
-    /// The whole document.
+    /// Returns the whole document.
     pub(crate) fn finish(self) -> Vec<u8> {
         self.out
     }
 
-    /// What was written since the last time, so that a large document need not be in memory.
+    /// Removes and returns the bytes that were written since the last call, so that memory need not
+    /// hold a whole large document.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }
 
-    /// How much that is.
+    /// Returns the number of bytes that [`take`](Self::take) would return.
     pub(crate) fn pending(&self) -> usize {
         self.out.len()
     }
@@ -42,7 +44,7 @@ impl Marshal {
         self.length(value);
     }
 
-    /// Text, which says that it is UTF-8.
+    /// Writes a text and marks it as UTF-8.
     pub(crate) fn text(&mut self, text: &str) {
         self.out.extend(b"I\"");
         self.bytes(text.as_bytes());
@@ -51,32 +53,34 @@ impl Marshal {
         self.out.push(b'T');
     }
 
-    /// An array, of which so many values follow.
+    /// Starts an array. The caller must then write `length` values.
     pub(crate) fn array(&mut self, length: usize) {
         self.out.push(b'[');
         self.length(length);
     }
 
-    /// A hash, of which so many names with their values follow.
+    /// Starts a hash. The caller must then write `length` keys, each with its value.
     pub(crate) fn hash(&mut self, length: usize) {
         self.out.push(b'{');
         self.length(length);
     }
 
-    /// An object of this class with so many variables, each a symbol and a value.
+    /// Starts an object of this class. The caller must then write `variables` symbols, each with
+    /// its value.
     pub(crate) fn object(&mut self, class: &'static str, variables: usize) {
         self.out.push(b'o');
         self.symbol(class);
         self.length(variables);
     }
 
-    /// An object whose class reads the value that follows (`marshal_load`).
+    /// Starts an object whose class reads it from another value (`marshal_load`). The caller must
+    /// then write that value.
     pub(crate) fn loaded(&mut self, class: &'static str) {
         self.out.push(b'U');
         self.symbol(class);
     }
 
-    /// An object whose class reads these bytes (`_load`).
+    /// Writes an object whose class reads it from these bytes (`_load`).
     pub(crate) fn dumped(&mut self, class: &'static str, bytes: &[u8]) {
         self.out.push(b'u');
         self.symbol(class);
@@ -94,7 +98,7 @@ impl Marshal {
         }
     }
 
-    /// A Gem::Version.
+    /// Writes a `Gem::Version`.
     pub(crate) fn version(&mut self, version: &str) {
         self.loaded("Gem::Version");
         self.array(1);
@@ -106,7 +110,7 @@ impl Marshal {
         self.out.extend_from_slice(bytes);
     }
 
-    /// A number that is not negative, in Marshal's short form.
+    /// Writes a non-negative number in Marshal's short form.
     fn length(&mut self, value: usize) {
         match value {
             0 => self.out.push(0),
@@ -126,7 +130,7 @@ mod tests {
     use super::Marshal;
 
     #[test]
-    fn it_is_what_ruby_writes() {
+    fn the_bytes_are_those_that_ruby_writes() {
         // Marshal.dump(["a", :a, nil, true, 300, {"k" => 5}])
         let mut out = Marshal::new();
         out.array(6);

@@ -1,4 +1,4 @@
-//! What people are shown of a version: its description, and the gems that it needs.
+//! Presentation of a version to people: its description and its dependencies.
 
 use crate::records::{self, GemRecord, text_of};
 use crate::{RubyGems, delete, name};
@@ -12,15 +12,15 @@ impl Present for RubyGems {
             return Err(missing());
         }
         if repository.is_proxy() {
-            // The line of the index is all that is kept of it.
+            // A proxy stores only the index line of a version, which contains no description.
             return Ok(Presentation::default());
         }
         let record = repository.get_json::<GemRecord>(&records::version(&id.name, &id.version))?;
         let spec = record.ok_or_else(missing)?.value.spec;
         let readme = (!spec.description.is_empty()).then(|| Readme::plain(&spec.description));
         let dependencies = spec.dependencies.iter().map(|one| {
-            let asked = one.requirements.iter().map(text_of).collect::<Vec<_>>().join(", ");
-            Dependency::new(&one.name, asked, if one.development { "development" } else { "" })
+            let requirements = one.requirements.iter().map(text_of).collect::<Vec<_>>().join(", ");
+            Dependency::new(&one.name, requirements, if one.development { "development" } else { "" })
         });
         Ok(Presentation { readme, dependencies: dependencies.collect(), ..Presentation::default() })
     }

@@ -1,10 +1,11 @@
-//! A proxy: its upstream's compact index, as far as it may be offered, and the gems, checked against what the index says of them.
+//! Serves a proxy: the upstream's compact index and gems. The index omits versions that must not be
+//! offered. The gems must match the checksums in the index.
 //!
-//! Records stand for the versions whose file was fetched: they tell later what the upstream has no longer, and serve a file without the
-//! index.
+//! The plugin stores a record of each version whose file it fetches. The records later show which
+//! versions the upstream has dropped, and let the plugin serve a file without reading the index.
 
-use crate::compact::{self, Offered};
-use crate::records::{self, Fetched};
+use crate::compact::{self, UpstreamVersion};
+use crate::records::{self, FetchedVersion};
 use crate::{FILE_LIMIT, name};
 use packhouse_sdk::{
     Blob, Context, Digest, Entry, Error, Expectation, Failure, Found, Freshness, ReadAt, Release,
@@ -12,17 +13,22 @@ use packhouse_sdk::{
 };
 use std::collections::BTreeSet;
 
-/// Bytes of an `info`: the largest have some hundred thousand.
+/// Largest `info`, in bytes. The largest in practice have several hundred thousand bytes.
 const INFO: u64 = 8 << 20;
-/// Bytes of `versions`: that of rubygems.org has some ten millions.
+/// Largest `versions`, in bytes. The `versions` of rubygems.org has tens of millions of bytes.
 const VERSIONS: u64 = 128 << 20;
-/// Bytes of a compressed specification.
+/// Largest compressed specification, in bytes.
 const QUICK: u64 = 4 << 20;
-/// Bytes that are read at once.
+/// Bytes of `versions` that are read at once.
 const PIECE: u32 = 512 << 10;
 
-/// What the upstream has of a gem, as far as it may be offered; none where it has no such gem.
-pub(crate) fn offered(cx: &Context, proxy: &Repository, gem: &str) -> Result<Option<Vec<Offered>>, Failure> {
+/// Returns the upstream's versions of a gem that may be offered. Returns `None` if there are none,
+/// or if the upstream refuses the request.
+pub(crate) fn offered(
+    cx: &Context,
+    proxy: &Repository,
+    gem: &str,
+) -> Result<Option<Vec<UpstreamVersion>>, Failure> {
     let listed = match upstream(cx, proxy, gem)? {
         Found::There(listed) => listed,
         Found::Nothing => Vec::new(),
@@ -34,129 +40,137 @@ pub(crate) fn offered(cx: &Context, proxy: &Repository, gem: &str) -> Result<Opt
     Ok(if all.is_empty() { None } else { Some(all) })
 }
 
-/// The versions of a gem in the upstream's index.
-fn upstream(cx: &Context, proxy: &Repository, gem: &str) -> Result<Found<Vec<Offered>>, Failure> {
+/// Fetches the versions of a gem from the upstream's index.
+fn upstream(cx: &Context, proxy: &Repository, gem: &str) -> Result<Found<Vec<UpstreamVersion>>, Failure> {
     let target = format!("info/{gem}");
     let reply = cx.upstream("GET", &target).limit(INFO).metadata().start(proxy)?;
     reply.look()?.try_map(|reply| {
-        let (versions, left_out) = listed(&reply.body()?, &target)?;
+        let (versions, left_out) = read_info(&reply.body()?, &target)?;
         cx.log().left_out(gem, "versions", left_out);
         Ok(versions)
     })
 }
 
-/// The versions that the `info` at this address lists, and how many lines cannot be read.
-fn listed(body: &Blob, target: &str) -> Result<(Vec<Offered>, usize), Failure> {
+/// Reads an `info`. Returns the versions and the number of unreadable lines.
+fn read_info(body: &Blob, target: &str) -> Result<(Vec<UpstreamVersion>, usize), Failure> {
     let text = body.text(INFO).map_err(|error| match error {
         Error::Invalid(_) => Error::Unavailable(format!("it is not UTF-8, for {target}")),
         other => other,
     })?;
-    compact::read(&text).ok_or_else(|| unexpected(&format!("it is not a compact index, for {target}")))
+    compact::read_info(&text).ok_or_else(|| unusable(&format!("it is not a compact index, for {target}")))
 }
 
-/// The body of an upstream's answer to a question for something that it may not have.
-fn found(reply: Reply) -> Result<Option<Blob>, Failure> {
+/// Returns the body of a reply; `None` if the upstream does not have the file.
+fn body_if_found(reply: Reply) -> Result<Option<Blob>, Failure> {
     Ok(reply.found()?.map(Reply::body).transpose()?)
 }
 
-/// 502: what the upstream sent makes no sense here.
-fn unexpected(what: &str) -> Failure {
+/// Creates a 502 for an unusable reply of the upstream.
+fn unusable(what: &str) -> Failure {
     Failure::unusable_upstream(what)
 }
 
-fn release(one: &Offered, withdrawn: bool) -> Release {
+fn release(one: &UpstreamVersion, withdrawn: bool) -> Release {
     Release::of(&one.number, one.published, withdrawn)
 }
 
-/// Notes which fetched versions the upstream's index has no longer, or has again; answers those that are gone.
-fn withdraw(proxy: &Repository, gem: &str, listed: &[Offered]) -> Result<Vec<Offered>, Failure> {
-    let there: BTreeSet<&str> = listed.iter().map(|one| one.number.as_str()).collect();
+/// Marks a fetched version as withdrawn if the upstream's index no longer lists it, and removes the
+/// mark if the index lists the version again. Returns the withdrawn versions.
+fn withdraw(
+    proxy: &Repository,
+    gem: &str,
+    listed: &[UpstreamVersion],
+) -> Result<Vec<UpstreamVersion>, Failure> {
+    let numbers: BTreeSet<&str> = listed.iter().map(|one| one.number.as_str()).collect();
     let prefix = records::all_fetched(gem);
     let mut gone = Vec::new();
     for entry in proxy.scan(&prefix) {
-        let entry: Entry<Fetched> = entry?.json()?;
+        let entry: Entry<FetchedVersion> = entry?.json()?;
         let number = entry.key.get(prefix.len()..).unwrap_or_default().to_owned();
-        let withdrawn = !there.contains(number.as_str());
+        let withdrawn = !numbers.contains(number.as_str());
         if withdrawn != entry.value.withdrawn {
-            let changed = Fetched { withdrawn, ..entry.value.clone() };
+            let changed = FetchedVersion { withdrawn, ..entry.value.clone() };
             let mut change = proxy.begin()?;
             change.put_json(&entry.key, &changed, Expectation::Revision(entry.revision), &[])?;
             let state = if withdrawn { "withdrawn" } else { "" };
-            change.show(&shown(gem, &number, changed.published).state(state));
-            // Whoever else notes it at the same time has noted the same.
-            let _stale_is_noted_already = change.commit()?;
+            change.show(&listed_version(gem, &number, changed.published).state(state));
+            // If the commit is stale, a concurrent request has recorded the same.
+            let _stale_is_fine = change.commit()?;
         }
         if withdrawn {
-            gone.extend(compact::offered(&entry.value.line));
+            gone.extend(compact::read_line(&entry.value.line));
         }
     }
     Ok(gone)
 }
 
-fn shown(gem: &str, number: &str, published: Option<u64>) -> Version {
+fn listed_version(gem: &str, number: &str, published: Option<u64>) -> Version {
     Version { published, ..Version::new(gem, number) }
 }
 
-/// A gem and the version of it that has the file of this stem.
-struct Known {
+/// The version whose file a request names, and the name of its gem.
+struct KnownVersion {
     gem: String,
-    one: Offered,
+    one: UpstreamVersion,
     withdrawn: bool,
 }
 
-/// What was fetched under this stem before; else what the upstream lists.
-fn known(cx: &Context, proxy: &Repository, stem: &str, anew: bool) -> Result<Option<Known>, Failure> {
-    for (gem, number) in name::cuts(stem).into_iter().filter(|_| !anew) {
-        let record = proxy.get_json::<Fetched>(&records::fetched(gem, number))?;
-        let Some(Fetched { line, withdrawn, .. }) = record.map(|entry| entry.value) else { continue };
-        if let Some(one) = compact::offered(&line) {
-            return Ok(Some(Known { gem: gem.to_owned(), one, withdrawn }));
+/// Finds the version whose file name has this stem: first among the fetched versions, and then in
+/// the upstream's index.
+fn find_known(cx: &Context, proxy: &Repository, stem: &str) -> Result<Option<KnownVersion>, Failure> {
+    for (gem, number) in name::splits(stem) {
+        let record = proxy.get_json::<FetchedVersion>(&records::fetched(gem, number))?;
+        let Some(FetchedVersion { line, withdrawn, .. }) = record.map(|entry| entry.value) else { continue };
+        if let Some(one) = compact::read_line(&line) {
+            return Ok(Some(KnownVersion { gem: gem.to_owned(), one, withdrawn }));
         }
     }
-    for (gem, number) in name::cuts(stem) {
+    for (gem, number) in name::splits(stem) {
         let listed = upstream(cx, proxy, gem)?.there().unwrap_or_default();
         if let Some(one) = listed.into_iter().find(|one| one.number == number) {
-            return Ok(Some(Known { gem: gem.to_owned(), one, withdrawn: false }));
+            return Ok(Some(KnownVersion { gem: gem.to_owned(), one, withdrawn: false }));
         }
     }
     Ok(None)
 }
 
-/// A gem. None where the upstream has none, or it may not be offered.
+/// Serves a gem. Returns `None` if the upstream does not have the gem, or if the gem may not be
+/// offered.
 pub(crate) fn file(cx: &Context, proxy: &Repository, stem: &str) -> Result<Option<Response>, Failure> {
-    let Some(known) = known(cx, proxy, stem, false)? else { return Ok(None) };
-    let Known { gem, one, withdrawn } = &known;
+    let Some(known) = find_known(cx, proxy, stem)? else { return Ok(None) };
+    let KnownVersion { gem, one, withdrawn } = &known;
     if proxy.judge_asked(gem, &release(one, *withdrawn))? != ReleaseVerdict::Offered {
         return Ok(None);
     }
-    remember(proxy, &known)?;
+    record_fetched(proxy, &known)?;
     let path = format!("gems/{stem}.gem");
     let mut fetch = cx.upstream("GET", &path).fresh(Freshness::Immutable).limit(FILE_LIMIT);
     if let Some(hex) = &one.sha256 {
         fetch = fetch.expect(&Digest::new("sha256", hex)?);
     }
     let reply = fetch.show_as(gem, &one.number, &path).start(proxy)?;
-    Ok(found(reply)?.map(|body| Response::blob(body).immutable()))
+    Ok(body_if_found(reply)?.map(|body| Response::blob(body).immutable()))
 }
 
-/// A compressed specification, as the upstream has it.
+/// Serves a compressed specification from the upstream. Returns `None` like [`file`].
 pub(crate) fn quick(cx: &Context, proxy: &Repository, stem: &str) -> Result<Option<Response>, Failure> {
-    let Some(Known { gem, one, withdrawn }) = known(cx, proxy, stem, false)? else { return Ok(None) };
+    let Some(KnownVersion { gem, one, withdrawn }) = find_known(cx, proxy, stem)? else { return Ok(None) };
     if proxy.judge_asked(&gem, &release(&one, withdrawn))? != ReleaseVerdict::Offered {
         return Ok(None);
     }
     let target = format!("quick/Marshal.4.8/{stem}.gemspec.rz");
     let fetch = cx.upstream("GET", &target).fresh(Freshness::Immutable).limit(QUICK);
     let reply = fetch.part_of(&gem, &one.number, &format!("gems/{stem}.gem")).start(proxy)?;
-    Ok(found(reply)?.map(|body| Response::blob(body).revalidate()))
+    Ok(body_if_found(reply)?.map(|body| Response::blob(body).revalidate()))
 }
 
-/// What is known of a version whose file is fetched. Whoever is faster has remembered the same.
-fn remember(proxy: &Repository, known: &Known) -> Result<(), Failure> {
-    let Known { gem, one, withdrawn } = known;
+/// Stores the record of a version whose file is about to be fetched. If the commit is stale, a
+/// concurrent request has recorded the same.
+fn record_fetched(proxy: &Repository, known: &KnownVersion) -> Result<(), Failure> {
+    let KnownVersion { gem, one, withdrawn } = known;
     let key = records::fetched(gem, &one.number);
-    let before = proxy.get_json::<Fetched>(&key)?;
-    let fetched = Fetched {
+    let before = proxy.get_json::<FetchedVersion>(&key)?;
+    let fetched = FetchedVersion {
         sha256: one.sha256.clone(),
         published: one.published,
         line: one.line.clone(),
@@ -167,63 +181,65 @@ fn remember(proxy: &Repository, known: &Known) -> Result<(), Failure> {
     }
     let mut change = proxy.begin()?;
     change.put_json(&key, &fetched, Expectation::unchanged(before.as_ref()), &[])?;
-    change.show(&shown(gem, &one.number, one.published));
-    let _stale_is_remembered_already = change.commit()?;
+    change.show(&listed_version(gem, &one.number, one.published));
+    let _stale_is_fine = change.commit()?;
     Ok(())
 }
 
-/// The lines of an upstream's `versions`, read piece by piece: it is larger than a plugin's memory may be.
+/// A reader of the lines of an upstream's `versions`. It reads the document piece by piece, because
+/// the document can be larger than the memory of a plugin.
 pub(crate) struct VersionLines {
     body: Blob,
     at: u64,
     rest: Vec<u8>,
-    begun: bool,
-    ended: bool,
+    has_begun: bool,
+    has_ended: bool,
 }
 
 impl VersionLines {
-    /// Asks for it; none where the upstream has no compact index.
+    /// Requests the document. Returns `None` if the upstream has no compact index or refuses to
+    /// send it.
     ///
     /// # Errors
-    /// 502 where the upstream cannot be asked, or its index is too large.
+    /// 502 if the upstream does not answer, or if its index is too large.
     pub(crate) fn open(cx: &Context, proxy: &Repository) -> Result<Option<Self>, Failure> {
         let reply = cx.upstream("GET", "versions").limit(VERSIONS).metadata().start(proxy)?;
-        let Some(body) = found(reply)? else { return Ok(None) };
-        // Waits until all of it is there, and right.
+        let Some(body) = body_if_found(reply)? else { return Ok(None) };
+        // This call waits until the whole document has arrived and is verified.
         body.size()?;
-        Ok(Some(Self { body, at: 0, rest: Vec::new(), begun: false, ended: false }))
+        Ok(Some(Self { body, at: 0, rest: Vec::new(), has_begun: false, has_ended: false }))
     }
 
-    /// Some more lines, of those behind the head; none at the end.
+    /// Reads the next lines, without the head of the document. Returns `None` at the end.
     ///
     /// # Errors
-    /// 502 for what is no such document.
+    /// 502 if the document is not a `versions`.
     pub(crate) fn page(&mut self) -> Result<Option<Vec<String>>, Failure> {
-        if self.ended {
+        if self.has_ended {
             return Ok(None);
         }
         let piece = self.body.read_at(self.at, PIECE)?;
         self.at += piece.len() as u64;
-        self.ended = piece.is_empty();
+        self.has_ended = piece.is_empty();
         self.rest.extend(piece);
-        let end = if self.ended {
+        let end = if self.has_ended {
             self.rest.len()
         } else {
             self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
         };
         if end == 0 && self.rest.len() > 4 << 20 {
-            return Err(unexpected("it has a line of more than 4 MiB, for versions"));
+            return Err(unusable("it has a line of more than 4 MiB, for versions"));
         }
         let whole: Vec<u8> = self.rest.drain(..end).collect();
-        let whole = String::from_utf8(whole).map_err(|_| unexpected("it is not UTF-8, for versions"))?;
+        let whole = String::from_utf8(whole).map_err(|_| unusable("it is not UTF-8, for versions"))?;
         let mut lines: Vec<String> = whole.lines().map(str::to_owned).collect();
-        if !self.begun {
+        if !self.has_begun {
             let head = lines.iter().position(|line| line == "---");
             if let Some(head) = head {
                 lines.drain(..=head);
-                self.begun = true;
-            } else if self.ended || lines.len() > 10 {
-                return Err(unexpected("it is not a compact index, for versions"));
+                self.has_begun = true;
+            } else if self.has_ended || lines.len() > 10 {
+                return Err(unusable("it is not a compact index, for versions"));
             } else {
                 lines.clear();
             }

@@ -1,10 +1,10 @@
-//! `quick/Marshal.4.8/STEM.gemspec.rz`: a Gem::Specification in Marshal, compressed.
+//! `quick/Marshal.4.8/STEM.gemspec.rz`: a compressed `Gem::Specification` in Marshal format.
 
 use crate::files;
 use crate::gems;
 use crate::marshal::Marshal;
 use crate::proxy;
-use crate::spec::{Dependency, Requirement, Spec};
+use crate::spec::{GemDependency, Requirement, Spec};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use packhouse_sdk::{Context, Error, Failure, Params, Request, Response};
@@ -30,7 +30,8 @@ fn compressed(bytes: &[u8]) -> Result<Vec<u8>, Error> {
     written.map_err(|error| Error::Other(error.to_string()))
 }
 
-/// As `Marshal.dump(spec)` writes it: what `Gem::Specification#_dump` makes, 19 values in their order.
+/// Serializes a specification like `Marshal.dump(spec)` in Ruby: the 19 values of
+/// `Gem::Specification#_dump`, in the same order.
 fn dump(spec: &Spec) -> Vec<u8> {
     let mut out = Marshal::new();
     out.array(19);
@@ -79,7 +80,7 @@ fn requirement(out: &mut Marshal, all: &[Requirement]) {
     }
 }
 
-fn dependency(out: &mut Marshal, one: &Dependency) {
+fn dependency(out: &mut Marshal, one: &GemDependency) {
     out.object("Gem::Dependency", 4);
     out.symbol("@name");
     out.text(&one.name);
@@ -91,7 +92,8 @@ fn dependency(out: &mut Marshal, one: &Dependency) {
     out.boolean(false);
 }
 
-/// `ruby` is a text, any other platform an object of its three parts.
+/// Writes a platform: `ruby` as a text, any other platform as an object with CPU, system and
+/// version.
 fn platform(out: &mut Marshal, text: &str) {
     if text == "ruby" {
         return out.text(text);
@@ -107,7 +109,7 @@ fn platform(out: &mut Marshal, text: &str) {
     }
 }
 
-/// CPU, system and its version, as Gem::Platform reads them.
+/// Splits a platform into CPU, system and the version of the system, as `Gem::Platform` does.
 fn platform_parts(text: &str) -> (Option<String>, String, Option<String>) {
     let (cpu, rest) = match text.split_once('-') {
         Some((cpu, rest)) => (Some(cpu), rest),

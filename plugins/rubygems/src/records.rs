@@ -1,12 +1,12 @@
-//! What the format remembers: the keys of its records, and what stands in them.
+//! The records of the format: their keys and their contents.
 //!
-//! | key | what |
+//! | key | content |
 //! | --- | --- |
-//! | `g/<gem>/<number>` | a version on a platform: what it says of itself, its file, whether it is yanked |
-//! | `f/<stem>` | which gem and number has the file `<stem>.gem`, or had it: the record stays when the version goes |
-//! | `p/<gem>/<number>` | a proxy's: a version whose file was fetched, and its SHA-256 as the index had it |
+//! | `g/<gem>/<number>` | a version on a platform: its specification, file and state |
+//! | `f/<stem>` | gem and number that own the file name `<stem>.gem`, even after their deletion |
+//! | `p/<gem>/<number>` | in a proxy: a version whose file was fetched, and its index line |
 //!
-//! A number is `VERSION`, or `VERSION-PLATFORM`.
+//! A number is `VERSION` or `VERSION-PLATFORM`.
 
 use crate::name;
 use crate::spec::{Requirement, Spec};
@@ -40,44 +40,44 @@ pub(crate) fn fetched(gem: &str, number: &str) -> String {
 pub(crate) struct GemRecord {
     pub(crate) spec: Spec,
     pub(crate) sha256: Digest,
-    /// Bytes.
+    /// Size in bytes.
     pub(crate) size: u64,
-    /// When it was pushed, in ms since 1970.
+    /// Time of the push, in ms since 1970.
     pub(crate) time: u64,
-    /// Why nobody should use it; the reason may be empty.
+    /// Reason of a yank, which may be empty; `None` if the version is not yanked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) yanked: Option<String>,
 }
 
 impl GemRecord {
-    /// What people see of it, with its file.
-    pub(crate) fn shown(&self) -> Version {
+    /// Converts the record into an entry of the package list, with its file.
+    pub(crate) fn listed_version(&self) -> Version {
         let spec = &self.spec;
         let path = format!("gems/{}.gem", spec.stem());
         let summary = if spec.summary.is_empty() { &spec.description } else { &spec.summary };
-        let mut shown = Version::new(&spec.name, spec.number())
+        let mut listed = Version::new(&spec.name, spec.number())
             .file(path, self.sha256.clone(), self.size)
             .summary(short(summary.lines().next().unwrap_or_default()));
-        let asked = spec.ruby.iter().map(text_of).collect::<Vec<_>>().join(", ");
+        let ruby = spec.ruby.iter().map(text_of).collect::<Vec<_>>().join(", ");
         for (name, value) in [
             ("platform", spec.platform.as_str()),
             ("homepage", &spec.homepage),
             ("license", &spec.licenses.join(", ")),
-            ("required_ruby_version", if asked == ">= 0" { "" } else { &asked }),
+            ("required_ruby_version", if ruby == ">= 0" { "" } else { &ruby }),
         ] {
             if !value.is_empty() {
-                shown = shown.property(name, short(value));
+                listed = listed.property(name, short(value));
             }
         }
         match &self.yanked {
-            None => shown,
-            Some(reason) if reason.is_empty() => shown.state("yanked"),
-            Some(reason) => shown.state("yanked").property("reason", reason),
+            None => listed,
+            Some(reason) if reason.is_empty() => listed.state("yanked"),
+            Some(reason) => listed.state("yanked").property("reason", reason),
         }
     }
 }
 
-/// As `>= 1.0`.
+/// Returns the text of a requirement, such as `>= 1.0`.
 pub(crate) fn text_of(requirement: &Requirement) -> String {
     format!("{} {}", requirement.0, requirement.1)
 }
@@ -86,33 +86,34 @@ fn short(text: &str) -> String {
     text.chars().filter(|symbol| !symbol.is_control()).take(400).collect()
 }
 
-/// Whose a file's name is.
+/// The gem and number that own a file name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Holder {
+pub(crate) struct FileOwner {
     pub(crate) name: String,
     pub(crate) number: String,
 }
 
 /// A version whose file a proxy fetched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Fetched {
-    /// In hex; none where the upstream does not tell.
+pub(crate) struct FetchedVersion {
+    /// SHA-256 in hex; `None` if the upstream does not state it.
     pub(crate) sha256: Option<String>,
-    /// In ms since 1970.
+    /// Time of the push, in ms since 1970.
     pub(crate) published: Option<u64>,
-    /// The line of the index.
+    /// The line of the upstream's `info`, unchanged.
     pub(crate) line: String,
-    /// Whether the upstream lists it no longer.
+    /// True if the upstream no longer lists the version.
     #[serde(default)]
     pub(crate) withdrawn: bool,
 }
 
-/// The version that has the file of this stem.
+/// Finds the version whose file name has this stem. Returns `None` if it does not exist or was
+/// deleted.
 pub(crate) fn by_stem(repository: &Repository, stem: &str) -> Result<Option<GemRecord>, Error> {
-    if name::cuts(stem).is_empty() {
+    if name::splits(stem).is_empty() {
         return Ok(None);
     }
-    let Some(holder) = repository.get_json::<Holder>(&file(stem))? else { return Ok(None) };
-    let Holder { name, number } = holder.value;
+    let Some(owner) = repository.get_json::<FileOwner>(&file(stem))? else { return Ok(None) };
+    let FileOwner { name, number } = owner.value;
     Ok(repository.get_json::<GemRecord>(&version(&name, &number))?.map(|entry| entry.value))
 }

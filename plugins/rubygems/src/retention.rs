@@ -1,4 +1,4 @@
-//! What retention asks of the format: which versions are pre-releases.
+//! Facts about versions for retention: whether they are pre-releases.
 
 use crate::{RubyGems, name, version};
 use packhouse_sdk::{Context, Failure, Retention, VersionFacts, VersionId};

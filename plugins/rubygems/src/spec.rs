@@ -1,12 +1,13 @@
-//! What a gem says of itself: the YAML of a Gem::Specification, of which the tags of Ruby's classes are not read.
+//! The specification of a gem: the YAML of a `Gem::Specification`. The reader ignores the YAML tags
+//! that name Ruby classes.
 
 use crate::{name, version};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Bytes of the YAML.
+/// Largest unpacked `metadata.gz`, in bytes.
 pub(crate) const METADATA: u64 = 512 << 10;
-/// Dependencies of a gem, and requirements of one.
+/// Most dependencies of a gem, and most requirements of a dependency.
 const MANY: usize = 1_000;
 
 /// A gem's specification, as far as indexes and pages need it.
@@ -23,29 +24,29 @@ pub(crate) struct Spec {
     pub(crate) homepage: String,
     pub(crate) licenses: Vec<String>,
     pub(crate) metadata: BTreeMap<String, String>,
-    pub(crate) dependencies: Vec<Dependency>,
+    pub(crate) dependencies: Vec<GemDependency>,
     pub(crate) ruby: Vec<Requirement>,
     pub(crate) rubygems: Vec<Requirement>,
-    /// The RubyGems that built it.
+    /// The version of RubyGems that built the gem.
     pub(crate) built_by: String,
-    /// As `2026-11-21`.
+    /// The day of the build: `2026-11-21`.
     pub(crate) date: String,
 }
 
-/// A gem that another one needs.
+/// A dependency of a gem on another gem.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Dependency {
+pub(crate) struct GemDependency {
     pub(crate) name: String,
     pub(crate) requirements: Vec<Requirement>,
-    /// For those who work on the gem alone.
+    /// True if the dependency is needed only for development of the gem.
     pub(crate) development: bool,
 }
 
-/// A comparison, and what is compared with.
+/// A comparison such as `>=`, and the version to compare with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Requirement(pub(crate) String, pub(crate) String);
 
-/// As the YAML has it.
+/// The specification as it is in the YAML.
 #[derive(Deserialize)]
 struct Raw {
     name: String,
@@ -95,7 +96,7 @@ impl Spec {
     /// Reads the YAML of a gem.
     ///
     /// # Errors
-    /// A sentence for whoever made the gem.
+    /// Returns a sentence for the publisher of the gem.
     pub(crate) fn read(text: &[u8]) -> Result<Self, String> {
         let options = serde_saphyr::options! {
             budget: serde_saphyr::budget! { max_events: 200_000, max_depth: 32, max_documents: 1 },
@@ -112,19 +113,20 @@ impl Spec {
         let version = raw.version.version;
         let platform = raw.platform.filter(|text| !text.is_empty()).unwrap_or_else(|| "ruby".to_owned());
         if !name::is_name(&raw.name) {
-            return Err(format!("Its name {:?} is no name of a gem", raw.name));
+            return Err(format!("Its name {:?} is not a valid gem name", raw.name));
         }
         if !version::is_version(&version) {
-            return Err(format!("Its version {version:?} is no version of a gem"));
+            return Err(format!("Its version {version:?} is not a valid gem version"));
         }
         if !name::is_platform(&platform) {
-            return Err(format!("Its platform {platform:?} is no name of a platform"));
+            return Err(format!("Its platform {platform:?} is not a valid platform name"));
         }
         let dependencies = raw.dependencies.unwrap_or_default();
         if dependencies.len() > MANY {
             return Err("It has more than 1,000 dependencies".to_owned());
         }
-        let mut dependencies = dependencies.into_iter().map(Dependency::of).collect::<Result<Vec<_>, _>>()?;
+        let mut dependencies =
+            dependencies.into_iter().map(GemDependency::of).collect::<Result<Vec<_>, _>>()?;
         dependencies.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(Self {
             name: raw.name,
@@ -154,21 +156,21 @@ impl Spec {
         })
     }
 
-    /// The name of its number in indexes.
+    /// Returns the version with its platform, as in indexes.
     pub(crate) fn number(&self) -> String {
         name::number(&self.version, &self.platform)
     }
 
-    /// The stem of its file's name.
+    /// Returns the stem of the file name.
     pub(crate) fn stem(&self) -> String {
         format!("{}-{}", self.name, self.number())
     }
 }
 
-impl Dependency {
+impl GemDependency {
     fn of(raw: RawDependency) -> Result<Self, String> {
         if !name::is_name(&raw.name) {
-            return Err(format!("It depends on {:?}, which is no name of a gem", raw.name));
+            return Err(format!("It depends on {:?}, which is not a valid gem name", raw.name));
         }
         let development =
             raw.kind.as_deref().is_some_and(|kind| kind.trim_start_matches(':') == "development");
@@ -177,7 +179,7 @@ impl Dependency {
     }
 }
 
-/// What is asked of a version; anything where nothing is said.
+/// Reads requirements. Replaces an empty list by `>= 0`, which accepts any version.
 fn requirements(raw: Option<RawRequirement>) -> Result<Vec<Requirement>, String> {
     let all = raw.map(|raw| raw.requirements).unwrap_or_default();
     if all.len() > MANY {
@@ -186,7 +188,7 @@ fn requirements(raw: Option<RawRequirement>) -> Result<Vec<Requirement>, String>
     let read = all.into_iter().map(|(comparison, raw)| {
         let known = matches!(comparison.as_str(), "=" | "!=" | ">" | "<" | ">=" | "<=" | "~>");
         if !known || !version::is_version(&raw.version) {
-            return Err(format!("\"{comparison} {}\" is no requirement of a version", raw.version));
+            return Err(format!("\"{comparison} {}\" is not a valid version requirement", raw.version));
         }
         Ok(Requirement(comparison, raw.version))
     });
@@ -194,7 +196,7 @@ fn requirements(raw: Option<RawRequirement>) -> Result<Vec<Requirement>, String>
     Ok(if read.is_empty() { vec![Requirement(">=".to_owned(), "0".to_owned())] } else { read })
 }
 
-/// The day of a time, where it is one.
+/// Returns the day at the start of a time; empty if the text does not start with a day.
 fn date(text: &str) -> String {
     let day = text.get(..10).unwrap_or_default();
     let shape = day.bytes().enumerate().all(|(at, byte)| match at {
@@ -209,7 +211,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// As `gem build` writes it.
+    /// The specification of a gem as `gem build` writes it.
     const YAML: &str = "--- !ruby/object:Gem::Specification\nname: demo\nversion: !ruby/object:Gem::Version\n  version: '1.10'\nplatform: ruby\nauthors:\n- Ann\n\
         autorequire:\nbindir: bin\ncert_chain: []\ndate: 2026-11-21 00:00:00.000000000 Z\ndependencies:\n- !ruby/object:Gem::Dependency\n  name: rake\n  \
         requirement: &1 !ruby/object:Gem::Requirement\n    requirements:\n    - - \"~>\"\n      - !ruby/object:Gem::Version\n        version: '13.0'\n    - - \">=\"\n      \
@@ -223,7 +225,7 @@ mod tests {
         rubygems_version: 3.3.15\nsigning_key:\nspecification_version: 4\nsummary: About demo\ntest_files: []\n";
 
     #[test]
-    fn what_gem_build_writes_is_read() {
+    fn the_output_of_gem_build_is_read() {
         let spec = Spec::read(YAML.as_bytes()).unwrap();
         assert_eq!(
             (spec.name.as_str(), spec.version.as_str(), spec.platform.as_str()),
@@ -245,13 +247,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_gem_is_refused_in_words() {
+    fn an_invalid_specification_is_refused_with_a_reason() {
         for (from, to, words) in [
-            ("name: demo", "name: ../demo", "no name of a gem"),
-            ("version: '1.10'", "version: '1.10-x'", "no version of a gem"),
-            ("platform: ruby", "platform: a b", "no name of a platform"),
-            ("\"~>\"", "\"\\n~>\"", "no requirement"),
-            ("name: rake", "name: 'a,b'", "no name of a gem"),
+            ("name: demo", "name: ../demo", "not a valid gem name"),
+            ("version: '1.10'", "version: '1.10-x'", "not a valid gem version"),
+            ("platform: ruby", "platform: a b", "not a valid platform name"),
+            ("\"~>\"", "\"\\n~>\"", "not a valid version requirement"),
+            ("name: rake", "name: 'a,b'", "not a valid gem name"),
             ("name: demo", "name: {}", "cannot be read"),
         ] {
             let refused = Spec::read(YAML.replacen(from, to, 1).as_bytes()).unwrap_err();

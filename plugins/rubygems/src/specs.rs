@@ -1,4 +1,5 @@
-//! `specs.4.8.gz`, `latest_specs.4.8.gz` and `prerelease_specs.4.8.gz`: name, version and platform of each gem, in Ruby's Marshal.
+//! `specs.4.8.gz`, `latest_specs.4.8.gz` and `prerelease_specs.4.8.gz`: name, version and platform
+//! of each gem, in Ruby's Marshal format.
 
 use crate::documents::each_upstream_line;
 use crate::marshal::Marshal;
@@ -10,16 +11,17 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 
-/// Versions in one index: those of an upstream with more are found by the compact index alone.
+/// The most versions in one index. If versions from upstreams exceed this number, the answer is
+/// 404, and clients must use the compact index.
 const MANY: usize = 200_000;
 
-/// Name and number.
-type Listed = BTreeSet<(String, String)>;
+/// Names and numbers of gems.
+type GemNumbers = BTreeSet<(String, String)>;
 
 pub(crate) fn released(cx: &Context, _request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let mut all = all(cx)?;
     all.retain(|(_, number)| !is_prerelease(number));
-    answer(cx, &all)
+    respond(cx, &all)
 }
 
 pub(crate) fn prerelease(
@@ -29,40 +31,41 @@ pub(crate) fn prerelease(
 ) -> Result<Response, Failure> {
     let mut all = all(cx)?;
     all.retain(|(_, number)| is_prerelease(number));
-    answer(cx, &all)
+    respond(cx, &all)
 }
 
-/// Of each gem and platform the highest that is no pre-release.
+/// Serves the highest version, without pre-releases, of each gem on each platform.
 pub(crate) fn latest(cx: &Context, _request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let mut highest: BTreeMap<(String, String), String> = BTreeMap::new();
     for (gem, number) in all(cx)? {
         let Some((version, platform)) = name::parts(&number).filter(|_| !is_prerelease(&number)) else {
             continue;
         };
-        let there = highest.entry((gem, platform.to_owned())).or_insert_with(|| version.to_owned());
-        if version::compare(version, there) == Ordering::Greater {
-            *there = version.to_owned();
+        let current = highest.entry((gem, platform.to_owned())).or_insert_with(|| version.to_owned());
+        if version::compare(version, current) == Ordering::Greater {
+            *current = version.to_owned();
         }
     }
     let all = highest.into_iter().map(|((gem, platform), version)| (gem, name::number(&version, &platform)));
-    answer(cx, &all.collect())
+    respond(cx, &all.collect())
 }
 
 fn is_prerelease(number: &str) -> bool {
     name::parts(number).is_some_and(|(version, _)| version::is_prerelease(version))
 }
 
-fn all(cx: &Context) -> Result<Listed, Failure> {
+fn all(cx: &Context) -> Result<GemNumbers, Failure> {
     let hosted = gems::hosted(cx, records::GEMS)?;
     let mut known: BTreeSet<String> = hosted.iter().map(|record| record.spec.name.clone()).collect();
     let hosted = hosted.into_iter().filter(|record| record.yanked.is_none());
-    let mut found: Listed = hosted.map(|record| (record.spec.name.clone(), record.spec.number())).collect();
+    let mut found: GemNumbers =
+        hosted.map(|record| (record.spec.name.clone(), record.spec.number())).collect();
     let mut too_many = false;
     each_upstream_line(cx, &mut known, &mut |line, gem| {
-        let Some((_, numbers)) = compact::listed(line) else { return Ok(()) };
-        for (there, number) in numbers.filter(|(_, number)| name::parts(number).is_some()) {
+        let Some((_, numbers)) = compact::read_versions_line(line) else { return Ok(()) };
+        for (is_listed, number) in numbers.filter(|(_, number)| name::parts(number).is_some()) {
             let one = (gem.to_owned(), number.to_owned());
-            if !there {
+            if !is_listed {
                 found.remove(&one);
             } else if found.len() < MANY {
                 found.insert(one);
@@ -73,13 +76,13 @@ fn all(cx: &Context) -> Result<Listed, Failure> {
         Ok(())
     })?;
     if too_many {
-        let text = "There are more than 200,000 versions here, which this index does not list: use the compact index, as gem and Bundler do by themselves";
+        let text = "This index is limited to 200,000 versions, and this repository has more. Use the compact index, as gem and Bundler do by default";
         return Err(Failure::not_found(text));
     }
     Ok(found)
 }
 
-fn answer(cx: &Context, all: &Listed) -> Result<Response, Failure> {
+fn respond(cx: &Context, all: &GemNumbers) -> Result<Response, Failure> {
     let broken = |error: std::io::Error| Error::Other(error.to_string());
     let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
     let mut out = Marshal::new();

@@ -1,4 +1,4 @@
-//! What the management API asks of the format: deleting a version, yanking it and taking that back.
+//! Operations of the management API on versions: deleting, yanking and restoring.
 
 use crate::{RubyGems, delete};
 use packhouse_sdk::{Context, Failure, Upkeep, VersionId};
@@ -17,12 +17,12 @@ impl Upkeep for RubyGems {
             "yanked" => Some(reason.to_owned()),
             "" => None,
             other => {
-                let text = format!("A gem can be yanked, not {other}: its clients know no other state");
+                let text = format!("A gem can only be yanked; its clients do not know the state {other}");
                 return Err(Failure::new(405, "not_supported", text));
             }
         };
         if reason.chars().count() > 1000 || reason.chars().any(char::is_control) {
-            return Err(Failure::invalid("A reason is one line of at most 1,000 characters"));
+            return Err(Failure::invalid("The reason must be a single line of at most 1,000 characters"));
         }
         delete::mark(cx.target()?, &id.name, &id.version, yanked).map(|_| ())
     }

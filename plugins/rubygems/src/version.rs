@@ -1,11 +1,12 @@
-//! Versions of gems, compared as Gem::Version does it.
+//! Versions of gems, compared as `Gem::Version` compares them.
 
 use std::cmp::Ordering;
 
-/// Bytes of a version.
+/// Longest version, in bytes.
 const LONGEST: usize = 80;
 
-/// Whether it is a version as a gem is published under: numbers and words with dots between them, a number first.
+/// Returns true if a gem can be published with this version: numbers and words separated by dots,
+/// with a number first.
 pub(crate) fn is_version(text: &str) -> bool {
     let mut parts = text.split('.');
     let first =
@@ -15,20 +16,22 @@ pub(crate) fn is_version(text: &str) -> bool {
         && parts.all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
-/// Whether it is a pre-release: there is a letter in it.
+/// Returns true for a pre-release, which contains a letter.
 pub(crate) fn is_prerelease(text: &str) -> bool {
     text.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
-/// A number, or a word, which is before any number.
+/// A number or a word of a version. A word sorts before every number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Segment<'a> {
     Word(&'a str),
-    /// Its digits, without zeros at the front: how many, and which.
+    /// The number of digits, and the digits, without leading zeros. Numbers therefore sort by
+    /// value.
     Number(usize, &'a str),
 }
 
-/// As Gem::Version compares them: zeros at the end count for nothing, nor do those before the first word.
+/// Compares two versions as `Gem::Version` does. Ignores zeros at the end, and zeros directly
+/// before the first word.
 pub(crate) fn compare(one: &str, other: &str) -> Ordering {
     let (one, other) = (segments(one), segments(other));
     let zero = Segment::Number(0, "");
@@ -41,7 +44,7 @@ pub(crate) fn compare(one: &str, other: &str) -> Ordering {
     Ordering::Equal
 }
 
-/// Runs of digits and of letters.
+/// Splits a version into runs of digits and of letters. Drops zeros directly before the first word.
 fn segments(text: &str) -> Vec<Segment<'_>> {
     let mut found = Vec::new();
     for part in text.split(|symbol: char| !symbol.is_ascii_alphanumeric()) {

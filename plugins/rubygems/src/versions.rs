@@ -1,4 +1,4 @@
-//! The order of versions, by which ranges of advisories are judged: as `Gem::Version` compares them.
+//! The order of `Gem::Version`, for the version ranges of advisories.
 
 use packhouse_sdk::Versions;
 
@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use crate::RubyGems;
 use crate::version::{compare, is_version};
 
-/// How the words begin that a platform can begin with: processors, systems and implementations of Ruby.
+/// Prefixes of platform names: processors, systems and implementations of Ruby.
 const PLATFORMS: [&str; 36] = [
     "aarch64",
     "aix",
@@ -47,45 +47,46 @@ const PLATFORMS: [&str; 36] = [
     "x",
 ];
 
-/// The number of a gem, without its platform.
-pub struct Number(String);
+/// The version of a gem, without its platform.
+pub struct GemVersion(String);
 
-impl Ord for Number {
+impl Ord for GemVersion {
     fn cmp(&self, other: &Self) -> Ordering {
         compare(&self.0, &other.0)
     }
 }
 
-impl PartialOrd for Number {
+impl PartialOrd for GemVersion {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Number {
+impl PartialEq for GemVersion {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Number {}
+impl Eq for GemVersion {}
 
 impl Versions for RubyGems {
-    type Version = Number;
+    type Version = GemVersion;
 
-    fn version(text: &str) -> Option<Number> {
+    fn version(text: &str) -> Option<GemVersion> {
         let number = match text.split_once('-') {
             None => text.to_owned(),
             Some((number, platform)) if is_platform(platform) => number.to_owned(),
-            // As `Gem::Version` reads what other tools write: what stands behind a hyphen comes before a release.
+            // Some tools separate a pre-release with a hyphen, which `Gem::Version` reads as
+            // `.pre.`.
             Some(_) => text.replace('-', ".pre."),
         };
-        is_version(&number).then_some(Number(number))
+        is_version(&number).then_some(GemVersion(number))
     }
 }
 
 fn is_platform(text: &str) -> bool {
-    PLATFORMS.iter().any(|begins| text.starts_with(begins))
+    PLATFORMS.iter().any(|start| text.starts_with(start))
 }
 
 #[cfg(test)]
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_stand_in_their_own_order() {
+    fn versions_are_in_the_order_of_gem_version() {
         let rising =
             ["1.0.a", "1.0.b2", "1.0-preview1", "1.0-preview3", "1.0.rc1", "1.0", "1.0.1", "1.0.10", "2"];
         for pair in rising.windows(2) {
@@ -104,8 +105,8 @@ mod tests {
             let [one, other] = [RubyGems::version(one), RubyGems::version(other)];
             assert!(one.is_some() && one == other);
         }
-        for none in ["", "x", "1.0-", "1.0-rc_1"] {
-            assert!(RubyGems::version(none).is_none(), "{none}");
+        for invalid in ["", "x", "1.0-", "1.0-rc_1"] {
+            assert!(RubyGems::version(invalid).is_none(), "{invalid}");
         }
     }
 }

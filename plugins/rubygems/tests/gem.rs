@@ -1,6 +1,6 @@
-//! Gems as `gem build` makes them, byte by byte the same each time.
+//! Builder of gems like those of `gem build`, with the same bytes each time.
 
-#![allow(dead_code, unreachable_pub, reason = "each of its users takes a part of it")]
+#![allow(dead_code, unreachable_pub, reason = "each user of this file needs only some of it")]
 #![allow(clippy::unwrap_used, reason = "in tests, a fault is to be loud")]
 
 use flate2::Compression;
@@ -9,7 +9,8 @@ use packhouse_testkit::tar_archive;
 use sha2::{Digest as _, Sha256};
 use std::io::Write as _;
 
-/// The YAML of a specification; `more` are further lines, dependencies among them (see [`needs`]).
+/// Builds the YAML of a specification. `more` contains additional lines, which may include
+/// dependencies (see [`needs`]).
 pub fn yaml(name: &str, version: &str, platform: &str, more: &str) -> String {
     let more =
         if more.contains("dependencies:") { more.to_owned() } else { format!("dependencies: []\n{more}") };
@@ -24,7 +25,7 @@ pub fn yaml(name: &str, version: &str, platform: &str, more: &str) -> String {
     )
 }
 
-/// A dependency, for [`yaml`].
+/// Builds the lines of a dependency, for `more` of [`yaml`].
 pub fn needs(name: &str, comparison: &str, version: &str) -> String {
     let requirement = format!(
         "!ruby/object:Gem::Requirement\n    requirements:\n    - - \"{comparison}\"\n      - !ruby/object:Gem::Version\n        version: '{version}'\n"
@@ -35,19 +36,20 @@ pub fn needs(name: &str, comparison: &str, version: &str) -> String {
     )
 }
 
-/// A gem with one file, whose only line says the version.
+/// Builds a gem with one file, whose only line contains the version.
 pub fn gem(name: &str, version: &str, more: &str) -> Vec<u8> {
     built(name, version, &yaml(name, version, "ruby", more))
 }
 
-/// A gem of this specification.
+/// Builds a gem with this specification.
 pub fn built(name: &str, version: &str, yaml: &str) -> Vec<u8> {
     let code = format!("{}_VERSION = \"{version}\"\n", name.to_uppercase().replace('-', "_"));
     let data = gzip(&tar_archive(&[(&format!("lib/{name}.rb"), b'0', code.as_bytes())], 1024));
     archive(&gzip(yaml.as_bytes()), &data, None)
 }
 
-/// The archive of these two; the checksums are theirs unless others are given.
+/// Builds an archive of these two files. It contains their correct checksums, unless `checksums`
+/// replaces them.
 pub fn archive(metadata: &[u8], data: &[u8], checksums: Option<&str>) -> Vec<u8> {
     let right =
         format!("---\nSHA256:\n  metadata.gz: {}\n  data.tar.gz: {}\n", sha256(metadata), sha256(data));
@@ -62,7 +64,7 @@ pub fn archive(metadata: &[u8], data: &[u8], checksums: Option<&str>) -> Vec<u8>
     )
 }
 
-/// These bytes as gzip.
+/// Compresses these bytes with gzip.
 pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut out = GzEncoder::new(Vec::new(), Compression::default());
     out.write_all(bytes).unwrap();

@@ -1,4 +1,4 @@
-//! The protocol as clients speak it, natively over a host in memory.
+//! Protocol tests: requests as clients send them, against the native code and a host in memory.
 
 mod gem;
 mod protocol;

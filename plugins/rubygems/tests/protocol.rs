@@ -1,5 +1,5 @@
-//! The protocol's table over the memory host, and what needs more than rows: what grows at its end, marks, what is shown, and that Ruby
-//! itself reads what is written in its Marshal.
+//! Runs the protocol table with the in-memory host. Further tests need more than a row of the
+//! table: growing documents, yanks, listings, and Ruby reading the Marshal documents.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
@@ -33,18 +33,18 @@ fn text(mount: &Mount<RubyGems>, path: &str) -> String {
 }
 
 #[test]
-fn the_table_holds() {
+fn the_protocol_table_holds() {
     run(&mut hosted(json!({})).1, &table::cases());
 }
 
 #[test]
-fn the_tables_of_other_settings_hold() {
+fn the_protocol_tables_of_other_settings_hold() {
     run(&mut hosted(json!({"redeploy": "identical"})).1, &table::identical());
     run(&mut hosted(json!({"republish_deleted": true})).1, &table::republished());
 }
 
 #[test]
-fn versions_and_info_grow_at_their_end() {
+fn versions_and_info_grow_only_at_their_end() {
     let (host, mount) = hosted(json!({}));
     let (mut versions, mut info) = (String::new(), "---\n".to_owned());
     for (at, (name, version)) in
@@ -74,7 +74,7 @@ fn md5_of(text: &str) -> String {
 }
 
 #[test]
-fn a_digest_says_what_two_answers_together_must_be() {
+fn documents_have_a_digest_and_old_bundlers_use_the_md5() {
     let (_, mount) = hosted(json!({}));
     push(&mount, "a", "1.0");
     let answer = mount.get("/versions").send().expect(200);
@@ -95,15 +95,15 @@ fn a_digest_says_what_two_answers_together_must_be() {
 }
 
 #[test]
-fn a_version_is_yanked_and_taken_back() {
+fn a_version_is_yanked_and_restored() {
     let (host, mount) = hosted(json!({}));
     push(&mount, "lib", "1.0");
     let id = VersionId::new("lib", "1.0");
     mount.mark_version(&id, "yanked", "broken").unwrap();
     mount.get("/info/lib").send().expect(404);
-    let shown = host.versions("gems");
-    assert_eq!((shown[0].state.as_str(), shown[0].files.len()), ("yanked", 1));
-    assert!(shown[0].properties.contains(&("reason".to_owned(), "broken".to_owned())));
+    let listed = host.versions("gems");
+    assert_eq!((listed[0].state.as_str(), listed[0].files.len()), ("yanked", 1));
+    assert!(listed[0].properties.contains(&("reason".to_owned(), "broken".to_owned())));
     mount.mark_version(&id, "", "").unwrap();
     mount.get("/gems/lib-1.0.gem").send().expect(200);
     assert_eq!(host.versions("gems")[0].state, "");
@@ -113,15 +113,15 @@ fn a_version_is_yanked_and_taken_back() {
 }
 
 #[test]
-fn what_is_pushed_is_shown_and_a_deleted_version_leaves_its_name_used() {
+fn a_pushed_version_is_listed_and_a_deleted_one_keeps_its_file_name_reserved() {
     let (host, mount) = hosted(json!({}));
     mount.post("/api/v1/gems").body(gem("lib", "1.0", &needs("rake", "~>", "13.0"))).send().expect(200);
-    let shown = host.versions("gems");
+    let listed = host.versions("gems");
     assert_eq!(
-        (shown[0].name.as_str(), shown[0].version.as_str(), shown[0].summary.as_str()),
+        (listed[0].name.as_str(), listed[0].version.as_str(), listed[0].summary.as_str()),
         ("lib", "1.0", "About lib")
     );
-    assert_eq!(shown[0].files[0].path, "gems/lib-1.0.gem");
+    assert_eq!(listed[0].files[0].path, "gems/lib-1.0.gem");
     let id = VersionId::new("lib", "1.0");
     let presented = mount.present_version(&id).unwrap();
     assert_eq!(presented["readme"]["text"], "A longer text about lib");
@@ -144,7 +144,7 @@ fn retention_knows_pre_releases() {
 }
 
 #[test]
-fn intents_name_each_gem_that_a_file_may_be_of() {
+fn intents_name_each_gem_that_a_file_may_belong_to() {
     let (_, mount) = hosted(json!({}));
     let plan = |method: &str, target: &str| mount.plan(&TestRequest::new(method, target)).unwrap();
     assert_eq!(plan("GET", "/gems/net-http-2-1.0.gem").packages, ["net-http", "net-http-2"]);
@@ -153,7 +153,8 @@ fn intents_name_each_gem_that_a_file_may_be_of() {
     assert_eq!(plan("GET", "/info/rake").packages, ["rake"]);
 }
 
-/// What Ruby says to this program, which reads the document from its input; none where there is no Ruby here.
+/// Runs a Ruby program with `document` as its input, and returns its output. Returns `None` if Ruby
+/// is not installed.
 fn ruby(program: &str, document: &[u8]) -> Option<String> {
     use std::io::Write as _;
     use std::process::{Command, Stdio};
@@ -173,7 +174,7 @@ fn ruby(program: &str, document: &[u8]) -> Option<String> {
 }
 
 #[test]
-fn ruby_reads_what_is_written_in_its_marshal() {
+fn ruby_reads_the_marshal_documents() {
     let (_, mount) = hosted(json!({}));
     let more = format!("{}long: x\n", needs("rake", "~>", "13.0"));
     mount
@@ -188,8 +189,8 @@ fn ruby_reads_what_is_written_in_its_marshal() {
     let gz = mount.get("/latest_specs.4.8.gz").send().expect(200).body;
     GzDecoder::new(gz.as_slice()).read_to_end(&mut index).unwrap();
     let show = "print Marshal.load(STDIN.binmode.read).map { |n, v, p| \"#{n} #{v.class} #{v} #{p}\" }.join(\"\\n\")";
-    let Some(said) = ruby(show, &index) else { return };
-    assert_eq!(said, "lib Gem::Version 1.0 x86_64-linux\nlib Gem::Version 1.10 ruby");
+    let Some(output) = ruby(show, &index) else { return };
+    assert_eq!(output, "lib Gem::Version 1.0 x86_64-linux\nlib Gem::Version 1.10 ruby");
     for (name, count) in [("specs", "3"), ("prerelease_specs", "1")] {
         let mut index = Vec::new();
         let gz = mount.get(&format!("/{name}.4.8.gz")).send().expect(200).body;
@@ -205,7 +206,8 @@ fn ruby_reads_what_is_written_in_its_marshal() {
         ruby(show, &quick).unwrap(),
         "[\"lib-1.0-x86_64-linux\", \"x86_64-linux\", \"About lib\", [\"rake (~> 13.0)\"], \">= 2.0\", 2026, [\"ann@example.org\"], [\"Ann\"], true]"
     );
-    // What this Ruby does not take over stands where others look for it.
+    // Some versions of Ruby do not load the licences and the metadata, so this checks their
+    // positions in the document.
     let show = "d = STDIN.binmode.read; a = Marshal.load(d[d.index(\"\\x04\\b\".b, 2)..]); print [a.size, a[17], a[18]].inspect";
     assert_eq!(ruby(show, &quick).unwrap(), "[19, [\"MIT\"], {}]");
 }

@@ -1,4 +1,4 @@
-//! Proxies over an upstream in memory, and groups over hosted repositories and proxies.
+//! Tests of proxies with an upstream in memory, and of groups of hosted repositories and proxies.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
@@ -18,8 +18,8 @@ fn proxy(host: &MemoryHost) -> Mount<RubyGems> {
     )
 }
 
-/// The upstream's index: `lib` in these versions, and `own`.
-fn lay(host: &MemoryHost, versions: &[&str]) {
+/// Sets the upstream's index: these versions of `lib`, and version 9.0 of `own`.
+fn serve_upstream(host: &MemoryHost, versions: &[&str]) {
     let mut info = String::from("---\n");
     for version in versions {
         let file = gem("lib", version, "");
@@ -40,10 +40,10 @@ fn lay(host: &MemoryHost, versions: &[&str]) {
 }
 
 #[test]
-fn what_the_upstream_has_is_passed_on() {
+fn documents_and_files_of_the_upstream_are_served() {
     let host = MemoryHost::new();
     let mount = proxy(&host);
-    lay(&host, &["1.0", "1.1"]);
+    serve_upstream(&host, &["1.0", "1.1"]);
     let info = mount.get("/info/lib").send().expect(200).text();
     assert!(info.contains("1.1 dep:>= 1&< 3|checksum:"), "{info}");
     host.answer_upstream("GET", "info/absent", 404, &[], b"");
@@ -55,15 +55,15 @@ fn what_the_upstream_has_is_passed_on() {
     assert_eq!(mount.get("/quick/Marshal.4.8/lib-1.0.gemspec.rz").send().expect(200).body, b"RZ");
     mount.get("/gems/lib-3.0.gem").send().expect(404);
     mount.get("/specs.4.8.gz").send().expect(200);
-    let shown = host.versions("proxy");
-    assert_eq!((shown.len(), shown[0].published), (1, Some(1_767_323_045_000)));
+    let listed = host.versions("proxy");
+    assert_eq!((listed.len(), listed[0].published), (1, Some(1_767_323_045_000)));
 }
 
 #[test]
-fn other_bytes_than_the_index_says_are_never_handed_on() {
+fn a_gem_that_does_not_match_the_index_is_not_served() {
     let host = MemoryHost::new();
     let mount = proxy(&host);
-    lay(&host, &["1.0"]);
+    serve_upstream(&host, &["1.0"]);
     host.answer_upstream("GET", "gems/lib-1.0.gem", 200, &[], b"other");
     let answer = mount.get("/gems/lib-1.0.gem").send();
     assert!(answer.status >= 500, "{}", answer.status);
@@ -73,18 +73,18 @@ fn other_bytes_than_the_index_says_are_never_handed_on() {
 fn a_fetched_version_that_the_upstream_yanks_is_withdrawn() {
     let host = MemoryHost::new();
     let mount = proxy(&host);
-    lay(&host, &["1.0", "1.1"]);
+    serve_upstream(&host, &["1.0", "1.1"]);
     mount.get("/gems/lib-1.0.gem").send().expect(200);
-    lay(&host, &["1.1"]);
+    serve_upstream(&host, &["1.1"]);
     mount.get("/info/lib").send().expect(200);
     assert_eq!(host.versions("proxy")[0].state, "withdrawn");
-    lay(&host, &["1.0", "1.1"]);
+    serve_upstream(&host, &["1.0", "1.1"]);
     mount.get("/info/lib").send().expect(200);
     assert_eq!(host.versions("proxy")[0].state, "");
 }
 
 #[test]
-fn what_is_no_index_is_the_upstreams_fault() {
+fn an_invalid_index_is_an_error_of_the_upstream() {
     let host = MemoryHost::new();
     let mount = proxy(&host);
     for body in [&b"<html>"[..], b"\xff", b""] {
@@ -94,7 +94,7 @@ fn what_is_no_index_is_the_upstreams_fault() {
             mount.get(path).send().expect(502);
         }
     }
-    // An index that is refused, or is not there, is none.
+    // If the upstream has no index or refuses to send it, the proxy answers 404.
     for status in [404, 410, 401, 402, 403, 405, 409, 451] {
         for target in ["versions", "info/lib"] {
             host.answer_upstream("GET", target, status, &[], b"");
@@ -106,10 +106,10 @@ fn what_is_no_index_is_the_upstreams_fault() {
 }
 
 #[test]
-fn in_a_group_our_names_are_ours() {
+fn names_of_hosted_members_are_not_taken_from_an_upstream() {
     let host = MemoryHost::new();
     proxy(&host);
-    lay(&host, &["1.0"]);
+    serve_upstream(&host, &["1.0"]);
     for (name, version) in [("one", "1.0"), ("two", "2.0")] {
         let mount = host.mount::<RubyGems>(name, "hosted", json!({}));
         mount.post("/api/v1/gems").body(gem("own", version, "")).send().expect(200);

@@ -1,36 +1,38 @@
-//! The protocol of RubyGems as a table: what clients send, and what must come back.
+//! The protocol of RubyGems as a table of requests and expected responses.
 //!
-//! It runs natively over the memory host (`protocol.rs`), and through the component and the runtime (the workspace's tests include
-//! this file). Times differ between the two, so that no row depends on one. All run in one repository, in their order.
+//! `protocol.rs` runs the rows against the native code and the in-memory host. The workspace's
+//! tests include this file, and run the same rows against the compiled component in the real
+//! runtime. Times differ between the two runs, so no row depends on a time. All rows run in one
+//! repository, in this order.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
 use super::gem::{archive, built, gem, gzip, needs, sha256, yaml};
 use packhouse_testkit::Case;
 
-/// For a repository with the settings that it has if nothing is said, in which nothing is published.
+/// The rows for an empty repository with default settings.
 pub(crate) fn cases() -> Vec<Case> {
     [nothing_pushed(), pushes(), documents(), files(), refused(), yanks(), deletions()].concat()
 }
 
-/// For a repository whose `redeploy` is `identical`.
+/// The rows for a repository whose `redeploy` is `identical`.
 pub(crate) fn identical() -> Vec<Case> {
     vec![
-        push("first", &gem("same", "1.0", ""), 200),
+        push("a gem", &gem("same", "1.0", ""), 200),
         push("the same bytes again", &gem("same", "1.0", ""), 200),
         push("other bytes", &gem("same", "1.0", "requirement: x\n"), 409).code("version_already_exists"),
     ]
 }
 
-/// For a repository whose `republish_deleted` is true.
+/// The rows for a repository whose `republish_deleted` is true.
 pub(crate) fn republished() -> Vec<Case> {
     let (first, second) = (gem("again", "1.0", ""), gem("again", "1.0", "x: y\n"));
     vec![
-        push("first", &first, 200),
-        push("while it is there", &second, 409),
-        Case::new("deleted", "DELETE", "/gems/again-1.0.gem", 204),
-        push("its number again", &second, 200),
-        get("the other bytes", "/gems/again-1.0.gem", 200).content(&second),
+        push("a gem", &first, 200),
+        push("other bytes while the gem exists", &second, 409),
+        Case::new("deletion of the gem", "DELETE", "/gems/again-1.0.gem", 204),
+        push("other bytes with the deleted number", &second, 200),
+        get("the other bytes are served", "/gems/again-1.0.gem", 200).content(&second),
     ]
 }
 
@@ -50,32 +52,32 @@ fn rack() -> Vec<u8> {
 
 fn nothing_pushed() -> Vec<Case> {
     vec![
-        get("the address works", "/", 200),
-        get("no versions", "/versions", 200).content("created_at: 1970-01-01T00:00:00.000Z\n---\n"),
-        get("no names", "/names", 200).content("---\n"),
-        get("no gem", "/info/my-rack", 404).code("not_found"),
-        get("no file", "/gems/my-rack-1.9.gem", 404).code("not_found"),
-        get("no specification", "/quick/Marshal.4.8/my-rack-1.9.gemspec.rz", 404).code("not_found"),
+        get("the address of the repository", "/", 200),
+        get("empty versions", "/versions", 200).content("created_at: 1970-01-01T00:00:00.000Z\n---\n"),
+        get("empty names", "/names", 200).content("---\n"),
+        get("a missing gem", "/info/my-rack", 404).code("not_found"),
+        get("a missing file", "/gems/my-rack-1.9.gem", 404).code("not_found"),
+        get("a missing specification", "/quick/Marshal.4.8/my-rack-1.9.gemspec.rz", 404).code("not_found"),
         get("an empty index", "/specs.4.8.gz", 200).header("content-type", "application/gzip"),
-        get("no key is given out", "/api/v1/api_key", 405).code("not_supported"),
-        get("no such address", "/nothing/at/all", 404),
-        Case::new("a method that is not there", "PUT", "/versions", 405).header("allow", "GET, HEAD"),
+        get("a request for an API key", "/api/v1/api_key", 405).code("not_supported"),
+        get("an unknown path", "/nothing/at/all", 404),
+        Case::new("an unsupported method", "PUT", "/versions", 405).header("allow", "GET, HEAD"),
     ]
 }
 
 fn pushes() -> Vec<Case> {
     vec![
         push("a gem", &gem("my-rack", "1.9", ""), 200).content("Successfully registered gem: my-rack (1.9)"),
-        push("with a dependency", &rack(), 200),
-        push("for a platform", &built("my-rack", "1.10", &yaml("my-rack", "1.10", "java", "")), 200)
+        push("a gem with a dependency", &rack(), 200),
+        push("a gem for a platform", &built("my-rack", "1.10", &yaml("my-rack", "1.10", "java", "")), 200)
             .content("Successfully registered gem: my-rack (1.10-java)"),
         push("a pre-release", &gem("my-rack", "2.0.rc1", ""), 200),
-        push("another", &gem("other", "0.1", ""), 200),
+        push("another gem", &gem("other", "0.1", ""), 200),
         Case::new("a gem with attestations", "POST", "/api/v1/gems", 415)
             .with("content-type", "multipart/form-data; boundary=x")
             .body("--x--")
             .code("attestations_not_supported"),
-        push("the same again", &gem("my-rack", "1.9", ""), 409).code("version_already_exists"),
+        push("the same gem again", &gem("my-rack", "1.9", ""), 409).code("version_already_exists"),
     ]
 }
 
@@ -92,7 +94,7 @@ fn documents() -> Vec<Case> {
         get("an old Bundler has no ETag", "/versions", 203)
             .with("user-agent", "bundler/2.3.27 rubygems/3.3.15"),
         get("names", "/names", 200).content("---\nmy-rack\nother\n"),
-        get("no name", "/info/a,b", 404),
+        get("an invalid name", "/info/a,b", 404),
     ]
 }
 
@@ -102,9 +104,9 @@ fn files() -> Vec<Case> {
             .content(rack())
             .header("cache-control", "private, max-age=31536000, immutable"),
         get("its specification", "/quick/Marshal.4.8/my-rack-1.10.gemspec.rz", 200),
-        get("of another version", "/gems/my-rack-3.0.gem", 404),
-        get("no gem's name", "/gems/my-rack.zip", 404),
-        get("no specification's name", "/quick/Marshal.4.8/my-rack-1.10", 404),
+        get("the file of a missing version", "/gems/my-rack-3.0.gem", 404),
+        get("a file name that is not of a gem", "/gems/my-rack.zip", 404),
+        get("a file name that is not of a specification", "/quick/Marshal.4.8/my-rack-1.10", 404),
     ]
 }
 
@@ -116,19 +118,19 @@ fn refused() -> Vec<Case> {
     let bad =
         |name: &str, version: &str, platform: &str| built("bad", "1.0", &yaml(name, version, platform, ""));
     vec![
-        push("nothing", b"", 422).code("invalid_gem"),
-        push("no archive", b"nonsense", 422).code("invalid_gem"),
+        push("an empty body", b"", 422).code("invalid_gem"),
+        push("a body that is not an archive", b"nonsense", 422).code("invalid_gem"),
         push("a wrong checksum", &archive(&metadata, &data, Some(&other)), 422).code("invalid_gem"),
-        push("no checksum of a file", &archive(&metadata, &data, Some("---\nSHA256: {}\n")), 422)
+        push("a missing checksum", &archive(&metadata, &data, Some("---\nSHA256: {}\n")), 422)
             .code("invalid_gem"),
-        push("checksums that are none", &archive(&metadata, &data, Some("[")), 422).code("invalid_gem"),
-        push("a bomb", &archive(&bomb, &data, None), 422).code("invalid_gem"),
-        push("no YAML", &archive(&gzip(b"{{{"), &data, None), 422).code("invalid_gem"),
-        push("a name that leads elsewhere", &bad("../bad", "1.0", "ruby"), 422).code("invalid_gem"),
-        push("a name with a line's end", &bad("\"a\\nb\"", "1.0", "ruby"), 422).code("invalid_gem"),
-        push("no version", &bad("bad", "1.0 |x", "ruby"), 422).code("invalid_gem"),
-        push("no platform", &bad("bad", "1.0", "a,b"), 422).code("invalid_gem"),
-        get("nothing of it was kept", "/info/bad", 404),
+        push("unreadable checksums", &archive(&metadata, &data, Some("[")), 422).code("invalid_gem"),
+        push("a decompression bomb", &archive(&bomb, &data, None), 422).code("invalid_gem"),
+        push("metadata that is not YAML", &archive(&gzip(b"{{{"), &data, None), 422).code("invalid_gem"),
+        push("a name with a path", &bad("../bad", "1.0", "ruby"), 422).code("invalid_gem"),
+        push("a name with a newline", &bad("\"a\\nb\"", "1.0", "ruby"), 422).code("invalid_gem"),
+        push("an invalid version", &bad("bad", "1.0 |x", "ruby"), 422).code("invalid_gem"),
+        push("an invalid platform", &bad("bad", "1.0", "a,b"), 422).code("invalid_gem"),
+        get("no refused gem was stored", "/info/bad", 404),
     ]
 }
 
@@ -141,24 +143,27 @@ fn yanks() -> Vec<Case> {
     vec![
         yank("a version", "gem_name=my-rack&version=1.9", 200)
             .content("Successfully deleted gem: my-rack (1.9)"),
-        yank("a version that was yanked", "gem_name=my-rack&version=1.9", 200)
+        yank("a version that is yanked already", "gem_name=my-rack&version=1.9", 200)
             .content("The gem my-rack (1.9) was yanked already"),
-        yank("of a platform", "gem_name=my-rack&version=1.10&platform=java", 200),
-        yank("that is not there", "gem_name=my-rack&version=7.0", 404).code("not_found"),
-        yank("of nothing", "", 400).code("invalid_request"),
-        get("it is not in info", "/info/my-rack", 200).lacks("\n1.9 ").lacks("1.10-java").contains("\n1.10 "),
-        get("nor in versions", "/versions", 200).lacks(" 1.9 ").lacks("1.10-java"),
-        get("its file is gone", "/gems/my-rack-1.9.gem", 404),
-        push("its number stays used", &gem("my-rack", "1.9", ""), 409).code("version_already_exists"),
+        yank("a version of a platform", "gem_name=my-rack&version=1.10&platform=java", 200),
+        yank("a missing version", "gem_name=my-rack&version=7.0", 404).code("not_found"),
+        yank("a request without fields", "", 400).code("invalid_request"),
+        get("the yanked versions are not in info", "/info/my-rack", 200)
+            .lacks("\n1.9 ")
+            .lacks("1.10-java")
+            .contains("\n1.10 "),
+        get("the yanked versions are not in versions", "/versions", 200).lacks(" 1.9 ").lacks("1.10-java"),
+        get("the yanked file is not served", "/gems/my-rack-1.9.gem", 404),
+        push("the yanked number stays used", &gem("my-rack", "1.9", ""), 409).code("version_already_exists"),
     ]
 }
 
 fn deletions() -> Vec<Case> {
     vec![
-        Case::new("a gem", "DELETE", "/gems/other-0.1.gem", 204),
-        Case::new("again", "DELETE", "/gems/other-0.1.gem", 404).code("not_found"),
-        get("it is gone", "/info/other", 404),
-        get("its name too", "/names", 200).content("---\nmy-rack\n"),
-        push("its number stays used", &gem("other", "0.1", ""), 409).code("version_already_exists"),
+        Case::new("deletion of a gem", "DELETE", "/gems/other-0.1.gem", 204),
+        Case::new("deletion of the same gem again", "DELETE", "/gems/other-0.1.gem", 404).code("not_found"),
+        get("the deleted gem is gone", "/info/other", 404),
+        get("the deleted name is gone", "/names", 200).content("---\nmy-rack\n"),
+        push("the deleted number stays used", &gem("other", "0.1", ""), 409).code("version_already_exists"),
     ]
 }

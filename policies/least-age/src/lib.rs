@@ -1,17 +1,18 @@
-//! A policy: how long a version has been in the world at least before it passes a proxy.
+//! A policy for the minimum age of versions that come through a proxy.
 //!
-//! What is published here is as old as the publish: only what others publish is held back. Where nobody says when a version came into the
-//! world, the settings decide.
+//! Versions that are published here pass. If the setting `hosted` is on, previews judge them like
+//! versions from an upstream. The setting `unknown` decides about versions without a known
+//! publication time.
 
 use packhouse_policy::{Context, Description, Facts, Policy, Purpose, Ruling, fits, fits_any, one_of};
 use serde::Deserialize;
 
 const HOUR: u64 = 60 * 60 * 1000;
 
-/// What an organization sets.
+/// The settings of an organization.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Settings {
+pub struct LeastAgeSettings {
     hours: u64,
     #[serde(default)]
     except: Vec<String>,
@@ -21,7 +22,7 @@ pub struct Settings {
     unknown: Unknown,
 }
 
-/// What becomes of a version of an age that nobody knows.
+/// The ruling for a version of unknown age.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Unknown {
@@ -31,42 +32,39 @@ enum Unknown {
     Hold,
 }
 
-/// See the module.
+/// The policy.
 pub struct LeastAge;
 
 impl Policy for LeastAge {
-    type Settings = Settings;
+    type Settings = LeastAgeSettings;
 
     fn describe() -> Description {
         let unknown = ["allow", "warn", "hold"];
         Description::new(
             "least-age",
             "1.0.0",
-            "What others publish is in the world for some time before it is used here",
+            "Versions from an upstream have a minimum age before they are used here",
         )
         .ignores_provenance()
         .ignores_advisories()
-        .setting("hours", "integer", "Hours since its publication", true)
-        .packages("except", "Patterns of packages that pass at once, or of PACKAGE@VERSION", false)
-        .setting("hosted", "boolean", "Whether previews judge what is published here too", false)
+        .setting("hours", "integer", "Minimum hours since the publication of a version", true)
+        .packages("except", "Patterns of packages, or of PACKAGE@VERSION, that pass at any age", false)
+        .setting("hosted", "boolean", "Whether previews also judge versions that are published here", false)
         .schema(
             "unknown",
-            one_of(
-                &unknown,
-                "What becomes of a version of which nobody says when it was published; hold by default",
-            ),
+            one_of(&unknown, "The ruling for a version without a known publication time; hold by default"),
             false,
         )
     }
 
-    fn check(settings: &Settings) -> Result<(), String> {
+    fn check(settings: &LeastAgeSettings) -> Result<(), String> {
         if settings.hours > 24 * 365 * 10 {
-            return Err("`hours` is at most ten years".to_owned());
+            return Err("`hours` must be at most 87600 (ten years)".to_owned());
         }
         Ok(())
     }
 
-    fn judge(settings: &Settings, context: &Context, version: &Facts) -> Ruling {
+    fn judge(settings: &LeastAgeSettings, context: &Context, version: &Facts) -> Ruling {
         let is_own = context.kind != "proxy" && !settings.hosted;
         if context.purpose == Purpose::Publish || is_own || is_except(settings, version) {
             return Ruling::Allow;
@@ -83,17 +81,18 @@ impl Policy for LeastAge {
     }
 }
 
-fn is_except(settings: &Settings, version: &Facts) -> bool {
+fn is_except(settings: &LeastAgeSettings, version: &Facts) -> bool {
     let exact = format!("{}@{}", version.name, version.version);
     fits_any(&settings.except, &version.name) || settings.except.iter().any(|pattern| fits(pattern, &exact))
 }
 
-fn unknown(settings: &Settings, context: &Context, version: &Facts) -> Ruling {
-    let sentence = || format!("Nobody says when {} was published", version.title());
+fn unknown(settings: &LeastAgeSettings, context: &Context, version: &Facts) -> Ruling {
+    let sentence = || format!("The publication time of {} is unknown", version.title());
     match settings.unknown {
         Unknown::Allow => Ruling::Allow,
         Unknown::Warn => Ruling::Warn(sentence()),
-        // A list may not tell what the file's date will.
+        // A list may lack the time. The policy judges the version again when a client fetches its
+        // file, whose date may give the age.
         Unknown::Hold if context.purpose == Purpose::List => Ruling::Allow,
         Unknown::Hold => Ruling::Hold { sentence: sentence(), until: None },
     }
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_young_is_held_until_it_is_old_enough() {
+    fn a_young_version_is_held_until_it_is_old_enough() {
         let day = r#"{"hours": 24}"#;
         assert_eq!(ruling(day, Some(NOW - 24 * HOUR), Purpose::Fetch), Ruling::Allow);
         let Ruling::Hold { sentence, until } = ruling(day, Some(NOW - HOUR), Purpose::Fetch) else {
@@ -140,8 +139,9 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_age_is_held_where_a_file_is_fetched() {
-        let held = Ruling::Hold { sentence: "Nobody says when lib 2 was published".to_owned(), until: None };
+    fn an_unknown_age_is_held_when_a_file_is_fetched() {
+        let held =
+            Ruling::Hold { sentence: "The publication time of lib 2 is unknown".to_owned(), until: None };
         assert_eq!(ruling(r#"{"hours": 1}"#, None, Purpose::Fetch), held);
         assert_eq!(ruling(r#"{"hours": 1}"#, None, Purpose::List), Ruling::Allow);
         assert_eq!(ruling(r#"{"hours": 1, "unknown": "allow"}"#, None, Purpose::Fetch), Ruling::Allow);

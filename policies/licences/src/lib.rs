@@ -1,7 +1,9 @@
-//! A policy: which licences a version may have.
+//! A policy for the licences of versions.
 //!
-//! `allow` lists those that may be, `deny` those that may not; a version with a choice of licences passes where one choice does. What is
-//! no expression of SPDX is looked up among the names that people write instead, and is unknown else.
+//! `allow` lists the accepted licences, `deny` the refused ones. A version with a choice of
+//! licences passes if one of them passes. If the stated licence is not an SPDX expression, the
+//! policy looks for it among common names. If it is not a common name either, the licence is
+//! unknown.
 
 mod spdx;
 
@@ -9,8 +11,8 @@ use packhouse_policy::{Context, Description, Facts, Policy, Purpose, Ruling, fit
 use serde::Deserialize;
 use spdx::Expression;
 
-/// What people write, in lower case and without `license`, and what they mean.
-const MEANT: [(&str, &str); 14] = [
+/// Common names of licences, in lower case and without `license`, with their SPDX identifiers.
+const COMMON_NAMES: [(&str, &str); 14] = [
     ("apache 2", "Apache-2.0"),
     ("apache 2.0", "Apache-2.0"),
     ("apache software", "Apache-2.0"),
@@ -26,7 +28,7 @@ const MEANT: [(&str, &str); 14] = [
     ("gnu general public v3 (gplv3)", "GPL-3.0-only"),
     ("mozilla public 2.0 (mpl 2.0)", "MPL-2.0"),
 ];
-/// Names that were replaced in the list of SPDX.
+/// Deprecated SPDX identifiers, in lower case, with their replacements.
 const RENAMED: [(&str, &str); 8] = [
     ("gpl-2.0", "GPL-2.0-only"),
     ("gpl-2.0+", "GPL-2.0-or-later"),
@@ -38,10 +40,10 @@ const RENAMED: [(&str, &str); 8] = [
     ("agpl-3.0+", "AGPL-3.0-or-later"),
 ];
 
-/// What an organization sets.
+/// The settings of an organization.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Settings {
+pub struct LicenceSettings {
     #[serde(default)]
     allow: Vec<String>,
     #[serde(default)]
@@ -52,7 +54,7 @@ pub struct Settings {
     unknown: Unknown,
 }
 
-/// What becomes of a version whose licence is not known.
+/// The ruling for a version of unknown licence.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Unknown {
@@ -62,31 +64,31 @@ enum Unknown {
     Deny,
 }
 
-/// See the module.
+/// The policy.
 pub struct Licences;
 
 impl Policy for Licences {
-    type Settings = Settings;
+    type Settings = LicenceSettings;
 
     fn describe() -> Description {
         let unknown = ["allow", "warn", "deny"];
-        Description::new("licences", "1.0.0", "A version has a licence that the organization accepts")
+        Description::new("licences", "1.0.0", "Versions have a licence that the organization accepts")
             .ignores_provenance()
             .ignores_advisories()
-            .list("allow", "Licences that may be, as identifiers of SPDX with * for any text; empty: all that are not denied", false)
-            .list("deny", "Licences that may not be", false)
-            .packages("except", "Packages whose licence does not matter, by patterns", false)
-            .schema("unknown", one_of(&unknown, "What becomes of a version whose licence is not known; warn by default"), false)
+            .list("allow", "Accepted licences, as SPDX identifiers with * for any text; if empty, all that are not denied", false)
+            .list("deny", "Refused licences", false)
+            .packages("except", "Patterns of packages that may have any licence", false)
+            .schema("unknown", one_of(&unknown, "The ruling for a version whose licence is not known; warn by default"), false)
     }
 
-    fn check(settings: &Settings) -> Result<(), String> {
+    fn check(settings: &LicenceSettings) -> Result<(), String> {
         if settings.allow.is_empty() && settings.deny.is_empty() {
-            return Err("`allow` or `deny` names a licence".to_owned());
+            return Err("`allow` or `deny` must name a licence".to_owned());
         }
         Ok(())
     }
 
-    fn judge(settings: &Settings, context: &Context, version: &Facts) -> Ruling {
+    fn judge(settings: &LicenceSettings, context: &Context, version: &Facts) -> Ruling {
         if fits_any(&settings.except, &version.name) {
             return Ruling::Allow;
         }
@@ -98,7 +100,7 @@ impl Policy for Licences {
                 format!("{} states no licence that this server knows of", version.title()),
             );
         };
-        let expression = Expression::parse(stated).or_else(|| meant(stated));
+        let expression = Expression::parse(stated).or_else(|| from_common_name(stated));
         let Some(expression) = expression else {
             return unknown(
                 settings,
@@ -116,9 +118,10 @@ impl Policy for Licences {
     }
 }
 
-fn allows(settings: &Settings, name: &str) -> bool {
+fn allows(settings: &LicenceSettings, name: &str) -> bool {
     let name = renamed(name);
-    // `GPL-2.0-only WITH Classpath-exception-2.0` fits itself, and what is denied without the exception is not denied with it.
+    // A licence with an exception is a licence of its own. The pattern `GPL-2.0-only` therefore
+    // does not match `GPL-2.0-only WITH Classpath-exception-2.0`.
     let among = |patterns: &[String]| {
         patterns.iter().any(|pattern| fits(&renamed(pattern).to_lowercase(), &name.to_lowercase()))
     };
@@ -130,27 +133,28 @@ fn renamed(name: &str) -> &str {
     found.map_or(name, |(_, new)| new)
 }
 
-/// What people mean by a text that is no expression.
-fn meant(text: &str) -> Option<Expression> {
+/// Returns the licence with this common name. `None` if the name is not a common one.
+fn from_common_name(text: &str) -> Option<Expression> {
     let lower = text.to_lowercase().replace("license", "").replace("licence", "");
     let words: Vec<&str> = lower.split_whitespace().collect();
     let words = words.join(" ");
     let words = words.trim_end_matches([',', '.', ' ']).replace(" ,", ",");
-    let found = MEANT.iter().find(|(written, _)| *written == words)?;
+    let found = COMMON_NAMES.iter().find(|(written, _)| *written == words)?;
     Some(Expression::Licence(found.1.to_owned()))
 }
 
-fn unknown(settings: &Settings, context: &Context, sentence: String) -> Ruling {
+fn unknown(settings: &LicenceSettings, context: &Context, sentence: String) -> Ruling {
     match settings.unknown {
         Unknown::Allow => Ruling::Allow,
         Unknown::Warn => Ruling::Warn(sentence),
-        // A list may not tell what is known of the file.
+        // A list may lack the licence. The policy judges the version again when a client fetches
+        // its file, which may state the licence.
         Unknown::Deny if context.purpose == Purpose::List => Ruling::Allow,
         Unknown::Deny => Ruling::Deny(sentence),
     }
 }
 
-/// No more of it than a sentence holds.
+/// Shortens a text to 80 characters, for use in a message.
 fn short(text: &str) -> String {
     text.chars().take(80).collect()
 }
@@ -169,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_hold_of_expressions_and_of_what_people_write() {
+    fn lists_apply_to_expressions_and_to_common_names() {
         let list = r#"{"allow": ["MIT", "Apache-2.0", "BSD-*"], "deny": ["GPL-*"]}"#;
         for (license, passes) in [
             ("MIT", true),
@@ -189,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_for_the_settings() {
+    fn the_settings_decide_about_unknown_licences() {
         for license in [None, Some(""), Some("see LICENSE.txt")] {
             assert!(matches!(ruling(r#"{"allow": ["MIT"]}"#, license), Ruling::Warn(_)));
             assert!(matches!(ruling(r#"{"allow": ["MIT"], "unknown": "deny"}"#, license), Ruling::Deny(_)));

@@ -1,35 +1,38 @@
-//! Expressions of SPDX, as far as a list of licences has to understand them: `MIT OR (Apache-2.0 AND BSD-3-Clause)`,
-//! `GPL-2.0-only WITH Classpath-exception-2.0`, `MPL-2.0+`.
+//! The part of SPDX licence expressions that a list of licences needs:
+//! `MIT OR (Apache-2.0 AND BSD-3-Clause)`, `GPL-2.0-only WITH Classpath-exception-2.0`, `MPL-2.0+`.
 
-/// Parts of an expression at most, and how deep they may lie in each other: anybody writes them.
-const MOST: usize = 200;
-const DEPTH: usize = 20;
+/// Maximum number of words in an expression. It bounds the work that an untrusted package can
+/// cause.
+const MAX_WORDS: usize = 200;
+/// Limit of nested parentheses.
+const MAX_DEPTH: usize = 20;
 
-/// An expression.
+/// A licence expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Expression {
-    /// A licence, with an exception of its own where there is one, as it is written.
+    /// A licence as it is written, with its exception if it has one.
     Licence(String),
-    /// Whoever takes it chooses one.
+    /// The user chooses one of these (`OR`).
     Any(Vec<Expression>),
-    /// All of them hold.
+    /// All of these apply (`AND`).
     All(Vec<Expression>),
 }
 
 impl Expression {
-    /// Reads one; none for what is none.
+    /// Parses an expression. `None` if the text is not an expression.
     pub(crate) fn parse(text: &str) -> Option<Expression> {
         let spaced = text.replace('(', " ( ").replace(')', " ) ");
         let words: Vec<&str> = spaced.split_whitespace().collect();
-        if words.is_empty() || words.len() > MOST {
+        if words.is_empty() || words.len() > MAX_WORDS {
             return None;
         }
-        let mut reader = Reader { words: &words, depth: 0 };
+        let mut reader = ExpressionReader { words: &words, depth: 0 };
         let read = reader.any()?;
         reader.words.is_empty().then_some(read)
     }
 
-    /// The first licence that stands in the way, where `allows` says which may be; none where it passes.
+    /// Returns the first licence that is not allowed and makes the expression fail. `None` if the
+    /// expression passes. `allows` decides about each licence.
     pub(crate) fn refused<'a>(&'a self, allows: &dyn Fn(&str) -> bool) -> Option<&'a str> {
         match self {
             Expression::Licence(name) => (!allows(name)).then_some(name.as_str()),
@@ -48,12 +51,12 @@ impl Expression {
     }
 }
 
-struct Reader<'a> {
+struct ExpressionReader<'a> {
     words: &'a [&'a str],
     depth: usize,
 }
 
-impl Reader<'_> {
+impl ExpressionReader<'_> {
     fn any(&mut self) -> Option<Expression> {
         self.joined("OR", Self::all, Expression::Any)
     }
@@ -79,7 +82,7 @@ impl Reader<'_> {
     fn one(&mut self) -> Option<Expression> {
         if self.takes("(") {
             self.depth += 1;
-            if self.depth > DEPTH {
+            if self.depth > MAX_DEPTH {
                 return None;
             }
             let inner = self.any()?;
@@ -125,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_needs_one_and_a_sum_all() {
+    fn a_choice_needs_one_accepted_licence_and_a_combination_all() {
         for (text, allowed, expected) in [
             ("MIT", &["MIT"][..], None),
             ("MIT", &[], Some("MIT")),
@@ -145,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_expression_is_told() {
+    fn a_text_that_is_not_an_expression_is_refused() {
         for text in [
             "",
             "MIT License",

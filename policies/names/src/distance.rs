@@ -1,12 +1,15 @@
-//! How far two names lie apart: letters that are changed, left out, added, or swapped with their neighbour.
+//! The edit distance of two names: letters that are changed, left out, added, or swapped with their
+//! neighbour.
 
-/// Characters that are compared at most: longer names are nobody's typing mistake.
-const MOST: usize = 128;
+/// Longest name that is compared, in characters. A longer name is not the result of a typing
+/// mistake.
+const MAX_CHARACTERS: usize = 128;
 
-/// Whether the names lie no further apart than `most`. Each letter is moved once at most (optimal string alignment).
+/// Returns true if the distance of the names is at most `most`. Each letter is edited at most once
+/// (optimal string alignment).
 pub(crate) fn is_within(one: &str, other: &str, most: usize) -> bool {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
-    if one.len().abs_diff(other.len()) > most || one.len().max(other.len()) > MOST {
+    if one.len().abs_diff(other.len()) > most || one.len().max(other.len()) > MAX_CHARACTERS {
         return false;
     }
     let mut before_last: Vec<usize> = Vec::new();
@@ -16,7 +19,7 @@ pub(crate) fn is_within(one: &str, other: &str, most: usize) -> bool {
         let mut now = vec![row + 1];
         let mut left = None;
         for (column, with) in other.iter().enumerate() {
-            let at = |cells: &[usize], place: usize| cells.get(place).copied().unwrap_or(usize::MAX / 2);
+            let at = |cells: &[usize], index: usize| cells.get(index).copied().unwrap_or(usize::MAX / 2);
             let mut best = (at(&last, column + 1) + 1).min(at(&now, column) + 1);
             best = best.min(at(&last, column) + usize::from(letter != with));
             if previous == Some(with) && left == Some(letter) {
@@ -25,7 +28,8 @@ pub(crate) fn is_within(one: &str, other: &str, most: usize) -> bool {
             now.push(best);
             left = Some(with);
         }
-        // No later row is better than the best of this one.
+        // The distances in later rows are not smaller, so the names cannot be within `most` any
+        // more.
         if now.iter().all(|cell| *cell > most) {
             return false;
         }
@@ -40,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_counted() {
+    fn edits_are_counted() {
         for (one, other, distance) in [
             ("requests", "requests", 0),
             ("requests", "request", 1),

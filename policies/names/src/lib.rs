@@ -1,7 +1,8 @@
-//! A policy: which names packages may have.
+//! A policy for the names of packages.
 //!
-//! Names that an organization claims come from nowhere else; names that look like one in use are refused, since whoever mistypes a name
-//! finds what somebody put there for him; and what is published has a name of the organization's own.
+//! Packages with a name that the organization claims do not come through a proxy. The policy
+//! refuses a name that looks like a name in use, because an attacker may have published it for
+//! users who mistype. Published packages must have one of the names that the settings allow.
 
 mod distance;
 
@@ -9,10 +10,10 @@ use distance::is_within;
 use packhouse_policy::{Context, Description, Facts, Policy, Purpose, Ruling, fits, fits_any};
 use serde::Deserialize;
 
-/// What an organization sets.
+/// The settings of an organization.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Settings {
+pub struct NameSettings {
     claimed: Vec<String>,
     publish: Vec<String>,
     distance: usize,
@@ -20,9 +21,9 @@ pub struct Settings {
     except: Vec<String>,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for NameSettings {
+    fn default() -> NameSettings {
+        NameSettings {
             claimed: Vec::new(),
             publish: Vec::new(),
             distance: 1,
@@ -32,49 +33,50 @@ impl Default for Settings {
     }
 }
 
-/// Letters and digits of a name at least that is compared: below it too many honest names are neighbours.
+/// Shortest name that is compared, in characters without `-`, `_` and `.`. Too many shorter names
+/// resemble each other.
 const SHORTEST: usize = 4;
 
-/// See the module.
+/// The policy.
 pub struct Names;
 
 impl Policy for Names {
-    type Settings = Settings;
+    type Settings = NameSettings;
 
     fn describe() -> Description {
         Description::new(
             "names",
             "1.0.0",
-            "Packages have names that are the organization's own, or nobody's lookalike",
+            "Claimed names do not come through proxies, and lookalikes of names in use are refused",
         )
         .wants_names()
         .ignores_provenance()
         .ignores_advisories()
-        .packages("claimed", "Names that never come through a proxy, by patterns", false)
-        .packages("publish", "Names that may be published, by patterns; empty: all", false)
+        .packages("claimed", "Patterns of names that never come through a proxy", false)
+        .packages("publish", "Patterns of names that may be published; if empty, all", false)
         .setting(
             "distance",
             "integer",
-            "Changed letters by which a name is a lookalike of one in use: 0 to 3, 1 by default",
+            "A name that differs from one in use by at most this many letters is a lookalike: 0 to 3, 1 by default",
             false,
         )
-        .packages("known", "Names that count as in use besides", false)
-        .packages("except", "Names that are no lookalikes, by patterns", false)
+        .packages("known", "More names that count as in use", false)
+        .packages("except", "Patterns of names that are never lookalikes", false)
     }
 
-    fn check(settings: &Settings) -> Result<(), String> {
+    fn check(settings: &NameSettings) -> Result<(), String> {
         if settings.distance > 3 {
-            return Err("`distance` is 0 to 3".to_owned());
+            return Err("`distance` must be between 0 and 3".to_owned());
         }
         Ok(())
     }
 
-    fn judge(settings: &Settings, context: &Context, version: &Facts) -> Ruling {
+    fn judge(settings: &NameSettings, context: &Context, version: &Facts) -> Ruling {
         let name = version.name.as_str();
         let is_proxy = context.kind == "proxy";
         if is_proxy && fits_any(&settings.claimed, name) {
             return Ruling::deny(format!(
-                "The name {name} is the organization's own: it does not come from elsewhere"
+                "The organization claims the name {name}: it does not come through a proxy"
             ));
         }
         let is_published =
@@ -93,15 +95,16 @@ impl Policy for Names {
         }
         match lookalike(settings, context, name) {
             Some(other) => Ruling::deny(format!(
-                "{name} looks like {other}, which is in use here: it may be a trap for whoever mistypes"
+                "{name} looks like {other}, which is in use here: it may be a typosquatting package"
             )),
             None => Ruling::Allow,
         }
     }
 }
 
-/// The name in use that this one looks like; none where it is in use itself.
-fn lookalike<'a>(settings: &'a Settings, context: &'a Context, name: &str) -> Option<&'a str> {
+/// Returns a name in use that `name` looks like. `None` if `name` looks like no such name, is
+/// itself in use, or is too short.
+fn lookalike<'a>(settings: &'a NameSettings, context: &'a Context, name: &str) -> Option<&'a str> {
     let folded = folded(name);
     let in_use = || settings.known.iter().chain(&context.names_in_use).map(String::as_str);
     if folded.chars().count() < SHORTEST || in_use().any(|known| known == name) {
@@ -113,7 +116,8 @@ fn lookalike<'a>(settings: &'a Settings, context: &'a Context, name: &str) -> Op
     })
 }
 
-/// What the eye does not tell apart is one.
+/// Normalizes a name: lower case, no `-`, `_` and `.`, and `o` and `l` for the digits that look
+/// like them.
 fn folded(name: &str) -> String {
     let lower = name.to_lowercase();
     lower
@@ -159,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn claimed_names_stay_home_and_others_are_not_published() {
+    fn claimed_names_do_not_pass_a_proxy_and_other_names_are_not_published() {
         let own = r#"{"claimed": ["@acme/*"], "publish": ["@acme/*"]}"#;
         assert!(matches!(ruling(own, "@acme/x", "proxy", Purpose::List), Ruling::Deny(_)));
         assert_eq!(ruling(own, "@acme/x", "hosted", Purpose::Publish), Ruling::Allow);

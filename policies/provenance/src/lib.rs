@@ -1,15 +1,17 @@
-//! A policy: a version says, signed, where and of what it was built.
+//! A policy that requires signed provenance of a version: where it was built, and from which
+//! source.
 //!
-//! Of all that is signed of a version, one statement must be verified and fit in every respect that the settings name. What nobody
-//! signed, or the host cannot verify, is refused.
+//! The host must have verified at least one statement about the version, and this statement must
+//! match all settings. The policy refuses all other versions.
 
 use packhouse_policy::{Context, Description, Facts, Policy, Provenance, Purpose, Ruling, fits_any};
 use serde::Deserialize;
 
-/// What an organization sets. A list that is empty takes anything.
+/// The settings of an organization. An empty list of identities, issuers or source repositories
+/// accepts all of them.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Settings {
+pub struct ProvenanceSettings {
     identities: Vec<String>,
     issuers: Vec<String>,
     source_repositories: Vec<String>,
@@ -17,70 +19,72 @@ pub struct Settings {
     lists: bool,
 }
 
-/// See the module.
+/// The policy.
 pub struct ProvenanceRequired;
 
 impl Policy for ProvenanceRequired {
-    type Settings = Settings;
+    type Settings = ProvenanceSettings;
 
     fn describe() -> Description {
         Description::new(
             "provenance",
             "1.0.0",
-            "A version is signed by whoever built it, of a source that is known",
+            "Versions have signed provenance from an accepted builder and source",
         )
         .ignores_advisories()
-        .list("identities", "Who may sign, by patterns of the certificate's subject", false)
-        .list("issuers", "Who may vouch for the signer, by patterns", false)
+        .list("identities", "Patterns of certificate subjects that may sign", false)
+        .list("issuers", "Patterns of issuers that may vouch for the signer", false)
         .list(
             "source_repositories",
-            "What versions may be built of, by patterns of addresses; {name} stands for the package",
+            "Patterns of source repository addresses that versions may be built from; {name} stands for the package",
             false,
         )
-        .packages("except", "Packages that need none, by patterns", false)
+        .packages("except", "Patterns of packages that need no provenance", false)
         .setting(
             "lists",
             "boolean",
-            "Whether lists leave out what has none: only for formats whose lists tell provenance",
+            "Whether lists leave out versions without provenance; only for formats whose lists state provenance",
             false,
         )
     }
 
-    fn judge(settings: &Settings, context: &Context, version: &Facts) -> Ruling {
-        // A list tells nothing of signatures: its files decide.
+    fn judge(settings: &ProvenanceSettings, context: &Context, version: &Facts) -> Ruling {
+        // Most lists do not state signatures. The policy then judges the version when a client
+        // fetches its file.
         let is_list = context.purpose == Purpose::List && !settings.lists;
         if is_list || fits_any(&settings.except, &version.name) {
             return Ruling::Allow;
         }
         let mut first = None;
-        for one in &version.provenance {
-            match fault(settings, version, one) {
+        for statement in &version.provenance {
+            match fault(settings, version, statement) {
                 None => return Ruling::Allow,
                 Some(fault) => first = first.or(Some(fault)),
             }
         }
         Ruling::deny(match first {
-            Some(fault) => format!("The provenance of {} does not fit: {fault}", version.title()),
+            Some(fault) => format!("The provenance of {} is not accepted: {fault}", version.title()),
             None => format!("{} has no provenance that this server knows of", version.title()),
         })
     }
 }
 
-fn fault(settings: &Settings, version: &Facts, one: &Provenance) -> Option<String> {
-    if !one.verified {
-        return Some("what is signed of it is not verified here".to_owned());
+/// Returns the reason why a statement is not accepted. `None` if it is accepted.
+fn fault(settings: &ProvenanceSettings, version: &Facts, statement: &Provenance) -> Option<String> {
+    if !statement.verified {
+        return Some("its signed statement is not verified here".to_owned());
     }
     let fits = |patterns: &[String], text: &str| patterns.is_empty() || fits_any(patterns, text);
-    if !fits(&settings.identities, &one.identity) {
-        return Some(format!("{} may not sign it", one.identity));
+    if !fits(&settings.identities, &statement.identity) {
+        return Some(format!("{} may not sign it", statement.identity));
     }
-    if !fits(&settings.issuers, &one.issuer) {
-        return Some(format!("{} may not vouch for its signer", one.issuer));
+    if !fits(&settings.issuers, &statement.issuer) {
+        return Some(format!("{} may not vouch for its signer", statement.issuer));
     }
     let sources: Vec<String> =
         settings.source_repositories.iter().map(|pattern| pattern.replace("{name}", &version.name)).collect();
-    if !fits(&sources, &one.source_repository) {
-        return Some(format!("it was built of {}", one.source_repository));
+    if !fits(&sources, &statement.source_repository) {
+        return Some(format!("it was built from {}", statement.source_repository));
     }
     None
 }
@@ -113,7 +117,7 @@ mod tests {
     const OURS: &str = r#"{"identities": ["https://github.com/acme/*"], "source_repositories": ["https://github.com/acme/{name}"]}"#;
 
     #[test]
-    fn identity_and_source_must_fit_and_the_signature_hold() {
+    fn identity_source_and_signature_must_be_accepted() {
         assert_eq!(ruling(OURS, |_| ()), Ruling::Allow);
         assert_eq!(ruling("{}", |_| ()), Ruling::Allow);
         for change in [
@@ -126,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_signed_is_refused_but_for_exceptions() {
+    fn an_unsigned_version_is_refused_unless_it_is_an_exception() {
         let judge = |settings: &str, purpose| {
             let settings = packhouse_policy::settings::<ProvenanceRequired>(settings).unwrap();
             let version = Facts { name: "old".to_owned(), ..Facts::default() };
@@ -139,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_are_spelt_wrong_are_named() {
+    fn a_misspelt_setting_is_named() {
         let wrong = packhouse_policy::settings::<ProvenanceRequired>(r#"{"identity": []}"#);
         assert!(wrong.err().unwrap().contains("identity"));
     }

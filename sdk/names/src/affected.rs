@@ -1,59 +1,62 @@
-//! Which versions an advisory is about, as OSV's evaluation of ranges has it, over an order of versions that somebody else knows: the host
-//! asks a format's plugin for it, a plugin has its own.
+//! Versions affected by an advisory, by OSV's rules for evaluating ranges. The caller supplies the
+//! version order. The host gets the order from the format's plugin; a plugin uses its own.
 
 use serde::{Deserialize, Serialize};
 
-/// What stands for the beginning of all versions in `introduced`.
+/// Value of `introduced` that precedes all versions.
 const BEGINNING: &str = "0";
-/// What stands for no end in `limit`.
+/// Value of `limit` that means no limit.
 const NO_END: &str = "*";
 
-/// A moment in the order of versions at which something begins or ends. One of the members is there.
+/// Event at a version in the version order. Exactly one of the fields is set.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct RangeEvent {
-    /// From this version on; `0` is before every other.
+    /// Versions from this one on are affected; `0` precedes every version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub introduced: Option<String>,
-    /// Up to this version, without it.
+    /// Versions from this one on are not affected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fixed: Option<String>,
-    /// Up to this version, with it.
+    /// Versions after this one are not affected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_affected: Option<String>,
-    /// Nothing from this version on, whatever else is said; of several one suffices, `*` is no limit.
+    /// Versions from this one on are not affected, whatever the other events state. If there are
+    /// several limits, the highest applies; `*` means no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
 }
 
-/// Events in the order of versions.
+/// Range of versions, given by its events.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct AffectedRange {
-    /// `SEMVER` or `ECOSYSTEM`; `GIT`, whose events are commits, says nothing of versions.
+    /// Type of the range: `SEMVER` or `ECOSYSTEM`. Ranges of the type `GIT` are ignored, because
+    /// their events are commits.
     #[serde(rename = "type")]
     pub kind: String,
-    /// In any order.
+    /// Events in any order.
     pub events: Vec<RangeEvent>,
 }
 
-/// Which versions of a package an advisory is about: those that it lists, and those within one of its ranges.
+/// Versions of a package that an advisory affects: the listed versions, and those within a range.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct AffectedVersions {
-    /// Ranges.
+    /// Ranges of affected versions.
     pub ranges: Vec<AffectedRange>,
-    /// Versions by themselves.
+    /// Individually listed versions.
     pub versions: Vec<String>,
 }
 
-/// A version's place in an order: equal versions have the same one. None for what is no version of it.
+/// Position of a version in an order; equal versions have the same position. `None` if the text is
+/// not a version of the format.
 pub type Place = Option<u32>;
 
 impl RangeEvent {
     fn version(&self) -> Option<&str> {
-        let said = [&self.introduced, &self.fixed, &self.last_affected, &self.limit];
-        said.into_iter().flatten().next().map(String::as_str)
+        let fields = [&self.introduced, &self.fixed, &self.last_affected, &self.limit];
+        fields.into_iter().flatten().next().map(String::as_str)
     }
 }
 
@@ -62,7 +65,7 @@ impl AffectedRange {
         !self.kind.eq_ignore_ascii_case("GIT")
     }
 
-    /// Whether it is about every version, so that no order is needed to judge by it.
+    /// True if the range covers every version. The version order is then not needed.
     fn is_everything(&self) -> bool {
         let begins = |event: &RangeEvent| event.introduced.as_deref() == Some(BEGINNING);
         let ends = |event: &RangeEvent| {
@@ -73,8 +76,8 @@ impl AffectedRange {
         self.is_of_versions() && self.events.iter().any(begins) && !self.events.iter().any(ends)
     }
 
-    /// Whether a version at this place is within, where `place` tells those of the events' versions. An event at what is no version says
-    /// nothing.
+    /// True if the range covers a version at this position. `place` returns the position of an
+    /// event's version. An event is ignored if its version is invalid.
     fn covers<'a>(&'a self, at: u32, place: &impl Fn(&'a str) -> Place) -> bool {
         if !self.is_before_limits(at, place) {
             return false;
@@ -87,7 +90,8 @@ impl AffectedRange {
                 (_, _, Some(version)) => events.extend(place(version).map(|place| (Some(place), event))),
             }
         }
-        // None, the beginning, is before all; of two at one place the first that is listed comes first.
+        // `None` is the beginning and sorts before all positions. The sort is stable: events at one
+        // position keep their listed order.
         events.sort_by_key(|(place, _)| *place);
         let mut within = false;
         for (place, event) in events {
@@ -109,27 +113,31 @@ impl AffectedRange {
 }
 
 impl AffectedVersions {
-    /// The versions that stand in ranges and lists, whose places [`covers`](AffectedVersions::covers) asks for. Some may come twice.
+    /// Returns all versions that the ranges and the list name, possibly with duplicates.
+    /// [`covers`](AffectedVersions::covers) needs their positions.
     pub fn named(&self) -> impl Iterator<Item = &str> {
         let ranges = self.ranges.iter().filter(|range| range.is_of_versions());
         let events = ranges.flat_map(|range| range.events.iter().filter_map(RangeEvent::version));
-        let said = events.filter(|version| *version != BEGINNING && *version != NO_END);
-        said.chain(self.versions.iter().map(String::as_str))
+        let versions = events.filter(|version| *version != BEGINNING && *version != NO_END);
+        versions.chain(self.versions.iter().map(String::as_str))
     }
 
-    /// Whether it can be told without an order that this version is affected: it is listed as it is written, or every version is.
+    /// True if the version is known to be affected without an order: the same text is listed, or
+    /// every version is affected.
     pub fn covers_without_order(&self, version: &str) -> bool {
         self.versions.iter().any(|listed| listed == version)
             || self.ranges.iter().any(AffectedRange::is_everything)
     }
 
-    /// Whether this version is affected, by an order in which `place` finds versions. What is no version in that order is affected where
-    /// it is listed, or every version is.
+    /// True if this version is affected; `place` returns positions in the version order. A text
+    /// that is not a version of the format is affected if it is listed, or if all versions are
+    /// affected.
     ///
     /// ```
     /// use packhouse_names::AffectedVersions;
-    /// let said = r#"{"ranges": [{"type": "SEMVER", "events": [{"introduced": "0"}, {"fixed": "3"}]}]}"#;
-    /// let affected: AffectedVersions = serde_json::from_str(said).unwrap();
+    /// let text = r#"{"ranges":
+    ///     [{"type": "SEMVER", "events": [{"introduced": "0"}, {"fixed": "3"}]}]}"#;
+    /// let affected: AffectedVersions = serde_json::from_str(text).unwrap();
     /// let place = |version: &str| version.parse().ok();
     /// assert!(affected.covers("2", place) && !affected.covers("3", place));
     /// ```
@@ -142,7 +150,7 @@ impl AffectedVersions {
             || self.ranges.iter().any(|range| range.is_of_versions() && range.covers(at, &place))
     }
 
-    /// The versions that fix it, in the order in which they are listed, each once.
+    /// Returns the versions that fix the vulnerability, in the listed order, without duplicates.
     pub fn fixed(&self) -> Vec<&str> {
         let ranges = self.ranges.iter().filter(|range| range.is_of_versions());
         let mut fixed: Vec<&str> = Vec::new();
@@ -155,7 +163,9 @@ impl AffectedVersions {
     }
 }
 
-/// The places of these versions in the order of what `read` makes of them, the lowest 0; those that it makes equal have the same one.
+/// Returns the positions of these versions in the order of their keys, starting at 0. `read` parses
+/// a version into its key. Versions with equal keys have the same position, and a version without a
+/// key has none.
 pub fn places<K: Ord>(versions: &[impl AsRef<str>], read: impl Fn(&str) -> Option<K>) -> Vec<Place> {
     let keys: Vec<Option<K>> = versions.iter().map(|version| read(version.as_ref())).collect();
     let mut order: Vec<(&K, usize)> =
@@ -233,13 +243,13 @@ mod tests {
     }
 
     #[test]
-    fn commits_say_nothing_of_versions() {
+    fn ranges_of_commits_are_ignored() {
         let commits = affected(r#"{"ranges": [{"type": "GIT", "events": [{"introduced": "0"}]}]}"#);
         assert!(!commits.covers("1", number) && commits.named().next().is_none());
     }
 
     #[test]
-    fn fixes_are_told_once_each() {
+    fn each_fix_is_listed_once() {
         let both =
             r#"[{"introduced": "0"}, {"fixed": "2"}, {"introduced": "4"}, {"fixed": "2"}, {"fixed": "6"}]"#;
         assert_eq!(range(both).fixed(), ["2", "6"]);
@@ -254,9 +264,10 @@ mod tests {
     }
 
     proptest! {
-        /// Ranges that do not touch, in any order of their events: inside is what lies between the two of one of them.
+        /// Generates ranges that do not touch, and shuffles their events. A version is affected if
+        /// it is within one of the ranges.
         #[test]
-        fn any_order_of_events_says_the_same(
+        fn the_order_of_events_does_not_matter(
             steps in prop::collection::vec(1_u32..20, 2..12), version in 0_u32..240, seed in any::<u64>()
         ) {
             let (mut at, mut pairs, mut events) = (0, Vec::new(), Vec::new());

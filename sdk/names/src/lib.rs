@@ -1,8 +1,9 @@
-//! Rules that the host and the hosts of tests share: how names of packages are compared with the patterns of settings
-//! (`claimed_names`, `min_release_age_except`), which releases a proxy may offer, which versions an advisory is
-//! about, and how long lists of keys are cut.
+//! Rules that the host and the test hosts share. They decide how names of packages match the
+//! patterns in settings (`claimed_names`, `min_release_age_except`), and which releases a proxy may
+//! offer. They also decide which versions an advisory affects, and where long lists of keys are cut
+//! into runs.
 //!
-//! A pattern is written by a person, a name comes from a format that has normalised it: a [`Folding`] brings both into one spelling.
+//! People write patterns, and formats normalise names; a [`Folding`] converts both to one spelling.
 
 mod affected;
 mod release;
@@ -15,8 +16,8 @@ pub use release::{JudgedReleases, Judgement, PackageRules, Release, ReleaseRules
 pub use runs::{runs, runs_of_page};
 use serde::{Deserialize, Serialize};
 
-/// Whether a text is as a pattern says, in which `*` stands for any text, none among them, and everything else for itself. Names of packages
-/// are compared by [`NamePatterns`] or [`Folding::covers`].
+/// True if a name matches a pattern, in which `*` stands for any text, including an empty text. Use
+/// [`NamePatterns`] or [`Folding::covers`] for names of packages.
 ///
 /// ```
 /// assert!(packhouse_names::glob_match("@acme/*", "@acme/lib"));
@@ -35,21 +36,22 @@ pub fn glob_match(pattern: &str, name: &str) -> bool {
     name.ends_with(last)
 }
 
-/// Which spellings of a name a format takes for the same.
+/// Rule that decides which spellings of a name are equal in a format.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Folding {
-    /// None: each spelling is a name of its own.
+    /// Each spelling is a separate name.
     #[default]
     None,
-    /// Letters in either case.
+    /// Upper and lower case are equal.
     Lowercase,
-    /// As PEP 503 has it: letters in either case, and every run of `-`, `_` and `.` is one `-`.
+    /// Normalisation of PEP 503: upper and lower case are equal, and every run of `-`, `_` and `.`
+    /// is one `-`.
     Pep503,
 }
 
 impl Folding {
-    /// A name, or a pattern, in the one spelling.
+    /// Converts a name or a pattern to the normalised spelling.
     ///
     /// ```
     /// use packhouse_names::Folding;
@@ -73,14 +75,16 @@ impl Folding {
         }
     }
 
-    /// Whether one of these patterns covers this name, in whatever spelling either is.
+    /// True if one of these patterns matches this name after both are converted to the normalised
+    /// spelling.
     pub fn covers<P: AsRef<str>>(self, patterns: &[P], name: &str) -> bool {
         let name = self.fold(name);
         patterns.iter().any(|pattern| glob_match(&self.fold(pattern.as_ref()), &name))
     }
 }
 
-/// Patterns of packages' names as people write them. They are compared in a format's folding and in no other way.
+/// Patterns for names of packages, as people write them. Comparing them with a name requires the
+/// format's folding.
 ///
 /// ```
 /// use packhouse_names::{Folding, NamePatterns};
@@ -93,12 +97,13 @@ impl Folding {
 pub struct NamePatterns(Vec<String>);
 
 impl NamePatterns {
-    /// Whether one of them covers this name, in whatever spelling either is.
+    /// True if one of the patterns matches this name after both are converted to the normalised
+    /// spelling.
     pub fn cover(&self, folding: Folding, name: &str) -> bool {
         folding.covers(&self.0, name)
     }
 
-    /// As they were written.
+    /// Returns the patterns as they were written.
     pub fn written(&self) -> &[String] {
         &self.0
     }

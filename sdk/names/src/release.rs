@@ -1,5 +1,5 @@
-//! Which releases of an upstream a proxy may offer: the one rule, by which the host judges for every format and the hosts of tests
-//! judge as it does.
+//! Rules that decide which releases of an upstream a proxy may offer. The host and the test hosts
+//! apply them to every format.
 
 use std::collections::BTreeMap;
 
@@ -7,80 +7,82 @@ use serde::Deserialize;
 
 use crate::glob_match;
 
-/// What is known of a release: of a version, or of one file where a format tells the times of files.
+/// Facts about a release: a version, or a single file if the format knows times of files.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Release {
-    /// As the version is shown; empty where that is not known. Age and withdrawal alone decide then.
+    /// Version as it is listed; empty if it is unknown. The host then checks only age and
+    /// withdrawal.
     pub version: String,
-    /// When the upstream says that it was published, in ms since 1970; none where it does not say.
+    /// Publication time that the upstream states, as Unix time in ms; `None` if it states no time.
     pub published: Option<u64>,
-    /// Whether it was fetched once and has vanished upstream.
+    /// True if the release was fetched once and the upstream no longer has it.
     pub withdrawn: bool,
-    /// Its licence as the upstream writes it; none where nothing says so.
+    /// Licence as the upstream states it; `None` if it is unknown.
     pub license: Option<String>,
 }
 
 impl Release {
-    /// What is known of a version whose licence is not.
+    /// Creates the facts about a version of unknown licence.
     pub fn of(version: impl Into<String>, published: Option<u64>, withdrawn: bool) -> Self {
         Self { version: version.into(), published, withdrawn, license: None }
     }
 }
 
-/// What becomes of a release.
+/// Verdict on a release.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ReleaseVerdict {
-    /// It may be listed and fetched.
+    /// The release may be listed and fetched.
     Offered,
-    /// It may be neither.
+    /// The release may be neither listed nor fetched.
     Withheld,
-    /// It must have an age, and nothing tells when it was published. It is not listed; a fetch of its file is decided by the date of
-    /// that file, and where the file has none by when the server first saw the version.
+    /// A minimum age applies, and the publication time is unknown. The release is not listed. When
+    /// a client fetches its file, the age begins at the date of the file. If the file has no date,
+    /// the age begins when the server first saw the version.
     FileDecides,
 }
 
-/// A verdict, and for how long it stands.
+/// Verdict with the time until which it holds.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Judgement {
-    /// What becomes of it now.
+    /// Current verdict.
     pub verdict: ReleaseVerdict,
-    /// The first moment at which that is different, in ms since 1970; none where time changes nothing.
+    /// Unix time in ms at which the verdict changes; `None` if the verdict does not depend on time.
     pub until: Option<u64>,
 }
 
-/// The verdicts on several releases.
+/// Verdicts on several releases.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct JudgedReleases {
-    /// One for each, in their order.
+    /// Verdicts in the order of the releases.
     pub verdicts: Vec<ReleaseVerdict>,
-    /// The first moment at which one of them is different, in ms since 1970; none where time changes nothing.
+    /// Unix time in ms at which the first of the verdicts changes; `None` if none depends on time.
     pub until: Option<u64>,
-    /// Why policies withhold some of them, for whoever asks: by place.
+    /// Reasons why policies withhold releases, as sentences for the client, by index.
     pub because: BTreeMap<usize, String>,
 }
 
-/// What a proxy's settings say of releases, read from the JSON object of them all.
+/// Settings of a proxy about releases, parsed from the JSON object of all its settings.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(default)]
 pub struct ReleaseRules {
-    /// Seconds that have to pass before what was published is offered.
+    /// Minimum age in seconds before a release is offered.
     min_release_age_s: u64,
-    /// Patterns of the packages for which that does not hold, in the format's spelling.
+    /// Patterns of the packages that are exempt from the minimum age, in the format's spelling.
     min_release_age_except: Vec<String>,
-    /// Whether what vanished upstream is still offered.
+    /// True if releases that the upstream no longer has are still offered.
     pub keep_withdrawn: bool,
 }
 
-/// The same for one package.
+/// Rules for the releases of one package.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PackageRules {
-    /// The age in ms that a release must have; none where any will do.
+    /// Minimum age of a release in ms; `None` without one.
     min_age_ms: Option<u64>,
     keep_withdrawn: bool,
 }
 
 impl ReleaseRules {
-    /// What holds for this package, named in the format's spelling.
+    /// Returns the rules for this package, named in the format's spelling.
     pub fn for_package(&self, name: &str) -> PackageRules {
         let needs_age = self.min_release_age_s > 0
             && !self.min_release_age_except.iter().any(|pattern| glob_match(pattern, name));
@@ -90,7 +92,8 @@ impl ReleaseRules {
 }
 
 impl PackageRules {
-    /// Judges one release at `now`, in ms since 1970. A release that has the age to the millisecond is offered.
+    /// Judges a release at `now`, a Unix time in ms. A release of exactly the minimum age is
+    /// offered.
     pub fn judge(&self, release: &Release, now: u64) -> Judgement {
         let for_good = |verdict| Judgement { verdict, until: None };
         if release.withdrawn && !self.keep_withdrawn {
@@ -108,26 +111,27 @@ impl PackageRules {
         }
     }
 
-    /// Whether a release must have an age, and its upstream states no time for it.
+    /// True if a minimum age applies to the release and its upstream states no time.
     pub fn lacks_time(&self, release: &Release) -> bool {
         self.judge(release, 0).verdict == ReleaseVerdict::FileDecides
     }
 
-    /// Judges one release at `now`. If its upstream states no time for it, its age counts from `first_seen`, the moment in ms since
-    /// 1970 at which the server first saw it. Until it is old enough by that, its file may still show that it is older.
+    /// Judges a release at `now`. If its upstream states no time, its age begins at `first_seen`,
+    /// the Unix time in ms at which the server first saw the release. While this age is too low,
+    /// the verdict is `FileDecides`: the date of the file may prove a higher age.
     pub fn judge_seen(&self, release: &Release, first_seen: Option<u64>, now: u64) -> Judgement {
         let judged = self.judge(release, now);
         if judged.verdict != ReleaseVerdict::FileDecides || first_seen.is_none() {
             return judged;
         }
-        let seen = Release { published: first_seen, withdrawn: release.withdrawn, ..Release::default() };
-        let Judgement { verdict, until } = self.judge(&seen, now);
+        let dated = Release { published: first_seen, withdrawn: release.withdrawn, ..Release::default() };
+        let Judgement { verdict, until } = self.judge(&dated, now);
         let verdict = if verdict == ReleaseVerdict::Offered { verdict } else { ReleaseVerdict::FileDecides };
         Judgement { verdict, until }
     }
 
-    /// Judges several releases of the package. `first_seen` holds, by version, the moments at which the server first saw those
-    /// whose upstream states no time.
+    /// Judges several releases of the package. `first_seen` maps each version without a stated time
+    /// to the Unix time in ms at which the server first saw it.
     pub fn judge_all(
         &self,
         releases: &[Release],
@@ -137,8 +141,8 @@ impl PackageRules {
         let mut judged =
             JudgedReleases { verdicts: Vec::with_capacity(releases.len()), ..JudgedReleases::default() };
         for release in releases {
-            let seen = first_seen.get(&release.version).copied();
-            let Judgement { verdict, until } = self.judge_seen(release, seen, now);
+            let first_seen = first_seen.get(&release.version).copied();
+            let Judgement { verdict, until } = self.judge_seen(release, first_seen, now);
             judged.verdicts.push(verdict);
             judged.until = earlier(judged.until, until);
         }
@@ -146,7 +150,7 @@ impl PackageRules {
     }
 }
 
-/// The earlier of two moments, where none is never.
+/// Returns the earlier of two times; `None` stands for never.
 fn earlier(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     one.into_iter().chain(other).min()
 }
@@ -207,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_withdrawn_is_offered_only_where_it_is_kept_and_then_needs_its_age() {
+    fn a_withdrawn_release_is_offered_only_if_configured_and_old_enough() {
         for (keep, age, release, verdict) in [
             (false, 0, withdrawn(Some(0)), Withheld),
             (false, 10, withdrawn(None), Withheld),
@@ -222,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_the_first_that_changes_counts() {
+    fn the_earliest_change_of_several_verdicts_counts() {
         let rules: PackageRules = rules(10, false).for_package("other");
         let all = [published(0), published(99_000), published(95_000), withdrawn(None), Release::default()];
         let verdicts = vec![Offered, Withheld, Withheld, Withheld, FileDecides];
@@ -240,7 +244,7 @@ mod tests {
             (Release::default(), Some(90_000), Offered, None),
             (Release::default(), Some(90_001), FileDecides, Some(100_001)),
             (Release::default(), None, FileDecides, None),
-            // A time that is stated counts, whatever was seen.
+            // A stated time takes precedence over the time of the first sight.
             (published(99_000), Some(0), Withheld, Some(109_000)),
             (published(0), Some(NOW), Offered, None),
             (withdrawn(None), Some(0), Withheld, None),

@@ -1,14 +1,16 @@
-//! A long list of keys cut into runs, so that a change of the list changes the run where it happened and no other.
+//! Cutting of a long list of keys into runs. A change of the list affects only the run that
+//! contains it, and at most one neighbour.
 
 use std::ops::Range;
 
-/// Items of a run, on average.
+/// Average number of items in a run.
 const MEAN: u64 = 32;
-/// Items of a run, at most.
+/// Largest number of items in a run.
 const MOST: u32 = 128;
 
-/// Cuts a list of so many items into runs. Whether one ends behind an item depends on the item alone: so an item that is added or
-/// removed changes the run that it is in, and its neighbour at most. Runs have 32 items on average, and 128 at most.
+/// Cuts a list into runs. Whether a run ends after an item depends on the item alone. Adding or
+/// removing an item therefore changes only the run that contains it, and at most one neighbour.
+/// Runs have 32 items on average, and 128 at most.
 ///
 /// ```
 /// let numbers: Vec<String> = (0..1000).map(|number| format!("1.{number}.0")).collect();
@@ -28,12 +30,13 @@ pub fn runs<T>(items: &[T], key: impl Fn(&T) -> &str) -> impl Iterator<Item = Ra
     })
 }
 
-/// The runs of a page of keys, each by its last key and by how many they are. A run that has not ended with a page behind which there are
-/// `more` keys is left for the next page.
+/// Cuts a page of keys into runs. Each run is given by its last key and its number of keys. If
+/// there are `more` keys after the page, an unfinished run at its end is left for the next page.
 ///
 /// ```
 /// let keys = ["a", "b", "c"];
-/// assert_eq!(packhouse_names::runs_of_page(keys.into_iter(), false).iter().map(|(_, count)| count).sum::<u32>(), 3);
+/// let runs = packhouse_names::runs_of_page(keys.into_iter(), false);
+/// assert_eq!(runs.iter().map(|(_, count)| count).sum::<u32>(), 3);
 /// ```
 pub fn runs_of_page<'a>(keys: impl Iterator<Item = &'a str>, more: bool) -> Vec<(String, u32)> {
     let (mut runs, mut run, mut last) = (Vec::new(), 0, None);
@@ -44,14 +47,15 @@ pub fn runs_of_page<'a>(keys: impl Iterator<Item = &'a str>, more: bool) -> Vec<
             runs.push((key.to_owned(), count));
         }
     }
-    // What has not ended goes on behind a page that is not the last.
+    // An unfinished run continues on the next page, unless this page is the last.
     if let Some(last) = last.filter(|_| run > 0 && !more) {
         runs.push((last.to_owned(), run));
     }
     runs
 }
 
-/// Whether this item, which follows so many of the same run, is the last of it; counts it.
+/// Adds one item to the run, and returns true if the item is the last of the run. `run` is the
+/// number of items in the run so far, and is 0 again after the last item.
 fn ends_run(run: &mut u32, key: &str) -> bool {
     *run += 1;
     let ended = *run == MOST || ends(key);
@@ -61,8 +65,10 @@ fn ends_run(run: &mut u32, key: &str) -> bool {
     ended
 }
 
-/// Whether a run ends behind this item: by FNV-1a, whose low bits alone would tell little of what stands early in a key. Each key of a
-/// long list is asked, and nobody gains by choosing keys.
+/// True if a run ends after this item. The hash is FNV-1a; its low bits alone would depend little
+/// on the beginning of a key. The hash must be cheap, because it is computed for each key of a long
+/// list. It need not resist chosen keys: choosing keys that change the lengths of runs has no
+/// benefit.
 fn ends(key: &str) -> bool {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;

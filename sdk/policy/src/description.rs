@@ -1,8 +1,8 @@
-//! What a policy says of itself.
+//! Description of a policy.
 
 use serde_json::{Map, Value, json};
 
-/// What a policy says of itself.
+/// Name, settings and needs of a policy.
 #[derive(Clone, Debug)]
 pub struct Description {
     name: String,
@@ -15,7 +15,7 @@ pub struct Description {
 }
 
 impl Description {
-    /// A policy of this name (`a-z`, `0-9`, `-`), version and one line for people.
+    /// Creates a description with this name (`a-z`, `0-9`, `-`), version and one line for people.
     #[must_use]
     pub fn new(name: &str, version: &str, summary: &str) -> Description {
         Description {
@@ -29,35 +29,38 @@ impl Description {
         }
     }
 
-    /// It wants [`Context::names_in_use`](crate::Context::names_in_use), which costs the host a question to its database.
+    /// Requests [`Context::names_in_use`](crate::Context::names_in_use). Without this request the
+    /// list is empty, because the host needs a database query for it.
     #[must_use]
     pub fn wants_names(mut self) -> Description {
         self.wants.push("names");
         self
     }
 
-    /// It never looks at [`Facts::provenance`](crate::Facts::provenance), which may then be empty: the host need not read and judge what
-    /// is signed of a version.
+    /// Declares that the policy never uses [`Facts::provenance`](crate::Facts::provenance), which
+    /// may then be empty. The host then does not need to read and verify signed statements.
     #[must_use]
     pub fn ignores_provenance(mut self) -> Description {
         self.ignores.push("provenance");
         self
     }
 
-    /// It never looks at [`Facts::advisories`](crate::Facts::advisories), which may then be empty.
+    /// Declares that the policy never uses [`Facts::advisories`](crate::Facts::advisories), which
+    /// may then be empty.
     #[must_use]
     pub fn ignores_advisories(mut self) -> Description {
         self.ignores.push("advisories");
         self
     }
 
-    /// A setting: its name, its type in JSON Schema (`string`, `integer`, `boolean`), what it is for, and whether it must be given.
+    /// Adds a setting: its name, its JSON Schema type (`string`, `integer`, `boolean`), its
+    /// purpose, and whether it is required.
     #[must_use]
     pub fn setting(self, name: &str, kind: &str, about: &str, required: bool) -> Description {
         self.schema(name, json!({"type": kind, "description": about}), required)
     }
 
-    /// A setting that is a list of texts.
+    /// Adds a setting that is a list of texts.
     #[must_use]
     pub fn list(self, name: &str, about: &str, required: bool) -> Description {
         self.schema(
@@ -67,15 +70,16 @@ impl Description {
         )
     }
 
-    /// A setting that is a list of patterns of packages, or of `PACKAGE@VERSION`. The host spells them as the format spells names before a
-    /// version is judged.
+    /// Adds a setting that is a list of patterns for packages or for `PACKAGE@VERSION`. The host
+    /// converts the patterns to the format's spelling before it passes the settings to
+    /// [`judge`](crate::Policy::judge).
     #[must_use]
     pub fn packages(self, name: &str, about: &str, required: bool) -> Description {
         let items = json!({"type": "string", "format": "package-pattern"});
         self.schema(name, json!({"type": "array", "items": items, "description": about}), required)
     }
 
-    /// A setting by its own JSON Schema.
+    /// Adds a setting with its own JSON Schema.
     #[must_use]
     pub fn schema(mut self, name: &str, schema: Value, required: bool) -> Description {
         self.settings.insert(name.to_owned(), schema);
@@ -85,7 +89,7 @@ impl Description {
         self
     }
 
-    /// As the contract has it.
+    /// Returns the JSON object that the contract defines.
     #[must_use]
     pub fn to_json(&self) -> String {
         json!({
@@ -99,7 +103,7 @@ impl Description {
     }
 }
 
-/// The JSON Schema of a setting that is one of these words.
+/// Returns the JSON Schema of a setting that is one of these words.
 #[must_use]
 pub fn one_of(words: &[&str], about: &str) -> Value {
     json!({"type": "string", "enum": words, "description": about})

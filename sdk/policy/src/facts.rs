@@ -1,106 +1,107 @@
-//! What a policy is given, and what it answers.
+//! Input and output of a policy.
 
-/// What for versions are judged.
+/// Reason for judging versions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
-    /// A client publishes them.
+    /// A client publishes the versions.
     Publish,
-    /// A file of them is fetched through a proxy.
+    /// A client fetches a file of the versions through a proxy.
     Fetch,
-    /// They stand in a list that a proxy is about to serve.
+    /// A proxy is about to list the versions.
     List,
-    /// Somebody looks at what the policy would do.
+    /// A person looks at what the policy would do.
     #[default]
     Preview,
 }
 
-/// What is the same for all versions of a call.
+/// Facts that are the same for all versions of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Context {
-    /// What for.
+    /// Reason for the call.
     pub purpose: Purpose,
-    /// Now, in ms since 1970.
+    /// Current Unix time in ms.
     pub now: u64,
-    /// `npm`, `python`, `maven`, …
+    /// Name of the format: `npm`, `python`, `maven`, …
     pub format: String,
-    /// The repository's name.
+    /// Name of the repository.
     pub repository: String,
-    /// `hosted` or `proxy`.
+    /// Kind of the repository: `hosted` or `proxy`.
     pub kind: String,
-    /// A proxy's upstream address.
+    /// Address of a proxy's upstream.
     pub upstream: Option<String>,
-    /// Who asks, as it may be shown.
+    /// Name of the caller; `None` for anonymous callers and for lists.
     pub caller: Option<String>,
-    /// Packages that the organization uses, where the description wants them.
+    /// Names of the packages that the organization publishes or has downloaded; empty unless the
+    /// description requests them.
     pub names_in_use: Vec<String>,
 }
 
-/// A file of a version.
+/// File of a version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct File {
-    /// In the repository.
+    /// Path in the repository.
     pub path: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// As `sha256:` and hex.
+    /// Digest as `sha256:` and hex.
     pub digest: String,
 }
 
-/// A statement about where a version was built.
+/// Statement about where a version was built.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provenance {
-    /// Who signed it.
+    /// Signer.
     pub identity: String,
-    /// Who vouches for that.
+    /// Issuer of the signer's identity.
     pub issuer: String,
-    /// What it was built of.
+    /// Source repository from which the version was built.
     pub source_repository: String,
-    /// Of that.
+    /// Commit of the source repository.
     pub commit: String,
-    /// Of the file that it is about.
+    /// Digest of the file that the statement is about.
     pub digest: String,
-    /// Whether the signature holds.
+    /// True if the signature is valid. Otherwise the other fields are not trustworthy.
     pub verified: bool,
 }
 
-/// A known fault.
+/// Known vulnerability or malware.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Advisory {
-    /// Its identifier.
+    /// Identifier of the advisory.
     pub id: String,
-    /// `critical`, `high`, `medium`, `low`, or empty.
+    /// `critical`, `high`, `medium`, `low`, or empty if the severity is unknown.
     pub severity: String,
-    /// Whether the version itself is the fault.
+    /// True if the version itself is malicious.
     pub malware: bool,
-    /// One line.
+    /// Summary in one line.
     pub summary: String,
 }
 
-/// A version, as far as the host knows it.
+/// Facts that the host knows about a version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// The package.
+    /// Name of the package.
     pub name: String,
-    /// The version.
+    /// Version number or name.
     pub version: String,
-    /// When it came into the world, in ms since 1970.
+    /// Publication time as Unix time in ms.
     pub published: Option<u64>,
     /// `yanked`, `deprecated`, `withdrawn`, or empty.
     pub state: String,
-    /// As its author states it.
+    /// Licence as stated by the author.
     pub license: Option<String>,
-    /// Its files.
+    /// Files of the version.
     pub files: Vec<File>,
-    /// The format's own facts.
+    /// Facts of the format as names and values.
     pub properties: Vec<(String, String)>,
-    /// Where it was built.
+    /// Statements about where the version was built.
     pub provenance: Vec<Provenance>,
-    /// Known faults of it.
+    /// Known vulnerabilities and malware.
     pub advisories: Vec<Advisory>,
 }
 
 impl Facts {
-    /// Package and version, as sentences name it.
+    /// Returns package and version for use in a sentence.
     #[must_use]
     pub fn title(&self) -> String {
         match (self.name.as_str(), self.version.as_str()) {
@@ -111,32 +112,32 @@ impl Facts {
     }
 }
 
-/// What a policy says of a version.
+/// Ruling of a policy on a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ruling {
-    /// It passes.
+    /// The version passes.
     Allow,
-    /// It passes; the sentence is for the log and for previews.
+    /// The version passes. The host shows the sentence in its log and in previews.
     Warn(String),
-    /// It does not pass yet.
+    /// The version does not pass yet.
     Hold {
-        /// For whoever is refused.
+        /// Text for the person whose request is refused.
         sentence: String,
-        /// From when on it may be judged otherwise, in ms since 1970.
+        /// Unix time in ms from which the ruling may change.
         until: Option<u64>,
     },
-    /// It does not pass.
+    /// The version does not pass. The sentence is for the person whose request is refused.
     Deny(String),
 }
 
 impl Ruling {
-    /// It does not pass, with a sentence for whoever is refused.
+    /// Denies the version, with a sentence for the person whose request is refused.
     #[must_use]
     pub fn deny(sentence: impl Into<String>) -> Ruling {
         Ruling::Deny(sentence.into())
     }
 
-    /// It passes, with a sentence for the log.
+    /// Allows the version, with a sentence for the log.
     #[must_use]
     pub fn warn(sentence: impl Into<String>) -> Ruling {
         Ruling::Warn(sentence.into())

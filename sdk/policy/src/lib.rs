@@ -1,7 +1,8 @@
-//! What a policy is written with.
+//! SDK for policies.
 //!
-//! A policy is a type that implements [`Policy`]: it describes itself, reads its settings, and judges one version after the other.
-//! [`export_policy!`] makes a component of it, which imports nothing.
+//! A policy is a type that implements [`Policy`]: it describes itself, reads its settings, and
+//! judges versions one by one. [`export_policy!`] makes a component of the type. The component
+//! imports nothing.
 //!
 //! ```
 //! use packhouse_policy::{Context, Description, Facts, Policy, Ruling};
@@ -18,7 +19,8 @@
 //!     type Settings = Settings;
 //!
 //!     fn describe() -> Description {
-//!         Description::new("few-files", "0.1.0", "A version has few files").setting("most_files", "integer", "Files at most", true)
+//!         Description::new("few-files", "0.1.0", "A version has few files")
+//!             .setting("most_files", "integer", "Largest number of files", true)
 //!     }
 //!
 //!     fn judge(settings: &Settings, _context: &Context, version: &Facts) -> Ruling {
@@ -36,7 +38,8 @@
 //! assert_eq!(FewFiles::judge(&settings, &Context::default(), &version), Ruling::Allow);
 //! ```
 
-// The exporting macro's code names this crate from outside, and so does what it expands to in here.
+// The exporting macro refers to this crate by its name. Without this line, the name would be
+// unknown where the macro expands inside this crate.
 extern crate self as packhouse_policy;
 
 mod description;
@@ -50,41 +53,43 @@ pub use facts::{Advisory, Context, Facts, File, Provenance, Purpose, Ruling};
 pub use pattern::{fits, fits_any};
 pub use serde_json::Value;
 
-/// A policy.
+/// Policy that judges versions.
 pub trait Policy {
-    /// What an organization sets; `#[serde(deny_unknown_fields)]` tells it of what it spelt wrong.
+    /// Settings of an organization. Use `#[serde(deny_unknown_fields)]` to report misspelled
+    /// settings.
     type Settings: serde::de::DeserializeOwned;
 
-    /// What it is called, and which settings it has.
+    /// Describes the policy and its settings.
     fn describe() -> Description;
 
-    /// Whether settings that can be read make sense: if not, what is wrong with them, for people.
+    /// Checks settings that were parsed.
     ///
     /// # Errors
-    /// What is wrong.
+    /// A text for people that says what is wrong with the settings.
     fn check(_settings: &Self::Settings) -> Result<(), String> {
         Ok(())
     }
 
-    /// Judges a version. It must be a pure function of what it is given.
+    /// Judges a version. The result must depend only on the arguments.
     fn judge(settings: &Self::Settings, context: &Context, version: &Facts) -> Ruling;
 }
 
-/// Reads settings.
+/// Parses and checks settings.
 ///
 /// # Errors
-/// What is wrong with them, for people.
+/// A text for people that says what is wrong with the settings.
 pub fn settings<P: Policy>(text: &str) -> Result<P::Settings, String> {
     let settings: P::Settings = serde_json::from_str(text).map_err(|error| {
-        let said = error.to_string();
-        // Settings are one line: where in it says nothing to people.
-        said.split(" at line ").next().unwrap_or(&said).to_owned()
+        let message = error.to_string();
+        // The settings are JSON in one line, so the position of an error does not help people.
+        message.split(" at line ").next().unwrap_or(&message).to_owned()
     })?;
     P::check(&settings)?;
     Ok(settings)
 }
 
-/// Exports a policy as the crate's component: `export_policy!(MyPolicy)`. Natively it only checks that the type is one.
+/// Exports a policy as the crate's component: `export_policy!(MyPolicy)`. On targets other than
+/// Wasm, the macro only checks that the type implements [`Policy`].
 #[macro_export]
 macro_rules! export_policy {
     ($policy:ty) => {
@@ -97,7 +102,7 @@ macro_rules! export_policy {
     };
 }
 
-/// What [`export_policy!`] expands to in Wasm.
+/// Expansion of [`export_policy!`] in Wasm.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __export_policy {
@@ -107,7 +112,7 @@ macro_rules! __export_policy {
     };
 }
 
-/// What [`export_policy!`] needs, and nobody else.
+/// Items for the expansion of [`export_policy!`]; not part of the API.
 #[doc(hidden)]
 pub mod __private {
     #[cfg(target_arch = "wasm32")]

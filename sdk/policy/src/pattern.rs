@@ -1,6 +1,6 @@
-//! Patterns as settings have them everywhere: `*` stands for any text.
+//! Patterns like in the settings of the host: `*` stands for any text.
 
-/// Whether a text fits a pattern.
+/// Returns true if a text matches a pattern.
 #[must_use]
 pub fn fits(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
@@ -21,7 +21,7 @@ pub fn fits(pattern: &str, text: &str) -> bool {
     false
 }
 
-/// Whether a text fits one of these patterns.
+/// Returns true if a text matches one of these patterns.
 #[must_use]
 pub fn fits_any<P: AsRef<str>>(patterns: &[P], text: &str) -> bool {
     patterns.iter().any(|pattern| fits(pattern.as_ref(), text))

@@ -1,47 +1,50 @@
-//! The elements of an array that is too long to be parsed at once: handed over one after the other, so that no more than one of
-//! them and a window of the document is in memory.
+//! Reader for the elements of an array that is too long to parse at once. The reader returns one
+//! element at a time, and holds only that element and a window of the document in memory.
 
 use super::Span;
 use crate::{Error, ReadAt};
 
-/// Bytes that are read at a time.
+/// Bytes to read at a time.
 const WINDOW: u64 = 256 << 10;
-/// Bytes of one element.
+/// Largest size of an element in bytes.
 const LONGEST: usize = 1 << 20;
 
-/// A pass over the elements of an array. It knows strings and brackets and no more: an element is text until it is parsed.
+/// Pass over the elements of an array. The pass only recognises strings and brackets; an element is
+/// unverified text until the caller parses it.
 pub struct Elements<'a, S: ?Sized> {
     source: &'a S,
-    /// Offset of the first byte that was not read yet, and of the end of the array.
+    /// Offset of the first unread byte, and of the end of the array.
     next: u64,
     end: u64,
     window: Vec<u8>,
-    /// Bytes of the window that were handed over.
+    /// Number of bytes of the window that were returned or skipped.
     taken: usize,
     is_begun: bool,
 }
 
-/// What a window begins with.
-enum Found {
-    /// An element that ends before this byte.
+/// First item in a window.
+enum FirstItem {
+    /// A complete element; holds its length in bytes.
     Element(usize),
     /// The end of the array.
     End,
-    /// Less than one element.
+    /// An incomplete element.
     Part,
 }
 
 impl<'a, S: ReadAt + ?Sized> Elements<'a, S> {
-    /// A pass over the array that lies there, as [`Outline::member`](super::Outline::member) tells.
+    /// Starts a pass over the array at this span, for example from
+    /// [`Outline::member`](super::Outline::member).
     pub fn new(source: &'a S, array: Span) -> Self {
         let Span { start, end } = array;
         Self { source, next: start, end, window: Vec::new(), taken: 0, is_begun: false }
     }
 
-    /// The next element; none behind the last.
+    /// Returns the next element; `None` after the last.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] for what is not an array, does not end, or has an element of more than 1 MiB; else the host's.
+    /// [`Error::Unavailable`] if the bytes are not an array, the array does not end, or an element
+    /// exceeds 1 MiB; otherwise the host's error.
     pub fn next_element(&mut self) -> Result<Option<&[u8]>, Error> {
         if !self.is_begun {
             self.begin()?;
@@ -50,14 +53,14 @@ impl<'a, S: ReadAt + ?Sized> Elements<'a, S> {
             self.skip_between();
             let rest = self.window.get(self.taken..).unwrap_or_default();
             match first_element(rest) {
-                Found::End => return Ok(None),
-                Found::Element(length) => {
+                FirstItem::End => return Ok(None),
+                FirstItem::Element(length) => {
                     let start = self.taken;
                     self.taken += length;
                     return Ok(self.window.get(start..start + length));
                 }
-                Found::Part if rest.len() > LONGEST => return Err(unreadable("an element is too long")),
-                Found::Part => self.read_on()?,
+                FirstItem::Part if rest.len() > LONGEST => return Err(unreadable("an element is too long")),
+                FirstItem::Part => self.read_on()?,
             }
         }
     }
@@ -71,14 +74,14 @@ impl<'a, S: ReadAt + ?Sized> Elements<'a, S> {
         Ok(())
     }
 
-    /// Passes over what stands between two elements.
+    /// Skips whitespace and commas between two elements.
     fn skip_between(&mut self) {
         let rest = self.window.get(self.taken..).unwrap_or_default();
         let between = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b',');
         self.taken += rest.iter().take_while(|byte| between(byte)).count();
     }
 
-    /// Drops what was handed over, and reads what follows.
+    /// Drops the bytes that were returned, and reads the next ones.
     fn read_on(&mut self) -> Result<(), Error> {
         let missing = self.end.saturating_sub(self.next).min(WINDOW);
         if missing == 0 {
@@ -93,28 +96,29 @@ impl<'a, S: ReadAt + ?Sized> Elements<'a, S> {
     }
 }
 
-fn first_element(bytes: &[u8]) -> Found {
+fn first_element(bytes: &[u8]) -> FirstItem {
     if bytes.first() == Some(&b']') {
-        return Found::End;
+        return FirstItem::End;
     }
     let (mut at, mut depth) = (0, 0_u32);
     while let Some(byte) = bytes.get(at) {
         match byte {
-            b',' | b']' if depth == 0 => return Found::Element(at),
+            b',' | b']' if depth == 0 => return FirstItem::Element(at),
             b'{' | b'[' => depth += 1,
             b'}' | b']' => depth = depth.saturating_sub(1),
             b'"' => match string_end(bytes, at + 1) {
                 Some(end) => at = end,
-                None => return Found::Part,
+                None => return FirstItem::Part,
             },
             _ => {}
         }
         at += 1;
     }
-    Found::Part
+    FirstItem::Part
 }
 
-/// Where the quote is that ends the string whose text begins at `start`.
+/// Returns the position of the quote that ends the string; `start` is the position of its first
+/// character.
 fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
     loop {
@@ -171,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_that_is_cut_is_not_one_that_ends() {
+    fn a_truncated_array_is_an_error() {
         for text in ["", "{}", "[", "[1", "[1,", r#"["a"#, r#"["\"#, r#"[{"a":1}"#] {
             assert!(elements(text).is_err(), "{text}");
         }

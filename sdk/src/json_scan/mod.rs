@@ -1,12 +1,12 @@
-//! JSON that is too large to be parsed: what lies where in it ([`outline`]), the elements of a long array ([`Elements`]), and the
-//! document without its longest strings ([`ScanReader`]).
+//! JSON documents that are too large to parse: the positions of members ([`outline`]), the elements
+//! of a long array ([`Elements`]), and the document without its longest strings ([`ScanReader`]).
 //!
-//! All pass over the bytes once, in windows, and know strings and brackets and no more. What they find is a stranger's text until
-//! it has been parsed.
+//! Each of the three makes one pass over the bytes, in windows, and only recognises strings and
+//! brackets. The returned bytes are unverified until the caller parses them.
 
 mod elements;
 mod outline;
-mod place;
+mod position;
 mod reader;
 mod shortening;
 
@@ -16,11 +16,11 @@ pub use reader::{MemberPath, ScanError, ScanReader, ScanRules};
 
 use serde::{Deserialize, Serialize};
 
-/// Where something lies in the source.
+/// Byte range in the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
-    /// Offset of its first byte.
+    /// Offset of the first byte.
     pub start: u64,
-    /// Offset behind its last byte.
+    /// Offset after the last byte.
     pub end: u64,
 }

@@ -1,44 +1,45 @@
-//! Where in an object what lies: found in one pass that keeps nothing of the bytes, so that of a document of many megabytes only
-//! what is asked for is ever parsed.
+//! Positions of an object's members. One pass finds them without keeping the bytes. A caller can
+//! then parse only the members that it needs of a document of many megabytes.
 
 use super::Span;
 use crate::{Error, ReadAt};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Bytes that are read at a time.
+/// Bytes to read at a time.
 const WINDOW: u32 = 256 << 10;
-/// Bytes of a key.
+/// Largest size of a key in bytes.
 const KEY: usize = 1 << 10;
-/// Members that are found at most.
+/// Largest number of members.
 const MEMBERS: usize = 50_000;
 
-/// A member of an object.
+/// Member of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// Its key.
+    /// Key of the member.
     pub name: String,
-    /// Where its value lies.
+    /// Position of the value.
     pub span: Span,
 }
 
-/// An object's members, in their order. It can be written down, since to find it again costs a pass over the whole.
+/// Members of an object, in their order. Store an outline to avoid another pass over the whole
+/// document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outline {
-    /// Its own, without the one that was entered.
+    /// Members of the object itself, without the member that was entered.
     pub members: Vec<Member>,
-    /// Those of the member that was to be entered, where that is an object.
+    /// Members of the member that was entered, if its value is an object.
     pub inner: Vec<Member>,
 }
 
 impl Outline {
-    /// Where the value of this member lies.
+    /// Returns the position of this member's value.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<Span> {
         find(&self.members, name)
     }
 
-    /// Where the value of this member of the entered one lies.
+    /// Returns the position of the value of this member of the entered object.
     #[must_use]
     pub fn inner(&self, name: &str) -> Option<Span> {
         find(&self.inner, name)
@@ -49,11 +50,12 @@ fn find(members: &[Member], name: &str) -> Option<Span> {
     members.iter().find(|member| member.name == name).map(|member| member.span)
 }
 
-/// Finds the members of the object that these bytes are, and those of its member `enter`. None for what is no object, holds a
-/// member twice, or more of them than are known to be of use.
+/// Finds the members of the object in these bytes, and the members of the object in its member
+/// `enter`. Returns `None` if the bytes are not an object, a member occurs twice, or an object has
+/// more than 50,000 members.
 ///
 /// # Errors
-/// The host's.
+/// Returns the host's error.
 pub fn outline<S: ReadAt + ?Sized>(source: &S, enter: &str) -> Result<Option<Outline>, Error> {
     let mut scan = Scan::new(enter);
     let mut offset = 0;
@@ -69,7 +71,7 @@ pub fn outline<S: ReadAt + ?Sized>(source: &S, enter: &str) -> Result<Option<Out
     }
 }
 
-/// The members of the object that these bytes are, as [`outline`] finds them, without entering any.
+/// Finds the members of the object in these bytes like [`outline`], without entering any member.
 #[must_use]
 pub fn members(bytes: &[u8]) -> Option<Vec<Member>> {
     let mut scan = Scan::new("");
@@ -77,15 +79,15 @@ pub fn members(bytes: &[u8]) -> Option<Vec<Member>> {
     Some(scan.end()?.members)
 }
 
-/// What the pass waits for, at the level whose members are found.
+/// Token that the pass expects next, at the level whose members are collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Awaits {
     Key,
     Colon,
     Value,
-    /// What follows a value that began here.
+    /// The end of a value that began at this offset.
     End(u64),
-    /// What follows the member that was entered.
+    /// The token after the entered member.
     Left,
 }
 
@@ -95,12 +97,12 @@ struct Scan<'a> {
     names: BTreeSet<String>,
     inner_names: BTreeSet<String>,
     depth: usize,
-    /// At which depth members are found: 1, or 2 within the member that was entered.
+    /// Depth at which members are collected: 1, or 2 within the entered member.
     level: usize,
     awaits: Awaits,
     string: bool,
     escaped: bool,
-    /// The key as it stands in the text, without its quotes.
+    /// Key as written in the document, without its opening quote.
     key: Vec<u8>,
     key_under_way: bool,
 }
@@ -126,7 +128,7 @@ impl<'a> Scan<'a> {
         (self.depth == 0 && self.awaits == Awaits::Left && !self.string).then_some(self.found)
     }
 
-    /// Takes the bytes that begin at `offset`.
+    /// Processes the bytes that begin at `offset`.
     fn take(&mut self, offset: u64, bytes: &[u8]) -> Option<()> {
         let mut at = 0;
         while let Some(byte) = bytes.get(at) {
@@ -140,7 +142,7 @@ impl<'a> Scan<'a> {
         Some(())
     }
 
-    /// Takes what belongs to a string, and answers how many bytes that were.
+    /// Processes bytes of a string, and returns the number of processed bytes.
     fn within(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut length = 1;
         if self.escaped {
@@ -195,7 +197,8 @@ impl<'a> Scan<'a> {
         Some(())
     }
 
-    /// Whether the object that is left had no member at all; a comma before its end is a fault.
+    /// True if the object that ends here has no members. If it has members, the bracket stands
+    /// after a comma, which is an error.
     fn is_empty(&self) -> bool {
         let names = if self.level == 1 { &self.names } else { &self.inner_names };
         names.is_empty()
@@ -217,7 +220,7 @@ impl<'a> Scan<'a> {
         Some(())
     }
 
-    /// The key under its name.
+    /// Returns the unescaped key.
     fn name(&self) -> Option<String> {
         let text = core::str::from_utf8(&self.key).ok()?.strip_suffix('"')?;
         if !text.contains('\\') {
@@ -226,14 +229,15 @@ impl<'a> Scan<'a> {
         serde_json::from_str(&format!("\"{text}\"")).ok()
     }
 
-    /// The key's name, which no other member of this object has.
+    /// Records the key and returns it. `None` if the object already has this key or too many
+    /// members.
     fn remember(&mut self) -> Option<String> {
         let name = self.name()?;
         let names = if self.level == 1 { &mut self.names } else { &mut self.inner_names };
         (names.len() < MEMBERS && names.insert(name.clone())).then_some(name)
     }
 
-    /// A member is whose end is here.
+    /// Adds the member whose value ends at `at`, and sets the token that is expected next.
     fn member(&mut self, at: u64, then: Awaits) -> Option<()> {
         if let Awaits::End(start) = self.awaits {
             let name = self.remember()?;
@@ -292,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_none() {
+    fn other_documents_than_objects_have_no_outline() {
         for text in [
             "",
             "1",
@@ -321,7 +325,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_json_has_is_found(
+        fn all_members_are_found(
             value in prop::collection::btree_map(".{0,6}", "[a-z\"\\\\{}\\[\\],: ]{0,12}", 0..6), pretty in any::<bool>(),
         ) {
             let document = serde_json::json!({"in": value, "after": value.len()});

@@ -1,72 +1,74 @@
-//! A document as a stream without its longest strings.
+//! Stream of a document without its longest strings.
 //!
-//! A file may stand in JSON as base64, hundreds of megabytes in one string. [`ScanReader`] hands on the document with a number in the
-//! place of each such string, and remembers where the string lies, so that the host can decode it from there. Only the windows
-//! around it are ever read. Of a text of which no more than the beginning is wanted, no more than that is handed on.
+//! A file can be embedded in JSON as base64, with hundreds of megabytes in one string.
+//! [`ScanReader`] replaces each such string by a number and remembers its position. The host can
+//! then decode the string from this position of the blob. The plugin reads only the bytes around
+//! the string. The reader can also shorten other texts: it then passes on only their beginning.
 
 use super::Span;
-use super::place::{LEVELS, Place, ScanEvent};
+use super::position::{LEVELS, Position, ScanEvent};
 use super::shortening::Shortening;
 use crate::{Error, FindAt};
 use std::io::{self, Read};
 
-/// Bytes that are read at a time.
+/// Bytes to read at a time.
 const WINDOW: u32 = 64 << 10;
 
-/// The path of a member: a key for each level, at most three. `*` stands for any key.
+/// Path of a member: a key for each level, at most three. `*` stands for any key.
 pub type MemberPath = &'static [&'static str];
 
-/// What of a document is handed on.
+/// Rules for passing on a document.
 #[derive(Clone, Copy, Debug)]
 pub struct ScanRules {
-    /// Bytes of a document, without what is left out.
+    /// Limit of the document in bytes, not including the strings that are left out.
     pub document_limit: u64,
-    /// Bytes of one member at the document's first or second level: what a plugin has to hold in memory several times over while
-    /// it parses it.
+    /// Limit of one member at the document's first or second level, in bytes. The limit is needed
+    /// because a plugin holds several copies of a member in memory while it parses the member.
     pub member_limit: u64,
-    /// Strings that are left out, unless a quote is escaped in them.
+    /// Paths of strings to leave out. A string that contains an escaped quote is passed on.
     pub left_out: &'static [MemberPath],
-    /// Strings of which only the beginning is handed on.
+    /// Paths of strings to shorten.
     pub shortened: &'static [MemberPath],
-    /// Bytes of such a beginning, as they stand in the document. A string in which no place is found where it can be cut is too
-    /// large when it has twice as many.
+    /// Length of a shortened string in bytes, as written in the document. If the string cannot be
+    /// cut within twice this length, it is too large.
     pub shortened_to: u64,
 }
 
-/// Why a document cannot be read.
+/// Reason why a document cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScanError {
-    /// It has more bytes than the rules allow.
+    /// The document exceeds a limit of the rules.
     TooLarge,
-    /// A string in it has no end.
+    /// A string does not end.
     Broken,
-    /// The host's.
+    /// An error of the host.
     Host(Error),
 }
 
-/// The document as a stream. What [`Read`] fails with says no more than that it failed: [`ScanReader::finish`] says why.
+/// Document as a stream. The errors of [`Read`] have no details; [`ScanReader::finish`] returns the
+/// reason.
 pub struct ScanReader<S> {
     source: S,
     rules: ScanRules,
     window: Vec<u8>,
-    /// What of the window was handed on.
+    /// Bytes of the window that were passed on.
     taken: usize,
-    /// Where the window ends in the source.
+    /// Offset of the window's end in the source.
     offset: u64,
-    /// Digits that stand for a string, the last first.
+    /// Digits that replace a string, in reverse order.
     inserted: Vec<u8>,
-    place: Place,
-    /// Bytes taken of all, and handed on since the last key.
+    position: Position,
+    /// Bytes taken in total, and bytes passed on since the last key.
     total: u64,
     member: u64,
-    /// The string that is being shortened.
+    /// State of the string that is being shortened.
     shortening: Option<Shortening>,
     left_out: Vec<Span>,
     error: Option<ScanError>,
 }
 
 impl<S: FindAt> ScanReader<S> {
-    /// The document that these bytes are.
+    /// Reads the document in these bytes.
     pub fn new(source: S, rules: ScanRules) -> Self {
         Self {
             source,
@@ -75,7 +77,7 @@ impl<S: FindAt> ScanReader<S> {
             taken: 0,
             offset: 0,
             inserted: Vec::new(),
-            place: Place::default(),
+            position: Position::default(),
             total: 0,
             member: 0,
             shortening: None,
@@ -84,15 +86,16 @@ impl<S: FindAt> ScanReader<S> {
         }
     }
 
-    /// Where the strings lie that were left out, by the numbers that stand for them.
+    /// Returns the positions of the strings that were left out. The number that replaces a string
+    /// is its index.
     ///
     /// # Errors
-    /// Why the document could not be read.
+    /// The reason why the document could not be read.
     pub fn finish(self) -> Result<Vec<Span>, ScanError> {
         self.error.map_or(Ok(self.left_out), Err)
     }
 
-    /// The next byte of the stream; none at its end.
+    /// Returns the next byte of the stream; `None` at its end.
     fn next(&mut self) -> Result<Option<u8>, ScanError> {
         if let Some(digit) = self.inserted.pop() {
             return Ok(Some(digit));
@@ -102,7 +105,7 @@ impl<S: FindAt> ScanReader<S> {
             return self.shorten(shortening, byte);
         }
         self.member += 1;
-        match self.place.take(byte) {
+        match self.position.take(byte) {
             ScanEvent::Key(depth) if depth < LEVELS => self.member = 0,
             ScanEvent::Text if self.is_at(self.rules.left_out) && self.leave_out()? => return self.next(),
             ScanEvent::Text if self.is_at(self.rules.shortened) => {
@@ -117,10 +120,10 @@ impl<S: FindAt> ScanReader<S> {
     }
 
     fn is_at(&self, paths: &[MemberPath]) -> bool {
-        paths.iter().any(|path| self.place.is_at(path))
+        paths.iter().any(|path| self.position.is_at(path))
     }
 
-    /// The next byte of the source; none at its end.
+    /// Returns the next byte of the source; `None` at its end.
     fn byte(&mut self) -> Result<Option<u8>, ScanError> {
         if self.taken == self.window.len() {
             self.window = self.source.read_at(self.offset, WINDOW).map_err(ScanError::Host)?;
@@ -136,23 +139,25 @@ impl<S: FindAt> ScanReader<S> {
         Ok(Some(byte))
     }
 
-    /// Hands on a byte of a string that is shortened, or once enough of it was, the quote that ends it.
+    /// Passes on a byte of a string that is shortened. After enough bytes, it skips the rest of the
+    /// string and passes on the closing quote.
     fn shorten(&mut self, mut shortening: Shortening, byte: u8) -> Result<Option<u8>, ScanError> {
         let mut byte = byte;
         let most = self.rules.shortened_to;
         let ends = shortening.passed >= most && shortening.may_end_before(byte);
-        self.place.take(byte);
-        while ends && self.place.in_string() {
+        self.position.take(byte);
+        while ends && self.position.in_string() {
             let Some(next) = self.byte()? else { return Ok(None) };
-            self.place.take(next);
+            self.position.take(next);
             byte = next;
         }
         shortening.take(byte);
-        self.shortening = Some(shortening).filter(|_| self.place.in_string());
+        self.shortening = Some(shortening).filter(|_| self.position.in_string());
         if shortening.passed > 2 * most { Err(ScanError::TooLarge) } else { Ok(Some(byte)) }
     }
 
-    /// Leaves out the string that begins here, unless a quote is escaped in it: that is text, and is read like the rest.
+    /// Leaves out the string that begins here. Returns false if the string contains an escaped
+    /// quote; the caller then passes on the string.
     fn leave_out(&mut self) -> Result<bool, ScanError> {
         let start = self.offset - (self.window.len() - self.taken) as u64;
         let end = self.source.find_at(b'"', start).map_err(ScanError::Host)?.ok_or(ScanError::Broken)?;
@@ -164,7 +169,7 @@ impl<S: FindAt> ScanReader<S> {
         self.inserted = self.left_out.len().to_string().into_bytes();
         self.inserted.reverse();
         self.left_out.push(Span { start, end });
-        self.place.leave_string();
+        self.position.leave_string();
         (self.offset, self.taken) = (end + 1, 0);
         self.window.clear();
         Ok(true)
@@ -264,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_or_broken_is_told() {
+    fn a_document_that_is_too_large_or_broken_is_an_error() {
         assert_eq!(fault(r#"{"_attachments":{"a":{"data":"AAAA"#), Some(ScanError::Broken));
         let description = json!({"description": "x".repeat(MEMBER_LIMIT as usize)}).to_string();
         assert_eq!(fault(&description), Some(ScanError::TooLarge));
@@ -276,22 +281,26 @@ mod tests {
 
     #[test]
     fn a_long_readme_is_cut() {
-        // What a text is made of, as it stands in a document: escaped by hand, since some clients escape all that is not ASCII.
+        // Texts as written in a document. The test escapes them by hand, because some clients
+        // escape all characters outside ASCII.
         for piece in
             ["x", "é", "漢", "\\n", "\\u00e9", "\\ud83d\\ude00", "\\\\", "a\\\"b", "🎉 \\uD83D\\uDE00"]
         {
-            for place in ["{\"readme\":\"@\",\"z\":1}", "{\"versions\":{\"1\":{\"readme\":\"@\",\"z\":1}}}"] {
-                let text = place.replace('@', &piece.repeat(2 * BEGINNING as usize / piece.len() + 7));
+            for position in
+                ["{\"readme\":\"@\",\"z\":1}", "{\"versions\":{\"1\":{\"readme\":\"@\",\"z\":1}}}"]
+            {
+                let text = position.replace('@', &piece.repeat(2 * BEGINNING as usize / piece.len() + 7));
                 let (out, _) = scanned(&text);
                 let document: Value =
                     serde_json::from_str(&out).unwrap_or_else(|error| panic!("{piece}: {error}"));
                 let found = document.pointer("/versions/1").unwrap_or(&document);
-                let kept = found["readme"].as_str().unwrap();
-                let all: String = serde_json::from_str(&format!("\"{}\"", piece.repeat(kept.len()))).unwrap();
+                let beginning = found["readme"].as_str().unwrap();
+                let all: String =
+                    serde_json::from_str(&format!("\"{}\"", piece.repeat(beginning.len()))).unwrap();
                 assert!(
-                    all.starts_with(kept) && kept.len() >= BEGINNING as usize / 6,
+                    all.starts_with(beginning) && beginning.len() >= BEGINNING as usize / 6,
                     "{piece}: {} bytes",
-                    kept.len()
+                    beginning.len()
                 );
                 assert!(out.len() < text.len() && found["z"] == 1, "{piece}");
             }

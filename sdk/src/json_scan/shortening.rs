@@ -1,13 +1,14 @@
-//! Where a string that is too long may be cut off: within no character and no escape.
+//! Positions where a long string may be cut: not within a character or an escape.
 
-/// How much of a string was handed on, and what the last escape in it is.
+/// Progress through a string, and the state of its last escape.
 #[derive(Clone, Copy)]
 pub(super) struct Shortening {
-    /// Bytes that were handed on.
+    /// Bytes that were passed on.
     pub(super) passed: u64,
     /// Bytes since a backslash that begins an escape.
     since: u8,
-    /// Of the last escape: whether it has six bytes, its third byte, and whether it is the first half of a character.
+    /// Last escape: true if it has six bytes (`\uXXXX`), its third byte, and true if it is the
+    /// first half of a surrogate pair.
     long: bool,
     third: u8,
     half: bool,
@@ -18,7 +19,8 @@ impl Shortening {
         Self { passed: 0, since: u8::MAX, long: false, third: 0, half: false }
     }
 
-    /// Whether the text may end before this byte: within no character and no escape, and not between two that make one character.
+    /// True if the text may be cut before this byte: not within a character or an escape, and not
+    /// between the two escapes of a surrogate pair.
     pub(super) fn may_end_before(&self, byte: u8) -> bool {
         let escape = match (self.long, self.half) {
             (_, true) => 12,
@@ -28,12 +30,12 @@ impl Shortening {
         byte & 0xc0 != 0x80 && self.since >= escape - 1
     }
 
-    /// Takes a byte that is handed on.
+    /// Processes a byte that is passed on.
     pub(super) fn take(&mut self, byte: u8) {
         self.passed += 1;
-        // Within an escape a second backslash begins none.
+        // A second backslash within an escape does not begin another one.
         if byte == b'\\' && self.since != 0 {
-            // The second half of a character is a part of the first.
+            // The second half of a surrogate pair belongs to the escape of the first half.
             if self.half && self.since == 5 {
                 self.since = 6;
             } else {

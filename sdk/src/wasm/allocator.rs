@@ -1,7 +1,9 @@
-//! The component's allocator: the standard library's, in a version that first uses the memory which the component begins with.
+//! Allocator of the component: dlmalloc, like that of the standard library, but in a version that
+//! uses the initial memory before it grows the memory.
 //!
-//! A memory that grows costs the host two changes of its protection, one now and one when the memory is used again. `cargo xtask plugins`
-//! lets components begin with as much as most calls need.
+//! Each growth makes the host change the protection of the memory twice: at once, and when another
+//! instance reuses the memory. `xtask plugins` gives components enough initial memory for most
+//! calls.
 
 use dlmalloc::GlobalDlmalloc;
 

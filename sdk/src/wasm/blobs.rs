@@ -1,22 +1,25 @@
-//! Bytes, over the imports.
+//! Blobs, writers and uploads of the SDK, which call the imports.
 
 use super::convert;
 use super::generated::packhouse::format as wit;
 use crate::host::{HostBlob, HostUpload, HostWriter, HostWritten};
 use crate::{Blob, Digest, Error, Failure};
 
-/// A blob's handle.
+/// Handle of a blob.
 pub(super) struct BlobHandle(pub(super) wit::blobs::Blob);
 
 pub(super) fn blob(handle: wit::blobs::Blob) -> Box<dyn HostBlob> {
     Box::new(BlobHandle(handle))
 }
 
-/// The handle in what the SDK hands around. There is one kind in Wasm; another would have to be a format's own.
+/// Returns the host's handle of a blob. In Wasm every blob has one, unless a format implements
+/// [`HostBlob`] itself.
 pub(super) fn handle(blob: &dyn HostBlob) -> Result<&wit::blobs::Blob, Error> {
     let blob: &dyn std::any::Any = blob;
     let handle = blob.downcast_ref::<BlobHandle>();
-    handle.map(|handle| &handle.0).ok_or_else(|| Error::Invalid("not a blob of the host's".to_owned()))
+    handle
+        .map(|handle| &handle.0)
+        .ok_or_else(|| Error::Invalid("the blob does not belong to the host".to_owned()))
 }
 
 impl HostBlob for BlobHandle {
@@ -98,9 +101,12 @@ impl HostUpload for UploadHandle {
     }
 }
 
-/// The handle in a blob. There is one kind in Wasm; another would have to be a format's own.
+/// Takes the host's handle out of a blob. In Wasm every blob has one, unless a format implements
+/// [`HostBlob`] itself.
 pub(super) fn into_blob(blob: Blob) -> Result<wit::blobs::Blob, Failure> {
     let host: Box<dyn std::any::Any> = blob.into_host();
     let handle = host.downcast::<BlobHandle>();
-    handle.map(|handle| handle.0).map_err(|_| Failure::internal("an answer's blob is not the host's"))
+    handle
+        .map(|handle| handle.0)
+        .map_err(|_| Failure::internal("the blob of a response does not belong to the host"))
 }

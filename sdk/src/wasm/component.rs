@@ -1,4 +1,4 @@
-//! The contract's exports, over a format.
+//! Exports of the contract, implemented by a format.
 
 use super::generated::packhouse::format as wit;
 use super::{blobs, convert, imports, panics, repository};
@@ -8,21 +8,21 @@ use crate::{
 };
 use core::marker::PhantomData;
 
-/// A format as a component.
+/// Format as a component.
 pub struct Component<F>(PhantomData<F>);
 
 impl<F: Format> super::plugin::exports::packhouse::format::format::Guest for Component<F> {
     fn describe() -> String {
-        panics::are_heard();
+        panics::install_hook();
         call::describe::<F>()
     }
 
     fn route(kind: String, request: &wit::http::Request) -> Result<wit::http::Intent, wit::http::Failure> {
-        panics::are_heard();
+        panics::install_hook();
         let request = imports::request(kind, request);
-        let told = call::route::<F>(&request);
+        let intent = call::route::<F>(&request);
         imports::leave(request);
-        told.map(convert::intent).map_err(convert::failure)
+        intent.map(convert::intent).map_err(convert::failure)
     }
 
     fn check(
@@ -94,13 +94,13 @@ impl<F: Retention> super::retention::exports::packhouse::format::retention::Gues
 
 impl<F: Versions> super::versions::exports::packhouse::format::versions::Guest for Component<F> {
     fn compare_versions(versions: Vec<String>) -> Vec<Option<u32>> {
-        panics::are_heard();
+        panics::install_hook();
         call::compare_versions::<F>(&versions)
     }
 }
 
 fn context(target: Option<wit::records::Repository>, others: Vec<wit::records::Repository>) -> Context {
-    panics::are_heard();
+    panics::install_hook();
     let repository = |host| Repository::new(Box::new(repository::Handle(host)));
     Context::new(
         Box::new(imports::Imports),

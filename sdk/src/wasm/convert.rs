@@ -1,4 +1,4 @@
-//! Values of the SDK and of the contract, turned into each other.
+//! Conversions between values of the SDK and of the contract.
 
 use super::generated::packhouse::format as wit;
 use crate::{

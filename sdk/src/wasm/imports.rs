@@ -1,4 +1,4 @@
-//! Requests and the host itself, over the imports.
+//! Requests and the host, which call the imports.
 
 use std::cell::Cell;
 
@@ -12,21 +12,22 @@ use crate::request::KnownRequest;
 use crate::{Error, LoginState, Request, Token};
 
 thread_local! {
-    /// What `route` read of the request: what goes on in its instance is about the same one (`format.handle`).
+    /// Values that `route` read from the request, for `handle`. The host may call `handle` in the
+    /// same instance, for the same request.
     static ROUTED: Cell<Option<KnownRequest>> = const { Cell::new(None) };
 }
 
-/// Reads of a request what its row is found by.
+/// Reads the values that select the request's row.
 pub(super) fn request(kind: String, host: &wit::http::Request) -> Request<'_> {
     Request::new(kind, host.method(), host.claim(), host.path(), host)
 }
 
-/// Leaves to the request's next call in this instance what is known of it.
+/// Stores the values of the request for the next call about it in this instance.
 pub(super) fn leave(request: Request<'_>) {
     ROUTED.set(Some(request.known()));
 }
 
-/// The request that this instance was asked of before, else as [`request`].
+/// Restores the request of an earlier call in this instance, or reads it like [`request`].
 pub(super) fn request_again<'a>(
     target: Option<&wit::records::Repository>,
     host: &'a wit::http::Request,
@@ -75,7 +76,7 @@ impl HostRequest for wit::http::Request {
     }
 }
 
-/// The imports themselves.
+/// Functions that the component imports.
 pub(super) struct Imports;
 
 impl Host for Imports {
@@ -98,7 +99,7 @@ impl Host for Imports {
     }
 
     fn leave_out(&self, proxy: &dyn HostRepository, reason: &str) {
-        // Any other repository is not the host's to hear of.
+        // The host knows only its own repositories, so nothing is reported for any other.
         if let Ok(proxy) = repository::handle(proxy) {
             wit::upstream::leave_out(proxy, reason);
         }

@@ -1,9 +1,9 @@
-//! Repositories and transactions, over the imports.
+//! Repositories and transactions of the SDK, which call the imports.
 
 use super::generated::packhouse::format as wit;
 use super::{blobs, convert};
 use crate::host::{
-    HostBlob, HostMaking, HostNoted, HostRepository, HostRun, HostRuns, HostTransaction, HostUpload,
+    HostBlob, HostMaking, HostPiece, HostRepository, HostRun, HostRuns, HostTransaction, HostUpload,
 };
 use crate::{
     Digest, Entry, Error, Expectation, Login, Matches, Outcome, PublicKey, ReasonedVerdict, Release,
@@ -11,14 +11,17 @@ use crate::{
 };
 use std::any::Any;
 
-/// A repository's handle.
+/// Handle of a repository.
 pub(super) struct Handle(pub(super) wit::records::Repository);
 
-/// The handle in what the SDK hands around. There is one kind in Wasm; another would have to be a format's own.
+/// Returns the host's handle of a repository. In Wasm every repository has one, unless a format
+/// implements [`HostRepository`] itself.
 pub(super) fn handle(host: &dyn HostRepository) -> Result<&wit::records::Repository, Error> {
     let host: &dyn Any = host;
     let handle = host.downcast_ref::<Handle>();
-    handle.map(|handle| &handle.0).ok_or_else(|| Error::Invalid("not a repository of the host's".to_owned()))
+    handle
+        .map(|handle| &handle.0)
+        .ok_or_else(|| Error::Invalid("the repository does not belong to the host".to_owned()))
 }
 
 fn entry(entry: wit::records::Entry) -> Entry {
@@ -136,14 +139,14 @@ impl HostRepository for Handle {
         Ok(Signature { key_id: signature.key_id, value: signature.value })
     }
 
-    fn find_pieces(&self, names: &[String]) -> Result<Vec<Option<HostNoted>>, Error> {
+    fn find_pieces(&self, names: &[String]) -> Result<Vec<Option<HostPiece>>, Error> {
         let found = wit::memo::find_noted(&self.0, names).map_err(convert::error)?;
-        let noted = |found: wit::memo::Noted| HostNoted {
+        let piece = |found: wit::memo::Noted| HostPiece {
             note: found.note,
             body: blobs::blob(found.body),
             size: found.size,
         };
-        Ok(found.into_iter().map(|found| found.map(noted)).collect())
+        Ok(found.into_iter().map(|found| found.map(piece)).collect())
     }
 
     fn start_piece(&self, name: &str) -> Result<Box<dyn HostMaking>, Error> {

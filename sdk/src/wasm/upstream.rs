@@ -1,4 +1,4 @@
-//! Requests to upstreams and their answers, over the imports.
+//! Requests to upstreams and their responses, which call the imports.
 
 use super::generated::packhouse::format as wit;
 use super::{blobs, convert, repository};

@@ -1,4 +1,4 @@
-//! Blobs and writers in memory.
+//! Blobs and writers of the memory host.
 
 use crate::state::{self, Bytes};
 use base64::Engine;
@@ -7,14 +7,14 @@ use packhouse_sdk::{Digest, Error};
 use std::any::Any;
 use std::io::Read;
 
-/// At most so many bytes a read.
+/// Largest read in bytes.
 const PIECE: usize = 1 << 20;
-/// The longest needle.
+/// Longest needle in bytes.
 const NEEDLE: usize = 4 << 10;
-/// What a plugin may write in one call.
+/// Bytes that a plugin may write in one call.
 const WRITTEN: usize = 256 << 20;
 
-/// A blob whose bytes are all there.
+/// Blob whose bytes are all present.
 #[derive(Clone)]
 pub(crate) struct MemoryBlob {
     pub(crate) bytes: Bytes,
@@ -30,8 +30,8 @@ impl MemoryBlob {
     }
 }
 
-/// A position within bytes; past their end it is their end.
-fn place(bytes: &[u8], at: u64) -> usize {
+/// Returns a position within the bytes; a position past their end becomes their end.
+fn clamp_offset(bytes: &[u8], at: u64) -> usize {
     usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len())
 }
 
@@ -45,8 +45,8 @@ impl HostBlob for MemoryBlob {
     }
 
     fn read(&self, offset: u64, length: u32) -> Result<Vec<u8>, Error> {
-        let start = place(&self.bytes, offset);
-        let end = place(&self.bytes, offset.saturating_add(u64::from(length.min(PIECE as u32))));
+        let start = clamp_offset(&self.bytes, offset);
+        let end = clamp_offset(&self.bytes, offset.saturating_add(u64::from(length.min(PIECE as u32))));
         Ok(self.bytes.get(start..end).unwrap_or_default().to_vec())
     }
 
@@ -57,7 +57,7 @@ impl HostBlob for MemoryBlob {
         if start > end {
             return Err(Error::Invalid("the start is past the end".to_owned()));
         }
-        let (start, end) = (place(&self.bytes, start), place(&self.bytes, end));
+        let (start, end) = (clamp_offset(&self.bytes, start), clamp_offset(&self.bytes, end));
         let within = self.bytes.get(start..end).unwrap_or_default();
         let found = within.windows(needle.len()).position(|window| window == needle);
         Ok(found.map(|at| (start + at) as u64))
@@ -69,7 +69,9 @@ impl HostBlob for MemoryBlob {
             return Err(Error::Invalid(format!("{length} bytes at {offset} do not lie within the blob")));
         };
         Ok(Self::boxed(
-            self.bytes.get(place(&self.bytes, offset)..place(&self.bytes, end)).unwrap_or_default(),
+            self.bytes
+                .get(clamp_offset(&self.bytes, offset)..clamp_offset(&self.bytes, end))
+                .unwrap_or_default(),
         ))
     }
 
@@ -84,7 +86,7 @@ impl HostBlob for MemoryBlob {
     }
 }
 
-/// One byte more than the limit at most.
+/// Decodes bytes, and stops one byte after the limit. Base64 is decoded completely.
 fn decode(bytes: &[u8], encoding: &str, limit: u64) -> Result<Vec<u8>, Error> {
     let invalid = |error: &dyn std::fmt::Display| Error::Invalid(format!("not {encoding}: {error}"));
     let mut decoder: Box<dyn Read> = match encoding {
@@ -104,7 +106,7 @@ fn decode(bytes: &[u8], encoding: &str, limit: u64) -> Result<Vec<u8>, Error> {
     Ok(decoded)
 }
 
-/// Bytes that a plugin makes.
+/// Bytes that a plugin writes.
 #[derive(Default)]
 pub(crate) struct MemoryWriter(Vec<u8>);
 
@@ -121,7 +123,9 @@ impl HostWriter for MemoryWriter {
     fn append(&mut self, blob: &dyn HostBlob) -> Result<(), Error> {
         let blob: &dyn Any = blob;
         let blob = blob.downcast_ref::<MemoryBlob>();
-        self.write(&blob.ok_or_else(|| Error::Invalid("not a blob of this host's".to_owned()))?.bytes)
+        self.write(
+            &blob.ok_or_else(|| Error::Invalid("the blob does not belong to this host".to_owned()))?.bytes,
+        )
     }
 
     fn write_parts(&mut self, parts: Vec<HostWritten<'_>>) -> Result<(), Error> {

@@ -1,7 +1,7 @@
-//! One call of a plugin: what it may do, what it has kept, and its host.
+//! State of one call to a plugin: its rights, the blobs that it kept, and its host.
 
 use crate::blob::{MemoryBlob, MemoryWriter};
-use crate::pieces::Noted;
+use crate::pieces::RecordedReads;
 use crate::state::{Bytes, LogLine, RepositoryState, Shared};
 use crate::upstream::MemoryFetch;
 use packhouse_sdk::host::{
@@ -11,75 +11,76 @@ use packhouse_sdk::{Action, Digest, Error, LoginState, Token};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// At most so many lines a call.
+/// Largest number of log lines in a call.
 const LINES: usize = 100;
-/// Of so many bytes.
+/// Largest log line in bytes.
 const LINE: usize = 8 << 10;
 
-/// What a call may do, shared by all its handles.
+/// Rights of a call, shared by all its handles.
 #[derive(Clone)]
 pub(crate) struct Rights {
     pub(crate) host: Shared,
-    /// None in a check: it can only read.
+    /// Action of the intent; `None` in a check, which can only read.
     pub(crate) action: Option<Action>,
     pub(crate) target: Option<String>,
-    /// What was kept and no commit has named yet: repository, SHA-256, bytes.
-    kept: Rc<RefCell<Vec<(String, Digest, Bytes)>>>,
-    /// The piece that is being made.
-    pub(crate) making: Rc<RefCell<Option<Noted>>>,
+    /// Blobs that this call has kept: repository, SHA-256, bytes.
+    pending: Rc<RefCell<Vec<(String, Digest, Bytes)>>>,
+    /// Reads for the piece that is being made, if any.
+    pub(crate) making: Rc<RefCell<Option<RecordedReads>>>,
 }
 
 impl Rights {
     pub(crate) fn new(host: Shared, action: Option<Action>, target: Option<String>) -> Self {
-        Self { host, action, target, kept: Rc::default(), making: Rc::default() }
+        Self { host, action, target, pending: Rc::default(), making: Rc::default() }
     }
 
-    /// Whether the intent was to write, and this is the target.
+    /// True if the intent allows writing and this is the target.
     pub(crate) fn may_write(&self, repository: &str) -> bool {
         let writes = matches!(self.action, Some(Action::Publish | Action::Delete));
         writes && self.target.as_deref() == Some(repository)
     }
 
-    /// As `may_write`; besides, a proxy's records are its memory of its upstream.
+    /// True if the call may change records of this repository. A read may change the records of a
+    /// proxy, because they cache its upstream.
     pub(crate) fn may_record(&self, repository: &str) -> bool {
         let kind = |state: &RepositoryState| state.kind == "proxy";
         let is_proxy = self.host.borrow().repositories.get(repository).is_some_and(kind);
         self.may_write(repository) || (self.action.is_some() && is_proxy)
     }
 
-    /// Holds a blob in a repository, as far as this call sees.
+    /// Keeps a blob in a repository. Until the call succeeds, only this call finds the blob.
     pub(crate) fn keep(&self, repository: &str, digest: Digest, bytes: Bytes) {
-        self.kept.borrow_mut().push((repository.to_owned(), digest, bytes));
+        self.pending.borrow_mut().push((repository.to_owned(), digest, bytes));
     }
 
-    /// The bytes of a blob that this call has kept.
-    pub(crate) fn kept(&self, repository: &str, digest: &Digest) -> Option<Bytes> {
-        let kept = self.kept.borrow();
-        let found = kept.iter().find(|(name, kept, _)| name == repository && kept == digest);
+    /// Returns the bytes of a blob that this call has kept.
+    pub(crate) fn pending_bytes(&self, repository: &str, digest: &Digest) -> Option<Bytes> {
+        let pending = self.pending.borrow();
+        let found = pending.iter().find(|(name, known, _)| name == repository && known == digest);
         found.map(|(_, _, bytes)| bytes.clone())
     }
 
-    pub(crate) fn is_kept(&self, repository: &str, digest: &Digest) -> bool {
-        self.kept(repository, digest).is_some()
+    pub(crate) fn is_pending(&self, repository: &str, digest: &Digest) -> bool {
+        self.pending_bytes(repository, digest).is_some()
     }
 
-    /// A commit has named this blob: it is durable with it, whatever becomes of the call.
+    /// Makes a blob durable because a commit names it, even if the call fails later.
     pub(crate) fn hold(&self, name: &str, digest: &Digest, repository: &mut RepositoryState) {
-        if let Some(bytes) = self.kept(name, digest) {
+        if let Some(bytes) = self.pending_bytes(name, digest) {
             repository.lease(digest.as_str(), bytes);
         }
     }
 
-    /// The call has succeeded: what it kept is held from now on.
+    /// Makes the kept blobs durable because the call succeeded.
     pub(crate) fn settle(&self) {
         let mut state = self.host.borrow_mut();
-        for (name, digest, bytes) in self.kept.take() {
+        for (name, digest, bytes) in self.pending.take() {
             state.repositories.entry(name).or_default().lease(digest.as_str(), bytes);
         }
     }
 }
 
-/// The host, as one call sees it.
+/// Host as one call sees it.
 pub(crate) struct CallHost {
     pub(crate) rights: Rights,
     pub(crate) caller: Option<String>,
@@ -103,7 +104,7 @@ impl Host for CallHost {
     }
 
     fn now(&self) -> u64 {
-        self.rights.note_more();
+        self.rights.mark_untracked();
         self.rights.host.borrow().now
     }
 
@@ -112,17 +113,17 @@ impl Host for CallHost {
     }
 
     fn fetch(&self, method: &str, target: &str) -> Box<dyn HostFetch> {
-        self.rights.note_more();
+        self.rights.mark_untracked();
         Box::new(MemoryFetch::new(self.rights.host.clone(), method, target))
     }
 
     fn leave_out(&self, proxy: &dyn HostRepository, reason: &str) {
-        self.rights.note_more();
+        self.rights.mark_untracked();
         self.rights.host.borrow_mut().left_out.push((proxy.name(), reason.to_owned()));
     }
 
     fn finish_login(&self, id: &str) -> Result<LoginState, Error> {
-        self.rights.note_more();
+        self.rights.mark_untracked();
         let mut state = self.rights.host.borrow_mut();
         Ok(match state.logins.get(id).cloned() {
             Some(LoginState::Granted(placeholder)) => {
@@ -135,14 +136,14 @@ impl Host for CallHost {
     }
 
     fn tokens(&self) -> Result<Vec<Token>, Error> {
-        self.rights.note_more();
+        self.rights.mark_untracked();
         let state = self.rights.host.borrow();
         let own = self.caller.as_ref().and_then(|caller| state.tokens.get(caller));
         Ok(own.cloned().unwrap_or_default())
     }
 
     fn revoke(&self, id: &str) -> Result<bool, Error> {
-        self.rights.note_more();
+        self.rights.mark_untracked();
         let mut state = self.rights.host.borrow_mut();
         let Some(own) = self.caller.as_ref().and_then(|caller| state.tokens.get_mut(caller)) else {
             return Ok(false);
@@ -153,7 +154,7 @@ impl Host for CallHost {
     }
 }
 
-/// What of a request is not read at once.
+/// Parts of a request that are read on demand.
 #[derive(Default)]
 pub(crate) struct CallRequest {
     pub(crate) query: Pairs,

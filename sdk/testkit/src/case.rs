@@ -1,14 +1,14 @@
-//! A row of a table: a request, and what must come back.
+//! Rows of a table: a request and the expected response.
 
 use crate::answer::Answer;
 use crate::request::{Form, TestRequest};
 
-/// One row: a request, and what must come back. Rows run in their order, in one repository.
+/// Row of a table: a request and the expected response. Rows run in order, in one repository.
 #[derive(Clone, Debug, Default)]
 pub struct Case {
-    /// What it shows, in words.
+    /// Behaviour that the row shows, in words.
     pub name: String,
-    /// The request.
+    /// Request to send.
     pub request: TestRequest,
     pub(crate) status: u16,
     pub(crate) code: Option<String>,
@@ -20,18 +20,19 @@ pub struct Case {
 }
 
 impl Case {
-    /// A row with this name: a request of this method to this target, which must be answered with this status.
+    /// Creates a row with this name: a request of this method to this target, and the expected
+    /// status.
     pub fn new(name: &str, method: &str, target: &str, status: u16) -> Self {
         Self { name: name.to_owned(), request: TestRequest::new(method, target), status, ..Self::default() }
     }
 
-    /// Sends a header field; `name` in lower case.
+    /// Sends a header field; `name` is in lower case.
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.request.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Sends it to this claim of the description's, in place of the repository's address.
+    /// Sends the request to this claim of the description instead of the repository's address.
     pub fn claim(mut self, name: &str) -> Self {
         self.request.claim = Some(name.to_owned());
         self
@@ -43,50 +44,50 @@ impl Case {
         self
     }
 
-    /// Sends one more field of a form.
+    /// Sends a further form field.
     pub fn part(mut self, name: &str, filename: Option<&str>, value: impl AsRef<[u8]>) -> Self {
         let (filename, value) = (filename.map(str::to_owned), value.as_ref().to_vec());
         self.request.parts.push(Form { name: name.to_owned(), filename, value });
         self
     }
 
-    /// A failure's code must be this.
+    /// Expects a failure with this code.
     pub fn code(mut self, code: &str) -> Self {
         self.code = Some(code.to_owned());
         self
     }
 
-    /// A header field must be this; `name` in lower case.
+    /// Expects this header field; `name` is in lower case.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// There must be no such header field.
+    /// Expects that this header field is absent.
     pub fn no_header(mut self, name: &str) -> Self {
         self.absent.push(name.to_owned());
         self
     }
 
-    /// The content must be this.
+    /// Expects exactly this content.
     pub fn content(mut self, bytes: impl AsRef<[u8]>) -> Self {
         self.body = Some(bytes.as_ref().to_vec());
         self
     }
 
-    /// The content must hold this.
+    /// Expects that the content contains this text.
     pub fn contains(mut self, text: &str) -> Self {
         self.contains.push(text.to_owned());
         self
     }
 
-    /// The content must not hold this.
+    /// Expects that the content does not contain this text.
     pub fn lacks(mut self, text: &str) -> Self {
         self.lacks.push(text.to_owned());
         self
     }
 
-    /// What of an answer is not as it must be, a line each.
+    /// Returns the differences between a response and the expected one, one line each.
     pub fn differences(&self, answer: &Answer) -> Vec<String> {
         let mut differences = Vec::new();
         let mut check = |holds: bool, what: String| {
@@ -109,11 +110,11 @@ impl Case {
             check(answer.body == *body, format!("content is not {:?}", String::from_utf8_lossy(body)));
         }
         let text = answer.text();
-        for wanted in &self.contains {
-            check(text.contains(wanted), format!("content does not hold {wanted:?}"));
+        for expected in &self.contains {
+            check(text.contains(expected), format!("content does not contain {expected:?}"));
         }
-        for unwanted in &self.lacks {
-            check(!text.contains(unwanted), format!("content holds {unwanted:?}"));
+        for forbidden in &self.lacks {
+            check(!text.contains(forbidden), format!("content contains {forbidden:?}"));
         }
         differences
     }

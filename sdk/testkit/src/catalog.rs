@@ -1,15 +1,15 @@
-//! What is shown of a repository: versions, and the search among them.
+//! Listed versions of a repository, and the search in them.
 
 use crate::state::RepositoryState;
 use packhouse_sdk::{Matches, Statement, Version, VersionDocument, VersionId};
 use std::collections::BTreeMap;
 
-/// A page of a search is no longer than this.
+/// Largest number of names on a page of search results.
 const PAGE: usize = 250;
-/// Statements of one version that are kept, and documents.
+/// Largest number of statements of one version, and of documents.
 const MAX_STATEMENTS: usize = 64;
 
-/// A change to what is shown.
+/// Change to the listed versions.
 pub(crate) enum CatalogChange {
     Show(Version),
     Hide(VersionId),
@@ -19,14 +19,14 @@ pub(crate) enum CatalogChange {
 }
 
 impl RepositoryState {
-    /// Changes what is shown.
+    /// Applies a change to the listed versions.
     pub(crate) fn apply(&mut self, change: CatalogChange, now: u64) {
         match change {
             CatalogChange::Show(version) => self.show(version, now),
             CatalogChange::Hide(id) => {
                 self.statements.retain(|one| one.id != id);
                 self.documents.retain(|one| one.id != id);
-                self.shown.remove(&(id.name, id.version));
+                self.listed.remove(&(id.name, id.version));
             }
             CatalogChange::HideFile(id, path) => self.hide_file(id, &path),
             CatalogChange::Attest(statement) => self.attest(statement),
@@ -36,29 +36,30 @@ impl RepositoryState {
 
     fn show(&mut self, mut version: Version, now: u64) {
         let key = (version.name.clone(), version.version.clone());
-        let before = self.shown.remove(&key).unwrap_or_default();
+        let before = self.listed.remove(&key).unwrap_or_default();
         version.published = version.published.or(before.published).or(Some(now));
         let stay =
             before.files.into_iter().filter(|file| version.files.iter().all(|new| new.path != file.path));
         let stay: Vec<_> = stay.collect();
         version.files.extend(stay);
         version.files.sort_by(|a, b| a.path.cmp(&b.path));
-        self.shown.insert(key, version);
+        self.listed.insert(key, version);
     }
 
-    /// About what is shown, and each once.
+    /// Stores a statement about a listed version, unless it is a duplicate.
     fn attest(&mut self, statement: Statement) {
-        let shown = self.shown.contains_key(&(statement.id.name.clone(), statement.id.version.clone()));
+        let is_listed = self.listed.contains_key(&(statement.id.name.clone(), statement.id.version.clone()));
         let of_version = self.statements.iter().filter(|one| one.id == statement.id).count();
-        if shown && of_version < MAX_STATEMENTS && !self.statements.contains(&statement) {
+        if is_listed && of_version < MAX_STATEMENTS && !self.statements.contains(&statement) {
             self.statements.push(statement);
         }
     }
 
-    /// Of what is shown; the last in one place.
+    /// Attaches a document to a listed version. Replaces an earlier document of the same version,
+    /// path, source and title.
     fn document(&mut self, document: VersionDocument) {
         let VersionDocument { id, path, source, title, .. } = &document;
-        if !self.shown.contains_key(&(id.name.clone(), id.version.clone())) {
+        if !self.listed.contains_key(&(id.name.clone(), id.version.clone())) {
             return;
         }
         let here = |one: &VersionDocument| {
@@ -74,18 +75,19 @@ impl RepositoryState {
         self.statements.retain(|one| one.id != id || (one.path != path && one.source != path));
         self.documents.retain(|one| one.id != id || (one.path != path && one.source != path));
         let key = (id.name, id.version);
-        let Some(version) = self.shown.get_mut(&key) else { return };
+        let Some(version) = self.listed.get_mut(&key) else { return };
         version.files.retain(|file| file.path != path);
         if version.files.is_empty() {
-            self.shown.remove(&key);
+            self.listed.remove(&key);
         }
     }
 
-    /// Packages whose name, summary or property `keywords` holds every word. What matches by its name comes first.
+    /// Finds packages whose name, summary or property `keywords` contains every word. Matches by
+    /// name come first.
     pub(crate) fn search(&self, text: &str, offset: u32, limit: u32) -> Matches {
         let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
         let mut found: BTreeMap<&str, bool> = BTreeMap::new();
-        for version in self.shown.values() {
+        for version in self.listed.values() {
             let keywords = version.properties.iter().filter(|(name, _)| name == "keywords");
             let rest = keywords.fold(version.summary.clone(), |rest, (_, words)| rest + " " + words);
             let (name, rest) = (version.name.to_lowercase(), rest.to_lowercase());

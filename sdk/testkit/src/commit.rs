@@ -1,4 +1,4 @@
-//! Transactions in memory.
+//! Transactions of the memory host.
 
 use crate::call::Rights;
 use crate::catalog::CatalogChange;
@@ -12,14 +12,14 @@ const MAX_VALUE: usize = 1 << 20;
 const MAX_VALUES: usize = 16 << 20;
 const MAX_KIND: usize = 200;
 
-/// What is to happen to a key.
+/// Change of a key.
 enum Change {
     Put { value: Vec<u8>, blobs: Vec<Digest> },
     Remove,
     Require,
 }
 
-/// A change that is being put together.
+/// Transaction that is being prepared.
 pub(crate) struct MemoryTransaction {
     rights: Rights,
     repository: String,
@@ -32,13 +32,13 @@ impl MemoryTransaction {
         Self { rights, repository, changes: Vec::new(), catalog: Vec::new() }
     }
 
-    /// At most one change a key: a later one replaces the earlier.
+    /// Adds a change. A key has at most one change; a later change replaces the earlier one.
     fn change(&mut self, key: &str, expect: Expectation, change: Change) {
         self.changes.retain(|(earlier, ..)| earlier != key);
         self.changes.push((key.to_owned(), expect, change));
     }
 
-    /// What goes beyond what one commit may hold.
+    /// Checks the limits of a commit.
     fn check(&self) -> Result<(), Error> {
         let invalid = |text: String| Err(Error::Invalid(text));
         if self.changes.len() + self.catalog.len() > MAX_CHANGES {
@@ -86,7 +86,7 @@ impl MemoryTransaction {
         Ok(())
     }
 
-    /// The first key that is not as expected.
+    /// Returns the first key that does not meet its condition.
     fn stale(&self, repository: &RepositoryState) -> Option<String> {
         let wrong = self.changes.iter().find(|(key, expect, _)| {
             let revision = repository.records.get(key).map(|record| record.revision);
@@ -165,7 +165,7 @@ impl HostTransaction for MemoryTransaction {
         }
         let mut unknown: Vec<Digest> = Vec::new();
         for digest in self.named() {
-            let held = repository.holds(digest.as_str()) || self.rights.is_kept(&self.repository, digest);
+            let held = repository.holds(digest.as_str()) || self.rights.is_pending(&self.repository, digest);
             if !held && !unknown.contains(digest) {
                 unknown.push(digest.clone());
             }

@@ -1,21 +1,21 @@
-//! What a repository holds, as text: what a write did can be read at a glance, and compared.
+//! Contents of a repository as text, so that tests can compare the effects of a write.
 
 use std::fmt;
 
 /// Records, blobs and versions of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
-    /// Keys and values, in the order of the keys.
+    /// Keys and values, in key order.
     pub records: Vec<(String, Vec<u8>)>,
-    /// Digests and sizes of the blobs that it holds, in their order.
+    /// Digests and sizes of the stored blobs, in digest order.
     pub blobs: Vec<(String, u64)>,
-    /// `NAME VERSION PATH DIGEST` of each file that is shown, in their order; without path and digest where a version has
-    /// no file.
+    /// `NAME VERSION PATH DIGEST` of each listed file, in order. A version without files has no
+    /// path and digest.
     pub shown: Vec<String>,
 }
 
 impl fmt::Display for Effects {
-    /// A line each: `record KEY VALUE`, `blob DIGEST SIZE`, `shown …`.
+    /// Writes a line for each item: `record KEY VALUE`, `blob DIGEST SIZE`, `shown …`.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (key, value) in &self.records {
             writeln!(out, "record {key} {}", String::from_utf8_lossy(value))?;

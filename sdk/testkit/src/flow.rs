@@ -1,4 +1,5 @@
-//! A request's way through a mounted format: route, check, receive, handle, as the host goes it.
+//! Handling of a request by a mounted format, in the steps of the host: route, check, receive the
+//! body, handle.
 
 use crate::answer::Answer;
 use crate::blob::MemoryBlob;
@@ -12,7 +13,7 @@ use packhouse_sdk::host::HostPart;
 use packhouse_sdk::{Action, BodyPlan, Context, Failure, Format, Intent, Repository, Request, call};
 use std::cell::RefCell;
 
-/// The header of a publish of something that another server served before.
+/// Header that marks a publish of a file that another server served before.
 const MOVED: &str = "packhouse-published-at";
 
 impl<F: Format> Mount<F> {
@@ -27,13 +28,13 @@ impl<F: Format> Mount<F> {
         Ok(())
     }
 
-    /// Work that can only read, as a check can.
+    /// Runs work that must not write.
     pub(crate) fn present<T>(&self, work: impl FnOnce(&Context) -> Result<T, Failure>) -> Result<T, Failure> {
         let rights = Rights::new(self.host.state.clone(), None, Some(self.name.clone()));
         work(&self.context(&rights, &TestRequest::default(), Vec::new(), None))
     }
 
-    /// Route, check, receive, handle: the host's data path, without identity.
+    /// Answers a request like the host, but without authentication.
     pub(crate) fn answer(&self, request: &TestRequest) -> Answer {
         let Some(address) = request.address() else {
             return Answer::refusal(400, "invalid_request", "The address makes no sense");
@@ -76,7 +77,8 @@ impl<F: Format> Mount<F> {
         Request::new(kind.unwrap_or_default(), method, claim, address.0.clone(), host)
     }
 
-    /// What of a request is asked for when it is wanted; without a body. Before it is routed it has no action.
+    /// Returns the values that a plugin reads on demand, without a body. `action` is `None` in
+    /// `route`.
     fn host_request(&self, request: &TestRequest, address: &Address, action: Option<Action>) -> CallRequest {
         let claims = F::describe().claims().to_vec();
         let claim = claims.iter().find(|claim| Some(&claim.name) == request.claim.as_ref());
@@ -92,8 +94,9 @@ impl<F: Format> Mount<F> {
         }
     }
 
-    /// A group's members that may serve what the request is about, a group among them replaced by its own; or what the intent
-    /// named besides.
+    /// Returns the other repositories of a call. For a group, these are the members that may serve
+    /// the request; a nested group is replaced by its own members. For any other repository, these
+    /// are the repositories that the intent named.
     fn others(&self, intent: &Intent) -> Vec<String> {
         let state = self.host.state.borrow();
         let repositories = &state.repositories;
@@ -123,7 +126,7 @@ impl<F: Format> Mount<F> {
         Context::new(Box::new(host), Some(target), others)
     }
 
-    /// Takes the body in as the intent asks.
+    /// Receives the body as the intent requests.
     fn receive(
         &self,
         request: &TestRequest,
@@ -157,7 +160,7 @@ impl<F: Format> Mount<F> {
         Ok((taken, received))
     }
 
-    /// Adds bytes to an upload, where there is one and it is as long as it must be.
+    /// Appends bytes to an upload if it exists and has the required size.
     fn append(&self, name: &str, offset: Option<u64>, bytes: &[u8]) -> Option<(String, u64)> {
         let mut state = self.host.state.borrow_mut();
         let upload = state.repositories.get_mut(&self.name)?.uploads.get_mut(name)?;

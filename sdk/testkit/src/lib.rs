@@ -1,7 +1,10 @@
-//! What a plugin is tested with: a host in memory, and a table of requests that runs natively and through Wasm.
+//! Test kit for plugins: an in-memory host, and tables of requests. The tables run without Wasm, in
+//! the test's own process, and also through the built component.
 //!
 //! ```
-//! use packhouse_sdk::{Context, Description, Failure, Format, Params, Plan, Request, Response, Router};
+//! use packhouse_sdk::{
+//!     Context, Description, Failure, Format, Params, Plan, Request, Response, Router,
+//! };
 //! use packhouse_testkit::MemoryHost;
 //!
 //! struct Hello;
@@ -28,11 +31,13 @@
 //! greetings.get("/elsewhere").send().expect(404);
 //! ```
 //!
-//! The memory host keeps to the contract: expectations, revisions that never come twice, blobs that only their repository
-//! holds, what each intent may do, pages and delimiters, uploads, decoding, remembered pieces. Of an answer it leaves out the content for HEAD
-//! and checks what the host would refuse. The rest of what the host does to answers is left to the host, and to the tests
-//! that run it: `ETag` and `Last-Modified`, conditional requests, `Range`, the shape of errors on the wire. So is identity:
-//! no credential is asked for. Time stands still unless [`MemoryHost::set_now`] moves it.
+//! The memory host follows the contract: expectations, unique revisions, blobs that only their
+//! repository holds, the rights of each intent, pages and delimiters, uploads, decoding, cached
+//! pieces. The memory host leaves out the content for HEAD, and refuses every response that the
+//! host would refuse. Tests of the host cover its other response features, which the memory host
+//! does not implement: `ETag` and `Last-Modified`, conditional requests, `Range`, and the form of
+//! error responses. The memory host does not authenticate callers either. Its clock stands still
+//! unless [`MemoryHost::set_now`] moves it.
 
 mod answer;
 mod blob;
@@ -42,7 +47,6 @@ mod catalog;
 mod commit;
 mod effects;
 mod flow;
-mod kept_table;
 mod memo;
 mod memory;
 mod mount;
@@ -53,6 +57,7 @@ mod request;
 mod shape;
 mod state;
 mod table;
+mod table_file;
 mod tar;
 #[cfg(test)]
 mod tests;
@@ -62,12 +67,12 @@ mod upstream;
 pub use answer::Answer;
 pub use case::Case;
 pub use effects::Effects;
-pub use kept_table::Table;
 pub use memory::MemoryHost;
 pub use mount::{Mount, Sending};
 pub use request::{Form, TestRequest};
 pub use state::{Fetched, LogLine};
 pub use table::{Missed, World, examine, run};
+pub use table_file::Table;
 pub use tar::tar_archive;
 
 #[cfg(test)]

@@ -1,22 +1,23 @@
-//! Pieces that plugins made, remembered until what was read for them changes. The rules are the host's, without its bounds.
+//! Cache for pieces that plugins make. A piece is valid until a record that was read for it
+//! changes. The cache has the host's rules, but does not limit its total size.
 
 use crate::blob::MemoryBlob;
 use crate::call::Rights;
-use crate::pieces::{KeyRange, MemoryPiece, Noted, PieceKey, Read};
+use crate::pieces::{KeyRange, MemoryPiece, PieceKey, RecordedReads, TrackedRead};
 use crate::state::{Bytes, RepositoryState, State};
-use packhouse_sdk::host::{HostBlob, HostMaking, HostNoted};
+use packhouse_sdk::host::{HostBlob, HostMaking, HostPiece};
 use packhouse_sdk::{Error, PIECE_BYTES};
 use std::ops::Bound;
 
-/// Bytes of the longest name.
+/// Longest name in bytes.
 const NAME: usize = 16 << 10;
-/// Bytes of the notes of one answer.
+/// Largest total size of the notes in one result, in bytes.
 const NOTES: usize = 16 << 20;
-/// Names of one question.
+/// Largest number of names in one call.
 const NAMES: usize = 1_000;
 
 impl KeyRange {
-    /// What of a repository lies in it.
+    /// Returns the keys and revisions of a repository in this range.
     pub(crate) fn of(&self, state: &RepositoryState) -> Vec<(String, u64)> {
         let records = state.records.range((self.from.clone(), Bound::Unbounded));
         records
@@ -27,8 +28,8 @@ impl KeyRange {
     }
 }
 
-impl Read {
-    /// Whether a repository would answer the same now.
+impl TrackedRead {
+    /// True if a repository would return the same result now.
     fn holds(&self, state: &RepositoryState) -> bool {
         match self {
             Self::Key(key, revision) => state.records.get(key).map(|record| record.revision) == *revision,
@@ -38,28 +39,28 @@ impl Read {
     }
 }
 
-/// A piece on its way.
+/// Piece that is being made.
 struct MemoryMaking {
     rights: Rights,
     key: PieceKey,
 }
 
 impl Rights {
-    /// A record or a blob was read.
-    pub(crate) fn note(&self, repository: &str, read: Read) {
-        if let Some(noted) = self.making.borrow_mut().as_mut() {
-            if noted.repository == repository {
-                noted.reads.push(read);
+    /// Records that a record or a blob was read.
+    pub(crate) fn record_read(&self, repository: &str, read: TrackedRead) {
+        if let Some(recorded) = self.making.borrow_mut().as_mut() {
+            if recorded.repository == repository {
+                recorded.reads.push(read);
             } else {
-                noted.more = true;
+                recorded.untracked = true;
             }
         }
     }
 
-    /// Something was used that no commit tells a change of.
-    pub(crate) fn note_more(&self) {
-        if let Some(noted) = self.making.borrow_mut().as_mut() {
-            noted.more = true;
+    /// Records that the call used something that can change without a commit.
+    pub(crate) fn mark_untracked(&self) {
+        if let Some(recorded) = self.making.borrow_mut().as_mut() {
+            recorded.untracked = true;
         }
     }
 
@@ -79,7 +80,7 @@ impl Rights {
         &self,
         repository: &str,
         names: &[String],
-    ) -> Result<Vec<Option<HostNoted>>, Error> {
+    ) -> Result<Vec<Option<HostPiece>>, Error> {
         if names.len() > NAMES {
             return Err(Error::Invalid(format!("{} names of pieces", names.len())));
         }
@@ -91,7 +92,7 @@ impl Rights {
         }
     }
 
-    fn find_piece(&self, repository: &str, name: &str) -> Result<Option<HostNoted>, Error> {
+    fn find_piece(&self, repository: &str, name: &str) -> Result<Option<HostPiece>, Error> {
         let key = self.piece_key(repository, name)?;
         let mut host = self.host.borrow_mut();
         let State { pieces, repositories, pieces_found, .. } = &mut *host;
@@ -101,8 +102,8 @@ impl Rights {
             return Ok(None);
         };
         *pieces_found += 1;
-        piece.reads.iter().for_each(|read| self.note(repository, read.clone()));
-        Ok(Some(HostNoted {
+        piece.reads.iter().for_each(|read| self.record_read(repository, read.clone()));
+        Ok(Some(HostPiece {
             note: piece.note.to_vec(),
             body: MemoryBlob::boxed(piece.bytes.clone()),
             size: piece.bytes.len() as u64,
@@ -116,7 +117,8 @@ impl Rights {
         if making.is_some() {
             return Err(Error::Invalid("another piece is being made".to_owned()));
         }
-        *making = Some(Noted { repository: repository.to_owned(), reads: Vec::new(), more: false });
+        *making =
+            Some(RecordedReads { repository: repository.to_owned(), reads: Vec::new(), untracked: false });
         Ok(Box::new(MemoryMaking { rights: self.clone(), key }))
     }
 }
@@ -124,9 +126,9 @@ impl Rights {
 impl HostMaking for MemoryMaking {
     fn finish(self: Box<Self>, note: &[u8], bytes: &[u8]) -> Result<Box<dyn HostBlob>, Error> {
         let (note, bytes): (Bytes, Bytes) = (note.into(), bytes.into());
-        let noted = self.rights.making.borrow_mut().take();
-        if let Some(Noted { reads, more: false, .. }) =
-            noted.filter(|_| note.len() + bytes.len() <= PIECE_BYTES)
+        let recorded = self.rights.making.borrow_mut().take();
+        if let Some(RecordedReads { reads, untracked: false, .. }) =
+            recorded.filter(|_| note.len() + bytes.len() <= PIECE_BYTES)
         {
             let mut host = self.rights.host.borrow_mut();
             host.pieces_made += 1;
@@ -158,7 +160,7 @@ mod tests {
         let _applied = change.commit().unwrap();
     }
 
-    /// All values below `a/`, from a call of its own; and whether they were remembered.
+    /// Returns all values below `a/`, read in a new call, and true if they were cached.
     fn values(host: &MemoryHost, read: impl FnOnce(&Repository) -> Result<String, Error>) -> (String, bool) {
         let (_, repository) = call(host, Some(Action::Read), "r");
         host.take_piece_counts();
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_lives_until_what_was_read_for_it_changes() {
+    fn a_piece_is_cached_until_a_read_record_changes() {
         let host = host();
         set(&host, "r", "a/1", Some("x"));
         assert_eq!(values(&host, below("a/")), ("x".to_owned(), false));
@@ -194,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_page_depends_on_what_is_in_it_and_no_more() {
+    fn a_full_page_depends_only_on_its_keys() {
         let host = host();
         for key in ["a/1", "a/3", "a/5"] {
             set(&host, "r", key, Some(key));
@@ -218,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_commit_tells_of_is_not_remembered() {
+    fn a_piece_with_untracked_reads_is_not_cached() {
         let host = host();
         let search = |repository: &Repository| {
             repository.search("", 0, 1)?;
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_pieces_those_that_are_missing_are_made() {
+    fn only_missing_pieces_are_made() {
         let host = host();
         let (_, r) = call(&host, Some(Action::Read), "r");
         let made = |names: &[&str]| {
@@ -243,18 +245,18 @@ mod tests {
                 let parts = PieceParts { note: at.to_string(), body: names[at].clone() };
                 Ok::<_, Error>((names[at] != "none").then_some(parts))
             });
-            let said = |piece: &packhouse_sdk::Piece| (piece.note().to_owned(), piece.text().unwrap());
-            let said: Vec<_> = pieces.unwrap().iter().map(|piece| piece.as_ref().map(said)).collect();
-            (made, said)
+            let content = |piece: &packhouse_sdk::Piece| (piece.note().to_owned(), piece.text().unwrap());
+            let contents: Vec<_> = pieces.unwrap().iter().map(|piece| piece.as_ref().map(content)).collect();
+            (made, contents)
         };
         let long = "n".repeat(20_000);
         let piece = |note: &str, body: &str| Some((note.to_owned(), body.to_owned()));
         assert_eq!(made(&["a", &long, "c"]), (vec![0, 2], vec![piece("0", "a"), None, piece("2", "c")]));
         let found = made(&["none", "c", &long, "b", "a"]);
         assert_eq!(found, (vec![0, 3], vec![None, piece("2", "c"), None, piece("3", "b"), piece("0", "a")]));
-        let noted = ["m"; 20].map(str::to_owned);
+        let names = ["m"; 20].map(str::to_owned);
         let large = |_| Ok::<_, Error>(Some(PieceParts { note: "n".repeat(1 << 20), body: String::new() }));
-        assert!(r.pieces(&noted, large).unwrap().iter().flatten().all(|piece| piece.note().len() == 1 << 20));
+        assert!(r.pieces(&names, large).unwrap().iter().flatten().all(|piece| piece.note().len() == 1 << 20));
         let many: Vec<String> = (0..2_500).map(|number| format!("many {number}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert_eq!(made(&many).0.len(), 2_500);

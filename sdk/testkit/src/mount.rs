@@ -1,19 +1,19 @@
-//! A format mounted as a repository, and requests to it.
+//! Repositories that run a format, and requests to them.
 
 use crate::answer::Answer;
 use crate::effects::Effects;
-use crate::kept_table::Table;
 use crate::memory::MemoryHost;
 use crate::request::{Form, TestRequest};
 use crate::state::RepositoryState;
 use crate::table::World;
+use crate::table_file::Table;
 use packhouse_sdk::{
     Action, Failure, Folding, Format, Intent, Place, Present, Retention, Upkeep, VersionId, Versions, call,
 };
 use serde_json::Value;
 use std::marker::PhantomData;
 
-/// A repository of a format.
+/// Repository of a format.
 pub struct Mount<F> {
     pub(crate) host: MemoryHost,
     pub(crate) name: String,
@@ -21,8 +21,8 @@ pub struct Mount<F> {
 }
 
 impl MemoryHost {
-    /// A repository of this format and kind (`hosted`, `proxy`, `group`), with these settings over the description's
-    /// defaults.
+    /// Creates a repository of this format and kind (`hosted`, `proxy`, `group`). These settings
+    /// override the defaults of the description.
     pub fn mount<F: Format>(&self, name: &str, kind: &str, settings: Value) -> Mount<F> {
         let description = serde_json::to_value(F::describe()).unwrap_or_default();
         let format = description.get("format").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -40,7 +40,7 @@ impl MemoryHost {
     }
 }
 
-/// Settings with every default of the description filled in.
+/// Fills in the defaults of the description.
 fn with_defaults(description: &Value, settings: Value) -> Value {
     let known = description.get("settings").and_then(Value::as_object).into_iter().flatten();
     let defaults = known.filter_map(|(name, setting)| Some((name.clone(), setting.get("default")?.clone())));
@@ -51,7 +51,7 @@ fn with_defaults(description: &Value, settings: Value) -> Value {
     Value::Object(all)
 }
 
-/// Spells patterns of names as the format spells names.
+/// Converts patterns of names to the format's spelling.
 fn fold_patterns(settings: &mut Value, folding: Folding) {
     for name in ["claimed_names", "min_release_age_except"] {
         let patterns = settings.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten();
@@ -63,7 +63,7 @@ fn fold_patterns(settings: &mut Value, folding: Folding) {
     }
 }
 
-/// A request that is being put together; [`Sending::send`] sends it.
+/// Request that is being prepared; [`Sending::send`] sends it.
 #[must_use = "nothing happens before it is sent"]
 pub struct Sending<'a, F> {
     mount: &'a Mount<F>,
@@ -71,106 +71,108 @@ pub struct Sending<'a, F> {
 }
 
 impl<F: Format> Sending<'_, F> {
-    /// A header field; `name` in lower case.
+    /// Adds a header field; `name` is in lower case.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.request.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// The body.
+    /// Sets the body.
     pub fn body(mut self, bytes: impl AsRef<[u8]>) -> Self {
         self.request.body = bytes.as_ref().to_vec();
         self
     }
 
-    /// A body that is a JSON document.
+    /// Sets a JSON document as the body.
     pub fn json(self, value: &serde_json::Value) -> Self {
         self.header("content-type", "application/json").body(value.to_string())
     }
 
-    /// One more field of a form.
+    /// Adds a form field.
     pub fn part(mut self, name: &str, filename: Option<&str>, value: impl AsRef<[u8]>) -> Self {
         let (filename, value) = (filename.map(str::to_owned), value.as_ref().to_vec());
         self.request.parts.push(Form { name: name.to_owned(), filename, value });
         self
     }
 
-    /// Who asks.
+    /// Sets the name of the caller.
     pub fn caller(mut self, name: &str) -> Self {
         self.request.caller = Some(name.to_owned());
         self
     }
 
-    /// To a claim of the description's, in place of the repository's address.
+    /// Sends the request to a claim of the description instead of the repository's address.
     pub fn claim(mut self, name: &str) -> Self {
         self.request.claim = Some(name.to_owned());
         self
     }
 
-    /// Sends it.
+    /// Sends the request.
     pub fn send(self) -> Answer {
         self.mount.answer(&self.request)
     }
 }
 
 impl<F: Format> Mount<F> {
-    /// Makes a group of these repositories.
+    /// Sets the members of a group.
     pub fn members(self, names: &[&str]) -> Self {
         let members = names.iter().map(|&name| name.to_owned()).collect();
         self.host.state.borrow_mut().repositories.entry(self.name.clone()).or_default().members = members;
         self
     }
 
-    /// No caller may read this repository: a group of which it is a member does not hand it over, and heeds what it holds.
+    /// Makes the repository unreadable for every caller. A group does not pass this repository to a
+    /// plugin, but still withholds the names that it holds.
     pub fn unreadable(self) -> Self {
         self.host.state.borrow_mut().repositories.entry(self.name.clone()).or_default().unreadable = true;
         self
     }
 
-    /// A request of any method to this target: a percent-encoded path that begins with `/`, and its query.
+    /// Prepares a request of any method to this target: a percent-encoded path that begins with
+    /// `/`, and its query.
     pub fn request(&self, method: &str, target: &str) -> Sending<'_, F> {
         Sending { mount: self, request: TestRequest::new(method, target) }
     }
 
-    /// `GET`.
+    /// Prepares a `GET`.
     pub fn get(&self, target: &str) -> Sending<'_, F> {
         self.request("GET", target)
     }
 
-    /// `HEAD`.
+    /// Prepares a `HEAD`.
     pub fn head(&self, target: &str) -> Sending<'_, F> {
         self.request("HEAD", target)
     }
 
-    /// `PUT`.
+    /// Prepares a `PUT`.
     pub fn put(&self, target: &str) -> Sending<'_, F> {
         self.request("PUT", target)
     }
 
-    /// `POST`.
+    /// Prepares a `POST`.
     pub fn post(&self, target: &str) -> Sending<'_, F> {
         self.request("POST", target)
     }
 
-    /// `PATCH`.
+    /// Prepares a `PATCH`.
     pub fn patch(&self, target: &str) -> Sending<'_, F> {
         self.request("PATCH", target)
     }
 
-    /// `DELETE`.
+    /// Prepares a `DELETE`.
     pub fn delete(&self, target: &str) -> Sending<'_, F> {
         self.request("DELETE", target)
     }
 
-    /// What the repository holds.
+    /// Returns the contents of the repository.
     pub fn effects(&self) -> Effects {
         self.host.effects(&self.name)
     }
 
-    /// What a request would do, or why it would be refused.
+    /// Returns the intent of a request.
     ///
     /// # Errors
-    /// The failure of the plan, or of the router.
+    /// The failure of the plan or of the router.
     pub fn plan(&self, request: &TestRequest) -> Result<Intent, Failure> {
         let Some(address) = request.address() else {
             return Err(Failure::invalid("a path that no host hands on"));
@@ -178,7 +180,7 @@ impl<F: Format> Mount<F> {
         self.route(request, &address)
     }
 
-    /// `upkeep.delete-version`.
+    /// Calls `upkeep.delete-version`.
     ///
     /// # Errors
     /// The format's failure.
@@ -189,7 +191,7 @@ impl<F: Format> Mount<F> {
         self.upkeep(Action::Delete, |cx| call::delete_version::<F>(cx, id))
     }
 
-    /// `upkeep.mark-version`.
+    /// Calls `upkeep.mark-version`.
     ///
     /// # Errors
     /// The format's failure.
@@ -202,7 +204,7 @@ impl<F: Format> Mount<F> {
 }
 
 impl<F: Present> Mount<F> {
-    /// `present.present-version`, as the JSON object that it is.
+    /// Calls `present.present-version` and returns its JSON object.
     ///
     /// # Errors
     /// The format's failure.
@@ -213,7 +215,7 @@ impl<F: Present> Mount<F> {
 }
 
 impl<F: Retention> Mount<F> {
-    /// `retention.judge-versions`, as the JSON array that it is.
+    /// Calls `retention.judge-versions` and returns its JSON array.
     ///
     /// # Errors
     /// The format's failure.
@@ -222,7 +224,7 @@ impl<F: Retention> Mount<F> {
         serde_json::from_str(&text).map_err(|problem| Failure::internal(format!("no JSON: {problem}")))
     }
 
-    /// `retention.list-unshown`, as the JSON object that it is.
+    /// Calls `retention.list-unshown` and returns its JSON object.
     ///
     /// # Errors
     /// The format's failure.
@@ -233,7 +235,7 @@ impl<F: Retention> Mount<F> {
 }
 
 impl<F: Versions> Mount<F> {
-    /// `versions.compare-versions`.
+    /// Calls `versions.compare-versions`.
     pub fn compare_versions(&self, versions: &[&str]) -> Vec<Place> {
         let versions: Vec<String> = versions.iter().map(|&version| version.to_owned()).collect();
         call::compare_versions::<F>(&versions)

@@ -1,11 +1,11 @@
-//! Which packages no upstream may be asked for, as the host decides it.
+//! Rules of the host that decide which packages a plugin must not request from an upstream.
 
 use crate::state::{RepositoryState, State};
 use packhouse_sdk::{Action, Failure, Intent};
 use serde_json::Value;
 
 impl State {
-    /// A group's members, a group among them replaced by its own.
+    /// Returns the members of a group; a nested group is replaced by its own members.
     pub(crate) fn members(&self, group: &str) -> Vec<String> {
         let members = self.repositories.get(group).map(|group| group.members.as_slice()).unwrap_or_default();
         let members = members.iter().flat_map(|name| match self.repositories.get(name) {
@@ -15,7 +15,8 @@ impl State {
         members.collect()
     }
 
-    /// The members of a group that are handed over: those that may be read and may serve what the request is about.
+    /// Returns the members of a group that a call gets: the members that the caller may read and
+    /// that may serve the request.
     pub(crate) fn serving(&self, group: &str, intent: &Intent) -> Vec<String> {
         let members = self.members(group);
         let kind = |name: &String| self.repositories.get(name).map_or("", |state| state.kind.as_str());
@@ -28,8 +29,8 @@ impl State {
         members.into_iter().filter(|name| !hidden(name) && (proxies || kind(name) != "proxy")).collect()
     }
 
-    /// What the host refuses before it asks the format: a read of a group without a member that may be read, and of a proxy that
-    /// claims the name itself.
+    /// Refuses requests that the host refuses before it calls the format: reading a group without a
+    /// readable member, and names that the proxy claims itself.
     pub(crate) fn refuse(&self, repository: &str, intent: &Intent) -> Result<(), Failure> {
         let Some(state) = self.repositories.get(repository) else { return Ok(()) };
         let hidden = |name: &String| self.repositories.get(name).is_some_and(|state| state.unreadable);
@@ -44,7 +45,8 @@ impl State {
         }
     }
 
-    /// Those of these packages that are withheld from upstreams in a call with this target.
+    /// Returns the packages among these that are withheld from upstreams in a call with this
+    /// target.
     pub(crate) fn withheld(&self, target: &str, names: &[String]) -> Vec<String> {
         let kind = self.repositories.get(target).map_or("", |state| state.kind.as_str());
         let mut all = vec![target.to_owned()];
@@ -77,13 +79,13 @@ impl RepositoryState {
         self.folding.covers(&patterns, name)
     }
 
-    /// Whether it is hosted and holds this package.
+    /// True if the repository is hosted and holds this package.
     fn has(&self, name: &str) -> bool {
-        let kept = |prefix: &String| {
+        let has_record = |prefix: &String| {
             let prefix = prefix.replace("{name}", name);
             self.records.range(prefix.clone()..).next().is_some_and(|(key, _)| key.starts_with(&prefix))
         };
-        let shown = || self.shown.keys().any(|(package, _)| package == name);
-        self.kind == "hosted" && (shown() || self.held_by.iter().any(kept))
+        let lists_version = || self.listed.keys().any(|(package, _)| package == name);
+        self.kind == "hosted" && (lists_version() || self.held_by.iter().any(has_record))
     }
 }

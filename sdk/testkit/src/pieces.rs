@@ -1,30 +1,30 @@
-//! What is remembered of a piece that a plugin made: its bytes, and what was read for them.
+//! Cached pieces: their bytes, and the reads that they depend on.
 
 use std::ops::Bound;
 use std::rc::Rc;
 
-/// What a piece belongs to: format, repository, settings, name.
+/// Key of a piece: format, repository, settings, name.
 pub(crate) type PieceKey = (String, String, String, String);
 
-/// A piece, and what was read while it was made.
+/// Piece with the reads that it depends on.
 pub(crate) struct MemoryPiece {
     pub(crate) note: Rc<[u8]>,
     pub(crate) bytes: Rc<[u8]>,
-    pub(crate) reads: Vec<Read>,
+    pub(crate) reads: Vec<TrackedRead>,
 }
 
-/// Something that was read, and what was found.
+/// Read with its result.
 #[derive(Clone)]
-pub(crate) enum Read {
-    /// A record, and its revision where it was there.
+pub(crate) enum TrackedRead {
+    /// A record, and its revision if it existed.
     Key(String, Option<u64>),
     /// Keys of a range, and their revisions.
     Range(KeyRange, Vec<(String, u64)>),
-    /// A blob that was held.
+    /// A blob that was present.
     Blob(String),
 }
 
-/// Keys that begin with a prefix, from somewhere on and perhaps up to one of them.
+/// Range of the keys with a prefix, from a start, and up to a last key if there is one.
 #[derive(Clone)]
 pub(crate) struct KeyRange {
     pub(crate) prefix: String,
@@ -32,10 +32,10 @@ pub(crate) struct KeyRange {
     pub(crate) last: Option<String>,
 }
 
-/// What is noted while a piece is made.
-pub(crate) struct Noted {
+/// Reads that were recorded while a piece is made.
+pub(crate) struct RecordedReads {
     pub(crate) repository: String,
-    pub(crate) reads: Vec<Read>,
-    /// Whether something was used that no commit tells a change of.
-    pub(crate) more: bool,
+    pub(crate) reads: Vec<TrackedRead>,
+    /// True if the call used something that can change without a commit.
+    pub(crate) untracked: bool,
 }

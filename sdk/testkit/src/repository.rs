@@ -1,15 +1,15 @@
-//! Repositories in memory.
+//! Repositories of the memory host.
 
 use crate::blob::MemoryBlob;
 use crate::call::Rights;
 use crate::commit::MemoryTransaction;
-use crate::pieces::{KeyRange, Read};
+use crate::pieces::{KeyRange, TrackedRead};
 use crate::state::{self, RepositoryState, UploadState};
 use crate::upload::MemoryUpload;
 use base64::Engine;
 use packhouse_names::{ReleaseRules, runs_of_page};
 use packhouse_sdk::host::{
-    HostBlob, HostMaking, HostNoted, HostRepository, HostRun, HostRuns, HostTransaction, HostUpload,
+    HostBlob, HostMaking, HostPiece, HostRepository, HostRun, HostRuns, HostTransaction, HostUpload,
 };
 use packhouse_sdk::{
     Digest, Entry, Error, Login, LoginState, Matches, PublicKey, ReasonedVerdict, Release, ReleaseVerdict,
@@ -19,7 +19,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// Sign-ins that may be open at once.
+/// Largest number of open sign-ins.
 const LOGINS: usize = 100;
 const NOTE: usize = 4 << 10;
 const SCAN: u32 = 1_000;
@@ -30,11 +30,11 @@ const TEXT_BYTES: usize = 1_024;
 const NAMES: usize = 10_000;
 const NAMES_BYTES: usize = 1 << 20;
 
-/// A repository, with what a call may do in it.
+/// Repository as one call may use it.
 pub(crate) struct MemoryRepository {
     pub(crate) rights: Rights,
     pub(crate) name: String,
-    /// Of the request that is being handled: which upload it brought bytes to, and how many.
+    /// Upload to which the current request added bytes, and the number of these bytes.
     pub(crate) received: Option<(String, u64)>,
 }
 
@@ -47,14 +47,15 @@ impl MemoryRepository {
         }
     }
 
-    /// Notes that keys were read, up to and with `last` where the page was full.
-    fn note_page(&self, prefix: &str, after: Option<&str>, last: Option<&String>) {
+    /// Records that the call read keys: up to and including `last`, or to the end of the prefix.
+    fn record_page(&self, prefix: &str, after: Option<&str>, last: Option<&String>) {
         let range = KeyRange { prefix: prefix.to_owned(), from: start(prefix, after), last: last.cloned() };
         let found = self.state(|state| range.of(state));
-        self.rights.note(&self.name, Read::Range(range, found));
+        self.rights.record_read(&self.name, TrackedRead::Range(range, found));
     }
 
-    /// When those of these releases that lack a time were first judged, by version; the others are judged for the first time now.
+    /// Returns the time at which each release without a stated time was first judged, by version.
+    /// For a release that was not judged before, this is the current time.
     fn first_seen(
         &self,
         package: &str,
@@ -67,8 +68,8 @@ impl MemoryRepository {
             let counts = |release: &&Release| !by_file && !release.version.is_empty() && lacks_time(release);
             let mut found = BTreeMap::new();
             for Release { version, .. } in releases.iter().filter(counts) {
-                let seen = state.first_seen.entry((package.to_owned(), version.clone())).or_insert(now);
-                found.insert(version.clone(), *seen);
+                let first = state.first_seen.entry((package.to_owned(), version.clone())).or_insert(now);
+                found.insert(version.clone(), *first);
             }
             found
         })
@@ -79,7 +80,7 @@ impl MemoryRepository {
     }
 }
 
-/// Where keys with this prefix begin that come after this one.
+/// Returns the start of the keys with this prefix after the key `after`.
 fn start(prefix: &str, after: Option<&str>) -> Bound<String> {
     match after {
         Some(after) if after >= prefix => Bound::Excluded(after.to_owned()),
@@ -87,7 +88,7 @@ fn start(prefix: &str, after: Option<&str>) -> Bound<String> {
     }
 }
 
-/// What a key is cut to: up to the first delimiter beyond the prefix, which stays.
+/// Cuts a key after the first delimiter beyond the prefix; the delimiter stays.
 fn cut<'a>(key: &'a str, prefix: &str, delimiter: Option<&str>) -> &'a str {
     let rest = key.get(prefix.len()..).unwrap_or_default();
     match delimiter.and_then(|delimiter| rest.find(delimiter)) {
@@ -111,7 +112,7 @@ impl HostRepository for MemoryRepository {
 
     fn get(&self, key: &str) -> Result<Option<Entry>, Error> {
         let revision = self.state(|state| state.records.get(key).map(|record| record.revision));
-        self.rights.note(&self.name, Read::Key(key.to_owned(), revision));
+        self.rights.record_read(&self.name, TrackedRead::Key(key.to_owned(), revision));
         Ok(self.state(|state| {
             let record = state.records.get(key)?;
             Some(Entry { key: key.to_owned(), value: record.value.clone(), revision: record.revision })
@@ -125,7 +126,8 @@ impl HostRepository for MemoryRepository {
             let records = state.records.range((start(prefix, after), Bound::Unbounded));
             for (key, record) in records.take_while(|(key, _)| key.starts_with(prefix)).take(limit) {
                 bytes += key.len() + record.value.len();
-                // The first one is given however large it is: only an empty page is the end.
+                // The first record is returned at any size: an empty page would mean the end of the
+                // listing.
                 if !entries.is_empty() && bytes > SCAN_BYTES {
                     return (entries, true);
                 }
@@ -135,7 +137,7 @@ impl HostRepository for MemoryRepository {
             let full = entries.len() == limit;
             (entries, full)
         });
-        self.note_page(prefix, after, entries.last().filter(|_| cut).map(|last| &last.key));
+        self.record_page(prefix, after, entries.last().filter(|_| cut).map(|last| &last.key));
         Ok(entries)
     }
 
@@ -155,16 +157,17 @@ impl HostRepository for MemoryRepository {
             let keys = records.map(|(key, _)| key).take_while(|key| key.starts_with(prefix));
             let mut cuts: Vec<String> = Vec::new();
             for cut in keys.map(|key| cut(key, prefix, delimiter)) {
-                let told = after == Some(cut) || cuts.last().is_some_and(|last| last == cut);
-                if !told && cuts.len() < limit {
+                let returned = after == Some(cut) || cuts.last().is_some_and(|last| last == cut);
+                if !returned && cuts.len() < limit {
                     cuts.push(cut.to_owned());
                 }
             }
             cuts
         });
-        // What a cut key stands for has no last key.
+        // A cut key stands for several keys, so the page depends on all keys to the end of the
+        // prefix.
         let last = cuts.last().filter(|_| delimiter.is_none() && cuts.len() == limit);
-        self.note_page(prefix, after, last);
+        self.record_page(prefix, after, last);
         Ok(cuts)
     }
 
@@ -179,12 +182,12 @@ impl HostRepository for MemoryRepository {
     }
 
     fn search(&self, text: &str, offset: u32, limit: u32) -> Result<Matches, Error> {
-        self.rights.note_more();
+        self.rights.mark_untracked();
         Ok(self.state(|state| state.search(text, offset, limit)))
     }
 
     fn withheld(&self, names: &[String]) -> Result<Vec<String>, Error> {
-        self.rights.note_more();
+        self.rights.mark_untracked();
         let bytes: usize = names.iter().map(String::len).sum();
         if names.len() > NAMES || bytes > NAMES_BYTES {
             return Err(Error::Invalid(format!("{} names of {bytes} bytes", names.len())));
@@ -221,13 +224,11 @@ impl HostRepository for MemoryRepository {
     fn judge_with_reasons(&self, package: &str, releases: &[Release]) -> Result<Vec<ReasonedVerdict>, Error> {
         let verdicts = self.judge_releases(package, releases)?;
         let host = self.rights.host.borrow();
-        let because = |release: &Release| {
+        let reason = |release: &Release| {
             host.withheld_versions.get(&(package.to_owned(), release.version.clone())).cloned().flatten()
         };
         let reasoned = releases.iter().zip(verdicts);
-        Ok(reasoned
-            .map(|(release, verdict)| ReasonedVerdict { verdict, because: because(release) })
-            .collect())
+        Ok(reasoned.map(|(release, verdict)| ReasonedVerdict { verdict, because: reason(release) }).collect())
     }
 
     fn judge_asked(&self, package: &str, release: &Release) -> Result<ReleaseVerdict, Error> {
@@ -236,7 +237,7 @@ impl HostRepository for MemoryRepository {
     }
 
     fn advisories(&self, packages: &[String]) -> Result<String, Error> {
-        self.rights.note_more();
+        self.rights.mark_untracked();
         let state = self.rights.host.borrow();
         let known = state.advisories.iter().filter(|(package, _)| packages.contains(package));
         let known: BTreeMap<&String, &serde_json::Value> = known.collect();
@@ -260,10 +261,10 @@ impl HostRepository for MemoryRepository {
             Some(bytes)
         });
         match &held {
-            Some(_) => self.rights.note(&self.name, Read::Blob(digest.to_string())),
-            None => self.rights.note_more(),
+            Some(_) => self.rights.record_read(&self.name, TrackedRead::Blob(digest.to_string())),
+            None => self.rights.mark_untracked(),
         }
-        let bytes = held.or_else(|| self.rights.kept(&self.name, digest));
+        let bytes = held.or_else(|| self.rights.pending_bytes(&self.name, digest));
         Ok(bytes.map(MemoryBlob::boxed))
     }
 
@@ -273,7 +274,7 @@ impl HostRepository for MemoryRepository {
         }
         let blob: &dyn Any = blob;
         let Some(blob) = blob.downcast_ref::<MemoryBlob>() else {
-            return Err(Error::Invalid("not a blob of this host's".to_owned()));
+            return Err(Error::Invalid("the blob does not belong to this host".to_owned()));
         };
         let digest = state::digest("sha256", &blob.bytes)?;
         self.rights.keep(&self.name, digest.clone(), blob.bytes.clone());
@@ -294,7 +295,7 @@ impl HostRepository for MemoryRepository {
     }
 
     fn upload(&self, name: &str) -> Result<Option<Box<dyn HostUpload>>, Error> {
-        self.rights.note_more();
+        self.rights.mark_untracked();
         let Some(upload) = self.state(|state| state.uploads.get(name).cloned()) else { return Ok(None) };
         let received =
             self.received.as_ref().filter(|(brought, _)| brought == name).map_or(0, |(_, count)| *count);
@@ -330,7 +331,7 @@ impl HostRepository for MemoryRepository {
         Ok(Signature { key_id: "memory".to_owned(), value })
     }
 
-    fn find_pieces(&self, names: &[String]) -> Result<Vec<Option<HostNoted>>, Error> {
+    fn find_pieces(&self, names: &[String]) -> Result<Vec<Option<HostPiece>>, Error> {
         self.rights.find_pieces(&self.name, names)
     }
 

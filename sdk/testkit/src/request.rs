@@ -1,56 +1,60 @@
-//! A request of a test, the same for every world.
+//! Requests that tests send, the same for every world.
 
-/// A request, as a client sends it to a repository.
+/// Request as a client sends it to a repository.
 #[derive(Clone, Debug, Default)]
 pub struct TestRequest {
-    /// In upper case.
+    /// Method in upper case.
     pub method: String,
-    /// Below the repository's address: a path that begins with `/`, percent-encoded, and its query.
+    /// Target below the repository's address: a percent-encoded path that begins with `/`, and its
+    /// query.
     pub target: String,
-    /// The claim that it goes to, in place of the repository's address.
+    /// Claim to which the request is sent, instead of the repository's address.
     pub claim: Option<String>,
-    /// Names in lower case.
+    /// Header fields; names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Its bytes.
+    /// Bytes of the body.
     pub body: Vec<u8>,
-    /// A form's fields, in place of the bytes.
+    /// Form fields, instead of the bytes.
     pub parts: Vec<Form>,
-    /// Who asks.
+    /// Name of the caller.
     pub caller: Option<String>,
 }
 
-/// A field of a form.
+/// Field of a form.
 #[derive(Clone, Debug)]
 pub struct Form {
-    /// The field's name.
+    /// Name of the field.
     pub name: String,
-    /// The file's name, where it is one.
+    /// Name of the file, if the field is one.
     pub filename: Option<String>,
-    /// Its value.
+    /// Value of the field.
     pub value: Vec<u8>,
 }
 
-/// A path's segments and a query's pairs.
+/// Path segments and query pairs.
 pub(crate) type Address = (Vec<String>, Vec<(String, String)>);
 
 impl TestRequest {
-    /// A request without headers or body.
+    /// Creates a request without headers or body.
     pub fn new(method: &str, target: &str) -> Self {
         Self { method: method.to_owned(), target: target.to_owned(), ..Self::default() }
     }
 
-    /// The header fields as a client sends them: with the length of a body that is no form, unless they say how it comes.
+    /// Returns the header fields as a client sends them. A body that is not a form gets a
+    /// `content-length`, unless the fields already state how the body is sent.
     pub fn sent_headers(&self) -> Vec<(String, String)> {
         let mut headers = self.headers.clone();
-        let told = |(name, _): &(String, String)| name == "content-length" || name == "transfer-encoding";
+        let is_stated =
+            |(name, _): &(String, String)| name == "content-length" || name == "transfer-encoding";
         let writes = matches!(self.method.as_str(), "PUT" | "POST" | "PATCH");
-        if writes && self.parts.is_empty() && !headers.iter().any(told) {
+        if writes && self.parts.is_empty() && !headers.iter().any(is_stated) {
             headers.push(("content-length".to_owned(), self.body.len().to_string()));
         }
         headers
     }
 
-    /// The path and the query decoded as the host does it; none when it would refuse them.
+    /// Returns the path and the query, decoded like in the host; `None` if the host would refuse
+    /// the target.
     pub(crate) fn address(&self) -> Option<Address> {
         let (path, query) = self.target.split_once('?').unwrap_or((&self.target, ""));
         let path = path.strip_prefix('/')?;
@@ -71,7 +75,7 @@ fn segment(encoded: &str) -> Option<String> {
     (!refused).then_some(segment)
 }
 
-/// Percent-decoded once.
+/// Percent-decodes a text once.
 fn decode(text: &str) -> Option<String> {
     let mut pieces = text.split('%');
     let mut bytes = pieces.next()?.as_bytes().to_vec();

@@ -1,12 +1,13 @@
-//! What becomes of what a format answered: the host's part, as far as a table needs it.
+//! Conversion of a format's responses, with the part of the host's rules that tests need.
 
 use crate::answer::Answer;
 use packhouse_sdk::{Content, Failure, ReadAt, Response};
 
-/// What is larger must be a blob.
+/// Largest inline content in bytes; larger content must be a blob.
 const INLINE: usize = 1 << 20;
 
-/// What the host would send; what it would refuse to send is the plugin's fault.
+/// Returns the answer that the host would send. A response that the host would refuse to send is a
+/// fault of the plugin.
 pub(crate) fn answered(response: Response) -> Result<Answer, Failure> {
     if !(200..400).contains(&response.status) {
         return Err(Failure::internal(format!("an answer has status {}", response.status)));
@@ -26,7 +27,7 @@ pub(crate) fn answered(response: Response) -> Result<Answer, Failure> {
     Ok(Answer { status, headers, body, problems: Vec::new(), modified })
 }
 
-/// Lower case, and visible ASCII, spaces and tabs.
+/// True if the name is in lower case, and the value consists of visible ASCII, spaces and tabs.
 fn fits(name: &str, value: &str) -> bool {
     let token = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
     let visible = |byte: u8| (b' '..=b'~').contains(&byte) || byte == b'\t';

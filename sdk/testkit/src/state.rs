@@ -1,4 +1,4 @@
-//! What the memory host knows.
+//! State of the memory host.
 
 use crate::pieces::{MemoryPiece, PieceKey};
 use packhouse_sdk::{
@@ -9,103 +9,105 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// Bytes that are shared and never change.
+/// Shared immutable bytes.
 pub(crate) type Bytes = Rc<[u8]>;
-/// The whole of it, as handles share it.
+/// Shared state of the host.
 pub(crate) type Shared = Rc<RefCell<State>>;
 
-/// A line that a plugin logged.
+/// Line that a plugin logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLine {
-    /// `error`, `warn`, `info`, `debug` or `trace`.
+    /// Level: `error`, `warn`, `info`, `debug` or `trace`.
     pub level: String,
-    /// What it says.
+    /// Text of the line.
     pub message: String,
-    /// Names and values.
+    /// Names and values of the fields.
     pub fields: Vec<(String, String)>,
 }
 
-/// What was asked of an upstream.
+/// Request that was sent to an upstream.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fetched {
-    /// The proxy's name.
+    /// Name of the proxy.
     pub repository: String,
-    /// `GET`, `HEAD` or `POST`.
+    /// Method: `GET`, `HEAD` or `POST`.
     pub method: String,
-    /// As the plugin gave it.
+    /// Target as the plugin passed it.
     pub target: String,
-    /// Names in lower case.
+    /// Header fields; names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Of a `POST`.
+    /// Body of a `POST`.
     pub body: Vec<u8>,
-    /// How long its answer may be served; none for the repository's own setting.
+    /// Time for which the response may be served from the cache; `None` for the repository's
+    /// setting.
     pub fresh: Option<Freshness>,
-    /// What it must turn out to be, as far as that was said before it was sent.
+    /// Expected digests that were set before the request was sent.
     pub expect: Vec<Digest>,
-    /// Bytes at most.
+    /// Limit in bytes.
     pub limit: Option<u64>,
-    /// Package, version and path to show it as.
+    /// Package, version and path under which the file is listed.
     pub show_as: Option<(String, String, String)>,
-    /// Package, version and path of each file that it belongs to.
+    /// Package, version and path of each file that the response belongs to.
     pub part_of: Vec<(String, String, String)>,
-    /// No policy judges its answer.
+    /// True if the response is metadata, which no policy judges.
     pub is_metadata: bool,
 }
 
-/// All repositories, and the rest of the world.
+/// All repositories, and the other state of the host.
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) now: u64,
-    /// By package and version: what is withheld whatever the settings say, and why where a policy does it.
+    /// Withheld versions by package and version, with the reason if a policy withholds the version.
     pub(crate) withheld_versions: BTreeMap<(String, String), Option<String>>,
     pub(crate) repositories: BTreeMap<String, RepositoryState>,
     pub(crate) log: Vec<LogLine>,
-    /// Upstreams' answers by method and target, or why there is none.
+    /// Responses of upstreams, or their errors, by method and target.
     pub(crate) upstream: BTreeMap<(String, String), Result<UpstreamAnswer, Error>>,
     /// Requests that were sent to upstreams.
     pub(crate) fetched: Vec<Fetched>,
-    /// Proxies that were left out of answers, and why.
+    /// Proxies that were left out of responses, and why.
     pub(crate) left_out: Vec<(String, String)>,
     pub(crate) logins: BTreeMap<String, LoginState>,
-    /// What is known to be wrong with packages, by package.
+    /// Advisories by package.
     pub(crate) advisories: BTreeMap<String, serde_json::Value>,
-    /// Tokens by their owner's name.
+    /// Tokens by the name of their owner.
     pub(crate) tokens: BTreeMap<String, Vec<Token>>,
-    /// What plugins made and may find again; how many were remembered, and how many found.
+    /// Cached pieces, and how many pieces were added and found since the last count.
     pub(crate) pieces: BTreeMap<PieceKey, MemoryPiece>,
     pub(crate) pieces_made: usize,
     pub(crate) pieces_found: usize,
-    /// For names of uploads and sign-ins.
+    /// Counter for names of uploads and sign-ins.
     pub(crate) counter: u64,
 }
 
-/// One repository.
+/// State of one repository.
 #[derive(Default)]
 pub(crate) struct RepositoryState {
     pub(crate) format: String,
     pub(crate) kind: String,
     pub(crate) settings: String,
     pub(crate) members: Vec<String>,
-    /// Which spellings of a name are the same, and which keys hold a name, as the description has it.
+    /// Name folding and key prefixes of held packages, from the description.
     pub(crate) folding: Folding,
     pub(crate) held_by: Vec<String>,
-    /// Whether the age of versions counts from the dates of their files.
+    /// True if the age of versions begins at the dates of their files.
     pub(crate) file_dates: bool,
-    /// Whether no caller may read it.
+    /// True if no caller may read the repository.
     pub(crate) unreadable: bool,
     pub(crate) revision: u64,
     pub(crate) records: BTreeMap<String, Record>,
-    /// Blobs that were kept and are in their time of grace.
+    /// Digests of the blobs that are in their grace period.
     pub(crate) leases: BTreeSet<String>,
-    /// Bytes of all blobs that it holds or held.
+    /// Bytes of all blobs that the repository holds or held.
     pub(crate) bytes: BTreeMap<String, Bytes>,
     pub(crate) uploads: BTreeMap<String, UploadState>,
-    pub(crate) shown: BTreeMap<(String, String), Version>,
-    /// By package and version: when one of which no time is stated was first judged, in ms since 1970.
+    pub(crate) listed: BTreeMap<(String, String), Version>,
+    /// Unix time in ms at which a version without a stated time was first judged, by package and
+    /// version.
     pub(crate) first_seen: BTreeMap<(String, String), u64>,
-    /// Signed statements about what is shown.
+    /// Signed statements about listed versions.
     pub(crate) statements: Vec<Statement>,
-    /// Documents that came with it.
+    /// Documents of listed versions.
     pub(crate) documents: Vec<VersionDocument>,
 }
 
@@ -123,24 +125,25 @@ pub(crate) struct UploadState {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// What an upstream answers.
+/// Response of an upstream.
 #[derive(Clone)]
 pub(crate) struct UpstreamAnswer {
     pub(crate) status: u16,
-    /// Where it came from after redirects, where that is another place.
+    /// Final address after redirects, if it differs.
     pub(crate) address: Option<String>,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Bytes,
 }
 
 impl RepositoryState {
-    /// Whether it holds this blob: a record names it, or it is within its time of grace.
+    /// True if the repository holds this blob: a record names the blob, or the blob is in its grace
+    /// period.
     pub(crate) fn holds(&self, sha256: &str) -> bool {
         self.leases.contains(sha256)
             || self.records.values().any(|record| record.blobs.iter().any(|b| b == sha256))
     }
 
-    /// Holds bytes for the time of grace.
+    /// Stores bytes for the grace period.
     pub(crate) fn lease(&mut self, sha256: &str, bytes: Bytes) {
         self.leases.insert(sha256.to_owned());
         self.bytes.insert(sha256.to_owned(), bytes);
@@ -148,15 +151,16 @@ impl RepositoryState {
 }
 
 impl State {
-    /// What was laid down for this request; a `HEAD` of what only a `GET` was laid down for has that one's status and headers.
+    /// Returns the response that was set for this request. A `HEAD` without a response of its own
+    /// gets the status and headers that were set for `GET`.
     pub(crate) fn upstream_answer(&self, method: &str, target: &str) -> Result<UpstreamAnswer, Error> {
-        let laid = |method: &str| self.upstream.get(&(method.to_owned(), target.to_owned()));
-        let found = laid(method).or_else(|| laid("GET").filter(|_| method == "HEAD"));
-        let missing = || Err(Error::Unavailable(format!("no upstream answers {method} {target}")));
+        let set = |method: &str| self.upstream.get(&(method.to_owned(), target.to_owned()));
+        let found = set(method).or_else(|| set("GET").filter(|_| method == "HEAD"));
+        let missing = || Err(Error::Unavailable(format!("no response is set for {method} {target}")));
         found.cloned().unwrap_or_else(missing)
     }
 
-    /// A name that was not there before: 32 characters of lower-case hex.
+    /// Returns a new name: 32 characters of lower-case hex.
     pub(crate) fn new_name(&mut self) -> String {
         self.counter += 1;
         let digest = Sha256::digest(self.counter.to_be_bytes());
@@ -164,7 +168,7 @@ impl State {
     }
 }
 
-/// The digest of these bytes by this algorithm.
+/// Returns the digest of these bytes by this algorithm.
 pub(crate) fn digest(algorithm: &str, bytes: &[u8]) -> Result<Digest, Error> {
     let hex = match algorithm {
         "sha256" => hex::encode(Sha256::digest(bytes)),

@@ -1,34 +1,37 @@
-//! A table of requests, run in any world: natively over the memory host, or through the component and the runtime.
+//! Tables of requests that run in any [`World`]: in the memory host, or through the component and
+//! the runtime.
 
 use crate::answer::Answer;
 use crate::case::Case;
 use crate::effects::Effects;
-use crate::kept_table::Table;
 use crate::request::TestRequest;
+use crate::table_file::Table;
 
-/// Somewhere that requests to one repository can be sent to.
+/// Target for requests to one repository.
 pub trait World {
-    /// Sends a request and waits for its answer.
+    /// Sends a request and waits for its response.
     fn send(&mut self, request: &TestRequest) -> Answer;
-    /// What the repository holds.
+    /// Returns the contents of the repository.
     fn effects(&mut self) -> Effects;
-    /// A table without rows for a repository like this one, as long as that is hosted and nothing was done in it.
+    /// Returns a table without rows for a repository like this one; `None` unless it is hosted and
+    /// has had no writes.
     fn blank(&self) -> Option<Table> {
         None
     }
 }
 
-/// A row whose answer was not as it must be.
+/// Row whose response was not as expected.
 #[derive(Clone, Debug)]
 pub struct Missed {
-    /// The row, and what of the answer is not as it must be, a line each, and the answer.
+    /// Text with the row, the differences, one line each, and the response.
     pub text: String,
-    /// What came back.
+    /// Response that was received.
     pub answer: Answer,
 }
 
-/// Runs a table: every row, whatever became of those before. In a row's target, `{last}` stands for the last segment of the
-/// path that the newest `Location` was, as the name of an upload that the rows before began.
+/// Runs every row of a table, even after a row fails. In a row's target, `{last}` stands for the
+/// last path segment of the newest `Location`. This can be the name of an upload that an earlier
+/// row began.
 pub fn examine(world: &mut dyn World, cases: &[Case]) -> Vec<Missed> {
     let (mut missed, mut last) = (Vec::new(), String::new());
     for case in cases {
@@ -49,15 +52,15 @@ pub fn examine(world: &mut dyn World, cases: &[Case]) -> Vec<Missed> {
     missed
 }
 
-/// Runs a table as [`examine`] does. Under `packhouse plugins test` its rows run through the component as well, where the repository is
-/// hosted and they are the first to be sent to it.
+/// Runs a table like [`examine`]. Under `packhouse plugins test` the rows also run through the
+/// component, if the repository is hosted and has had no writes.
 ///
 /// # Panics
-/// When a row's answer is not as it must be, with all such rows and what came back.
+/// If a response is not as expected; the message contains all such rows and their responses.
 #[track_caller]
 pub fn run(world: &mut dyn World, cases: &[Case]) {
     if let Some(blank) = world.blank() {
-        Table { cases: cases.to_vec(), ..blank }.keep();
+        Table { cases: cases.to_vec(), ..blank }.store();
     }
     let missed = examine(world, cases);
     let report: String = missed.iter().map(|missed| format!("\n{}", missed.text)).collect();

@@ -1,4 +1,4 @@
-//! Tar archives byte by byte: those too that a well-behaved writer refuses to make.
+//! Tar archives, byte by byte, including those that a well-behaved writer refuses to make.
 
 const NAME: usize = 100;
 const SIZE: usize = 124;
@@ -6,8 +6,9 @@ const SUM: usize = 148;
 const MAGIC: usize = 257;
 const BLOCK: usize = 512;
 
-/// One `ustar` entry: its header, and its content filled up to a whole block. `kind` is the header's type (`b'0'` a file, `b'5'` a
-/// folder, `b'x'` an extended header). A path of more than 100 bytes is cut off there.
+/// Returns a `ustar` entry: its header, and its content padded to a whole block. `kind` is the type
+/// in the header (`b'0'` a file, `b'5'` a folder, `b'x'` an extended header). A path is cut after
+/// 100 bytes.
 fn entry(path: &str, kind: u8, content: &[u8]) -> Vec<u8> {
     let mut bytes = path.as_bytes().to_vec();
     bytes.resize(NAME, 0);
@@ -26,7 +27,8 @@ fn entry(path: &str, kind: u8, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Entries of path, kind and content, and so many zero bytes after them: 1,024 end an archive.
+/// Returns an archive of entries (path, kind and content) followed by `end` zero bytes; a complete
+/// archive ends with 1,024.
 pub fn tar_archive(entries: &[(&str, u8, &[u8])], end: usize) -> Vec<u8> {
     let entries = entries.iter().flat_map(|(path, kind, content)| entry(path, *kind, content));
     let mut bytes: Vec<u8> = entries.collect();

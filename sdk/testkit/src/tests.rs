@@ -1,4 +1,4 @@
-//! The memory host keeps to the contract.
+//! Tests that the memory host follows the contract.
 
 use crate::MemoryHost;
 use crate::blob::MemoryBlob;
@@ -23,7 +23,7 @@ impl Format for Empty {
     fn routes(_router: &mut Router) {}
 }
 
-/// A host with a hosted repository `r`, another `s`, and a proxy `p`.
+/// Creates a host with a hosted repository `r`, another `s`, and a proxy `p`.
 pub(crate) fn host() -> MemoryHost {
     let host = MemoryHost::new();
     for (name, kind) in [("r", "hosted"), ("s", "hosted"), ("p", "proxy")] {
@@ -32,7 +32,8 @@ pub(crate) fn host() -> MemoryHost {
     host
 }
 
-/// A call with this intent to `r`, none being a check; and the repository of this name in it.
+/// Starts a call with this action and the target `r`, and returns the repository of this name in
+/// the call. An `action` of `None` stands for a check.
 pub(crate) fn call(host: &MemoryHost, action: Option<Action>, name: &str) -> (Rights, Repository) {
     let rights = Rights::new(host.state.clone(), action, Some("r".to_owned()));
     let repository = MemoryRepository { rights: rights.clone(), name: name.to_owned(), received: None };
@@ -68,9 +69,9 @@ fn expectations_hold_and_a_lost_race_is_an_outcome() {
     assert_eq!(
         change.commit().unwrap(),
         Outcome::Stale("y".to_owned()),
-        "the first in the order of the calls"
+        "the outcome names the first stale key, in the order of the calls"
     );
-    assert_eq!(r.get("c").unwrap(), None, "all or nothing");
+    assert_eq!(r.get("c").unwrap(), None, "a stale commit writes no record");
 }
 
 #[test]
@@ -90,7 +91,7 @@ fn a_revision_never_comes_twice() {
 }
 
 #[test]
-fn what_goes_beyond_a_commits_bounds_is_invalid() {
+fn a_commit_beyond_its_limits_is_invalid() {
     let host = host();
     let (_, r) = publish(&host);
     let long = "k".repeat(1025);
@@ -113,7 +114,11 @@ fn what_goes_beyond_a_commits_bounds_is_invalid() {
 fn a_commit_names_only_what_the_repository_holds() {
     let host = host();
     let (rights, s) = call(&host, Some(Action::Publish), "s");
-    assert_eq!(s.keep(&blob("x")).unwrap_err(), Error::Denied, "the target is another");
+    assert_eq!(
+        s.keep(&blob("x")).unwrap_err(),
+        Error::Denied,
+        "the target of the call is another repository"
+    );
     drop(rights);
 
     let (rights, r) = publish(&host);
@@ -125,17 +130,17 @@ fn a_commit_names_only_what_the_repository_holds() {
     assert!(r.blob(&digest).unwrap().is_some(), "this call sees what it kept");
     assert!(s.blob(&digest).unwrap().is_none(), "another repository does not");
     let (_, other) = publish(&host);
-    assert!(other.blob(&digest).unwrap().is_none(), "nor does another call, before this one is done");
+    assert!(other.blob(&digest).unwrap().is_none(), "another call finds the blob only after this call");
     assert_eq!(put(&r, "a", Anything, &twice), Outcome::Applied(1));
     drop(rights);
-    assert!(other.blob(&digest).unwrap().is_some(), "what a commit named outlives a call that fails");
+    assert!(other.blob(&digest).unwrap().is_some(), "a blob that a commit named stays if the call fails");
 }
 
 #[test]
-fn what_is_kept_lasts_for_the_time_of_grace_or_as_long_as_it_is_named() {
+fn a_blob_lasts_for_the_grace_period_or_while_a_record_names_it() {
     let host = host();
     let (rights, r) = publish(&host);
-    let (named, kept) = (r.keep(&blob("named")).unwrap(), r.keep(&blob("kept")).unwrap());
+    let (named, unnamed) = (r.keep(&blob("named")).unwrap(), r.keep(&blob("unnamed")).unwrap());
     assert_eq!(put(&r, "a", Anything, std::slice::from_ref(&named)), Outcome::Applied(1));
     rights.settle();
     let (failed, _) = {
@@ -143,16 +148,16 @@ fn what_is_kept_lasts_for_the_time_of_grace_or_as_long_as_it_is_named() {
         (r.keep(&blob("dropped")).unwrap(), rights)
     };
     let (_, r) = publish(&host);
-    assert!(r.blob(&kept).unwrap().is_some());
+    assert!(r.blob(&unnamed).unwrap().is_some());
     assert!(r.blob(&failed).unwrap().is_none(), "a call that does not succeed keeps nothing");
     host.end_grace();
     assert!(r.blob(&named).unwrap().is_some());
-    assert!(r.blob(&kept).unwrap().is_none());
+    assert!(r.blob(&unnamed).unwrap().is_none());
     assert!(matches!(r.blob(&Digest::new("md5", &"0".repeat(32)).unwrap()), Err(Error::Invalid(_))));
 }
 
 #[test]
-fn what_a_call_may_do_matches_its_intent() {
+fn the_rights_of_a_call_match_its_intent() {
     let host = host();
     let table = [
         (None, "r", false, false),
@@ -161,7 +166,7 @@ fn what_a_call_may_do_matches_its_intent() {
         (Some(Action::Publish), "r", true, true),
         (Some(Action::Delete), "r", true, true),
         (Some(Action::Publish), "s", false, false),
-        // A proxy's records are its memory of its upstream.
+        // A proxy's records cache its upstream.
         (Some(Action::Read), "p", true, false),
         (None, "p", false, false),
     ];
@@ -184,14 +189,15 @@ fn keys_come_in_order_and_a_level_at_a_time() {
     assert_eq!(keys(r.keys("a")), ["a-", "a/1", "a/b/1", "a/b/2", "a/c"]);
     assert_eq!(keys(r.keys("").delimiter("/")), ["a-", "a/", "b/"]);
     assert_eq!(keys(r.keys("a/").delimiter("/")), ["a/1", "a/b/", "a/c"]);
-    // A page ends on a cut key, and the next goes on after all that it stands for.
+    // A page can end at a cut key. The next page then continues after all keys that the cut key
+    // stands for.
     assert_eq!(keys(r.keys("a/").delimiter("/").page(1)), ["a/1", "a/b/", "a/c"]);
     assert_eq!(keys(r.keys("a/").delimiter("/").after("a/b/")), ["a/c"]);
     assert_eq!(keys(r.keys("a/").after("0")), ["a/1", "a/b/1", "a/b/2", "a/c"]);
     let scanned: Vec<_> = r.scan("a/b").page(1).map(|entry| entry.unwrap().key).collect();
     assert_eq!(scanned, ["a/b/1", "a/b/2"]);
     let wrong: Vec<_> = r.keys("").delimiter("//").collect();
-    assert!(matches!(wrong.as_slice(), [Err(Error::Invalid(_))]), "it ends after an error");
+    assert!(matches!(wrong.as_slice(), [Err(Error::Invalid(_))]), "the iterator ends after an error");
 }
 
 #[test]
@@ -207,7 +213,7 @@ fn a_page_of_records_is_a_mebibyte_at_most_but_never_empty() {
 }
 
 #[test]
-fn versions_are_shown_file_by_file() {
+fn versions_are_listed_file_by_file() {
     let host = host();
     let (_, r) = publish(&host);
     let digest = blob("x").sha256().unwrap();
@@ -220,14 +226,14 @@ fn versions_are_shown_file_by_file() {
     show(Version::new("lib", "1").summary("A library of Words").file("a", digest.clone(), 1));
     show(Version::new("lib", "1").summary("words").file("b", digest.clone(), 1));
     show(Version::new("words", "2"));
-    assert_eq!(host.effects("r").shown.len(), 3, "a file that was shown stays");
-    assert_eq!(r.search("WORDS", 0, 9).unwrap().names, ["words", "lib"], "the name's match comes first");
+    assert_eq!(host.effects("r").shown.len(), 3, "a file that was listed stays");
+    assert_eq!(r.search("WORDS", 0, 9).unwrap().names, ["words", "lib"], "a match in the name comes first");
     assert_eq!(r.search("", 1, 1).unwrap().names, ["words"]);
     assert_eq!(r.search("", 1, 1).unwrap().total, 2);
     let mut change = r.begin().unwrap();
     change.hide_file(&id, "a").hide_file(&id, "b").hide(&VersionId::new("never", "1"));
     assert!(matches!(change.commit().unwrap(), Outcome::Applied(_)));
-    assert_eq!(host.effects("r").shown, ["words 2"], "a version without a file is no longer shown");
+    assert_eq!(host.effects("r").shown, ["words 2"], "a version without files is no longer listed");
 }
 
 #[test]
@@ -250,16 +256,16 @@ fn statements_go_with_what_they_are_about() {
         })
     };
     attest(&of("a", "early")).unwrap();
-    assert!(stated().is_empty(), "its version is not shown");
-    let shown = || Version::new("lib", "1").file("a", digest(), 1).file("b", digest(), 1);
+    assert!(stated().is_empty(), "the version is not listed");
+    let version = || Version::new("lib", "1").file("a", digest(), 1).file("b", digest(), 1);
     apply(&|change| {
-        change.show(&shown());
+        change.show(&version());
         for source in ["a.sig", "a.sig", "b.sig"] {
             change.attest(&of(&source[..1], source));
         }
     })
     .unwrap();
-    assert_eq!(stated(), ["a.sig", "b.sig"], "each once");
+    assert_eq!(stated(), ["a.sig", "b.sig"], "a duplicate is dropped");
     let hide = |path: &str| {
         apply(&|change| {
             change.hide_file(&id(), path);
@@ -268,7 +274,7 @@ fn statements_go_with_what_they_are_about() {
     hide("a").unwrap();
     assert_eq!(stated(), ["b.sig"]);
     hide("b.sig").unwrap();
-    assert!(stated().is_empty(), "with where it lies");
+    assert!(stated().is_empty(), "hiding the source of a statement removes the statement");
     let sha1 = Digest::new("sha1", &"0".repeat(40)).unwrap();
     for wrong in [Statement::new(id(), "", digest(), ""), Statement::new(id(), "kind", sha1, "")] {
         assert!(attest(&wrong).is_err());
@@ -298,20 +304,24 @@ fn documents_go_with_what_they_are_about() {
         })
     };
     add(&of("a", "", 1)).unwrap();
-    assert!(listed().is_empty(), "its version is not shown");
+    assert!(listed().is_empty(), "the version is not listed");
     apply(&|change| {
         change.show(&Version::new("lib", "1").file("a", digest(), 1).file("b", digest(), 1));
         change.document(&of("a", "", 1)).document(&of("b", "at", 2)).document(&of("a", "", 3));
     })
     .unwrap();
-    assert_eq!(listed(), [("b".to_owned(), 2), ("a".to_owned(), 3)], "the last in one place");
+    assert_eq!(
+        listed(),
+        [("b".to_owned(), 2), ("a".to_owned(), 3)],
+        "a later document replaces an earlier one of the same path, source and title"
+    );
     for path in ["a", "at"] {
         apply(&|change| {
             change.hide_file(&VersionId::new("lib", "1"), path);
         })
         .unwrap();
     }
-    assert!(listed().is_empty(), "with their file, and with where they came");
+    assert!(listed().is_empty(), "hiding the file or the source of a document removes the document");
     let sha1 = Digest::new("sha1", &"0".repeat(40)).unwrap();
     for wrong in [
         VersionDocument { form: String::new(), ..of("a", "", 1) },
@@ -326,7 +336,11 @@ fn blobs_are_read_searched_cut_and_decoded() {
     let bytes = blob("hello world");
     assert_eq!(bytes.read(6, 100).unwrap(), b"world");
     assert_eq!(bytes.find(b"o", 5, 8).unwrap(), Some(7));
-    assert_eq!(bytes.find(b"world", 0, 10).unwrap(), None, "it must lie wholly within");
+    assert_eq!(
+        bytes.find(b"world", 0, 10).unwrap(),
+        None,
+        "the needle must lie wholly between start and end"
+    );
     assert!(bytes.find(b"", 0, 1).is_err() && bytes.find(b"o", 2, 1).is_err());
     assert_eq!(bytes.slice(6, 5).unwrap().text(5).unwrap(), "world");
     assert!(bytes.slice(6, 6).is_err());
@@ -349,13 +363,13 @@ fn a_check_sees_no_body_and_a_context_knows_its_target() {
     let cx = Context::new(Box::new(calls), Some(r), Vec::new());
     assert_eq!(cx.target().unwrap().name(), "r");
     (0..200).for_each(|_| cx.log().info("again", &[]));
-    assert_eq!(host.log().len(), 100, "so many lines a call");
+    assert_eq!(host.log().len(), 100, "the limit of lines in a call");
     assert_eq!(cx.now(), 1_767_225_600_000);
     assert!(cx.identity().tokens().unwrap().is_empty());
 }
 
 #[test]
-fn an_upstream_answers_what_was_laid_down() {
+fn an_upstream_gives_the_response_that_was_set() {
     let host = host();
     host.answer_upstream("GET", "/a.jar", 200, &[("etag", "\"1\"")], b"bytes");
     host.answer_upstream("GET", "/gone", 404, &[], b"");
@@ -376,9 +390,9 @@ fn an_upstream_answers_what_was_laid_down() {
     let reply = file.start(&proxy).unwrap();
     assert_eq!((reply.status().unwrap(), reply.body().unwrap().size().unwrap()), (200, 5));
     assert_eq!(host.effects("p").shown, [format!("a 1 a.jar {sha256}")]);
-    let asked = host.fetches().remove(0);
-    assert_eq!((asked.repository.as_str(), asked.expect.as_slice()), ("p", [sha256].as_slice()));
-    assert_eq!(asked.headers, [("accept".to_owned(), "*/*".to_owned())]);
+    let request = host.fetches().remove(0);
+    assert_eq!((request.repository.as_str(), request.expect.as_slice()), ("p", [sha256].as_slice()));
+    assert_eq!(request.headers, [("accept".to_owned(), "*/*".to_owned())]);
 
     let mut wrong = fetch("GET", "/a.jar").start(&proxy).unwrap();
     wrong.expect(&state::digest("md5", b"others").unwrap());
@@ -404,7 +418,7 @@ fn an_upstream_answers_what_was_laid_down() {
     assert!(matches!(fetch("GET", "/a.jar").start(&hosted), Err(Error::Denied)));
 }
 
-/// A proxy with these settings, 1,000 seconds after 1970.
+/// Returns a proxy with these settings; the time is 1,000 seconds after 1970.
 fn aged(settings: serde_json::Value) -> Repository {
     let host = MemoryHost::new();
     host.set_now(1_000_000);
@@ -448,7 +462,7 @@ fn a_release_without_a_time_is_as_old_as_its_first_sight() {
 }
 
 #[test]
-fn releases_are_judged_a_hundred_thousand_at_a_time_and_of_a_proxy_alone() {
+fn many_releases_are_judged_in_pages_and_only_for_a_proxy() {
     let proxy = aged(json!({"min_release_age_s": 60}));
     let all: Vec<u64> = (0..200_001).map(|at| if at % 2 == 0 { at } else { 1_000_000 }).collect();
     let release = |at: &u64| Release::of("1", Some(*at), false);
@@ -469,7 +483,7 @@ fn runs_hold_all_keys_and_their_records() {
         }
     };
     assert!(r.runs("a/").unwrap().is_empty());
-    // More than one answer of the host's holds.
+    // There are more keys than one page of the host contains.
     add(&mut (0..12_000).map(|number| number * 2));
     let before = r.runs("a/").unwrap();
     assert_eq!(before.iter().map(packhouse_sdk::KeyRun::count).sum::<usize>(), 12_000);
@@ -478,7 +492,8 @@ fn runs_hold_all_keys_and_their_records() {
         |run: &packhouse_sdk::KeyRun| r.run_records(run).map(|entry| entry.unwrap().key).collect::<Vec<_>>();
     let all: Vec<String> = before.iter().flat_map(records).collect();
     assert_eq!(all, r.keys("a/").map(Result::unwrap).collect::<Vec<_>>());
-    // A key more changes one run and its neighbour at most, and its record is among those of the run that was cut before it came.
+    // A new key changes one run and at most one neighbour. An old run whose keys surround the new
+    // key also returns the record of the new key.
     add(&mut std::iter::once(7001));
     let places = |runs: &[packhouse_sdk::KeyRun]| {
         runs.iter().map(|run| (run.place(), run.count())).collect::<std::collections::BTreeSet<_>>()
@@ -487,7 +502,7 @@ fn runs_hold_all_keys_and_their_records() {
     assert!(places(&after).difference(&places(&before)).count() <= 2);
     let here = before.iter().find(|run| run.last() >= "07001").unwrap();
     assert!(records(here).contains(&"a/07001".to_owned()));
-    // What is removed is left out, also where it was the last.
+    // A removed record is left out, even if it was the last record of the run.
     let last = format!("a/{}", here.last());
     let mut change = r.begin().unwrap();
     change.remove(&last, packhouse_sdk::Expectation::Present);

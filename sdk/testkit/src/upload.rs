@@ -1,4 +1,4 @@
-//! Uploads in memory.
+//! Uploads of the memory host.
 
 use crate::blob::MemoryBlob;
 use crate::call::Rights;
@@ -6,7 +6,7 @@ use crate::state::UploadState;
 use packhouse_sdk::host::{HostBlob, HostUpload};
 use packhouse_sdk::{Action, Error};
 
-/// An upload, as it stood when it was looked for.
+/// Upload, in its state at the time of the look-up.
 pub(crate) struct MemoryUpload {
     pub(crate) rights: Rights,
     pub(crate) repository: String,

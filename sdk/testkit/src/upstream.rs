@@ -1,11 +1,12 @@
-//! Upstreams in memory: answers and failures that a test has laid down, and what was asked of them.
+//! Upstreams of the memory host: responses and failures that a test sets, and the requests sent to
+//! them.
 
 use crate::blob::MemoryBlob;
 use crate::state::{self, Bytes, Fetched, Shared, UpstreamAnswer};
 use packhouse_sdk::host::{HostBlob, HostFetch, HostReply, HostRepository, Pairs};
 use packhouse_sdk::{Digest, Error, Freshness, Version};
 
-/// A request to an upstream. Nothing is kept: each is answered anew.
+/// Request to an upstream. Responses are not cached.
 pub(crate) struct MemoryFetch {
     host: Shared,
     fetched: Fetched,
@@ -55,7 +56,7 @@ impl HostFetch for MemoryFetch {
         self.fetched.repository = proxy.name();
         let Fetched { method, target, .. } = &self.fetched;
         if !matches!(method.as_str(), "GET" | "HEAD" | "POST") {
-            return Err(Error::Invalid(format!("an upstream is not asked by {method}")));
+            return Err(Error::Invalid(format!("an upstream request cannot have the method {method}")));
         }
         if proxy.kind() != "proxy" {
             return Err(Error::Denied);
@@ -77,24 +78,24 @@ impl MemoryReply {
         self.answer.as_ref().map_err(Error::clone)
     }
 
-    /// The upstream's own status if it refuses to say what it has.
+    /// Returns the upstream's own status if it refuses to answer.
     fn refusal(&self) -> Result<Option<u16>, Error> {
         let status = self.answer()?.status;
         let refuses = self.fetched.method != "POST" && matches!(status, 401..=403 | 405 | 409 | 451);
         Ok(refuses.then_some(status))
     }
 
-    /// Shows the file, once it is kept, beside those that are shown already.
+    /// Lists the file of `show_as`, in addition to the files that are listed already.
     fn show(&self, bytes: &Bytes) -> Result<(), Error> {
         let Some((name, number, path)) = &self.fetched.show_as else { return Ok(()) };
         let digest = state::digest("sha256", bytes)?;
         let mut host = self.host.borrow_mut();
         let now = host.now;
         let Some(repository) = host.repositories.get_mut(&self.fetched.repository) else { return Ok(()) };
-        let before = repository.shown.get(&(name.clone(), number.clone())).cloned();
+        let before = repository.listed.get(&(name.clone(), number.clone())).cloned();
         let version = before.unwrap_or_else(|| Version::new(name, number));
-        let shown = version.file(path, digest, bytes.len() as u64);
-        repository.apply(crate::catalog::CatalogChange::Show(shown), now);
+        let listed = version.file(path, digest, bytes.len() as u64);
+        repository.apply(crate::catalog::CatalogChange::Show(listed), now);
         Ok(())
     }
 }
@@ -130,8 +131,8 @@ impl HostReply for MemoryReply {
         if self.fetched.limit.is_some_and(|limit| body.len() as u64 > limit) {
             return Err(Error::TooLarge(body.len() as u64));
         }
-        let kept = answer.status == 200 && self.fetched.method == "GET";
-        if kept {
+        let is_stored = answer.status == 200 && self.fetched.method == "GET";
+        if is_stored {
             for expected in &self.fetched.expect {
                 if state::digest(expected.algorithm(), &body)? != *expected {
                     let target = &self.fetched.target;

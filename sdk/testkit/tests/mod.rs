@@ -1,4 +1,4 @@
-//! The library as its users call it.
+//! Tests of the public API.
 
 mod moved;
 mod readme_guest;

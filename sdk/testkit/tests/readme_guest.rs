@@ -1,4 +1,5 @@
-//! The example of plugins/README.md: it is what the README quotes, and does what the README says.
+//! Tests of the example in plugins/README.md: the README quotes the source of the example, and the
+//! example behaves as the README says.
 
 #[path = "../../../tests/guests/raw/src/lib.rs"]
 #[expect(unreachable_pub, reason = "in the guest it is the crate's root")]
@@ -24,7 +25,7 @@ fn files_are_stored_fetched_and_removed() {
         Case::new("a file is stored", "PUT", "/a/b.txt", 201).body("hello"),
         Case::new("and fetched", "GET", "/a/b.txt", 200).content("hello").header("cache-control", "no-cache"),
         Case::new("HEAD has no content", "HEAD", "/a/b.txt", 200).content(""),
-        Case::new("a folder is no file", "GET", "/a/", 404),
+        Case::new("a folder is not a file", "GET", "/a/", 404),
         Case::new("it is replaced", "PUT", "/a/b.txt", 201).body("hello again"),
         Case::new("a segment is decoded once", "PUT", "/100%25%2041", 201).body(""),
         Case::new("a path has its limit", "PUT", &format!("/{}", "x".repeat(1025)), 400),
@@ -36,7 +37,7 @@ fn files_are_stored_fetched_and_removed() {
     let first = "record 100% 41 \"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"";
     assert_eq!(effects.to_string().lines().next(), Some(first));
     assert_eq!(effects.records.len(), 2);
-    assert_eq!(effects.blobs.len(), 3, "the replaced one is within its time of grace");
+    assert_eq!(effects.blobs.len(), 3, "the replaced blob is still in its grace period");
     host.end_grace();
     assert_eq!(files.effects().blobs.len(), 2);
     files.delete("/a/b.txt").send().expect(204);

@@ -1,4 +1,5 @@
-//! What the SDK does for every plugin over the host: changes that are tried again, and reads of a group's members.
+//! Tests of SDK features that use the host: retries of changes, and reads from the members of a
+//! group.
 
 #![allow(clippy::unwrap_used, reason = "in tests, a fault is to be loud")]
 
@@ -9,7 +10,8 @@ use packhouse_sdk::{
 use packhouse_testkit::{Answer, MemoryHost};
 use serde_json::json;
 
-/// A counter at `count`, which another caller may raise at the same moment; and files that members of a group hold.
+/// Format with a counter in the record `count`, which concurrent callers raise, and with files in
+/// the members of a group.
 struct Counter;
 
 impl Format for Counter {
@@ -39,7 +41,8 @@ fn busy() -> Failure {
     Failure::busy("the same counter")
 }
 
-/// Raises the counter, while another does so in each of the first attempts.
+/// Raises the counter, while another caller raises it too during each of the first `times`
+/// attempts.
 fn raced(cx: &Context, _request: &Request, params: &Params) -> Result<Response, Failure> {
     let (repository, times) = (cx.target()?, params.segment("times").parse::<usize>().unwrap());
     let mut attempts = 0;
@@ -59,7 +62,7 @@ fn raced(cx: &Context, _request: &Request, params: &Params) -> Result<Response, 
     Ok(Response::text(format!("{} after {attempts}", applied.value)))
 }
 
-/// Takes the counter away, where there is one.
+/// Removes the counter if it exists.
 fn reset(cx: &Context, _request: &Request, _params: &Params) -> Result<Response, Failure> {
     let repository = cx.target()?;
     let was_there = repository.update_if_needed(busy, |change| {
@@ -79,7 +82,8 @@ fn put_file(cx: &Context, _request: &Request, params: &Params) -> Result<Respons
     Ok(Response::created())
 }
 
-/// Where a file is. A proxy's upstream cannot be asked.
+/// Returns the name of the repository if it has the file. For a proxy, fails as if the upstream
+/// could not be reached.
 fn find(repository: &Repository, name: &str) -> Result<Option<String>, Failure> {
     if repository.is_proxy() {
         return Err(Failure::new(502, "upstream_unavailable", "down"));
@@ -88,20 +92,20 @@ fn find(repository: &Repository, name: &str) -> Result<Option<String>, Failure> 
 }
 
 fn first(cx: &Context, _request: &Request, params: &Params) -> Result<Response, Failure> {
-    told(cx.first(|repository| find(repository, params.segment("name")))?)
+    respond(cx.first(|repository| find(repository, params.segment("name")))?)
 }
 
 fn all(cx: &Context, _request: &Request, params: &Params) -> Result<Response, Failure> {
     let found = cx.all(|repository| find(repository, params.segment("name")))?;
-    told((!found.is_empty()).then(|| found.join(" ")))
+    respond((!found.is_empty()).then(|| found.join(" ")))
 }
 
-fn told(found: Option<String>) -> Result<Response, Failure> {
+fn respond(found: Option<String>) -> Result<Response, Failure> {
     found.map(Response::text).ok_or_else(|| Failure::not_found("nowhere"))
 }
 
 #[test]
-fn a_change_is_tried_again_while_others_are_faster() {
+fn a_change_is_retried_after_a_lost_race() {
     let counter = MemoryHost::new().mount::<Counter>("counter", "hosted", json!({}));
     let raced = |times: u32| counter.put(&format!("/raced/{times}")).send();
     assert_eq!(raced(0).expect(200).text(), "1 after 1");
@@ -120,7 +124,7 @@ fn a_change_may_turn_out_not_to_be_needed() {
 }
 
 #[test]
-fn members_are_asked_in_order() {
+fn members_are_queried_in_order() {
     let host = MemoryHost::new();
     let (one, two) = (
         host.mount::<Counter>("one", "hosted", json!({})),
@@ -134,11 +138,12 @@ fn members_are_asked_in_order() {
     let get = |target: &str, status: u16| -> Answer { group.get(target).send().expect(status) };
     assert_eq!(get("/first/both", 200).text(), "one");
     assert!(host.left_out().is_empty());
-    // One whose upstream fails is left out, and the host is told why.
+    // A proxy whose upstream fails is left out, and the host gets the reason.
     assert_eq!(get("/first/last", 200).text(), "two");
     assert_eq!(host.left_out(), [("proxy".to_owned(), "down".to_owned())]);
     assert_eq!(get("/all/both", 200).text(), "one two");
-    // It may have what no other has.
+    // If no other member has the file, the result is the proxy's failure, because the proxy may
+    // have the file.
     for path in ["/first/none", "/all/none"] {
         get(path, 502);
         one.get(path).send().expect(404);

@@ -1,5 +1,5 @@
-//! What the SDK does for every plugin with an upstream's answer: one that is too large is the upstream's fault, however it is read, and
-//! what of it cannot be read is told in the log.
+//! Tests of how the SDK handles upstream responses. A response that is too large is the upstream's
+//! fault, in each way of reading it. Unreadable parts of a response are reported in the log.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
@@ -10,12 +10,13 @@ use packhouse_sdk::{
 use packhouse_testkit::MemoryHost;
 use serde_json::json;
 
-/// An upstream's answer, `hello` in base64, of which 4 bytes are allowed.
+/// Upstream response: `hello` in base64; 4 bytes are allowed.
 const BYTES: &str = "aGVsbG8=";
 const LIMIT: u64 = 4;
 const TARGET: &str = "/docs/large?token=secret";
 
-/// How it is read. A limit of the fetch is not the client's concern.
+/// Ways to read the response. `fetched` sets a limit on the fetch, and is not used for bodies of
+/// clients.
 const WAYS: [&str; 5] = ["fetched", "whole", "text", "decoded", "cut"];
 
 struct Reader;
@@ -42,7 +43,7 @@ fn read(way: &str, blob: &Blob) -> Result<(), Error> {
     }
 }
 
-/// What the first source has; a hosted one has something at any time.
+/// Returns the result of the first source; a hosted source always has a result.
 fn get(cx: &Context, _request: &Request, params: &Params) -> Result<Response, Failure> {
     let way = params.segment("way");
     let found = cx.first(|source| {
@@ -69,7 +70,7 @@ fn put(_cx: &Context, request: &Request, params: &Params) -> Result<Response, Fa
 
 fn left_out(cx: &Context, _request: &Request, params: &Params) -> Result<Response, Failure> {
     cx.log().left_out("lib", "versions", params.segment("count").parse().unwrap());
-    Ok(Response::text("told"))
+    Ok(Response::text("logged"))
 }
 
 #[test]
@@ -103,17 +104,14 @@ fn a_clients_body_that_is_too_large_is_the_clients_fault() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told() {
+fn unreadable_items_are_logged() {
     let host = MemoryHost::new();
     let own = host.mount::<Reader>("own", "hosted", json!({}));
     own.get("/left-out/0").send().expect(200);
     assert!(host.log().is_empty());
     own.get("/left-out/2").send().expect(200);
     let line = host.log().remove(0);
-    assert_eq!(
-        (line.level.as_str(), line.message.as_str()),
-        ("info", "versions left out that cannot be read")
-    );
+    assert_eq!((line.level.as_str(), line.message.as_str()), ("info", "unreadable versions left out"));
     let fields = [("package", "lib"), ("versions", "2")];
     assert_eq!(line.fields, fields.map(|(name, value)| (name.to_owned(), value.to_owned())));
 }

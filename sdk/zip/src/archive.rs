@@ -1,5 +1,5 @@
-//! A zip archive: what is in it, and the content of single files. Only the directory and the headers are read here; what is
-//! compressed is decoded by the host, to a limit.
+//! Zip archives: their entries, and the content of single files. The plugin reads only the
+//! directory and the headers; the host decodes compressed content, up to a limit.
 
 use crate::entry::{Entry, Method};
 use crate::window::Window;
@@ -7,17 +7,18 @@ use crate::{ArchiveError, directory, local_headers, most};
 use packhouse_sdk::{Blob, Digest, Error, ReadAt};
 use std::collections::HashSet;
 
-/// An archive whose directory and headers agree.
+/// Zip archive whose central directory and local headers agree.
 #[derive(Debug)]
 pub struct Archive {
     entries: Vec<Entry>,
 }
 
 impl Archive {
-    /// Reads the directory and checks that every program will find the same files in these bytes.
+    /// Reads the directory and returns the archive. Refuses bytes in which two programs could find
+    /// different files.
     ///
     /// # Errors
-    /// [`ArchiveError::Refused`] for what is no such archive.
+    /// [`ArchiveError::Refused`] if the bytes are not an archive, or are ambiguous.
     pub fn read<R: ReadAt + ?Sized>(bytes: &R) -> Result<Self, ArchiveError> {
         let mut window = Window::new(bytes)?;
         let place = directory::find(&mut window)?;
@@ -25,7 +26,7 @@ impl Archive {
         let mut names = HashSet::with_capacity(entries.len());
         for entry in &entries {
             if !names.insert(entry.name.trim_end_matches('/')) {
-                return Err(ArchiveError::refused(format!("it has two files {}", entry.name)));
+                return Err(ArchiveError::refused(format!("it contains {} twice", entry.name)));
             }
         }
         drop(names);
@@ -33,43 +34,43 @@ impl Archive {
         Ok(Self { entries })
     }
 
-    /// Names of files and folders.
+    /// Returns the names of files and folders.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|entry| entry.name.as_str())
     }
 
-    /// Names of files.
+    /// Returns the names of files.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.names().filter(|name| !name.ends_with('/'))
     }
 
-    /// Files and folders.
+    /// Returns the files and folders.
     pub fn members(&self) -> impl Iterator<Item = Member<'_>> {
         self.entries.iter().map(Member)
     }
 
-    /// Bytes of all files together, unpacked.
+    /// Returns the unpacked size of all files together, in bytes.
     pub fn unpacked(&self) -> u64 {
         self.entries.iter().fold(0, |sum, entry| sum.saturating_add(entry.size))
     }
 
-    /// Bytes of a file, unpacked; none where there is no such file.
+    /// Returns the unpacked size of a file in bytes; `None` if it does not exist.
     pub fn size_of(&self, name: &str) -> Option<u64> {
         self.entries.iter().find(|entry| entry.name == name).map(|entry| entry.size)
     }
 
-    /// Refuses what unpacks to far more than it is.
+    /// Refuses an archive that unpacks to far more than `size`, its own size in bytes.
     ///
     /// # Errors
-    /// [`ArchiveError::bomb`].
+    /// [`ArchiveError::bomb`] if the archive is refused.
     pub fn check_ratio(&self, size: u64) -> Result<(), ArchiveError> {
         if self.unpacked() > most(size) { Err(ArchiveError::bomb()) } else { Ok(()) }
     }
 
-    /// A file's content, where it is no more than `limit` bytes.
+    /// Returns the content of a file if it has at most `limit` bytes.
     ///
     /// # Errors
-    /// [`ArchiveError::Refused`] where there is no such file, or it is larger or damaged.
+    /// [`ArchiveError::Refused`] if the file does not exist, is too large or is damaged.
     pub fn content(&self, blob: &Blob, name: &str, limit: u64) -> Result<Vec<u8>, ArchiveError> {
         let entry = self.entries.iter().find(|entry| entry.name == name);
         let entry = entry.ok_or_else(|| ArchiveError::refused(format!("it has no file {name}")))?;
@@ -91,26 +92,27 @@ impl Archive {
     }
 }
 
-/// A file or a folder of an archive.
+/// File or folder of an archive.
 #[derive(Clone, Copy, Debug)]
 pub struct Member<'a>(&'a Entry);
 
 impl<'a> Member<'a> {
-    /// Its name; a folder's ends with a slash.
+    /// Returns the name; a folder's name ends with a slash.
     pub fn name(&self) -> &'a str {
         &self.0.name
     }
 
-    /// Its bytes, unpacked.
+    /// Returns the unpacked size in bytes.
     pub fn size(&self) -> u64 {
         self.0.size
     }
 
-    /// The digest of its content by this algorithm. The host unpacks it in pieces, and no byte of it is read here. None where it unpacks
-    /// to more than the host unpacks.
+    /// Returns the digest of the content by this algorithm. The host unpacks the content in pieces,
+    /// and the plugin reads none of it. `None` if the content exceeds the host's limit for
+    /// unpacking.
     ///
     /// # Errors
-    /// [`ArchiveError::Refused`] where it is damaged, or unpacks to another size than it says.
+    /// [`ArchiveError::Refused`] if the content is damaged, or unpacks to another size than stated.
     pub fn digest(&self, blob: &Blob, algorithm: &str) -> Result<Option<Digest>, ArchiveError> {
         let Entry { name, method, packed, size, data, .. } = self.0;
         let part = blob.slice(*data, *packed)?;
@@ -119,10 +121,11 @@ impl<'a> Member<'a> {
         }
         match part.decode("deflate", *size, &[algorithm]) {
             Ok(unpacked) if unpacked.size()? == *size => Ok(Some(unpacked.digest(algorithm)?)),
-            // The host bounds what it unpacks, too: as long as no more has come than it says, nobody knows.
+            // The host has its own limit for unpacked bytes. If the host stopped before the stated
+            // size, the true size is unknown.
             Err(Error::TooLarge(came)) if came <= *size => Ok(None),
             Ok(_) | Err(Error::TooLarge(_)) => {
-                Err(ArchiveError::refused(format!("its file {name} unpacks to another size than it says")))
+                Err(ArchiveError::refused(format!("its file {name} unpacks to another size than stated")))
             }
             Err(Error::Invalid(_)) => Err(ArchiveError::refused(format!("its file {name} is damaged"))),
             Err(error) => Err(error.into()),
@@ -140,13 +143,13 @@ mod tests {
         match Archive::read(bytes) {
             Ok(archive) => Some(archive.names().map(str::to_owned).collect()),
             Err(ArchiveError::Refused(_)) => None,
-            Err(ArchiveError::Host(error)) => panic!("a reading of what is not there: {error}"),
+            Err(ArchiveError::Host(error)) => panic!("reading failed: {error}"),
         }
     }
 
     proptest! {
         #[test]
-        fn what_was_packed_is_found(
+        fn packed_files_are_found(
             files in prop::collection::btree_map("[a-z]{1,6}(/[a-z]{1,6})?x", prop::collection::vec(any::<u8>(), 0..200), 0..8),
         ) {
             let given: Vec<(&str, &[u8])> = files.iter().map(|(name, content)| (name.as_str(), content.as_slice())).collect();

@@ -1,27 +1,28 @@
-//! A zip's end and its central directory, read so strictly that no other reading of the same bytes is possible.
+//! End and central directory of a zip archive. The reader is strict: it refuses bytes that another
+//! program could read differently.
 
 use crate::ArchiveError;
 use crate::entry::{Entry, Method};
 use crate::window::{Window, number};
 use packhouse_sdk::ReadAt;
 
-/// The end record and the longest comment behind it.
+/// Size of the end record together with the longest comment.
 const TAIL: u64 = 22 + 65_535;
-/// Files of an archive.
+/// Largest number of files in an archive.
 const ENTRIES: u64 = 100_000;
-/// Bytes of a directory.
+/// Largest directory in bytes.
 const DIRECTORY: u64 = 16 << 20;
-/// Bits that say nothing of how the bytes are to be read but what is handled here: compression levels, sizes behind the
-/// data, UTF-8.
+/// Flags that are accepted: compression levels, sizes after the data, and UTF-8. Other flags could
+/// change how the bytes are read.
 const FLAGS: u64 = 0b1000_0000_1110;
-/// Names are UTF-8.
+/// Flag: the name is UTF-8.
 const UTF8: u64 = 1 << 11;
-/// An extra field with sizes of 64 bits.
+/// Id of the extra field with 64-bit sizes.
 const ZIP64: u64 = 1;
-/// An extra field with another name for the same file.
+/// Id of the extra field with another name for the same file.
 const OTHER_NAME: u64 = 0x7075;
 
-/// Where the directory lies, and how many entries it has.
+/// Position of the directory, and its number of entries.
 #[derive(Debug)]
 pub(crate) struct DirectoryPlace {
     pub(crate) start: u64,
@@ -29,21 +30,21 @@ pub(crate) struct DirectoryPlace {
     entries: u64,
 }
 
-/// Finds the directory from the archive's end.
+/// Finds the directory, starting from the archive's end.
 pub(crate) fn find<R: ReadAt + ?Sized>(archive: &mut Window<'_, R>) -> Result<DirectoryPlace, ArchiveError> {
     let size = archive.size();
     let tail_start = size.saturating_sub(TAIL);
     let tail = archive.get(tail_start, size - tail_start)?.to_vec();
     let at = tail.windows(4).rposition(|bytes| bytes == b"PK\x05\x06");
-    let at = at.ok_or_else(|| ArchiveError::refused("it is no zip archive: it has no end record"))?;
+    let at = at.ok_or_else(|| ArchiveError::refused("it is not a zip archive: it has no end record"))?;
     let record = tail.get(at..).unwrap_or_default();
     if record.len() < 22 || record.len() as u64 != 22 + number::<2>(record, 20) {
-        return Err(ArchiveError::refused("something stands behind its end record"));
+        return Err(ArchiveError::refused("there is data after its end record"));
     }
     let end = tail_start + at as u64;
     let on_other_disks = number::<2>(record, 4) != 0 || number::<2>(record, 6) != 0;
     if on_other_disks || number::<2>(record, 8) != number::<2>(record, 10) {
-        return Err(ArchiveError::refused("it is a part of a larger archive"));
+        return Err(ArchiveError::refused("it is part of an archive of several files"));
     }
     let short = [number::<2>(record, 10), number::<4>(record, 12), number::<4>(record, 16)];
     let (long, end) = match long_end(archive, end)? {
@@ -64,8 +65,9 @@ pub(crate) fn find<R: ReadAt + ?Sized>(archive: &mut Window<'_, R>) -> Result<Di
     Ok(DirectoryPlace { start, end, entries })
 }
 
-/// The end record of 64 bits with its place: where there is one, it must lie right before its locator, and that right before
-/// the end record.
+/// Reads the 64-bit end record and returns its values and position; `None` if it is missing. The
+/// 64-bit record must lie directly before its locator, and the locator directly before the end
+/// record at `end`.
 fn long_end<R: ReadAt + ?Sized>(
     archive: &mut Window<'_, R>,
     end: u64,
@@ -76,7 +78,7 @@ fn long_end<R: ReadAt + ?Sized>(
         return Ok(None);
     }
     let (disk, at, disks) = (number::<4>(locator, 4), number::<8>(locator, 8), number::<4>(locator, 16));
-    let wrong = || ArchiveError::refused("its end record of 64 bits is not where it must be");
+    let wrong = || ArchiveError::refused("its 64-bit end record is in the wrong place");
     if disk != 0 || disks != 1 || at.checked_add(56) != Some(locator_at) {
         return Err(wrong());
     }
@@ -92,7 +94,7 @@ fn long_end<R: ReadAt + ?Sized>(
     }
 }
 
-/// The directory's entries, in their order.
+/// Returns the directory's entries, in their order.
 pub(crate) fn entries<R: ReadAt + ?Sized>(
     archive: &mut Window<'_, R>,
     place: &DirectoryPlace,
@@ -107,7 +109,7 @@ pub(crate) fn entries<R: ReadAt + ?Sized>(
     if at == place.end && entries.len() as u64 == place.entries {
         Ok(entries)
     } else {
-        Err(ArchiveError::refused("its directory has not as many entries as it says"))
+        Err(ArchiveError::refused("its directory does not have as many entries as stated"))
     }
 }
 
@@ -136,43 +138,47 @@ fn entry<R: ReadAt + ?Sized>(archive: &mut Window<'_, R>, at: u64) -> Result<(En
     };
     let [size, packed, offset] = long_sizes(extra, [size, packed, offset])?;
     if method == Method::Stored && size != packed {
-        return Err(ArchiveError::refused(format!("its file {name} is stored in another size than its own")));
+        return Err(ArchiveError::refused(format!(
+            "its file {name} is not compressed, but its packed and unpacked sizes differ"
+        )));
     }
     let entry = Entry { name, method, flags, crc, packed, size, header: offset, data: 0 };
     Ok((entry, 46 + name_length + extra_length + comment))
 }
 
-/// A name that every program unpacks to the same place, within the folder that it unpacks to.
+/// Returns the name of a file. Refuses names that programs could unpack to different paths, or to
+/// paths outside the target folder.
 fn file_name(bytes: &[u8], flags: u64) -> Result<String, ArchiveError> {
     let text = core::str::from_utf8(bytes).ok().filter(|text| text.is_ascii() || flags & UTF8 != 0);
-    let text = text.ok_or_else(|| ArchiveError::refused("a file of it has a name that is not UTF-8"))?;
+    let text = text.ok_or_else(|| ArchiveError::refused("it contains a file whose name is not UTF-8"))?;
     let segments = text.strip_suffix('/').unwrap_or(text).split('/');
     let harmless = segments.into_iter().all(|segment| !matches!(segment, "" | "." | ".."))
         && !text.contains(|symbol: char| symbol.is_control() || symbol == '\\');
     if harmless && bytes.len() <= 1024 {
         Ok(text.to_owned())
     } else {
-        Err(ArchiveError::refused(format!("{text:?} is no name for a file in an archive")))
+        Err(ArchiveError::refused(format!("{text:?} is not a valid file name in an archive")))
     }
 }
 
-/// The true values of those that do not fit 32 bits: an extra field has them, in this order.
+/// Replaces values that do not fit into 32 bits by the 64-bit values of the extra field, which are
+/// in the order of `values`.
 pub(crate) fn long_sizes<const COUNT: usize>(
     extra: &[u8],
     mut values: [u64; COUNT],
 ) -> Result<[u64; COUNT], ArchiveError> {
     let damaged = || ArchiveError::refused("an extra field of one of its files is damaged");
     let mut rest = extra;
-    let mut seen = false;
+    let mut has_zip64 = false;
     while !rest.is_empty() {
         let length = number::<2>(rest, 2) as usize;
         let (field, after) = rest.split_at_checked(4 + length).ok_or_else(damaged)?;
         rest = after;
         match number::<2>(field, 0) {
             OTHER_NAME => return Err(ArchiveError::refused("one of its files has two names")),
-            ZIP64 if seen => return Err(damaged()),
+            ZIP64 if has_zip64 => return Err(damaged()),
             ZIP64 => {
-                seen = true;
+                has_zip64 = true;
                 let mut at = 4;
                 for value in values.iter_mut().filter(|value| **value == 0xffff_ffff) {
                     if at + 8 > field.len() {

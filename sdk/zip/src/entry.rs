@@ -1,26 +1,26 @@
-//! What a zip's directory says of one file.
+//! Entry of a zip's directory.
 
-/// How a file is kept.
+/// Compression method of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
     Stored,
     Deflated,
 }
 
-/// A file or a folder of an archive.
+/// File or folder of an archive.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    /// A folder's ends with a slash.
+    /// Name; a folder's name ends with a slash.
     pub(crate) name: String,
     pub(crate) method: Method,
     pub(crate) flags: u64,
     pub(crate) crc: u32,
-    /// Bytes in the archive.
+    /// Packed size in the archive, in bytes.
     pub(crate) packed: u64,
-    /// Bytes unpacked.
+    /// Unpacked size in bytes.
     pub(crate) size: u64,
-    /// Where its header begins.
+    /// Offset of the local header.
     pub(crate) header: u64,
-    /// Where its data begin.
+    /// Offset of the packed content.
     pub(crate) data: u64,
 }

@@ -1,5 +1,6 @@
-//! Zip archives that every program reads alike: one that two programs could unpack differently is refused, and so is one that grows
-//! out of all proportion. Only the directory and the headers are read here; what is compressed is decoded by the host.
+//! Zip archives that every program reads in the same way. The reader refuses an archive if two
+//! programs could unpack it differently, or if it unpacks to far more than its size. The plugin
+//! reads only the directory and the headers; the host decodes compressed content.
 
 mod archive;
 mod directory;
@@ -13,29 +14,29 @@ mod window;
 pub use archive::{Archive, Member};
 use packhouse_sdk::Error;
 
-/// An archive may unpack to so many times its size …
+/// Largest allowed ratio of unpacked to packed size.
 const RATIO: u64 = 100;
-/// … and to so many bytes whatever its size, …
+/// Unpacked size in bytes that is always allowed, at any ratio.
 const ALWAYS: u64 = 64 << 20;
-/// … and never to more.
+/// Largest unpacked size in bytes, at any ratio.
 const NEVER: u64 = 100 << 30;
 
-/// Why an archive was not read.
+/// Reason why an archive was not read.
 #[derive(Debug)]
 pub enum ArchiveError {
-    /// Its sender's: a sentence that goes on behind the file's name.
+    /// The archive is invalid. The text is the end of a sentence that begins with the file's name.
     Refused(String),
-    /// The host's.
+    /// An error of the host.
     Host(Error),
 }
 
 impl ArchiveError {
-    /// Its sender's, in these words.
+    /// Creates a refusal with this text.
     pub fn refused(text: impl Into<String>) -> Self {
         Self::Refused(text.into())
     }
 
-    /// What unpacks to far more than it is.
+    /// Creates the refusal of an archive that unpacks to far more than its size.
     pub fn bomb() -> Self {
         Self::refused(format!("it unpacks to more than {RATIO} times its size"))
     }
@@ -47,7 +48,7 @@ impl From<Error> for ArchiveError {
     }
 }
 
-/// Bytes that an archive of this size may unpack to.
+/// Returns how many bytes an archive of this size may unpack to.
 #[must_use]
 pub fn most(size: u64) -> u64 {
     size.saturating_mul(RATIO).clamp(ALWAYS, NEVER)

@@ -1,5 +1,6 @@
-//! The headers before each file of a zip: they must say what the directory says, and with their data lie side by side from the
-//! archive's beginning to its directory. So a program that reads from the front finds what one finds that reads from the end.
+//! Local headers of a zip archive. The headers must agree with the directory, and there must be no
+//! gaps between the files from the start of the archive to its directory. A program that reads from
+//! the start then finds the same files as a program that reads from the end.
 
 use crate::ArchiveError;
 use crate::directory::long_sizes;
@@ -7,12 +8,13 @@ use crate::entry::{Entry, Method};
 use crate::window::{Window, number};
 use packhouse_sdk::ReadAt;
 
-/// The sizes stand behind the data.
+/// Flag: the sizes stand after the data.
 const SIZES_BEHIND: u64 = 1 << 3;
-/// Encryption, sizes behind the data, UTF-8: what changes how the bytes are read.
-const TELLING: u64 = 0b1000_0000_1001;
+/// Flags that change how the bytes are read: encryption, sizes after the data, UTF-8.
+const READING_FLAGS: u64 = 0b1000_0000_1001;
 
-/// Checks every header, and says in each entry where its data begin. `end` is where the directory begins.
+/// Checks every local header, and sets the offset of the data in each entry. `end` is the offset of
+/// the directory.
 pub(crate) fn check<R: ReadAt + ?Sized>(
     archive: &mut Window<'_, R>,
     entries: &mut [Entry],
@@ -22,7 +24,7 @@ pub(crate) fn check<R: ReadAt + ?Sized>(
     order.sort_by_key(|entry| entry.header);
     let starts: Vec<u64> = order.iter().map(|entry| entry.header).chain([end]).collect();
     if starts.first() != Some(&0) {
-        return Err(ArchiveError::refused("something stands before its first file"));
+        return Err(ArchiveError::refused("there is data before its first file"));
     }
     for (entry, next) in order.into_iter().zip(starts.into_iter().skip(1)) {
         header(archive, entry)?;
@@ -42,7 +44,10 @@ fn header<R: ReadAt + ?Sized>(archive: &mut Window<'_, R>, entry: &mut Entry) ->
     let (crc, packed, size) = (number::<4>(head, 14), number::<4>(head, 18), number::<4>(head, 22));
     let (name_length, extra_length) = (number::<2>(head, 26), number::<2>(head, 28));
     let same_method = method == if entry.method == Method::Stored { 0 } else { 8 };
-    if !head.starts_with(b"PK\x03\x04") || !same_method || flags & TELLING != entry.flags & TELLING {
+    if !head.starts_with(b"PK\x03\x04")
+        || !same_method
+        || flags & READING_FLAGS != entry.flags & READING_FLAGS
+    {
         return Err(differs());
     }
     let rest = archive.get(entry.header + 30, name_length + extra_length)?;
@@ -50,25 +55,29 @@ fn header<R: ReadAt + ?Sized>(archive: &mut Window<'_, R>, entry: &mut Entry) ->
     let [size, packed] = long_sizes(extra, [size, packed])?;
     let behind = flags & SIZES_BEHIND != 0;
     let same = [crc, packed, size] == [u64::from(entry.crc), entry.packed, entry.size];
-    let said_later = behind && [crc, packed, size] == [0; 3];
-    if name != entry.name.as_bytes() || !(same || said_later) {
+    let sizes_follow = behind && [crc, packed, size] == [0; 3];
+    if name != entry.name.as_bytes() || !(same || sizes_follow) {
         return Err(differs());
     }
     if behind && entry.method == Method::Stored {
-        return Err(ArchiveError::refused(format!("where its file {} ends cannot be told", entry.name)));
+        return Err(ArchiveError::refused(format!(
+            "the end of its file {} cannot be determined",
+            entry.name
+        )));
     }
     entry.data = entry.header + 30 + name_length + extra_length;
     Ok(())
 }
 
-/// What stands between a file's data and what comes next: nothing, or its sizes where the header left them out.
+/// Checks the bytes between a file's data and the next file. There must be none, or only checksum
+/// and sizes if the header leaves those out.
 fn behind<R: ReadAt + ?Sized>(
     archive: &mut Window<'_, R>,
     entry: &Entry,
     at: u64,
     length: u64,
 ) -> Result<(), ArchiveError> {
-    let unclear = || ArchiveError::refused(format!("something else stands behind its file {}", entry.name));
+    let unclear = || ArchiveError::refused(format!("there is unexpected data after its file {}", entry.name));
     let expected = entry.flags & SIZES_BEHIND != 0;
     let (skip, wide) = match (expected, length) {
         (false, 0) => return Ok(()),

@@ -1,5 +1,5 @@
-//! A balancer as simple as they come: it passes connections on to servers whose `readyz` says 200, one after the other, and
-//! looks at it every 100 ms. A request that was passed on is never sent again.
+//! A minimal balancer: it passes connections in turn to the servers whose `readyz` answers 200. It
+//! polls `readyz` every 100 ms. It sends no request a second time.
 
 use packhouse_tests::{Connection, Request};
 use std::io::{Read as _, Write as _};
@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Time between two looks at a server's readiness.
+/// Interval between two readiness checks of a server.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// How long a server has for its answer.
+/// Time limit for a server's readiness answer.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// A server as the balancer knows it.
+/// The balancer's view of a server.
 #[derive(Debug)]
 struct Backend {
     packages: SocketAddr,
@@ -28,7 +28,7 @@ struct State {
     retries: AtomicBool,
 }
 
-/// A running one; it ends with the process.
+/// A running balancer; it ends with the process.
 #[derive(Clone, Debug)]
 pub struct Balancer {
     packages: SocketAddr,
@@ -37,7 +37,8 @@ pub struct Balancer {
 }
 
 impl Balancer {
-    /// Starts one before servers that listen for packages and for calls of the API at these addresses.
+    /// Starts a balancer for servers. Each pair is the address of a server's packages and of its
+    /// API.
     pub fn start(servers: &[(SocketAddr, SocketAddr)]) -> Self {
         let backend = |&(packages, api): &_| Backend { packages, api, ready: AtomicBool::new(false) };
         let state = Arc::new(State {
@@ -64,17 +65,18 @@ impl Balancer {
         Self { packages, api, state }
     }
 
-    /// Where clients of packages go.
+    /// The address for package clients.
     pub fn packages(&self) -> SocketAddr {
         self.packages
     }
 
-    /// Where clients of the API go.
+    /// The address for API clients.
     pub fn api(&self) -> SocketAddr {
         self.api
     }
 
-    /// Whether another server is tried when one does not take the connection. Nothing was sent on it yet.
+    /// Sets whether the balancer tries another server when one does not accept the connection. A
+    /// second try is safe, because the balancer has not yet sent a byte of the request.
     pub fn retry(&self, whether: bool) {
         self.state.retries.store(whether, Ordering::SeqCst);
     }
@@ -89,7 +91,7 @@ impl State {
         }
     }
 
-    /// Closes the connection when there is no server for it.
+    /// Closes the connection if no server is ready.
     fn serve(&self, client: TcpStream, packages: bool) {
         let tries = if self.retries.load(Ordering::SeqCst) { self.backends.len() } else { 1 };
         let from = self.next.fetch_add(1, Ordering::Relaxed);
@@ -116,7 +118,7 @@ fn ready(server: SocketAddr) -> bool {
     ask().is_ok_and(|status| status == 200)
 }
 
-/// Passes bytes both ways until both are at their end.
+/// Passes bytes both ways until both sides have ended.
 fn join(client: TcpStream, server: TcpStream) {
     let (Ok(from), Ok(to)) = (server.try_clone(), client.try_clone()) else { return };
     let answers = std::thread::spawn(move || pass(from, to));
@@ -133,7 +135,8 @@ fn pass(mut from: TcpStream, mut to: TcpStream) {
             _ => break false,
         }
     };
-    // A connection that was broken is broken for the other side as well, not ended.
+    // If one connection broke, break its counterpart too. A clean end would look like a complete
+    // answer.
     let _ = to.shutdown(if whole { Shutdown::Write } else { Shutdown::Both });
     if !whole {
         let _ = from.shutdown(Shutdown::Both);

@@ -1,4 +1,5 @@
-//! The parts: servers, each with its own way to PostgreSQL and to S3, its own disk and clock; the balancer before them.
+//! The parts of a cluster. Each server has its own proxies to PostgreSQL and S3, its own disk and
+//! its own clock. The balancer stands in front of the servers.
 
 use crate::balancer::Balancer;
 use packhouse_tests::clock::JumpingClock;
@@ -12,23 +13,24 @@ use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// How long a server gives S3 for a byte.
+/// Time limit of a server for the next byte from S3.
 const BLOBS_IDLE_MS: &str = "1000";
-/// How long what nothing names is kept.
+/// Grace period before unreferenced blobs are deleted.
 pub const GRACE: Duration = Duration::from_secs(2);
-/// How long what was uploaded is kept for a publish to name it: longer than a client takes for a publish under faults.
+/// How long the server pins an uploaded blob until a publish refers to it. The time must be longer
+/// than a publish takes under faults.
 pub const LEASE: Duration = Duration::from_secs(15);
-/// How long a client waits for a byte of an answer.
+/// How long a client waits for the next byte of an answer.
 pub const PATIENCE: Duration = Duration::from_secs(6);
 
-/// A server with what is its own.
+/// A server with its own proxies, clock and disk.
 #[derive(Debug)]
 pub struct Node {
-    /// The program.
+    /// The server process.
     pub server: Server,
-    /// Its way to PostgreSQL.
+    /// Its proxy to PostgreSQL.
     pub database: FaultProxy,
-    /// Its way to S3.
+    /// Its proxy to S3.
     pub blobs: FaultProxy,
     /// Its clock.
     pub clock: JumpingClock,
@@ -36,34 +38,35 @@ pub struct Node {
     pub disk: Disk,
 }
 
-/// All parts. What runs is ended when this is dropped.
+/// A complete cluster. Dropping it ends its processes.
 #[derive(Debug)]
 pub struct Cluster {
     /// The servers.
     pub nodes: Vec<Node>,
-    /// The balancer before them.
+    /// The balancer in front of them.
     pub balancer: Balancer,
-    /// The database that they are led to.
+    /// The database that the servers' proxies lead to.
     pub postgres: Postgres,
-    /// The storage of blobs.
+    /// The blob storage.
     pub s3: S3,
 }
 
-/// Where clients find the servers: what a load needs to know of a cluster.
+/// The addresses of a cluster, as a load uses them.
 #[derive(Clone, Debug)]
 pub struct Addresses {
-    /// Each server's, for packages.
+    /// Package address of each server.
     pub servers: Vec<SocketAddr>,
-    /// The balancer's, for packages.
+    /// Package address of the balancer.
     pub balancer: SocketAddr,
-    /// The balancer's, for the API.
+    /// API address of the balancer.
     pub api: SocketAddr,
 }
 
 impl Cluster {
-    /// Starts so many servers and all that they need; the reason when something is not to be had here.
+    /// Starts this number of servers, and the balancer, database and storage for them. The error
+    /// names a program that is not installed here.
     pub fn start(servers: usize) -> Result<Self, String> {
-        let s3 = S3::start().ok_or("no weed: `./bootstrap test` installs it")?;
+        let s3 = S3::start().ok_or("weed is missing: `./bootstrap test` installs it")?;
         let postgres = Postgres::start()?;
         let nodes: Vec<Node> = (0..servers).map(|_| Node::start(&postgres, &s3)).collect();
         let addresses: Vec<_> =
@@ -72,7 +75,7 @@ impl Cluster {
         Ok(Self { nodes, balancer, postgres, s3 })
     }
 
-    /// Where clients go.
+    /// The addresses for clients.
     pub fn addresses(&self) -> Addresses {
         Addresses {
             servers: self.nodes.iter().map(|node| node.server.packages()).collect(),
@@ -81,25 +84,26 @@ impl Cluster {
         }
     }
 
-    /// Sets every server's way to PostgreSQL.
+    /// Sets the mode of every server's proxy to PostgreSQL.
     pub fn databases(&self, mode: Mode) {
         self.nodes.iter().for_each(|node| node.database.set(mode));
     }
 
-    /// Sets every server's way to S3.
+    /// Sets the mode of every server's proxy to S3.
     pub fn blobs(&self, mode: Mode) {
         self.nodes.iter().for_each(|node| node.blobs.set(mode));
     }
 
-    /// Leads every server to the database of now.
+    /// Points every server's proxy to the current database.
     pub fn lead_to_the_database(&self) {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.postgres.port()));
         self.nodes.iter().for_each(|node| node.database.lead_to(address));
     }
 
-    /// What the servers have said that is worth a look: all of the requests that these texts name, and the ends of their logs.
-    pub fn logs(&self, told: &[String]) -> String {
-        let ids: Vec<&str> = told.iter().filter_map(|text| request_id(text)).collect();
+    /// Returns excerpts of the servers' logs: every line about a request whose id these texts
+    /// contain, and the end of each log.
+    pub fn logs(&self, texts: &[String]) -> String {
+        let ids: Vec<&str> = texts.iter().filter_map(|text| request_id(text)).collect();
         let logs: Vec<String> = self.nodes.iter().map(|node| node.server.log()).collect();
         let mut text = String::new();
         for line in
@@ -121,7 +125,7 @@ impl Cluster {
     }
 }
 
-/// The id of the request that an error's text names.
+/// The request id in an error's text.
 fn request_id(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("request_id\":\"")?;
     rest.split('"').next()
@@ -154,13 +158,13 @@ impl Node {
         Self { server: builder.start(), database, blobs, clock, disk }
     }
 
-    /// Sends its process a signal, as `-STOP`.
+    /// Sends the process a signal such as `-STOP`.
     pub fn signal(&self, name: &str) {
         let _ = Command::new("kill").args([name, &self.server.pid().to_string()]).status();
     }
 
-    /// Whether it says that all is well.
-    pub fn well(&self) -> bool {
+    /// Returns true if the server reports that it is ready.
+    pub fn is_healthy(&self) -> bool {
         let client = Client::new(self.server.packages()).within(Duration::from_secs(1));
         client
             .try_send(packhouse_tests::Request::new("GET", "/readyz"))
@@ -168,7 +172,7 @@ impl Node {
     }
 }
 
-/// A disk of a server's own, in memory; a plain folder where it cannot be mounted.
+/// A server's own disk in memory, or a plain folder if the test may not mount file systems.
 #[derive(Debug)]
 pub struct Disk {
     folder: TempDir,
@@ -184,7 +188,7 @@ impl Disk {
         Self { folder, mounted }
     }
 
-    /// Whether it can be filled without filling others.
+    /// Returns true if this is a separate disk, so that filling it fills no other disk.
     pub fn own(&self) -> bool {
         self.mounted
     }
@@ -193,14 +197,14 @@ impl Disk {
         Path::new(self.folder.path()).join("filler")
     }
 
-    /// Leaves no room on it.
+    /// Fills the disk.
     pub fn fill(&self) {
         let zeros = vec![0; 1 << 16];
         let mut file = std::fs::File::create(self.filler()).expect("a file");
         while std::io::Write::write_all(&mut file, &zeros).is_ok() {}
     }
 
-    /// Gives the room back.
+    /// Frees the space again.
     pub fn empty(&self) {
         let _ = std::fs::remove_file(self.filler());
     }

@@ -1,34 +1,34 @@
-//! The faults: what each does to which part, and how it is ended.
+//! The faults: how each begins and how it ends.
 
 use crate::cluster::{Cluster, Node};
-use crate::formats::Item;
-use crate::history::{Outcome, Way, What};
+use crate::formats::PackageVersion;
+use crate::history::{Operation, Outcome, Way};
 use crate::load::Load;
 use crate::random::Random;
-use packhouse_tests::database::Held;
+use packhouse_tests::database::OpenTransaction;
 use packhouse_tests::fault_proxy::Mode;
 use std::time::Duration;
 
 /// How far a clock jumps, in seconds.
 const JUMP: i64 = 3_600;
-/// What every piece of a slow way waits.
+/// Delay of every packet of a slow connection.
 const SLOW: Duration = Duration::from_millis(40);
-/// Files that lose their objects at one time.
+/// Number of files that lose their objects at one time.
 const LOST: usize = 6;
-/// What else goes wrong while lost objects are repaired.
+/// Faults that happen while lost objects are repaired.
 const BESIDE: [Fault; 3] = [Fault::ServerKilled, Fault::DiskFull, Fault::S3Away];
 
 macro_rules! faults {
     ($($(#[$about:meta])* $name:ident = $text:literal,)*) => {
-        /// Something that goes wrong.
+        /// A fault.
         #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
         pub enum Fault { $($(#[$about])* $name,)* }
 
         impl Fault {
-            /// All of them.
+            /// All faults.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// As reports and the command line call it.
+            /// The name in reports and on the command line.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
@@ -37,66 +37,66 @@ macro_rules! faults {
 }
 
 faults! {
-    /// SIGKILL to a server, which is started again.
+    /// SIGKILL to a server, which is then restarted.
     ServerKilled = "server-killed",
-    /// SIGSTOP to a server: it is silent, and then goes on as if nothing had been.
+    /// SIGSTOP to a server: it is silent for a while and then continues.
     ServerStopped = "server-stopped",
-    /// Nothing passes between a server and database and S3.
+    /// No bytes pass between one server and its database and S3.
     ServerCutOff = "server-cut-off",
-    /// A server's clock jumps an hour ahead, then an hour behind.
+    /// A server's clock jumps one hour ahead, then one hour back.
     ClockJump = "clock-jump",
-    /// A server's disk has no room left.
+    /// A server's disk is full.
     DiskFull = "disk-full",
-    /// SIGQUIT to PostgreSQL, which is started again.
+    /// SIGQUIT to PostgreSQL, which is then restarted.
     DatabaseRestart = "database-restart",
-    /// SIGKILL to one of its processes: it ends all others and recovers.
+    /// SIGKILL to one PostgreSQL process: PostgreSQL ends the others and recovers.
     DatabaseCrash = "database-crash",
-    /// All connections to it are closed.
+    /// All connections to PostgreSQL are closed.
     ConnectionsCut = "connections-cut",
-    /// All that is said to it, and by it, is late.
+    /// All traffic with PostgreSQL is delayed.
     DatabaseSlow = "database-slow",
-    /// SIGSTOP to all its processes.
+    /// SIGSTOP to all PostgreSQL processes.
     DatabaseFrozen = "database-frozen",
-    /// The ways to it are silent, and then go on.
+    /// The proxies to PostgreSQL pass no bytes for a while.
     ConnectionsFrozen = "connections-frozen",
-    /// Somebody holds the lock of a repository's row.
+    /// Another session holds the lock of a repository's row.
     RowLocked = "row-locked",
-    /// It is lost, and a standby that follows it takes its place.
+    /// PostgreSQL is lost, and its standby replaces it.
     Failover = "failover",
     /// S3 answers 500.
     S3Errors = "s3-errors",
-    /// All that is said to it, and by it, is late.
+    /// All traffic with S3 is delayed.
     S3Slow = "s3-slow",
-    /// It takes what comes and says nothing.
+    /// S3 accepts requests and answers nothing.
     S3Hangs = "s3-hangs",
-    /// SIGSTOP to it.
+    /// SIGSTOP to S3.
     S3Stopped = "s3-stopped",
-    /// It takes no connections.
+    /// S3 accepts no connections.
     S3Away = "s3-away",
-    /// SIGKILL to it, and it is started again.
+    /// SIGKILL to S3, which is then restarted.
     S3Killed = "s3-killed",
-    /// Objects of acknowledged files are removed from it. While their bytes are published again, a server is killed or has no room on its
-    /// disk, or S3 takes no connections.
+    /// Objects of acknowledged files disappear from S3. While clients publish the bytes again, one
+    /// more fault happens: a server is killed, its disk is full, or S3 accepts no connections.
     S3ObjectsLost = "s3-objects-lost",
 }
 
-/// A fault that is there.
+/// A fault that has begun.
 #[derive(Debug)]
-pub struct Active {
+pub struct ActiveFault {
     fault: Fault,
     node: usize,
-    held: Option<Held>,
-    beside: Option<Box<Active>>,
+    held: Option<OpenTransaction>,
+    beside: Option<Box<ActiveFault>>,
 }
 
 impl Fault {
-    /// That of this name.
+    /// Finds a fault by its name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|fault| fault.name() == name)
     }
 
-    /// Lets it begin; which server it meets is chance.
-    pub fn begin(self, cluster: &mut Cluster, load: &Load<'_>, random: &mut Random) -> Active {
+    /// Begins the fault; the affected server is chosen at random.
+    pub fn begin(self, cluster: &mut Cluster, load: &Load<'_>, random: &mut Random) -> ActiveFault {
         let number = random.below(cluster.nodes.len());
         let (mut held, mut beside) = (None, None);
         match self {
@@ -126,18 +126,19 @@ impl Fault {
             Self::S3Away => cluster.blobs(Mode::Away),
             Self::S3Killed => cluster.s3.stop(),
             Self::S3ObjectsLost => {
-                // How many numbers it draws depends on answers, and the faults after it must not.
+                // The number of random numbers that this call draws depends on the servers'
+                // answers. Drawing from a clone keeps the later faults reproducible.
                 lose_objects(cluster, load, &mut random.clone());
                 let other = BESIDE[random.below(BESIDE.len())];
                 beside = Some(Box::new(other.begin(cluster, load, random)));
             }
         }
-        Active { fault: self, node: number, held, beside }
+        ActiveFault { fault: self, node: number, held, beside }
     }
 }
 
-impl Active {
-    /// Ends it: what was taken away is there again.
+impl ActiveFault {
+    /// Ends the fault and restores what it took away.
     pub fn end(self, cluster: &mut Cluster) {
         let node = self.node;
         match self.fault {
@@ -153,7 +154,8 @@ impl Active {
             Fault::DatabaseCrash | Fault::ConnectionsCut | Fault::Failover => {}
             Fault::S3Errors | Fault::S3Slow | Fault::S3Away => cluster.blobs(Mode::Pass),
             Fault::S3Hangs => {
-                // What was swallowed is not said again: those connections are of no use any more.
+                // The proxy dropped bytes that nobody sends again, so close the connections that
+                // lack them.
                 cluster.blobs(Mode::Pass);
                 cluster.nodes.iter().for_each(|node| node.blobs.cut());
             }
@@ -173,20 +175,23 @@ fn cut_off(node: &Node, mode: Mode) {
     node.blobs.set(mode);
 }
 
-/// Removes the objects of files that were just acknowledged, behind the servers' backs. The load repairs them from then on.
+/// Removes the objects of newly published files directly from S3. Afterwards the load repairs the
+/// files.
 fn lose_objects(cluster: &Cluster, load: &Load<'_>, random: &mut Random) {
-    let files: Vec<Item> = (0..LOST).filter_map(|_| load.publish_object(random)).collect();
+    let files: Vec<PackageVersion> = (0..LOST).filter_map(|_| load.publish_object(random)).collect();
     assert!(!files.is_empty(), "no publish is acknowledged\n{}", cluster.logs(&[]));
-    // Each server keeps what it has read: small files in memory, of large ones the keys of their objects.
+    // Each server caches what it has read: small files in memory, and the object keys of large
+    // files.
     files.iter().for_each(|file| load.read_everywhere(file));
     for file in &files {
         let digest = file.digest();
         let place = cluster.postgres.query(&format!("select place from blobs where sha256 = '\\x{digest}'"));
-        assert!(!place.is_empty(), "{} is no object of its own", file.path());
+        assert!(!place.is_empty(), "{} has no object of its own", file.path());
         let begun = load.history.now();
         cluster.s3.remove(&format!("blobs/{place}"));
-        load.history.record(begun, Way::Balanced, What::Loss { digest }, Outcome::Done, false);
-        // Some losses are noticed by a read before the bytes come again, and the others are not.
+        load.history.record(begun, Way::Balanced, Operation::Loss { digest }, Outcome::Done, false);
+        // For half of the lost files, a read notices the loss before a client publishes the bytes
+        // again.
         if random.percent(50) {
             load.read_everywhere(file);
         }
@@ -195,7 +200,8 @@ fn lose_objects(cluster: &Cluster, load: &Load<'_>, random: &mut Random) {
     load.repair_something(random);
 }
 
-/// A standby is made and follows; the first is lost in the middle of the load, and clients of it with it.
+/// Creates a standby, then kills the primary in the middle of the load; its clients lose their
+/// connections.
 fn fail_over(cluster: &mut Cluster) {
     let standby = cluster.postgres.standby().expect("a standby that follows");
     cluster.databases(Mode::Away);

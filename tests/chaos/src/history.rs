@@ -1,4 +1,4 @@
-//! What clients did and what they were answered, with the times of both on one monotonic clock.
+//! The clients' operations with their outcomes. All times are from one monotonic clock.
 
 use packhouse_tests::Response;
 use std::collections::BTreeSet;
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 /// Microseconds since the history began.
 pub type Micros = u64;
 
-/// How an operation ended for who asked.
+/// The outcome of an operation for its client.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Outcome {
-    /// It was done: any 2xx that this operation is answered with.
+    /// Success: a 2xx status that this operation allows.
     Done,
     /// 404.
     NotThere,
@@ -20,18 +20,18 @@ pub enum Outcome {
     Refused,
     /// 409.
     Conflict,
-    /// 500 `stored_data_damaged`: the file is known, and its bytes are lost.
+    /// 500 `stored_data_damaged`: the file is known, but its bytes are lost.
     Damaged,
-    /// 503 with `Retry-After`: it may or may not have been done.
+    /// 503 with `Retry-After`: the operation may have taken effect.
     Away,
-    /// No answer, or none to its end: it may or may not have been done.
+    /// An incomplete answer or none at all: the operation may have taken effect.
     Broken,
-    /// Anything else: never right.
+    /// Anything else, which is always wrong.
     Odd(String),
 }
 
 impl Outcome {
-    /// Of an answer; `done` are the statuses that say that it was done.
+    /// Classifies an answer; `done` lists the statuses that mean success.
     pub fn of(answer: &std::io::Result<Response>, done: &[u16]) -> Self {
         match answer {
             Err(_) => Self::Broken,
@@ -47,7 +47,7 @@ impl Outcome {
         }
     }
 
-    /// Whether nobody can say if it was done.
+    /// Returns true if the operation may or may not have taken effect.
     pub fn unknown(&self) -> bool {
         matches!(self, Self::Away | Self::Broken)
     }
@@ -57,93 +57,94 @@ fn tells_of_damage(answer: &Response) -> bool {
     answer.header("retry-after").is_none() && answer.text().contains("stored_data_damaged")
 }
 
-/// By which way a request went.
+/// The way that a request takes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Way {
     /// Through the balancer.
     Balanced,
-    /// Straight to the server of this number.
+    /// Straight to the server with this number.
     Server(usize),
 }
 
-/// An operation. A path is `FORMAT/PACKAGE/VERSION`, a package `FORMAT/PACKAGE`.
+/// An operation. A path is `FORMAT/PACKAGE/VERSION`, a package is `FORMAT/PACKAGE`.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum What {
-    /// Bytes of this SHA-256 were published. `once`: this format takes a path only once.
+pub enum Operation {
+    /// Bytes with this SHA-256 were published.
     Publish {
-        /// Where.
+        /// Their path.
         path: String,
-        /// The bytes.
+        /// SHA-256 of the bytes.
         digest: String,
-        /// Whether another of the same path is refused.
+        /// True if another publish at the same path must be refused.
         once: bool,
     },
-    /// A path was read; with [`Outcome::Done`] these bytes came.
+    /// A path was read; with [`Outcome::Done`] these bytes arrived.
     Read {
-        /// Where.
+        /// The path.
         path: String,
-        /// SHA-256 of what came.
+        /// SHA-256 of the bytes that arrived.
         digest: String,
     },
     /// A version was deleted.
     Delete {
-        /// Which.
+        /// Its path.
         path: String,
     },
-    /// The object with the bytes of this SHA-256 was removed from S3 behind the servers' backs.
+    /// The test removed the object with this SHA-256 from S3; no server took part.
     Loss {
-        /// The bytes.
+        /// SHA-256 of the bytes.
         digest: String,
     },
     /// A package's index was read; with [`Outcome::Done`] it listed these versions.
     Index {
-        /// Of which.
+        /// The package.
         package: String,
         /// The versions.
         listed: BTreeSet<String>,
     },
-    /// A token was made.
+    /// A token was created.
     Create {
         /// Its id.
         token: String,
     },
-    /// A token was revoked, or rotated with no overlap.
+    /// A token was revoked, or replaced by a rotation without overlap.
     Revoke {
         /// Its id.
         token: String,
     },
-    /// A token was shown, where it is good for a read.
+    /// A token was used for a read that it allows.
     Use {
         /// Its id.
         token: String,
     },
-    /// The storage was counted, after garbage was collected and with nothing under way.
+    /// The test counted objects and rows after garbage collection, while no operation ran.
     Storage {
-        /// Rows of blobs whose object is not there.
+        /// Rows of blobs whose object is missing.
         missing: u64,
-        /// Objects that no row names.
+        /// Objects without a row.
         orphans: u64,
-        /// Rows of blobs that no record names.
+        /// Rows of blobs without a record.
         unnamed: u64,
-        /// Multipart uploads that were not finished.
+        /// Unfinished multipart uploads.
         unfinished: u64,
     },
 }
 
-/// One of them.
+/// An operation with its times and its outcome.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Event {
     /// When the request was sent.
     pub begun: Micros,
-    /// When its answer was there, or it was given up.
+    /// When the answer was complete, or the client gave up.
     pub ended: Micros,
-    /// Where it was sent.
+    /// The way that the request took.
     pub way: Way,
-    /// What was asked.
-    pub what: What,
-    /// What came of it.
+    /// The operation.
+    pub what: Operation,
+    /// Its outcome.
     pub outcome: Outcome,
-    /// Whether everything was well again and nothing else under way: then there must be an answer.
+    /// True for operations after the last fault, while nothing else runs. The servers must answer
+    /// these operations.
     pub last: bool,
 }
 
@@ -161,35 +162,36 @@ impl Default for History {
 }
 
 impl History {
-    /// Now.
+    /// The current time.
     pub fn now(&self) -> Micros {
         micros(self.start.elapsed())
     }
 
     /// Records an operation that ends now.
-    pub fn record(&self, begun: Micros, way: Way, what: What, outcome: Outcome, last: bool) {
-        // Taken before the lock, so that waiting for it lengthens nothing.
+    pub fn record(&self, begun: Micros, way: Way, what: Operation, outcome: Outcome, last: bool) {
+        // Read the clock before the lock, so that waiting for the lock does not lengthen the
+        // operation.
         let event = Event { begun, ended: self.now(), way, what, outcome, last };
         self.events.lock().unwrap().push(event);
     }
 
-    /// How many there are.
+    /// The number of events.
     pub fn len(&self) -> usize {
         self.events.lock().unwrap().len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no events.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Those from this number on.
+    /// The events from this number on.
     pub fn since(&self, number: usize) -> Vec<Event> {
         self.events.lock().unwrap().iter().skip(number).cloned().collect()
     }
 }
 
-/// As microseconds.
+/// A duration in microseconds.
 pub fn micros(time: Duration) -> Micros {
     u64::try_from(time.as_micros()).unwrap_or(Micros::MAX)
 }

@@ -1,14 +1,16 @@
-//! Two or three servers on one PostgreSQL and one S3 behind a balancer, a load on them, faults in every part, and a history of all
-//! that clients saw, which is checked. `just chaos --minutes 60` runs it; a small round is in `just test`.
+//! Two or three servers share one PostgreSQL and one S3 behind a balancer. They run under load
+//! while faults happen in every part. The checker then verifies the history, which records every
+//! answer to the clients. `just chaos --minutes 60` runs it; `just test` includes a small round.
 //!
-//! One direction: `round` → `faults` → `load` → `formats` → `cluster` → `balancer`; all write the `history`, which `checker` reads.
+//! Modules depend in one direction: `round` → `faults` → `load` → `formats` → `cluster` →
+//! `balancer`. All of them write the `history`, which `checker` reads.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
     clippy::disallowed_methods,
-    reason = "test code: to fail is how it speaks"
+    reason = "tests may panic"
 )]
 
 pub mod balancer;

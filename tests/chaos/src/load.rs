@@ -1,39 +1,42 @@
-//! The load: publishes, reads, indexes and deletions in all formats, by workers that take a breath between two requests.
+//! The load: workers that publish, read, list and delete in all formats, with a pause between two
+//! requests.
 
 use crate::cluster::{Addresses, PATIENCE};
-use crate::formats::{FORMATS, Format, Item, Shop, delete, index, publish, read};
-use crate::history::{History, Outcome, Way, What};
+use crate::formats::{FORMATS, Format, PackageVersion, TestRepositories, delete, index, publish, read};
+use crate::history::{History, Operation, Outcome, Way};
 use crate::random::Random;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Versions of a package, before another package is begun.
+/// Versions of a package before the next package begins.
 const VERSIONS: u64 = 120;
-/// Between two requests of a worker.
+/// Pause between two requests of a worker.
 const BREATH: Duration = Duration::from_millis(25);
-/// Lengths of files: the first two lie in the database, the others in S3.
+/// Lengths of files: the first two are stored in the database, the others in S3.
 const LENGTHS: [usize; 4] = [200, 3_000, 60_000, 150_000];
-/// Formats whose files do not say of which version they are: the same bytes can be published under another name.
+/// Formats whose files do not contain the version: the same bytes can be published under another
+/// name.
 const NAMELESS: [Format; 2] = [Format::Maven, Format::Oci];
 
-/// A version that somebody tried to publish.
+/// A version that a worker tried to publish.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct KnownVersion {
     /// Its format.
     pub format: Format,
     /// Its package.
     pub package: String,
     /// Its version.
     pub version: String,
-    /// Whether one try was acknowledged and there was no other: a late one would bring it back after its deletion.
+    /// True if the worker made only one attempt to publish, and a server acknowledged it. Otherwise
+    /// a late attempt could restore the version after its deletion.
     clean: bool,
     deleted: bool,
 }
 
-impl Known {
-    /// That of this item, which nobody deletes.
-    fn of(item: &Item) -> Self {
+impl KnownVersion {
+    /// The version of this item, marked so that no worker deletes it.
+    fn of(item: &PackageVersion) -> Self {
         Self {
             format: item.format,
             package: item.package.clone(),
@@ -44,29 +47,34 @@ impl Known {
     }
 }
 
-/// What workers share.
+/// The state that workers share.
 #[derive(Debug)]
 pub struct Load<'a> {
-    /// Where they go.
+    /// The cluster's addresses.
     pub addresses: &'a Addresses,
-    /// As whom.
-    pub shop: &'a Shop,
-    /// What they write.
+    /// The repositories and the token for them.
+    pub shop: &'a TestRepositories,
+    /// The history that workers write.
     pub history: &'a History,
-    /// Whether they are to end.
+    /// True if the workers must end.
     pub stop: AtomicBool,
-    /// Whether some requests go past the balancer.
+    /// True if some requests bypass the balancer.
     pub direct: AtomicBool,
     /// Files whose objects were removed, until a publish of the same bytes is acknowledged.
-    pub lost: Mutex<Vec<Item>>,
+    pub lost: Mutex<Vec<PackageVersion>>,
     seed: u64,
     next: AtomicU64,
-    known: Mutex<Vec<Known>>,
+    known: Mutex<Vec<KnownVersion>>,
 }
 
 impl<'a> Load<'a> {
-    /// One that the seed names.
-    pub fn new(addresses: &'a Addresses, shop: &'a Shop, history: &'a History, seed: u64) -> Self {
+    /// A load with the random numbers of this seed.
+    pub fn new(
+        addresses: &'a Addresses,
+        shop: &'a TestRepositories,
+        history: &'a History,
+        seed: u64,
+    ) -> Self {
         Self {
             addresses,
             shop,
@@ -80,7 +88,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Works until it is to stop.
+    /// Works until `stop` is set.
     pub fn work(&self, worker: u64) {
         let mut random = Random::new(self.seed, worker);
         while !self.stop.load(Ordering::SeqCst) {
@@ -95,16 +103,16 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// All that somebody tried to publish.
-    pub fn known(&self) -> Vec<Known> {
+    /// All versions that workers tried to publish.
+    pub fn known(&self) -> Vec<KnownVersion> {
         self.known.lock().unwrap().clone()
     }
 
-    /// Publishes something large by this way and reads it; whether both were done.
+    /// Publishes a large file by this way and reads it; returns true if both succeeded.
     pub fn probe(&self, way: Way) -> bool {
         let item = self.item(Format::Maven, LENGTHS[2]);
         self.try_publish(&item, way);
-        let known = Known::of(&item);
+        let known = KnownVersion::of(&item);
         self.known.lock().unwrap().push(known.clone());
         self.read(&known, way, false) == Outcome::Done
     }
@@ -117,11 +125,11 @@ impl<'a> Load<'a> {
         }
     }
 
-    fn item(&self, format: Format, length: usize) -> Item {
+    fn item(&self, format: Format, length: usize) -> PackageVersion {
         let number = self.next.fetch_add(1, Ordering::SeqCst);
-        // Three packages of a format at a time.
+        // Each format has three packages at a time.
         let package = format!("p{}", number / FORMATS.len() as u64 / VERSIONS * 3 + number % 3);
-        Item::new(format, &package, &format!("1.{number}.0"), self.seed ^ (number << 8), length)
+        PackageVersion::new(format, &package, &format!("1.{number}.0"), self.seed ^ (number << 8), length)
     }
 
     fn publish_something(&self, random: &mut Random) {
@@ -138,26 +146,27 @@ impl<'a> Load<'a> {
             self.try_publish(&item, again);
         }
         let clean = outcome == Outcome::Done && !duel && !again;
-        self.known.lock().unwrap().push(Known { clean, ..Known::of(&item) });
+        self.known.lock().unwrap().push(KnownVersion { clean, ..KnownVersion::of(&item) });
     }
 
-    /// Publishes a file that is an object of its own, and whose bytes can be published again; none when it is not acknowledged.
-    pub fn publish_object(&self, random: &mut Random) -> Option<Item> {
+    /// Publishes a file that has its own object and whose bytes can be published again. `None` if
+    /// it is not acknowledged.
+    pub fn publish_object(&self, random: &mut Random) -> Option<PackageVersion> {
         let format = NAMELESS[random.below(NAMELESS.len())];
         let item = self.item(format, LENGTHS[2 + random.below(2)]);
         let way = self.way(random, 30);
         let outcome = self.try_publish(&item, way);
-        self.known.lock().unwrap().push(Known::of(&item));
+        self.known.lock().unwrap().push(KnownVersion::of(&item));
         (outcome == Outcome::Done).then_some(item)
     }
 
-    /// Whether there are lost files to be repaired.
+    /// Returns true if there are lost files to repair.
     pub fn has_lost(&self) -> bool {
         !self.lost.lock().unwrap().is_empty()
     }
 
-    /// Publishes the bytes of a lost file again: at its own path, where that can be taken again, or at another, in its repository or in
-    /// another.
+    /// Publishes the bytes of a lost file again, at the same path if the format allows that.
+    /// Otherwise uses another path in the same or another repository.
     pub fn repair_something(&self, random: &mut Random) {
         let (format, way) = (NAMELESS[random.below(NAMELESS.len())], self.way(random, 30));
         let lost = {
@@ -166,29 +175,38 @@ impl<'a> Load<'a> {
         };
         let Some(lost) = lost else { return };
         let same_path = format == lost.format && !format.once();
-        let item =
-            if same_path { lost.clone() } else { Item { bytes: lost.bytes.clone(), ..self.item(format, 0) } };
+        let item = if same_path {
+            lost.clone()
+        } else {
+            PackageVersion { bytes: lost.bytes.clone(), ..self.item(format, 0) }
+        };
         let outcome = self.try_publish(&item, way);
         if !same_path {
-            self.known.lock().unwrap().push(Known::of(&item));
+            self.known.lock().unwrap().push(KnownVersion::of(&item));
         }
         if outcome == Outcome::Done {
             self.lost.lock().unwrap().retain(|other| other.bytes != lost.bytes);
         }
     }
 
-    fn try_publish(&self, item: &Item, way: Way) -> Outcome {
+    fn try_publish(&self, item: &PackageVersion, way: Way) -> Outcome {
         let begun = self.history.now();
         let outcome = publish(&self.shop.by(way, self.addresses), item);
-        let what = What::Publish { path: item.path(), digest: item.digest(), once: item.format.once() };
+        let what = Operation::Publish { path: item.path(), digest: item.digest(), once: item.format.once() };
         self.history.record(begun, way, what, outcome.clone(), false);
         outcome
     }
 
-    /// Two at the same path at one time, with different bytes.
-    fn duel(&self, item: &Item, ways: [Way; 2]) -> Outcome {
-        let other =
-            Item::new(item.format, &item.package, &item.version, !self.seed, item.bytes.len() / 2 + 50);
+    /// Publishes different bytes at the same path twice at the same time. Returns the first outcome
+    /// if it is unknown, otherwise the second.
+    fn duel(&self, item: &PackageVersion, ways: [Way; 2]) -> Outcome {
+        let other = PackageVersion::new(
+            item.format,
+            &item.package,
+            &item.version,
+            !self.seed,
+            item.bytes.len() / 2 + 50,
+        );
         std::thread::scope(|scope| {
             let second = scope.spawn(|| self.try_publish(&other, ways[1]));
             let first = self.try_publish(item, ways[0]);
@@ -197,8 +215,8 @@ impl<'a> Load<'a> {
         })
     }
 
-    /// Somewhat often one of the newest.
-    fn pick(&self, random: &mut Random) -> Option<(usize, Known)> {
+    /// Picks a version, often one of the newest.
+    fn pick(&self, random: &mut Random) -> Option<(usize, KnownVersion)> {
         let known = self.known.lock().unwrap();
         let newest = known.len().min(20);
         let at = match known.len() {
@@ -217,20 +235,20 @@ impl<'a> Load<'a> {
     }
 
     /// Reads a file from each server.
-    pub fn read_everywhere(&self, item: &Item) {
+    pub fn read_everywhere(&self, item: &PackageVersion) {
         for server in 0..self.addresses.servers.len() {
-            self.read(&Known::of(item), Way::Server(server), false);
+            self.read(&KnownVersion::of(item), Way::Server(server), false);
         }
     }
 
     /// Reads a version by this way.
-    pub fn read(&self, known: &Known, way: Way, last: bool) -> Outcome {
-        let Known { format, package, version, .. } = known;
+    pub fn read(&self, known: &KnownVersion, way: Way, last: bool) -> Outcome {
+        let KnownVersion { format, package, version, .. } = known;
         let client = self.shop.by(way, self.addresses);
         let begun = self.history.now();
         let (outcome, digest) = read(&client, *format, package, version);
         let path = format!("{}/{package}/{version}", format.name());
-        self.history.record(begun, way, What::Read { path, digest }, outcome.clone(), last);
+        self.history.record(begun, way, Operation::Read { path, digest }, outcome.clone(), last);
         outcome
     }
 
@@ -247,7 +265,7 @@ impl<'a> Load<'a> {
         let begun = self.history.now();
         let (outcome, listed) = index(&client, format, package);
         let package = format!("{}/{package}", format.name());
-        self.history.record(begun, way, What::Index { package, listed }, outcome, last);
+        self.history.record(begun, way, Operation::Index { package, listed }, outcome, last);
     }
 
     fn delete_something(&self, random: &mut Random) {
@@ -255,11 +273,11 @@ impl<'a> Load<'a> {
             return;
         };
         self.known.lock().unwrap()[at].deleted = true;
-        let Known { format, package, version, .. } = &known;
+        let KnownVersion { format, package, version, .. } = &known;
         let api = self.shop.api.client().clone().at(self.addresses.api).within(PATIENCE);
         let begun = self.history.now();
         let outcome = delete(&api, self.shop.id(*format), *format, package, version);
         let path = format!("{}/{package}/{version}", format.name());
-        self.history.record(begun, Way::Balanced, What::Delete { path }, outcome, false);
+        self.history.record(begun, Way::Balanced, Operation::Delete { path }, outcome, false);
     }
 }

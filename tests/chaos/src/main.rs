@@ -1,38 +1,39 @@
-//! `just chaos --minutes 60 --seed N`: rounds of load and faults for as long as is wanted, and what came of them.
+//! `just chaos --minutes 60 --seed N`: repeats rounds of load and faults for that time, and reports
+//! the results.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "test code: to fail is how it speaks"
+    reason = "tests may panic"
 )]
 
 use anyhow::bail;
 use clap::Parser;
 use packhouse_chaos::faults::Fault;
-use packhouse_chaos::round::{Plan, Stage};
+use packhouse_chaos::round::{FinishedRound, Plan};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Load and faults over several servers, one PostgreSQL and one S3; what clients saw is checked.
+/// Load and faults over several servers, one PostgreSQL and one S3; checks what clients observed.
 #[derive(Parser)]
 struct Arguments {
-    /// For how long faults go on.
+    /// How long faults go on, in minutes.
     #[arg(long, default_value_t = 5)]
     minutes: u64,
-    /// Names the order of the faults and the load; by default another one each time.
+    /// Seed of the load and of the order of the faults; random by default.
     #[arg(long)]
     seed: Option<u64>,
-    /// How many servers; by default two for half of the time, then three.
+    /// Number of servers; by default two for half of the time, then three.
     #[arg(long)]
     servers: Option<usize>,
     /// How long a fault lasts, in milliseconds.
     #[arg(long, default_value_t = 3_000)]
     hold_ms: u64,
-    /// These faults alone, parted by commas; `list` for their names.
+    /// Only these faults, separated by commas; `list` prints their names.
     #[arg(long, value_delimiter = ',')]
     faults: Vec<String>,
-    /// Where to write what clients saw, a line for each operation.
+    /// File for the history, with one line for each operation.
     #[arg(long)]
     history: Option<PathBuf>,
 }
@@ -49,7 +50,7 @@ fn main() -> anyhow::Result<()> {
     });
     let mut faults = Vec::new();
     for name in &arguments.faults {
-        let Some(fault) = Fault::named(name) else { bail!("no fault is called {name:?}: see --faults list") };
+        let Some(fault) = Fault::named(name) else { bail!("unknown fault {name:?}: see --faults list") };
         faults.push(fault);
     }
     if faults.is_empty() {
@@ -62,7 +63,7 @@ fn main() -> anyhow::Result<()> {
         eprintln!("seed {seed}, {servers} servers, {time:?}");
         let hold = Duration::from_millis(arguments.hold_ms);
         let plan = Plan { seed, servers, faults: faults.clone(), rounds: 0, time, hold, rolling: 2 };
-        let mut stage = Stage::set(servers).map_err(anyhow::Error::msg)?;
+        let mut stage = FinishedRound::start(servers).map_err(anyhow::Error::msg)?;
         let report = stage.play(&plan, |_, _, _, _| ());
         println!("{}", report.text());
         if let Some(path) = &arguments.history {

@@ -1,14 +1,14 @@
-//! Faults planted in a history that is in order: what a server with each of them would have let its clients see. A checker that
-//! does not find one of them is worth nothing.
+//! Faults planted in a correct history: each changes the history as clients of a server with that
+//! fault would observe it. The checker must find every one of them.
 #![allow(clippy::ptr_arg, reason = "some take events out or add to them, and all stand in one table")]
 
 use crate::checker::Rule;
-use crate::history::{Event, Micros, Outcome, Way, What};
+use crate::history::{Event, Micros, Operation, Outcome, Way};
 
-/// A fault of a server, as it would show.
+/// A server's fault, as clients would observe it.
 #[derive(Clone, Copy, Debug)]
 pub struct Plant {
-    /// What the server would have done.
+    /// The fault in words.
     pub name: &'static str,
     /// The rule that must find it.
     pub rule: Rule,
@@ -16,88 +16,93 @@ pub struct Plant {
 }
 
 impl Plant {
-    /// The history with the fault; none when nothing in it can be so changed.
+    /// Returns the history with the fault; `None` if the history has no suitable event.
     pub fn planted(&self, events: &[Event]) -> Option<Vec<Event>> {
         let mut events = events.to_vec();
         (self.plant)(&mut events).map(|()| events)
     }
 }
 
-/// All of them.
+/// All plants.
 pub const PLANTS: [Plant; 16] = [
     Plant { name: "an acknowledgement before the flush", rule: Rule::Lost, plant: lost_from_then_on },
-    Plant { name: "a kept answer that was not dropped", rule: Rule::Lost, plant: stale_on_one_server },
-    Plant { name: "an index that was not dropped", rule: Rule::Index, plant: stale_index },
-    Plant { name: "a kept credential that was not dropped", rule: Rule::Revoked, plant: still_accepted },
+    Plant { name: "a cached answer that was not invalidated", rule: Rule::Lost, plant: stale_on_one_server },
+    Plant { name: "an index that was not invalidated", rule: Rule::Index, plant: stale_index },
+    Plant {
+        name: "a cached credential that was not invalidated",
+        rule: Rule::Revoked,
+        plant: still_accepted,
+    },
     Plant { name: "a lost file", rule: Rule::Recovery, plant: away_in_the_end },
-    Plant { name: "a file that is listed and not there", rule: Rule::Index, plant: listed_and_gone },
+    Plant { name: "a listed file that does not exist", rule: Rule::Index, plant: listed_and_gone },
     Plant { name: "a repair that did not last", rule: Rule::Lost, plant: lost_again },
     Plant { name: "a loss of bytes that nobody removed", rule: Rule::Lost, plant: lost_by_itself },
     Plant { name: "bytes of another file", rule: Rule::Bytes, plant: other_bytes },
-    Plant { name: "two who were first", rule: Rule::Once, plant: published_twice },
-    Plant { name: "a deletion that one server did not hear of", rule: Rule::Undead, plant: undead },
-    Plant { name: "401 for want of a database", rule: Rule::WrongRefusal, plant: wrong_refusal },
+    Plant { name: "two successful publishes of one path", rule: Rule::Once, plant: published_twice },
+    Plant { name: "a deletion that one server did not notice", rule: Rule::Undead, plant: undead },
+    Plant { name: "401 because the database is down", rule: Rule::WrongRefusal, plant: wrong_refusal },
     Plant { name: "a good token refused", rule: Rule::WrongRefusal, plant: wrong_refusal_of_a_token },
     Plant { name: "500", rule: Rule::Answer, plant: odd },
-    Plant { name: "409 for what nobody published", rule: Rule::Answer, plant: wrong_conflict },
+    Plant { name: "409 for a version that nobody published", rule: Rule::Answer, plant: wrong_conflict },
     Plant { name: "an orphan", rule: Rule::Storage, plant: orphan },
 ];
 
 fn published(event: &Event) -> Option<&String> {
     match &event.what {
-        What::Publish { path, .. } if event.outcome == Outcome::Done => Some(path),
+        Operation::Publish { path, .. } if event.outcome == Outcome::Done => Some(path),
         _ => None,
     }
 }
 
 fn read(event: &Event) -> Option<&String> {
     match &event.what {
-        What::Read { path, .. } if event.outcome == Outcome::Done => Some(path),
+        Operation::Read { path, .. } if event.outcome == Outcome::Done => Some(path),
         _ => None,
     }
 }
 
 fn removed(event: &Event) -> Option<&String> {
     match &event.what {
-        What::Loss { digest } => Some(digest),
+        Operation::Loss { digest } => Some(digest),
         _ => None,
     }
 }
 
-/// The bytes that a read found.
+/// The digest that a read found.
 fn came(event: &Event) -> Option<&String> {
     match &event.what {
-        What::Read { digest, .. } if event.outcome == Outcome::Done => Some(digest),
+        Operation::Read { digest, .. } if event.outcome == Outcome::Done => Some(digest),
         _ => None,
     }
 }
 
-/// The number of a read that found what was acknowledged before it began, and that nobody had begun to delete when it ended: one
-/// beside a deletion may find either.
-fn settled_read(events: &[Event], wanted: impl Fn(&Event) -> bool) -> Option<usize> {
+/// The index of a read that began after its version was acknowledged and ended before any deletion
+/// began. Only such a read has one right outcome.
+fn settled_read(events: &[Event], accepts: impl Fn(&Event) -> bool) -> Option<usize> {
     events.iter().position(|event| {
-        let Some(path) = read(event).filter(|_| wanted(event)) else { return false };
+        let Some(path) = read(event).filter(|_| accepts(event)) else { return false };
         let deletes = |other: &Event| {
-            matches!(&other.what, What::Delete { path: of } if of == path) && other.begun <= event.ended
+            matches!(&other.what, Operation::Delete { path: of } if of == path) && other.begun <= event.ended
         };
         events.iter().any(|other| published(other) == Some(path) && other.ended <= event.begun)
             && !events.iter().any(deletes)
     })
 }
 
-/// The number of the last use that ended so and that `wanted` takes by the token's end: when it was first asked for, and when it was
-/// first answered.
+/// The index of the last use of a token with this outcome for which `accepts` is true. The argument
+/// of `accepts` has the times when the token's revocation was first requested and first
+/// acknowledged.
 fn use_of(
     events: &[Event],
     outcome: &Outcome,
-    wanted: impl Fn(&Event, Option<Micros>, Option<Micros>) -> bool,
+    accepts: impl Fn(&Event, Option<Micros>, Option<Micros>) -> bool,
 ) -> Option<usize> {
     events.iter().rposition(|event| {
-        let What::Use { token } = &event.what else { return false };
-        let ends = |other: &&Event| matches!(&other.what, What::Revoke { token: of } if of == token);
+        let Operation::Use { token } = &event.what else { return false };
+        let ends = |other: &&Event| matches!(&other.what, Operation::Revoke { token: of } if of == token);
         let ends = || events.iter().filter(ends);
         let answered = ends().filter(|end| end.outcome == Outcome::Done).map(|end| end.ended).min();
-        event.outcome == *outcome && wanted(event, ends().map(|end| end.begun).min(), answered)
+        event.outcome == *outcome && accepts(event, ends().map(|end| end.begun).min(), answered)
     })
 }
 
@@ -118,12 +123,12 @@ fn stale_on_one_server(events: &mut Vec<Event>) -> Option<()> {
 
 fn stale_index(events: &mut Vec<Event>) -> Option<()> {
     let (at, version) = events.iter().enumerate().rev().find_map(|(at, event)| match &event.what {
-        What::Index { listed, .. } if event.last && event.outcome == Outcome::Done => {
+        Operation::Index { listed, .. } if event.last && event.outcome == Outcome::Done => {
             Some((at, listed.iter().next_back()?.clone()))
         }
         _ => None,
     })?;
-    if let What::Index { listed, .. } = &mut events[at].what {
+    if let Operation::Index { listed, .. } = &mut events[at].what {
         listed.remove(&version);
     }
     Some(())
@@ -153,7 +158,7 @@ fn lost_again(events: &mut Vec<Event>) -> Option<()> {
     let at = events.iter().find_map(|loss| {
         let lost = removed(loss)?;
         let repairs = |event: &&Event| {
-            matches!(&event.what, What::Publish { digest, .. } if digest == lost)
+            matches!(&event.what, Operation::Publish { digest, .. } if digest == lost)
                 && event.outcome == Outcome::Done
                 && event.begun >= loss.ended
         };
@@ -173,15 +178,16 @@ fn lost_by_itself(events: &mut Vec<Event>) -> Option<()> {
 
 fn other_bytes(events: &mut Vec<Event>) -> Option<()> {
     let at = settled_read(events, |_| true)?;
-    if let What::Read { digest, .. } = &mut events[at].what {
+    if let Operation::Read { digest, .. } = &mut events[at].what {
         *digest = "0".repeat(64);
     }
     Some(())
 }
 
 fn published_twice(events: &mut Vec<Event>) -> Option<()> {
-    let once =
-        |event: &&Event| matches!(event.what, What::Publish { once: true, .. }) && published(event).is_some();
+    let once = |event: &&Event| {
+        matches!(event.what, Operation::Publish { once: true, .. }) && published(event).is_some()
+    };
     let mut second = events.iter().find(once)?.clone();
     second.begun = second.ended + 1;
     second.ended += 2;
@@ -191,15 +197,15 @@ fn published_twice(events: &mut Vec<Event>) -> Option<()> {
 
 fn undead(events: &mut Vec<Event>) -> Option<()> {
     let (gone, publish) = events.iter().find_map(|event| match &event.what {
-        What::Delete { path } if event.outcome == Outcome::Done => {
+        Operation::Delete { path } if event.outcome == Outcome::Done => {
             events.iter().find(|event| published(event) == Some(path)).map(|publish| (event.ended, publish))
         }
         _ => None,
     })?;
-    let What::Publish { path, digest, .. } = publish.what.clone() else { return None };
+    let Operation::Publish { path, digest, .. } = publish.what.clone() else { return None };
     let mut late = publish.clone();
     (late.begun, late.ended, late.way) = (gone + 1, gone + 2, Way::Server(1));
-    late.what = What::Read { path, digest };
+    late.what = Operation::Read { path, digest };
     events.push(late);
     Some(())
 }
@@ -211,7 +217,9 @@ fn wrong_refusal(events: &mut Vec<Event>) -> Option<()> {
 }
 
 fn wrong_refusal_of_a_token(events: &mut Vec<Event>) -> Option<()> {
-    let at = use_of(events, &Outcome::Done, |event, asked, _| asked.is_none_or(|asked| event.ended < asked))?;
+    let at = use_of(events, &Outcome::Done, |event, requested, _| {
+        requested.is_none_or(|requested| event.ended < requested)
+    })?;
     events[at].outcome = Outcome::Refused;
     Some(())
 }
@@ -224,9 +232,9 @@ fn odd(events: &mut Vec<Event>) -> Option<()> {
 fn wrong_conflict(events: &mut Vec<Event>) -> Option<()> {
     let at = events.iter().position(|event| published(event).is_some())?;
     let path = published(&events[at])?.clone();
-    events.retain(|event| !matches!(&event.what, What::Read { path: of, .. } if *of == path));
+    events.retain(|event| !matches!(&event.what, Operation::Read { path: of, .. } if *of == path));
     let publishes: Vec<usize> = (0..events.len())
-        .filter(|at| matches!(&events[*at].what, What::Publish { path: of, .. } if *of == path))
+        .filter(|at| matches!(&events[*at].what, Operation::Publish { path: of, .. } if *of == path))
         .collect();
     publishes.into_iter().for_each(|at| events[at].outcome = Outcome::Conflict);
     Some(())
@@ -234,7 +242,7 @@ fn wrong_conflict(events: &mut Vec<Event>) -> Option<()> {
 
 fn orphan(events: &mut Vec<Event>) -> Option<()> {
     events.iter_mut().find_map(|event| match &mut event.what {
-        What::Storage { orphans, .. } => {
+        Operation::Storage { orphans, .. } => {
             *orphans += 1;
             Some(())
         }

@@ -1,11 +1,11 @@
-//! Chance that a seed repeats (splitmix64).
+//! Reproducible random numbers (splitmix64).
 
-/// A source of numbers: the same for the same seed.
+/// A source of numbers, determined by its seed.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The source that this seed names, of this number: every worker has one of its own.
+    /// The source with this seed and this number. Each worker has its own number.
     pub fn new(seed: u64, number: u64) -> Self {
         Self(seed ^ number.wrapping_mul(0xd134_2543_de82_ef95))
     }
@@ -19,17 +19,17 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// One below this, which is not 0.
+    /// A number below `most`, which must not be 0.
     pub fn below(&mut self, most: usize) -> usize {
         (self.number() % most as u64) as usize
     }
 
-    /// Whether something happens that happens so often in a hundred times.
+    /// Returns true with this chance, in percent.
     pub fn percent(&mut self, chance: usize) -> bool {
         self.below(100) < chance
     }
 
-    /// Puts them in another order.
+    /// Shuffles the items.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for at in (1..items.len()).rev() {
             items.swap(at, self.below(at + 1));

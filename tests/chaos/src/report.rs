@@ -1,57 +1,57 @@
-//! What a round shows: seeds, counts by fault, times to recover.
+//! The report of a round: seeds, counts by fault, times to recover.
 
 use crate::checker::{Violation, check};
-use crate::history::{Event, Micros, Outcome, What};
+use crate::history::{Event, Micros, Operation, Outcome};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// A fault that was.
+/// A fault that happened.
 #[derive(Clone, Debug)]
 pub struct Incident {
     /// Its name.
     pub name: &'static str,
     /// When it began.
     pub begun: Micros,
-    /// When it was ended.
+    /// When it ended.
     pub ended: Micros,
-    /// When every server served again.
+    /// When every server worked again.
     pub recovered: Micros,
 }
 
 /// A rolling restart.
 #[derive(Clone, Copy, Debug)]
 pub struct Rolling {
-    /// Whether the balancer tried another server when one did not take a connection.
+    /// True if the balancer tried another server when one did not accept a connection.
     pub retries: bool,
-    /// Requests through the balancer meanwhile.
+    /// Number of requests through the balancer during the restart.
     pub requests: usize,
-    /// Those without a whole answer, or told to come back.
+    /// Number of requests that got no complete answer, or 503 with `Retry-After`.
     pub failed: usize,
-    /// How long it took.
+    /// Duration of the restart.
     pub took: Micros,
 }
 
-/// A round, as it went.
+/// The results of a round.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// By which it can be repeated, as far as chance goes.
+    /// The seed, which repeats the round as far as random numbers determine it.
     pub seed: u64,
-    /// How many servers there were.
+    /// Number of servers.
     pub servers: usize,
-    /// What clients saw.
+    /// The events that clients observed.
     pub events: Vec<Event>,
     /// The faults.
     pub incidents: Vec<Incident>,
     /// The rolling restarts.
     pub rolling: Vec<Rolling>,
-    /// What was wrong.
+    /// The violations.
     pub violations: Vec<Violation>,
-    /// The ends of the servers' logs, if anything was.
+    /// The ends of the servers' logs, if there was a violation.
     pub logs: String,
 }
 
 impl Report {
-    /// Checks what clients saw.
+    /// Checks the events.
     pub fn new(
         seed: u64,
         servers: usize,
@@ -63,7 +63,7 @@ impl Report {
         Self { seed, servers, events, incidents, rolling, violations, logs: String::new() }
     }
 
-    /// As text.
+    /// The report as text.
     pub fn text(&self) -> String {
         let mut text =
             format!("seed {}, {} servers, {} operations\n", self.seed, self.servers, self.events.len());
@@ -99,20 +99,20 @@ impl Report {
                 outcomes.iter().map(|(outcome, count)| format!("{outcome} {count}")).collect();
             let _ = writeln!(text, "  {what:<9} {}", outcomes.join(", "));
         }
-        let _ = writeln!(text, "  tries of revoked credentials: {}", self.tries_of_revoked());
+        let _ = writeln!(text, "  attempts with revoked credentials: {}", self.tries_of_revoked());
     }
 
-    /// How often a credential was shown after its revocation was answered.
+    /// Number of uses of a token after the answer to its revocation.
     pub fn tries_of_revoked(&self) -> usize {
         let mut ended = BTreeMap::<&str, Micros>::new();
         for event in &self.events {
-            if let (What::Revoke { token }, Outcome::Done) = (&event.what, &event.outcome) {
+            if let (Operation::Revoke { token }, Outcome::Done) = (&event.what, &event.outcome) {
                 let known = ended.entry(token).or_insert(event.ended);
                 *known = event.ended.min(*known);
             }
         }
         let late = |event: &&Event| match &event.what {
-            What::Use { token } => ended.get(token.as_str()).is_some_and(|ended| event.begun >= *ended),
+            Operation::Use { token } => ended.get(token.as_str()).is_some_and(|ended| event.begun >= *ended),
             _ => false,
         };
         self.events.iter().filter(late).count()
@@ -153,16 +153,16 @@ impl Report {
     }
 }
 
-fn name(what: &What) -> &'static str {
+fn name(what: &Operation) -> &'static str {
     match what {
-        What::Publish { .. } => "publishes",
-        What::Read { .. } => "reads",
-        What::Delete { .. } => "deletions",
-        What::Loss { .. } => "losses",
-        What::Index { .. } => "indexes",
-        What::Create { .. } => "tokens",
-        What::Revoke { .. } => "endings",
-        What::Use { .. } => "uses",
-        What::Storage { .. } => "storage",
+        Operation::Publish { .. } => "publishes",
+        Operation::Read { .. } => "reads",
+        Operation::Delete { .. } => "deletions",
+        Operation::Loss { .. } => "losses",
+        Operation::Index { .. } => "indexes",
+        Operation::Create { .. } => "tokens",
+        Operation::Revoke { .. } => "endings",
+        Operation::Use { .. } => "uses",
+        Operation::Storage { .. } => "storage",
     }
 }

@@ -1,8 +1,8 @@
-//! A round: a cluster, a load, faults one after the other, rolling restarts, and the end.
+//! A round: a cluster, a load, faults one after the other, rolling restarts, and the final check.
 
 use crate::cluster::{Addresses, Cluster};
 use crate::faults::Fault;
-use crate::formats::Shop;
+use crate::formats::TestRepositories;
 use crate::history::{Event, History, Way};
 use crate::load::Load;
 use crate::random::Random;
@@ -12,53 +12,53 @@ use crate::verify;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How many publish, read, list and delete at one time.
+/// Number of concurrent workers.
 const WORKERS: u64 = 6;
-/// How long it may take until every server serves again.
+/// Time limit until every server works again.
 const RECOVERY: Duration = Duration::from_secs(60);
 
-/// What a round is to do.
+/// The plan of a round.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Names the chance.
+    /// Seed of the random numbers.
     pub seed: u64,
-    /// Two or three.
+    /// Two or three servers.
     pub servers: usize,
-    /// The faults, each once in an order of the seed's.
+    /// The faults, each once, in an order that the seed determines.
     pub faults: Vec<Fault>,
-    /// How often all of them are gone through at least.
+    /// Number of times that each fault happens at least.
     pub rounds: usize,
-    /// For how long it goes on with more of them.
+    /// How long further faults go on.
     pub time: Duration,
     /// How long a fault lasts.
     pub hold: Duration,
-    /// How often all servers are restarted one after the other: first without retries, then with, and so on.
+    /// Number of rolling restarts of all servers, alternately without and with retries.
     pub rolling: usize,
 }
 
-/// A round that came to its end, with all that it stood on still running.
+/// A finished round whose cluster still runs.
 #[derive(Debug)]
-pub struct Stage {
-    /// The parts.
+pub struct FinishedRound {
+    /// The cluster.
     pub cluster: Cluster,
-    /// Where they are found.
+    /// Its addresses.
     pub addresses: Addresses,
-    /// Whose repositories these are.
-    pub shop: Shop,
-    /// What clients saw.
+    /// Its repositories.
+    pub shop: TestRepositories,
+    /// The history of the round.
     pub history: History,
 }
 
-impl Stage {
+impl FinishedRound {
     /// Starts all parts.
-    pub fn set(servers: usize) -> Result<Self, String> {
+    pub fn start(servers: usize) -> Result<Self, String> {
         let cluster = Cluster::start(servers)?;
         let addresses = cluster.addresses();
-        let shop = Shop::open(&cluster.nodes[0].server);
+        let shop = TestRepositories::open(&cluster.nodes[0].server);
         Ok(Self { cluster, addresses, shop, history: History::default() })
     }
 
-    /// Goes through the plan; `after` is called when everything was read and counted, before the end.
+    /// Runs the plan. Calls `after` when everything was read and counted, before the cluster ends.
     pub fn play(
         &mut self,
         plan: &Plan,
@@ -74,7 +74,7 @@ impl Stage {
             }
             scope.spawn(|| tokens.change(&load.stop, plan.seed));
             scope.spawn(|| tokens.try_them(&load.stop, plan.seed));
-            // Whatever happens here, the others end.
+            // The threads of the load must end even if this code panics.
             let stop = StopOnDrop(&load);
             let incidents = trouble(cluster, &load, plan);
             let rolling = (0..plan.rolling).map(|number| roll(cluster, &load, number % 2 == 1)).collect();
@@ -85,8 +85,9 @@ impl Stage {
         verify::count_storage(cluster, &load);
         let mut report = Report::new(plan.seed, plan.servers, history.since(0), incidents, rolling);
         if !report.violations.is_empty() {
-            let told: Vec<String> = report.violations.iter().map(|violation| violation.why.clone()).collect();
-            report.logs = cluster.logs(&told);
+            let reasons: Vec<String> =
+                report.violations.iter().map(|violation| violation.why.clone()).collect();
+            report.logs = cluster.logs(&reasons);
         }
         after(cluster, &load, &tokens, &report);
         report
@@ -101,7 +102,7 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// Lets the faults happen.
+/// Runs the faults.
 fn trouble(cluster: &mut Cluster, load: &Load<'_>, plan: &Plan) -> Vec<Incident> {
     let mut random = Random::new(plan.seed, 3_000);
     let (began, mut incidents) = (Instant::now(), Vec::new());
@@ -142,7 +143,8 @@ fn incident(
     Incident { name: fault.name(), begun, ended, recovered }
 }
 
-/// Waits until each server says that all is well and publishes and reads something large, and what was lost is repaired.
+/// Waits until each server is ready and has published and served a large file, and until every lost
+/// file is repaired.
 fn recover(cluster: &Cluster, load: &Load<'_>, fault: Fault, random: &mut Random) {
     let began = Instant::now();
     let wait = |missing: &str| {
@@ -150,17 +152,17 @@ fn recover(cluster: &Cluster, load: &Load<'_>, fault: Fault, random: &mut Random
         std::thread::sleep(Duration::from_millis(50));
     };
     for (number, node) in cluster.nodes.iter().enumerate() {
-        while !(node.well() && load.probe(Way::Server(number))) {
+        while !(node.is_healthy() && load.probe(Way::Server(number))) {
             wait(&format!("server {number} does not recover"));
         }
     }
     while load.has_lost() {
         load.repair_something(random);
-        wait("what was lost cannot be published again");
+        wait("the lost bytes cannot be published again");
     }
 }
 
-/// Restarts all servers, one after the other, under the load through the balancer alone.
+/// Restarts all servers, one after the other, while the load uses the balancer alone.
 fn roll(cluster: &mut Cluster, load: &Load<'_>, retries: bool) -> Rolling {
     cluster.balancer.retry(retries);
     load.direct.store(false, Ordering::SeqCst);
@@ -170,7 +172,7 @@ fn roll(cluster: &mut Cluster, load: &Load<'_>, retries: bool) -> Rolling {
         node.server.terminate();
         assert!(node.server.wait().success(), "{}", node.server.log());
         node.server.restart();
-        // The balancer has seen it before the next one goes.
+        // The balancer must notice this server's restart before the next server stops.
         std::thread::sleep(Duration::from_millis(500));
     }
     let took = load.history.now() - begun;

@@ -1,8 +1,9 @@
-//! Tokens: made, shown, rotated without overlap, revoked, and shown again and again afterwards.
+//! The load of tokens: workers create tokens, use them, rotate them without overlap and revoke
+//! them. They also use revoked tokens again and again.
 
 use crate::cluster::{Addresses, PATIENCE};
-use crate::formats::{Answer, Format, Shop};
-use crate::history::{History, Outcome, Way, What};
+use crate::formats::{Answer, Format, TestRepositories};
+use crate::history::{History, Operation, Outcome, Way};
 use crate::random::Random;
 use packhouse_tests::server::{OWNER, PASSWORD};
 use packhouse_tests::{Client, Request};
@@ -11,10 +12,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Tokens that are revoked and still tried.
+/// Number of the newest revoked tokens that workers still try.
 const TRIED: usize = 40;
 const BREATH: Duration = Duration::from_millis(6);
-/// The path that tokens are shown for; it is never deleted.
+/// The path of a file that workers read with tokens; no worker deletes it.
 const FILE: &str = "/repositories/maven/org/example/kept/1.0/kept-1.0.jar";
 
 #[derive(Clone, Debug)]
@@ -23,24 +24,24 @@ struct Token {
     secret: String,
 }
 
-/// What the threads share.
+/// The state that the threads share.
 #[derive(Debug)]
 pub struct Tokens<'a> {
     addresses: &'a Addresses,
-    shop: &'a Shop,
+    shop: &'a TestRepositories,
     history: &'a History,
     live: Mutex<Vec<Token>>,
     revoked: Mutex<Vec<Token>>,
 }
 
 impl<'a> Tokens<'a> {
-    /// None at first; publishes the file that they are shown for.
-    pub fn new(addresses: &'a Addresses, shop: &'a Shop, history: &'a History) -> Self {
+    /// Starts without tokens, and publishes the file that workers read with them.
+    pub fn new(addresses: &'a Addresses, shop: &'a TestRepositories, history: &'a History) -> Self {
         shop.by(Way::Server(0), addresses).put(FILE, "kept").expect(201);
         Self { addresses, shop, history, live: Mutex::default(), revoked: Mutex::default() }
     }
 
-    /// Makes tokens and ends them, until it is to stop.
+    /// Creates and ends tokens until `stop` is set.
     pub fn change(&self, stop: &AtomicBool, seed: u64) {
         let mut random = Random::new(seed, 1_000);
         while !stop.load(Ordering::SeqCst) {
@@ -48,7 +49,8 @@ impl<'a> Tokens<'a> {
             std::thread::sleep(Duration::from_millis(200 + random.below(500) as u64));
             let Some(token) = self.live.lock().unwrap().first().cloned() else { continue };
             let ended = if random.percent(40) { self.rotate(&token) } else { self.revoke(&token) };
-            // Whether it was done is not known: it is asked for until it is answered.
+            // Without an answer the outcome is unknown, so the loop repeats the request until a
+            // server answers.
             let mut ended = ended;
             while !ended && !stop.load(Ordering::SeqCst) {
                 std::thread::sleep(Duration::from_millis(100));
@@ -67,7 +69,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Shows tokens, live and revoked ones, to each server, until it is to stop.
+    /// Uses valid and revoked tokens on each server until `stop` is set.
     pub fn try_them(&self, stop: &AtomicBool, seed: u64) {
         let mut random = Random::new(seed, 2_000);
         while !stop.load(Ordering::SeqCst) {
@@ -75,7 +77,7 @@ impl<'a> Tokens<'a> {
             let token = {
                 let tokens = of.lock().unwrap();
                 let token = (!tokens.is_empty()).then(|| tokens[random.below(tokens.len())].clone());
-                // The one that was revoked last is the one most likely to be kept somewhere.
+                // A server most likely still has the token in its cache that was revoked last.
                 if random.percent(50) { tokens.last().cloned() } else { token }
             };
             if let Some(token) = token {
@@ -85,13 +87,13 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Shows all revoked ones that are still tried to this server, in the end.
+    /// Uses each of the remembered revoked tokens on this server, at the end of a round.
     pub fn show_revoked(&self, server: usize) {
         let revoked = self.revoked.lock().unwrap().clone();
         revoked.iter().for_each(|token| self.show(token, Way::Server(server), true));
     }
 
-    /// The id of the token that was revoked last.
+    /// The id of the last revoked token.
     pub fn last_revoked(&self) -> Option<String> {
         self.revoked.lock().unwrap().last().map(|token| token.id.clone())
     }
@@ -101,7 +103,7 @@ impl<'a> Tokens<'a> {
         let client = Client::new(self.addresses.servers[number]).basic(OWNER, &token.secret).within(PATIENCE);
         let begun = self.history.now();
         let outcome = Outcome::of(&client.try_send(Request::new("GET", FILE)), &[200]);
-        self.history.record(begun, way, What::Use { token: token.id.clone() }, outcome, last);
+        self.history.record(begun, way, Operation::Use { token: token.id.clone() }, outcome, last);
     }
 
     fn create(&self) {
@@ -119,7 +121,7 @@ impl<'a> Tokens<'a> {
         let outcome = Outcome::of(&answer, &[201]);
         let token = if outcome == Outcome::Done { answer.ok().map(|answer| token(&answer)) } else { None };
         let id = token.as_ref().map(|token| token.id.clone()).unwrap_or_default();
-        self.history.record(begun, Way::Balanced, What::Create { token: id }, outcome, false);
+        self.history.record(begun, Way::Balanced, Operation::Create { token: id }, outcome, false);
         self.live.lock().unwrap().extend(token);
     }
 
@@ -128,7 +130,13 @@ impl<'a> Tokens<'a> {
         let answer = self.api().try_send(Request::new("DELETE", &format!("/v1/tokens/{}", token.id)));
         let outcome = Outcome::of(&answer, &[204]);
         let done = outcome == Outcome::Done;
-        self.history.record(begun, Way::Balanced, What::Revoke { token: token.id.clone() }, outcome, false);
+        self.history.record(
+            begun,
+            Way::Balanced,
+            Operation::Revoke { token: token.id.clone() },
+            outcome,
+            false,
+        );
         done
     }
 
@@ -143,17 +151,23 @@ impl<'a> Tokens<'a> {
         });
         let outcome = Outcome::of(&answer, &[201]);
         let done = outcome == Outcome::Done;
-        self.history.record(begun, Way::Balanced, What::Revoke { token: old.id.clone() }, outcome, false);
+        self.history.record(
+            begun,
+            Way::Balanced,
+            Operation::Revoke { token: old.id.clone() },
+            outcome,
+            false,
+        );
         if let (true, Ok(answer)) = (done, answer) {
             let token = token(&answer);
-            let what = What::Create { token: token.id.clone() };
+            let what = Operation::Create { token: token.id.clone() };
             self.history.record(begun, Way::Balanced, what, Outcome::Done, false);
             self.live.lock().unwrap().push(token);
         }
         done
     }
 
-    /// A confirmation; what was answered instead.
+    /// Requests a confirmation; returns it, or the server's answer if the server refused.
     fn confirm(&self, action: &str) -> std::io::Result<Result<String, packhouse_tests::Response>> {
         let body = json!({"action": action, "password": PASSWORD});
         let answer = self.call("POST", "/v1/confirmations", &body)?;

@@ -1,15 +1,16 @@
-//! The end: everything is read from every server, garbage is collected, and what is left is counted.
+//! The final check: reads everything from every server, waits for garbage collection, and counts
+//! the remaining objects and rows.
 
 use crate::cluster::{Cluster, GRACE, LEASE};
 use crate::formats::Format;
-use crate::history::{Outcome, Way, What};
+use crate::history::{Operation, Outcome, Way};
 use crate::load::Load;
 use crate::tokens::Tokens;
 use packhouse_tests::Client;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// Reads all that was ever published, every index, and shows every revoked token, on each server.
+/// Reads every version and every index, and uses every revoked token, on each server.
 pub fn read_all(load: &Load<'_>, tokens: &Tokens<'_>, servers: usize) {
     let known = load.known();
     let packages: BTreeSet<(Format, &str)> =
@@ -28,10 +29,12 @@ pub fn read_all(load: &Load<'_>, tokens: &Tokens<'_>, servers: usize) {
     });
 }
 
-/// Waits until the servers have collected what nothing names, and counts what is there then, or when it took too long.
+/// Waits until the servers have collected unreferenced blobs, or until a time limit. Then counts
+/// the storage.
 ///
-/// What a killed server was writing is recorded, and removed a day later, by when no server can still be at it; what was deleted lies in
-/// the trash for a week: both times are over now.
+/// Servers remove the unfinished writes of a killed server one day later, when no server can still
+/// be writing. Deleted versions stay in the trash for a week. This function ends both periods
+/// early.
 pub fn count_storage(cluster: &Cluster, load: &Load<'_>) {
     cluster.postgres.sql("update strays set due = 1 where due > 1");
     cluster.postgres.sql("delete from trash");
@@ -48,14 +51,14 @@ pub fn count_storage(cluster: &Cluster, load: &Load<'_>) {
     }
 }
 
-/// What is in the storage now.
-pub fn counted(cluster: &Cluster) -> What {
+/// Counts the storage now.
+pub fn counted(cluster: &Cluster) -> Operation {
     let number = |sql: &str| cluster.postgres.query(sql).parse().expect("a number");
     let named = "exists (select 1 from record_blobs where blob = blobs.id)";
     let places = cluster.postgres.query("select place from blobs where place is not null");
     let places: BTreeSet<String> = places.lines().map(str::to_owned).collect();
     let objects = objects(cluster);
-    What::Storage {
+    Operation::Storage {
         missing: places.difference(&objects).count() as u64,
         orphans: objects.difference(&places).count() as u64,
         unnamed: number(&format!("select count(*) from blobs where not {named}")),
@@ -63,8 +66,8 @@ pub fn counted(cluster: &Cluster) -> What {
     }
 }
 
-fn clean(storage: &What) -> bool {
-    matches!(storage, What::Storage { missing: 0, orphans: 0, unnamed: 0, unfinished: 0 })
+fn clean(storage: &Operation) -> bool {
+    matches!(storage, Operation::Storage { missing: 0, orphans: 0, unnamed: 0, unfinished: 0 })
 }
 
 /// The keys of objects with bytes of blobs, listed page by page.

@@ -1,11 +1,12 @@
-//! The Helm chart, as helm renders it: read back into Kubernetes' own types with nothing left over, its parts name each other, its
-//! containers may do nothing that they need not, and the program knows every variable that it is given.
+//! The Helm chart as helm renders it. It is read back into Kubernetes' own types without unknown
+//! fields. Its objects refer to each other correctly, its containers have minimal privileges, and
+//! the server knows every variable that it gets.
 
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Service, ServiceAccount};
 use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use packhouse_tests::clients::{Said, run};
+use packhouse_tests::clients::{ProgramOutput, run};
 use packhouse_tests::go::Go;
 use packhouse_tests::server::program;
 use packhouse_tests::{checkout, skip};
@@ -14,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::process::Command;
 
-/// Several servers, with all that can be switched on.
+/// Several servers with every option enabled.
 const WHOLE: &[&str] = &[
     "storage=external",
     "replicas=3",
@@ -55,16 +56,16 @@ fn chart() -> String {
     checkout().join("deploy/helm/packhouse").display().to_string()
 }
 
-fn render(helm: &Go, set: &[&str]) -> Said {
+fn render(helm: &Go, set: &[&str]) -> ProgramOutput {
     let chart = chart();
     let mut words = vec!["template", "releases", &chart, "--kube-version", "1.33", "--namespace", "tools"];
     set.iter().for_each(|value| words.extend(["--set", value]));
     helm.run(&words)
 }
 
-/// Every object of what was rendered.
+/// Every rendered object.
 fn objects(helm: &Go, set: &[&str]) -> Vec<Value> {
-    let text = render(helm, set).well().text;
+    let text = render(helm, set).success().text;
     let found: Vec<Value> =
         serde_saphyr::from_multiple(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     found.into_iter().filter(|object| !object.is_null()).collect()
@@ -80,24 +81,29 @@ fn only<'a>(objects: &'a [Value], of: &str) -> &'a Value {
     found[0]
 }
 
-/// Reads an object as `T` and writes it again: whatever is missing then is no field of `T`.
+/// Reads an object as `T` and writes it again. A value that is missing afterwards is not a field of
+/// `T`.
 fn strictly<T: Serialize + DeserializeOwned>(object: &Value) {
     let typed: T =
         serde_json::from_value(object.clone()).unwrap_or_else(|error| panic!("{error}: {object:#}"));
-    kept(object, &serde_json::to_value(&typed).unwrap(), &object["kind"].to_string());
+    assert_same_fields(object, &serde_json::to_value(&typed).unwrap(), &object["kind"].to_string());
 }
 
-fn kept(from: &Value, back: &Value, at: &str) {
+fn assert_same_fields(from: &Value, back: &Value, at: &str) {
     match (from, back) {
         (Value::Object(from), Value::Object(back)) => {
             for (name, value) in from {
                 let at = format!("{at}.{name}");
-                kept(value, back.get(name).unwrap_or_else(|| panic!("{at} is no field")), &at);
+                assert_same_fields(
+                    value,
+                    back.get(name).unwrap_or_else(|| panic!("{at} is not a field")),
+                    &at,
+                );
             }
         }
         (Value::Array(from), Value::Array(back)) => {
             assert_eq!(from.len(), back.len(), "{at}");
-            from.iter().zip(back).for_each(|(from, back)| kept(from, back, at));
+            from.iter().zip(back).for_each(|(from, back)| assert_same_fields(from, back, at));
         }
         _ => assert_eq!(from, back, "{at}"),
     }
@@ -120,17 +126,17 @@ fn all_strictly(objects: &[Value]) {
                 let claims = object["spec"]["volumeClaimTemplates"].as_array().cloned().unwrap_or_default();
                 claims.iter().for_each(strictly::<PersistentVolumeClaim>);
             }
-            other => panic!("a kind that nobody reads back: {other}"),
+            other => panic!("no type for the kind {other}"),
         }
     }
 }
 
-/// Whether these labels are what the selector wants.
+/// Returns true if the labels match the selector.
 fn selected(selector: &Value, labels: &Value) -> bool {
     selector.as_object().unwrap().iter().all(|(name, value)| labels[name] == *value)
 }
 
-/// Everything that names something else names something that is there.
+/// Asserts that every reference leads to an existing object.
 fn hangs_together(objects: &[Value], server: &Value) {
     let pod = &server["spec"]["template"];
     let labels = &pod["metadata"]["labels"];
@@ -177,7 +183,7 @@ fn hangs_together(objects: &[Value], server: &Value) {
     assert_eq!(settings.unwrap()["configMap"]["name"], only(objects, "ConfigMap")["metadata"]["name"]);
 }
 
-/// What a cluster that allows only "restricted" pods wants, and a root that cannot be written.
+/// Asserts that the pod meets the "restricted" policy of a cluster and has a read-only root.
 fn may_do_little(server: &Value) {
     let pod = &server["spec"]["template"]["spec"];
     assert_eq!(pod["automountServiceAccountToken"], false);
@@ -196,7 +202,8 @@ fn may_do_little(server: &Value) {
     }
 }
 
-/// The program reads the pod's variables and settings without a complaint; a secret's value stands nowhere.
+/// Asserts that the server accepts the pod's variables and settings, and that no value of a secret
+/// is written out.
 fn the_program_understands(objects: &[Value], server: &Value) {
     let home = tempfile::TempDir::new().unwrap();
     let file = home.path().join("packhouse.toml");
@@ -215,15 +222,15 @@ fn the_program_understands(objects: &[Value], server: &Value) {
         assert_eq!(variable["value"].is_null(), variable["valueFrom"]["secretKeyRef"].is_object(), "{name}");
         command.env(name, value);
     }
-    run(&mut command).well();
+    run(&mut command).success();
 }
 
 #[test]
-fn helm_finds_nothing_to_complain_of() {
+fn helm_lint_reports_no_problem() {
     let Some(helm) = helm() else { return };
-    helm.run(&["lint", "--strict", &chart()]).well();
+    helm.run(&["lint", "--strict", &chart()]).success();
     let set = WHOLE.join(",");
-    helm.run(&["lint", "--strict", &chart(), "--set", &set]).well();
+    helm.run(&["lint", "--strict", &chart(), "--set", &set]).success();
 }
 
 #[test]
@@ -244,7 +251,7 @@ fn one_server_over_a_volume() {
 }
 
 #[test]
-fn several_servers_with_all_that_can_be_had() {
+fn several_servers_with_all_options() {
     let Some(helm) = helm() else { return };
     let objects = objects(&helm, WHOLE);
     all_strictly(&objects);
@@ -261,11 +268,11 @@ fn several_servers_with_all_that_can_be_had() {
 }
 
 #[test]
-fn the_documented_commands_make_a_whole() {
+fn the_documented_commands_render_a_consistent_chart() {
     let Some(helm) = helm() else { return };
-    let page = std::fs::read_to_string(checkout().join("docs/OPERATING.md")).unwrap();
-    let (_, below) = page.split_once("\n### Kubernetes\n").unwrap();
-    let text = below.split_once("\n### ").unwrap().0.replace("\\\n", " ");
+    let page = std::fs::read_to_string(checkout().join("docs/guides/install.md")).unwrap();
+    let (_, below) = page.split_once("\n## Kubernetes\n").unwrap();
+    let text = below.split_once("\n## ").unwrap().0.replace("\\\n", " ");
     let commands: Vec<&str> = text.lines().filter(|line| line.starts_with("helm install ")).collect();
     assert_eq!(commands.len(), 2, "{text}");
     for command in commands {
@@ -273,8 +280,8 @@ fn the_documented_commands_make_a_whole() {
         let chart = chart();
         assert!(words[1].starts_with("packhouse-chart-"), "{command}");
         words[1] = &chart;
-        let said = helm.run(&[&["template"], &words[..], &["--kube-version", "1.33"]].concat()).well();
-        let found: Vec<Value> = serde_saphyr::from_multiple(&said.text).unwrap();
+        let output = helm.run(&[&["template"], &words[..], &["--kube-version", "1.33"]].concat()).success();
+        let found: Vec<Value> = serde_saphyr::from_multiple(&output.text).unwrap();
         all_strictly(&found.into_iter().filter(|object| !object.is_null()).collect::<Vec<_>>());
     }
 }
@@ -299,12 +306,12 @@ fn prometheus_finds_the_metrics_and_nothing_else() {
 }
 
 #[test]
-fn what_cannot_work_is_refused_in_words() {
+fn invalid_values_are_refused_with_a_reason() {
     let Some(helm) = helm() else { return };
     let table: &[(&[&str], &str)] = &[
-        (&["replicas=2"], "several servers share PostgreSQL and S3; set storage to external"),
-        (&["storage=external"], "storage external wants a secret there"),
-        (&["database.urlSecret.name=x"], "storage volume has its own; set storage to external"),
+        (&["replicas=2"], "several servers need PostgreSQL and S3; set storage to external"),
+        (&["storage=external"], "storage external needs the name of a secret"),
+        (&["database.urlSecret.name=x"], "storage volume does not use this secret; set storage to external"),
         (&["replica=2"], "additional properties 'replica' not allowed"),
         (&["ingress.host=x"], "additional properties 'host' not allowed"),
         (&["storage=both"], "value must be one of 'volume', 'external'"),
@@ -318,7 +325,7 @@ fn what_cannot_work_is_refused_in_words() {
 }
 
 #[test]
-fn every_value_stands_in_the_schema_and_has_a_default() {
+fn every_value_is_in_the_schema_and_has_a_default() {
     let folder = checkout().join("deploy/helm/packhouse");
     let values = std::fs::read_to_string(folder.join("values.yaml")).unwrap();
     let values: Value = serde_saphyr::from_str(&values).unwrap();
@@ -332,7 +339,7 @@ fn same_names(values: &Value, schema: &Value, at: &str) {
     for name in values.as_object().unwrap().keys() {
         assert!(properties.contains_key(name), "{at}{name} is not in the schema");
     }
-    // `claims` of resources, and what a chart around this one may set.
+    // `claims` of resources, and the values that a parent chart may set.
     for (name, schema) in properties.iter().filter(|(name, _)| !["claims", "global"].contains(&name.as_str()))
     {
         let value = values.get(name).unwrap_or_else(|| panic!("{at}{name} has no default"));
@@ -341,7 +348,7 @@ fn same_names(values: &Value, schema: &Value, at: &str) {
 }
 
 #[test]
-fn with_a_certificate_both_listeners_and_all_probes_speak_tls() {
+fn with_a_certificate_both_listeners_and_all_probes_use_tls() {
     let Some(helm) = helm() else { return };
     let objects = objects(&helm, &["tls.secretName=certificate"]);
     all_strictly(&objects);

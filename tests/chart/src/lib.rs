@@ -1,4 +1,5 @@
-//! The Helm chart, against the types of Kubernetes; `just test-all` runs it, since those types take minutes to compile.
+//! The Helm chart, against the types of Kubernetes. `just test-all` runs it, because those types
+//! take minutes to compile.
 
 #![cfg(test)]
 

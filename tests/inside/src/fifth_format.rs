@@ -1,5 +1,7 @@
-//! A format that is none of the four needs no change of the host: errors, challenges, forms of credentials, user names, limits and
-//! root paths are what its description says. `odd` says each in another way than the four; `crates` is what cargo needs.
+//! A format beside the first four needs no change of the host. Its description determines errors,
+//! challenges, forms of credentials, user names, limits and root paths. The guest `odd` uses each
+//! option in another way than the four formats. The guest `crates` has the part of a crate registry
+//! that cargo needs.
 
 use packhouse_sdk::Format as _;
 use packhouse_tests::api::Token;
@@ -8,15 +10,15 @@ use packhouse_tests::{Api, Client, Request, Response, Server, checkout};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A server with one of the guests, and Maven beside it.
-struct Fifth {
+/// A server with the plugin of one guest, and a Maven repository beside it.
+struct FormatServer {
     server: Server,
     api: Api,
     format: &'static str,
     _plugins: TempDir,
 }
 
-impl Fifth {
+impl FormatServer {
     fn start(format: &'static str) -> Self {
         let plugins = tempfile::tempdir().unwrap();
         for file in [format!("guests/{format}.wasm"), "plugins/maven.wasm".to_owned()] {
@@ -47,13 +49,14 @@ impl Fifth {
         self.api.create_token(ids, scope, None)
     }
 
-    /// A client that sends this in `Authorization`.
+    /// A client that sends this value in `Authorization`.
     fn sends(&self, authorization: &str) -> Client {
         self.server.anonymous().with("Authorization", authorization)
     }
 }
 
-/// An error as `odd` describes it: status, sentence and the code in upper case; what else the body holds is `more`.
+/// Asserts an error as `odd` describes it: status, sentence and the code in upper case; `more` is
+/// the rest of the body.
 #[track_caller]
 fn odd(answer: &Response, status: u16, title: &str, code: &str, words: &str, more: &Value) {
     assert_eq!(answer.status, status, "{}", answer.text());
@@ -68,16 +71,17 @@ fn odd(answer: &Response, status: u16, title: &str, code: &str, words: &str, mor
     assert_eq!(answer.header("www-authenticate").is_some(), status == 401);
 }
 
-/// A 401 of `odd`'s, with its challenge.
+/// Asserts a 401 of `odd` with its challenge.
 #[track_caller]
-fn odd_challenge(fifth: &Fifth, answer: &Response) {
+fn odd_challenge(fifth: &FormatServer, answer: &Response) {
     odd(answer, 401, "Unauthorized", "WHO", "Who are you?", &json!({"host": "who"}));
     let base = fifth.server.packages();
     let expected = format!("Odd-Key of=\"127.0.0.1\",ask=\"http://{base}/odd/help\"");
     assert_eq!(answer.header("www-authenticate"), Some(expected.as_str()));
 }
 
-/// A refusal at a repository's own address, where whoever is not known learns nothing of its format.
+/// Asserts a refusal that reveals nothing of the format. Unauthenticated callers get it at a
+/// repository's own address.
 #[track_caller]
 fn unknown_to_all(answer: &Response) {
     assert_eq!(answer.status, 401, "{}", answer.text());
@@ -86,8 +90,8 @@ fn unknown_to_all(answer: &Response) {
 }
 
 #[test]
-fn a_401_has_the_formats_body_and_challenge_where_the_path_tells_the_format() {
-    let fifth = Fifth::start("odd");
+fn a_401_has_the_formats_body_and_challenge_if_the_path_identifies_the_format() {
+    let fifth = FormatServer::start("odd");
     fifth.hosted("mine");
     let anonymous = fifth.server.anonymous();
     for path in ["/odd/in/mine/page", "/odd/in/absent/page", "/odd/ping/closed"] {
@@ -100,8 +104,8 @@ fn a_401_has_the_formats_body_and_challenge_where_the_path_tells_the_format() {
 }
 
 #[test]
-fn the_forms_of_authorization_that_count_are_the_formats() {
-    let fifth = Fifth::start("odd");
+fn the_format_determines_the_forms_of_authorization() {
+    let fifth = FormatServer::start("odd");
     let (mine, maven) = (fifth.hosted("mine"), fifth.api.create_maven("files", &json!({})));
     let open = fifth.make("open", "hosted", &json!({"settings": {"public": true}}));
     let token = fifth.token(&[&mine, &maven, &open], &["read", "write"]).secret;
@@ -113,7 +117,8 @@ fn the_forms_of_authorization_that_count_are_the_formats() {
     }
     bare.get("/odd/ping/closed").expect(200);
 
-    // A bearer is good elsewhere, and not here, even where anyone reads.
+    // Other formats accept a bearer token. This one refuses it, even where it allows anonymous
+    // reads.
     odd_challenge(&fifth, &bearer.get("/odd/in/mine/free"));
     odd_challenge(&fifth, &bearer.put("/odd/in/mine/free", "x"));
     odd_challenge(&fifth, &bearer.get("/odd/ping/closed"));
@@ -121,7 +126,7 @@ fn the_forms_of_authorization_that_count_are_the_formats() {
     odd_challenge(&fifth, &bearer.get("/repositories/open/free"));
     bearer.put("/repositories/files/org/a/1/a-1.jar", "jar").expect(201);
 
-    // And a bare token is good here and nowhere else.
+    // Other paths refuse a token without a scheme, which this format accepts.
     unknown_to_all(&bare.get("/repositories/files/org/a/1/a-1.jar"));
     unknown_to_all(&bare.get("/repositories/absent/x"));
     unknown_to_all(&bare.get("/repositories/"));
@@ -132,8 +137,8 @@ fn the_forms_of_authorization_that_count_are_the_formats() {
 }
 
 #[test]
-fn the_user_names_that_go_with_any_token_are_the_formats() {
-    let fifth = Fifth::start("odd");
+fn the_format_determines_the_user_names_for_tokens() {
+    let fifth = FormatServer::start("odd");
     let (mine, maven) = (fifth.hosted("mine"), fifth.api.create_maven("files", &json!({})));
     let token = fifth.token(&[&mine, &maven], &["read", "write"]).secret;
     let named = |user: &str| fifth.server.anonymous().basic(user, &token);
@@ -146,14 +151,14 @@ fn the_user_names_that_go_with_any_token_are_the_formats() {
         odd_challenge(&fifth, &named(user).get("/repositories/mine/free"));
     }
     fifth.server.anonymous().basic(OWNER, PASSWORD).get("/odd/in/mine/free").expect(200);
-    // Maven describes other names.
+    // Maven's description lists other user names.
     assert_eq!(named("__token__").get("/repositories/files/org/a/1/a-1.jar").status, 404);
     assert_eq!(named("robot").get("/repositories/files/org/a/1/a-1.jar").status, 401);
 }
 
 #[test]
-fn the_hosts_refusals_are_in_the_formats_words() {
-    let fifth = Fifth::start("odd");
+fn the_hosts_refusals_use_the_formats_words() {
+    let fifth = FormatServer::start("odd");
     let (mine, proxy) = (fifth.hosted("mine"), fifth.proxy("proxy"));
     fifth.hosted("other");
     let group = fifth.make("group", "group", &json!({"members": [mine]}));
@@ -165,7 +170,8 @@ fn the_hosts_refusals_are_in_the_formats_words() {
             "host_reason": "scope_mismatch_repo", "reason": "scope_mismatch_repo", "said": not_reached,
         });
         odd(&client.get(&at("other")), 403, "Forbidden", "SCOPE_MISMATCH_REPO", not_reached, &reason);
-        let no_writes = "A proxy repository holds only what it fetches; nothing can be written to it.";
+        let no_writes =
+            "A proxy repository contains only packages that it fetched; clients cannot write to it.";
         let code = json!({"host_code": "WRITES_NOT_PERMITTED_ON_PROXY"});
         let answer = client.put(&at("proxy"), "x");
         odd(&answer, 405, "Method Not Allowed", "WRITES_NOT_PERMITTED_ON_PROXY", no_writes, &code);
@@ -179,14 +185,14 @@ fn the_hosts_refusals_are_in_the_formats_words() {
 
     fifth.api.patch("/v1/formats/odd", &json!({"enabled": false})).expect(200);
     let off = client.get("/odd/in/mine/page");
-    let later = "Later. This format is switched off at present.";
+    let later = "Later. This format is currently disabled.";
     odd(&off, 503, "Service Unavailable", "LATER", later, &json!({"host": "later"}));
     assert_eq!(off.header("retry-after"), Some("5"));
 }
 
 #[test]
-fn a_formats_own_codes_stand_where_it_says() {
-    let fifth = Fifth::start("odd");
+fn a_formats_own_codes_are_where_it_describes_them() {
+    let fifth = FormatServer::start("odd");
     let mine = fifth.hosted("mine");
     let client = fifth.sends(&fifth.token(&[&mine], &["read", "write"]).secret);
     let none = "There is no such leaflet.";
@@ -204,7 +210,7 @@ fn a_formats_own_codes_stand_where_it_says() {
 
 #[test]
 fn a_body_is_under_the_limit_that_the_intent_names() {
-    let fifth = Fifth::start("odd");
+    let fifth = FormatServer::start("odd");
     let mine = fifth.hosted("mine");
     let client = fifth.sends(&fifth.token(&[&mine], &["read", "write"]).secret);
     let put = |name: &str, bytes: usize| client.put(&format!("/odd/in/mine/{name}"), "x".repeat(bytes));
@@ -212,44 +218,46 @@ fn a_body_is_under_the_limit_that_the_intent_names() {
     put("plain", 20).expect(201);
     put("small", 5).expect(201);
     put("free", 1000).expect(201);
-    let over = |limit: u32| format!("The file is over the limit of {limit} bytes.");
+    let over = |limit: u32| format!("The file exceeds the limit of {limit} bytes.");
     for (name, bytes, limit) in [("page", 11, 10), ("small", 6, 5)] {
         let words = format!("{} Fold it.", over(limit));
         let more = json!({"host": "too-long"});
         odd(&put(name, bytes), 422, "Unprocessable Entity", "TOO-LONG", &words, &more);
     }
-    // A limit without words of its own, and none at all: as any other body that is too large.
+    // A limit without its own message, and an unlimited body: both get the general message for
+    // large bodies.
     for (name, bytes, limit) in [("plain", 21, 20), ("free", 1001, 1000)] {
         let more = json!({"host": "file_too_large"});
         odd(&put(name, bytes), 413, "Payload Too Large", "FILE_TOO_LARGE", &over(limit), &more);
     }
-    // A body that does not say its length is told when it is over.
+    // A body without a stated length is refused when it exceeds the limit.
     let chunked = Request::new("PUT", "/odd/in/mine/page").header("Transfer-Encoding", "chunked");
     let answer = client.send(chunked.body("b\r\n01234567890\r\n0\r\n\r\n"));
     assert_eq!(answer.status, 422, "{}", answer.text());
 
     let wrong = put("wrong", 1);
-    let failed = "Later. Something failed here; the log knows more under this request's id.";
+    let failed = "Later. Internal error. See the server log for this request id.";
     odd(&wrong, 500, "Internal Server Error", "LATER", failed, &json!({"host": "later"}));
     assert!(fifth.server.log().contains("nobody-described-it"));
 }
 
 #[test]
-fn identities_are_exchanged_where_the_format_says() {
-    let fifth = Fifth::start("odd");
+fn identities_are_exchanged_at_the_formats_path() {
+    let fifth = FormatServer::start("odd");
     let anonymous = fifth.server.anonymous();
     for path in ["/odd-exchange/audience", "/odd-exchange/a/b"] {
         assert_eq!(anonymous.get(path).expect(404).field("error"), "not_enabled");
     }
-    // Neither Python nor npm is loaded here.
+    // This server loads neither the Python plugin nor the npm plugin, so their exchange paths do
+    // not exist.
     for path in ["/odd-exchange", "/_/oidc/audience", "/-/npm/v1/oidc/token/exchange/package/p"] {
         unknown_to_all(&anonymous.get(path));
     }
 }
 
 #[test]
-fn there_are_tokens_of_a_format_that_says_so() {
-    let fifth = Fifth::start("odd");
+fn a_format_that_declares_tokens_has_them() {
+    let fifth = FormatServer::start("odd");
     let (mine, maven) = (fifth.hosted("mine"), fifth.api.create_maven("files", &json!({})));
     let make = |format: &str| {
         let body = json!({
@@ -265,7 +273,7 @@ fn there_are_tokens_of_a_format_that_says_so() {
     assert_eq!(elsewhere.expect(403).field("reason_code"), "scope_mismatch_repo");
 }
 
-/// An error as cargo reads it, and nothing else in it.
+/// Asserts that an error has exactly the body that cargo reads.
 #[track_caller]
 fn cargo_reads(answer: &Response, status: u16, detail: &str) {
     assert_eq!(answer.status, status, "{}", answer.text());
@@ -287,8 +295,8 @@ fn published(version: &str, bytes: &[u8]) -> Vec<u8> {
 const NEW: &str = "api/v1/crates/new";
 
 #[test]
-fn cargo_is_told_where_to_get_a_token_and_sends_it_bare() {
-    let fifth = Fifth::start("crates");
+fn cargo_learns_where_to_get_a_token_and_sends_it_without_a_scheme() {
+    let fifth = FormatServer::start("crates");
     let mine = fifth.hosted("mine");
     let login = format!("Cargo login_url=\"http://{}/tokens\"", fifth.server.api());
     let anonymous = fifth.server.anonymous();
@@ -327,8 +335,8 @@ fn cargo_is_told_where_to_get_a_token_and_sends_it_bare() {
 }
 
 #[test]
-fn cargo_reads_every_refusal_the_hosts_own_too() {
-    let fifth = Fifth::start("crates");
+fn cargo_can_read_every_refusal_including_the_hosts() {
+    let fifth = FormatServer::start("crates");
     let (mine, proxy) = (fifth.hosted("mine"), fifth.proxy("proxy"));
     fifth.hosted("other");
     let cargo = fifth.sends(&fifth.token(&[&mine, &proxy], &["read", "write"]).secret);
@@ -344,26 +352,23 @@ fn cargo_reads_every_refusal_the_hosts_own_too() {
     cargo_reads(&publish(&reader, "mine", body()), 403, no_write);
     let not_reached = "This credential does not reach this repository. 2242";
     cargo_reads(&cargo.get("/crates/other/config.json"), 403, not_reached);
-    let no_storage = "A proxy repository holds only what it fetches; nothing can be written to it.";
+    let no_storage = "A proxy repository contains only packages that it fetched; clients cannot write to it.";
     cargo_reads(&publish(&cargo, "proxy", body()), 405, no_storage);
     let large = publish(&cargo, "mine", vec![0; (1 << 20) + 1]);
-    cargo_reads(&large, 413, "The file is over the limit of 1048576 bytes.");
-    cargo_reads(&cargo.get("/crates/absent/config.json"), 404, "Nothing is here.");
+    cargo_reads(&large, 413, "The file exceeds the limit of 1048576 bytes.");
+    cargo_reads(&cargo.get("/crates/absent/config.json"), 404, "Not found.");
     cargo_reads(&cargo.get("/crates/mine/no/ne/none"), 404, "There is no such crate");
     let malformed = cargo.get("/crates/mine/%zz");
     assert_eq!(malformed.status, 400);
     let errors = malformed.json();
-    assert!(
-        errors["errors"][0]["detail"].as_str().unwrap().starts_with("The address is malformed"),
-        "{errors}"
-    );
+    assert!(errors["errors"][0]["detail"].as_str().unwrap().starts_with("The URL is malformed"), "{errors}");
 
-    // At the repository's own address the format is known as soon as the caller is.
+    // At the repository's own address the format is known as soon as the caller is authenticated.
     cargo_reads(&cargo.get("/repositories/other/config.json"), 403, not_reached);
 }
 
 #[test]
-fn the_released_word_for_registries_stands_for_what_the_images_describe() {
+fn the_released_keyword_for_registries_equals_the_description_of_images() {
     let text = checkout().join("host/runtime/src/description/registry.json");
     let word: Value = serde_json::from_str(&std::fs::read_to_string(text).unwrap()).unwrap();
     let described: Value = serde_json::from_str(&packhouse_oci::Oci::describe().to_json()).unwrap();

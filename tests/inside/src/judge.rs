@@ -1,8 +1,9 @@
-//! What statements are worth, judged without a server: good ones in every form, and every way in which one is not.
+//! Verdicts on attestations, tested without a server: valid attestations in every form, and each
+//! way in which an attestation can be invalid.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use packhouse_attest::{Expected, Judgement, Trust, TrustFiles, Verdict, judge};
+use packhouse_attest::{ExpectedIdentity, Judgement, Trust, TrustFiles, Verdict, judge};
 use packhouse_tests::sigstore::{
     self, BUNDLE, COMMIT, IDENTITY, ISSUER, Instance, Key, PROVENANCE, RUN, SOURCE, Signer, statement,
 };
@@ -21,7 +22,7 @@ fn about_file() -> Value {
     statement("lib-1.0.tgz", "sha256", &hex::encode(Sha256::digest(FILE)))
 }
 
-/// What is trusted: roots, keys, identities.
+/// A trust configuration of these roots, keys and identities.
 fn trust(roots: &[&Instance], keys: &[&Key], identities: &[(&str, &str)]) -> Trust {
     let folder = tempfile::tempdir().unwrap();
     let mut files = TrustFiles::default();
@@ -37,7 +38,10 @@ fn trust(roots: &[&Instance], keys: &[&Key], identities: &[(&str, &str)]) -> Tru
     }
     files.identities = identities
         .iter()
-        .map(|(issuer, identity)| Expected { issuer: (*issuer).to_owned(), identity: (*identity).to_owned() })
+        .map(|(issuer, identity)| ExpectedIdentity {
+            issuer: (*issuer).to_owned(),
+            identity: (*identity).to_owned(),
+        })
         .collect();
     Trust::read(&files).unwrap()
 }
@@ -52,7 +56,7 @@ fn failed(judged: &Judgement, why: &str) {
     assert!(judged.reason.contains(why), "{judged:?}");
 }
 
-/// The text at a place with another character in its middle.
+/// The text at this pointer, with one character in the middle changed.
 fn tampered(bundle: &Value, at: &str) -> Value {
     let mut bundle = bundle.clone();
     let place = bundle.pointer_mut(at).unwrap_or_else(|| panic!("{at}"));
@@ -64,15 +68,15 @@ fn tampered(bundle: &Value, at: &str) -> Value {
 }
 
 #[test]
-fn a_good_bundle_tells_who_made_it_and_from_what() {
+fn a_valid_bundle_states_its_signer_and_source() {
     let instance = Instance::new();
     let trust = trust(&[&Instance::new(), &instance], &[], &[]);
     let judged = of(&trust, &instance.bundle(&Signer::default(), &about_file()));
     assert_eq!((judged.verdict, judged.reason.as_str()), (Verdict::Verified, ""));
     let facts = &judged.facts;
-    let told =
+    let claims =
         [&facts.identity, &facts.issuer, &facts.source, &facts.commit, &facts.run, &facts.predicate_type];
-    assert_eq!(told, [IDENTITY, ISSUER, SOURCE, COMMIT, RUN, PROVENANCE]);
+    assert_eq!(claims, [IDENTITY, ISSUER, SOURCE, COMMIT, RUN, PROVENANCE]);
     assert_eq!(
         [facts.source_ref.as_str(), facts.workflow.as_str(), &facts.key],
         ["refs/tags/v1", IDENTITY, ""]
@@ -84,7 +88,7 @@ fn a_good_bundle_tells_who_made_it_and_from_what() {
 }
 
 #[test]
-fn a_digest_by_sha512_is_as_good() {
+fn a_sha512_digest_is_accepted() {
     let instance = Instance::new();
     let trust = trust(&[&instance], &[], &[]);
     let (right, wrong) = ("ab".repeat(64), "cd".repeat(64));
@@ -95,7 +99,7 @@ fn a_digest_by_sha512_is_as_good() {
 }
 
 #[test]
-fn what_was_tampered_with_never_holds() {
+fn a_tampered_bundle_is_invalid() {
     let instance = Instance::new();
     let trust = trust(&[&instance], &[], &[]);
     let good = instance.bundle(&Signer::default(), &about_file());
@@ -116,16 +120,16 @@ fn what_was_tampered_with_never_holds() {
     let mut other_log = good.clone();
     let other = Instance::new().bundle(&Signer::default(), &about_file());
     other_log["verificationMaterial"]["tlogEntries"] = other["verificationMaterial"]["tlogEntries"].clone();
-    failed(&of(&trust, &other_log), "of a log that none of the trusted roots knows");
+    failed(&of(&trust, &other_log), "not known to any trusted root");
     let mut no_log = good.clone();
     no_log["verificationMaterial"]["tlogEntries"] = json!([]);
-    failed(&of(&trust, &no_log), "It does not hold");
+    failed(&of(&trust, &no_log), "It is not valid");
     failed(&judge(&trust, BUNDLE, &subject(), b"{}"), "It cannot be read");
     failed(&judge(&trust, BUNDLE, &subject(), &vec![b' '; 600 << 10]), "bytes");
 }
 
 #[test]
-fn another_file_another_time_another_authority() {
+fn another_file_time_or_authority_is_invalid() {
     let (instance, other) = (Instance::new(), Instance::new());
     let trust = trust(&[&instance], &[], &[]);
     let elsewhere = statement("lib-1.0.tgz", "sha256", &"ab".repeat(32));
@@ -136,12 +140,12 @@ fn another_file_another_time_another_authority() {
     );
     failed(&of(&trust, &instance.bundle(&Signer::expired(), &about_file())), "not valid when it was signed");
     let foreign = of(&trust, &other.bundle(&Signer::default(), &about_file()));
-    failed(&foreign, "of a log that none of the trusted roots knows");
-    assert_eq!(foreign.facts.signed_at, None, "when it was signed is told of what is verified alone");
+    failed(&foreign, "not known to any trusted root");
+    assert_eq!(foreign.facts.signed_at, None, "only a verified statement has a signing time");
 }
 
 #[test]
-fn another_identity_is_shown_and_not_verified() {
+fn another_identity_is_reported_but_not_verified() {
     let instance = Instance::new();
     let trust =
         trust(&[&instance], &[], &[(ISSUER, "https://github.com/acme/*"), ("https://idp.invalid", "*")]);
@@ -149,11 +153,13 @@ fn another_identity_is_shown_and_not_verified() {
     assert_eq!(by(IDENTITY).verdict, Verdict::Verified);
     let judged = by("https://github.com/mallory/lib/.github/workflows/release.yml@refs/tags/v1");
     assert_eq!(judged.verdict, Verdict::OtherIdentity);
-    assert!(judged.reason.contains("mallory") && judged.reason.contains("none of the identities"));
+    assert!(
+        judged.reason.contains("mallory") && judged.reason.contains("not one of the expected identities")
+    );
 }
 
 #[test]
-fn where_nothing_is_trusted_nothing_is_told() {
+fn nothing_is_verified_without_trust() {
     let nothing = trust(&[], &[], &[]);
     let (instance, key) = (Instance::new(), Key::new());
     let judged = of(&nothing, &instance.bundle(&Signer::default(), &about_file()));
@@ -165,23 +171,23 @@ fn where_nothing_is_trusted_nothing_is_told() {
 }
 
 #[test]
-fn a_key_that_is_trusted_needs_no_log() {
+fn a_trusted_key_needs_no_log() {
     let (instance, key, other) = (Instance::new(), Key::new(), Key::new());
     let trust = trust(&[&instance], &[&other, &key], &[]);
     let good = sigstore::by_key(&key, &about_file());
     let judged = of(&trust, &good);
     assert_eq!(judged.verdict, Verdict::Verified, "{judged:?}");
     assert_eq!(judged.facts.key, format!("SHA256:{}", hex::encode(Sha256::digest(key.public()))));
-    failed(&of(&trust, &sigstore::by_key(&Key::new(), &about_file())), "none of those that are trusted");
+    failed(&of(&trust, &sigstore::by_key(&Key::new(), &about_file())), "does not trust");
     failed(&of(&trust, &tampered(&good, "/dsseEnvelope/signatures/0/sig")), "");
     failed(&of(&trust, &tampered(&good, "/dsseEnvelope/payload")), "");
     let elsewhere = statement("lib-1.0.tgz", "sha256", &"ab".repeat(32));
     failed(&of(&trust, &sigstore::by_key(&key, &elsewhere)), "It is about another digest");
-    // A key that is trusted makes no certificate of another authority good.
+    // A trusted key does not make a certificate of another authority valid.
     failed(&of(&trust, &Instance::new().bundle(&Signer::default(), &about_file())), "");
 }
 
-/// cosign's older form.
+/// The form in which older versions of cosign store a signature: the document and its annotations.
 fn detached(document: &[u8], annotations: &Value) -> Vec<u8> {
     let text = |name: &str| annotations.get(name).cloned().unwrap_or_else(|| json!(""));
     json!({
@@ -196,7 +202,7 @@ fn detached(document: &[u8], annotations: &Value) -> Vec<u8> {
 }
 
 #[test]
-fn older_signatures_are_of_a_document_that_names_the_digest() {
+fn older_signatures_sign_a_document_with_the_digest() {
     let (instance, key) = (Instance::new(), Key::new());
     let trust = trust(&[&instance], &[&key], &[]);
     let document = sigstore::simple_signing(&subject());
@@ -209,14 +215,14 @@ fn older_signatures_are_of_a_document_that_names_the_digest() {
         &of(&detached(other.as_bytes(), &instance.annotations(&Signer::default(), other.as_bytes()))),
         "another digest",
     );
-    // The signature of another document, beside one that names the digest.
+    // A document that names the digest, with the signature of another document.
     failed(
         &of(&detached(document.as_bytes(), &instance.annotations(&Signer::default(), other.as_bytes()))),
         "",
     );
     let by_key = |signed: &str| json!({"dev.cosignproject.cosign/signature": STANDARD.encode(key.sign(signed.as_bytes()))});
     assert_eq!(of(&detached(document.as_bytes(), &by_key(&document))).verdict, Verdict::Verified);
-    failed(&of(&detached(document.as_bytes(), &by_key(&other))), "none of those that are trusted");
+    failed(&of(&detached(document.as_bytes(), &by_key(&other))), "does not trust");
     failed(&of(&detached(other.as_bytes(), &by_key(&other))), "another digest");
 }
 
@@ -234,13 +240,13 @@ fn older_attestations_are_envelopes_beside_their_certificate() {
     );
 }
 
-/// What the public instance has signed.
+/// Statements that the public instance signed.
 fn of_the_public(name: &str) -> Vec<u8> {
     std::fs::read(packhouse_tests::checkout().join("tests/fixtures/sigstore").join(name)).unwrap()
 }
 
 #[test]
-fn what_the_public_instance_has_signed_is_verified() {
+fn signatures_of_the_public_instance_are_verified() {
     let roots = vec![packhouse_tests::checkout().join("tests/fixtures/sigstore/trusted_root.json")];
     let trust = Trust::read(&TrustFiles { roots, ..TrustFiles::default() }).unwrap();
     let bundle = of_the_public("npm-provenance.json");
@@ -255,6 +261,7 @@ fn what_the_public_instance_has_signed_is_verified() {
     let blob = format!("sha256:{}", hex::encode(Sha256::digest(of_the_public("blob.txt"))));
     let judged = judge(&trust, BUNDLE, &blob, &of_the_public("blob.json"));
     assert_eq!(judged.verdict, Verdict::Verified, "{judged:?}");
-    // What a test's own instance signs is worth nothing by this root.
+    // A statement that the test's own Sigstore instance signed fails with the public instance's
+    // root.
     failed(&of(&trust, &Instance::new().bundle(&Signer::default(), &about_file())), "");
 }

@@ -1,5 +1,6 @@
-//! Servers on one PostgreSQL that answer from memory: none accepts what was revoked through another, be it stopped, cut off or deaf,
-//! and none asks the database while nothing changes (docs/LEASES.md).
+//! Servers on one PostgreSQL that answer from memory. No server accepts a token that another server
+//! revoked, even after it was stopped, cut off or received no notices. No server queries the
+//! database while nothing changes (docs/explanation/leases.md).
 
 use std::io::BufRead as _;
 use std::process::Command;
@@ -19,17 +20,18 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 const FILE: &str = "org/example/a/1.0/a-1.0.jar";
-/// Tokens that are revoked while the other server is stopped, and how often each is tried after.
+/// Number of tokens that one server revokes while the other server is stopped. The test tries each
+/// token once afterwards.
 const TOKENS: usize = 40;
 const TRIES: usize = 5;
 const LEASE: Duration = Duration::from_secs(1);
-/// What the machine may take besides: it has other work.
+/// Extra time for a machine that has other work.
 const SLACK: Duration = Duration::from_secs(5);
 
 struct World {
     postgres: Postgres,
     data: tempfile::TempDir,
-    /// The one that revokes and publishes.
+    /// The server that revokes and publishes.
     one: Server,
     repository: MavenRepository,
 }
@@ -44,12 +46,12 @@ impl World {
         World { postgres, data, one, repository }
     }
 
-    /// Another server, by this way to the database.
+    /// Starts another server, which connects to the database by this URL.
     fn another(&self, url: &str) -> Server {
         start(self.data.path(), url)
     }
 
-    /// Tokens made in the database beside the servers, each with its secret.
+    /// Tokens made directly in the database, each with its secret.
     fn tokens(&self, name: &str, count: usize) -> Vec<(TokenRow, String)> {
         let secrets: Vec<String> = (0..count).map(|number| format!("secret {name} {number}")).collect();
         let mut config = StoreConfig::new(self.data.path());
@@ -80,7 +82,7 @@ impl World {
         })
     }
 
-    /// Asks with each of these until memory answers.
+    /// Sends two requests with each token, so that the server then answers from memory.
     fn remember(&self, server: &Server, tokens: &[(TokenRow, String)]) {
         for _ in 0..2 {
             for (_, secret) in tokens {
@@ -94,7 +96,7 @@ impl World {
         Client::new(server.packages()).basic(OWNER, secret).try_send(request)
     }
 
-    /// Revokes all of them, some at a time; how long the slowest took.
+    /// Revokes all tokens, several at a time; returns the time of the slowest call.
     fn revoke(&self, tokens: &[(TokenRow, String)]) -> Duration {
         let api = Api::sign_in(&self.one);
         let slowest = std::sync::Mutex::new(Duration::ZERO);
@@ -145,13 +147,13 @@ fn wait_for_lease(world: &World, server: &Server) {
     });
 }
 
-/// How many rounds: some for every run, many where it is asked for.
+/// Number of rounds: few by default, many with `PACKHOUSE_TEST_LONG`.
 fn rounds() -> usize {
     if packhouse_tests::long() { 60 } else { 3 }
 }
 
 #[test]
-fn a_server_that_was_stopped_accepts_nothing_that_was_revoked_meanwhile() {
+fn a_stopped_server_accepts_no_token_that_was_revoked_meanwhile() {
     let world = &World::new();
     let two = world.another(&world.postgres.url());
     let mut tried = 0;
@@ -161,7 +163,8 @@ fn a_server_that_was_stopped_accepts_nothing_that_was_revoked_meanwhile() {
         world.remember(&two, &tokens);
         signal(&two, "-STOP");
         let slowest = world.revoke(&tokens);
-        // These are in the stopped server's socket before it goes on.
+        // The test sends these requests while the server is stopped, so that they wait in the
+        // server's socket.
         let mut sent: Vec<Connection> = tokens
             .iter()
             .map(|(_, secret)| {
@@ -184,11 +187,11 @@ fn a_server_that_was_stopped_accepts_nothing_that_was_revoked_meanwhile() {
         tried += TOKENS * TRIES;
         assert!(slowest < LEASE * 2 + SLACK, "{slowest:?}");
     }
-    println!("{tried} tries with credentials that were revoked while the server was stopped, 0 accepted");
+    println!("{tried} attempts with credentials that were revoked while the server was stopped, 0 accepted");
 }
 
 #[test]
-fn a_server_that_is_cut_off_accepts_nothing_that_was_revoked_meanwhile() {
+fn a_disconnected_server_accepts_no_token_that_was_revoked_meanwhile() {
     let world = &World::new();
     let proxy = FaultProxy::start(([127, 0, 0, 1], world.postgres.port()).into());
     let two = world.another(&world.postgres.url_through(proxy.address().port()));
@@ -199,7 +202,8 @@ fn a_server_that_is_cut_off_accepts_nothing_that_was_revoked_meanwhile() {
         world.remember(&two, &tokens);
         proxy.set(mode);
         let slowest = world.revoke(&tokens);
-        // Whoever cannot ask the database says so: a few at once, since each waits for its connection.
+        // A server that cannot query the database answers with an error. Each request waits for a
+        // database connection, so the test sends a few at a time.
         std::thread::scope(|scope| {
             for (_, secret) in &tokens[..3] {
                 let two = &two;
@@ -219,7 +223,7 @@ fn a_server_that_is_cut_off_accepts_nothing_that_was_revoked_meanwhile() {
 }
 
 #[test]
-fn a_server_that_hears_no_notices_accepts_nothing_that_was_revoked() {
+fn a_server_without_notices_accepts_no_revoked_token() {
     let world = &World::new();
     let wire = DeafWire::to(world.postgres.port());
     let two = world.another(&format!("{}?sslmode=disable", world.postgres.url_through(wire.port())));
@@ -238,15 +242,15 @@ fn a_server_that_hears_no_notices_accepts_nothing_that_was_revoked() {
     assert!(wire.dropped() > 0, "no notice was dropped");
 }
 
-/// Too large to be kept in memory with its record.
+/// Too large to be cached in memory with its record.
 const LARGE: usize = 100_000;
 
 #[test]
-fn a_read_beside_a_deletion_that_was_not_told_yet_is_whole_or_404() {
+fn a_read_before_the_notice_of_a_deletion_is_complete_or_404() {
     let world = &World::new();
     let wire = DeafWire::to(world.postgres.port());
     let url = format!("{}?sslmode=disable", world.postgres.url_through(wire.port()));
-    // One has its answers kept, the other asks the plugin for each.
+    // One server caches its answers; the second server calls the plugin for each request.
     let deaf = [
         world.another(&url),
         builder(world.data.path(), &url).env("PACKHOUSE_RESPONSES_CACHE_BYTES", "0").start(),
@@ -265,7 +269,7 @@ fn a_read_beside_a_deletion_that_was_not_told_yet_is_whole_or_404() {
         let version =
             format!("/v1/repositories/{}/packages/org.example%3Agone/versions/{round}", world.repository.id);
         std::thread::scope(|scope| {
-            // It waits for the leases of the servers that hear nothing.
+            // The deletion waits for the leases of the servers that receive no notices.
             let deleting = scope.spawn(|| api.call("DELETE", &version).expect(204));
             let mut ended = false;
             while !ended {
@@ -283,9 +287,11 @@ fn a_read_beside_a_deletion_that_was_not_told_yet_is_whole_or_404() {
     assert!(wire.dropped() > 0, "no notice was dropped");
 }
 
-/// Of two that publish the same, one finds it done: it may be answered no sooner than the other, since who is answered may rely on it.
+/// Two clients publish the same file through two servers. A server that finds the file already
+/// published may answer only when every server has it, because its client also relies on the
+/// answer.
 #[test]
-fn what_is_found_published_is_there_on_a_server_that_hears_nothing_once_that_is_answered() {
+fn a_repeated_publish_is_answered_once_a_server_without_notices_has_it() {
     let world = &World::new();
     let wire = DeafWire::to(world.postgres.port());
     let deaf = world.another(&format!("{}?sslmode=disable", world.postgres.url_through(wire.port())));
@@ -296,7 +302,7 @@ fn what_is_found_published_is_there_on_a_server_that_hears_nothing_once_that_is_
     for round in 0..rounds() {
         wait_for_lease(world, &deaf);
         let file = &format!("org/example/twice/{round}/twice-{round}.jar");
-        // Remembered.
+        // The reader's server has the 404 in its cache now.
         reader.get(file).expect(404);
         reader.get(file).expect(404);
         wire.set(true);
@@ -314,31 +320,31 @@ fn what_is_found_published_is_there_on_a_server_that_hears_nothing_once_that_is_
     assert!(wire.dropped() > 0, "no notice was dropped");
 }
 
-/// What changes nothing is compared with what was told before, or with nothing at all: nobody is told of it again.
+/// A publish that changes nothing needs no further notice to the other servers.
 #[test]
-fn what_is_found_as_it_was_published_here_is_announced_to_nobody() {
+fn a_publish_without_a_change_is_not_announced() {
     let world = &World::new();
     let two = world.another(&world.postgres.url());
     wait_for_lease(world, &two);
     wait_for_lease(world, &world.one);
-    let told = || metric(&world.one, "packhouse_lease_notices_total{kind=\"sent\"}");
+    let sent_notices = || metric(&world.one, "packhouse_lease_notices_total{kind=\"sent\"}");
     for number in 0..5 {
-        let before = told();
+        let before = sent_notices();
         let file = format!("org/example/summed/{number}/summed-{number}.jar");
         let sum = digests::sha1(b"summed");
         let put_sum = || world.repository.put(&format!("{file}.sha1"), sum.clone()).expect(201);
         world.repository.put(&file, "summed").expect(201);
         put_sum();
-        let published = told();
+        let published = sent_notices();
         assert!(published > before, "{before}, {published}");
         put_sum();
         world.repository.put("org/example/summed/maven-metadata.xml.sha1", sum.clone()).expect(201);
-        assert_eq!(told(), published, "{number}");
+        assert_eq!(sent_notices(), published, "{number}");
     }
 }
 
 #[test]
-fn what_is_published_on_one_is_there_on_the_others_and_reads_cost_no_statement() {
+fn a_publish_is_visible_on_all_servers_and_reads_run_no_statement() {
     let world = &World::new();
     let others = [world.another(&world.postgres.url()), world.another(&world.postgres.url())];
     let secret = &world.repository.token.secret;
@@ -362,7 +368,8 @@ fn what_is_published_on_one_is_there_on_the_others_and_reads_cost_no_statement()
             world.ask(server, secret).unwrap().expect(200);
         }
         let ran = world.statements(server) - before;
-        // The list of organizations is read once a second.
+        // The server reads the list of organizations once a second; the limit allows for these
+        // statements.
         let own = begun.elapsed().as_secs() + 20;
         assert!(ran <= own, "{ran} statements for 500 requests");
     }
@@ -384,7 +391,8 @@ fn a_dead_server_is_waited_for_once() {
     });
 }
 
-/// Clients of two servers that want the same new files of an upstream at once: it is asked once for each file, as long as it is quick.
+/// Clients of two servers request the same new files of an upstream at once. An upstream that
+/// answers quickly gets one request for each file.
 #[test]
 fn a_proxy_fetches_once_for_all_servers() {
     const FILES: usize = 12;
@@ -404,7 +412,7 @@ fn a_proxy_fetches_once_for_all_servers() {
             let _ = client(server).get("/repositories/proxy/nothing");
             metric(server, "packhouse_lease_holders") == 2
         };
-        // Both are asked each time.
+        // Each attempt queries both servers.
         let known: Vec<bool> = servers.iter().map(two).collect();
         known.iter().all(|known| *known).then_some(())
     });
@@ -413,8 +421,8 @@ fn a_proxy_fetches_once_for_all_servers() {
         upstream.on(&format!("/{path}"), Answer::ok(text.clone()));
         upstream.on(&format!("/{path}.sha1"), Answer::ok(digests::sha1(text.as_bytes())));
         std::thread::scope(|scope| {
-            for asked in 0..8 {
-                let (client, path, text) = (client(&servers[asked % 2]), &path, &text);
+            for attempt in 0..8 {
+                let (client, path, text) = (client(&servers[attempt % 2]), &path, &text);
                 scope.spawn(move || {
                     assert_eq!(client.get(&format!("/repositories/proxy/{path}")).expect(200).text(), *text);
                 });
@@ -425,24 +433,25 @@ fn a_proxy_fetches_once_for_all_servers() {
         .map(|number| upstream.count(&format!("/org/example/n{number}/1/n{number}-1.jar")))
         .collect();
     assert!(counts.iter().all(|count| *count >= 1), "{counts:?}");
-    // Two that begin in the same millisecond may both ask.
+    // Two servers that begin in the same millisecond may both query the upstream.
     assert!(counts.iter().sum::<usize>() <= FILES + 2, "{counts:?}");
 }
 
-/// An upstream that asks to be left alone is, and what is cached is served, on the server that heard it.
+/// When an upstream asks for a pause, the server sends it no requests meanwhile and serves cached
+/// files.
 #[test]
-fn what_is_cached_is_served_while_the_upstream_asks_to_wait() {
+fn cached_files_are_served_while_the_upstream_asks_for_a_pause() {
     let settings = json!({"metadata_ttl_s": 0});
     let world = packhouse_tests::proxy::World::new(&settings);
     world.offer_metadata(&["1"], |answer| answer);
     let first = world.get(METADATA).expect(200).text();
     let target = format!("/{METADATA}");
     world.upstream.on(&target, Answer::new(429, "slowly").header("Retry-After", "60"));
-    let asked = world.upstream.count(&target);
+    let before = world.upstream.count(&target);
     for _ in 0..5 {
         assert_eq!(world.get(METADATA).expect(200).text(), first);
     }
-    assert_eq!(world.upstream.count(&target), asked + 1, "it is not asked again before its time");
+    assert_eq!(world.upstream.count(&target), before + 1, "no request before the pause ends");
     assert!(metric(&world.server, "packhouse_upstream_throttled_total") >= 1);
-    assert!(world.server.log().contains("an upstream asks to wait"));
+    assert!(world.server.log().contains("the upstream asks to wait"));
 }

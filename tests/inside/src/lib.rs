@@ -1,21 +1,22 @@
-//! Tests that need crates of the host: the runtime over a store, protocol tables through Wasm, leases, recordings.
+//! Tests that need crates of the host: the runtime over a store, protocol tables through Wasm,
+//! leases, recordings.
 
 #![cfg(test)]
 
 #[path = "../../../plugins/helm/tests/chart.rs"]
-#[allow(dead_code, reason = "shared with tests that make more")]
+#[allow(dead_code, reason = "the module is shared with other tests")]
 mod chart;
 
 #[path = "../../../plugins/rubygems/tests/gem.rs"]
-#[allow(dead_code, reason = "shared with tests that make more")]
+#[allow(dead_code, reason = "the module is shared with other tests")]
 mod gem;
 
 #[path = "../../../plugins/python/tests/wheel.rs"]
-#[allow(dead_code, reason = "shared with tests that make more")]
+#[allow(dead_code, reason = "the module is shared with other tests")]
 mod wheel;
 
 #[path = "../../../plugins/composer/tests/zip.rs"]
-#[allow(dead_code, reason = "shared with tests that make more")]
+#[allow(dead_code, reason = "the module is shared with other tests")]
 mod zip;
 
 mod fifth_format;

@@ -1,5 +1,6 @@
-//! A call is recorded and replayed on components: the one that was recorded, one that is mended, and one that asks something else. The guest
-//! `ledger` is all three; which one, a digit in its bytes says.
+//! A recorded call is replayed on three components: the recorded one, one without the bug, and one
+//! that calls other functions of the host. All three are the guest `ledger`; a digit in its bytes
+//! selects the variant.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use tempfile::TempDir;
 
 const MARK: &[u8] = b"ledger variant 0";
 
-/// The component with this digit.
+/// Writes the component with this digit to the folder; returns its path.
 fn component(folder: &TempDir, variant: u8) -> PathBuf {
     let file = packhouse_tests::checkout().join("target/release/guests/ledger.wasm");
     let mut bytes = std::fs::read(&file).expect("the guest is built: `cargo run -p xtask -- guests`");
@@ -44,7 +45,7 @@ struct World {
 }
 
 impl World {
-    /// With all calls recorded, or all that fail.
+    /// Records all calls, or only those that fail.
     async fn new(only_failures: bool) -> World {
         let (home, components, plugins) =
             (TempDir::new().unwrap(), TempDir::new().unwrap(), TempDir::new().unwrap());
@@ -64,7 +65,7 @@ impl World {
         World { plugin, store, view, recorder, services, components, _runtime: runtime, _home: home }
     }
 
-    /// Sends a request, and says whether it was answered.
+    /// Sends a request; returns true if it was answered.
     async fn send(&self, method: &str, path: &str, body: &str) -> bool {
         let head = Arc::new(RequestHead {
             method: method.to_owned(),
@@ -74,7 +75,7 @@ impl World {
             ..RequestHead::default()
         });
         let Ok(routed) = self.plugin.route_to_handle("hosted", &head).await else { return false };
-        let Routed { intent, instance } = routed.expect("it is no refusal");
+        let Routed { intent, instance } = routed.expect("the route was not refused");
         let mut call = Call::new(head, intent.action);
         (call.target, call.services) = (Some(self.view.clone()), self.services.clone());
         if let BodyPlan::Body { limit } = intent.body {
@@ -89,7 +90,7 @@ impl World {
         handled.is_ok_and(|answer| answer.is_ok())
     }
 
-    /// What was recorded since, as it is read from a file.
+    /// The recordings since the last call, read back from their file form.
     fn recordings(&self) -> Vec<Recording> {
         let next = || self.recorder.finished().now_or_never().flatten();
         let files = std::iter::from_fn(next).map(|finished| {
@@ -99,7 +100,7 @@ impl World {
         files.map(|file| Recording::parse(file.as_bytes()).unwrap()).collect()
     }
 
-    /// The one recording of this request.
+    /// The only recording of this request.
     async fn recording(&self, method: &str, path: &str, body: &str) -> Recording {
         self.send(method, path, body).await;
         let mut recordings = self.recordings();
@@ -112,7 +113,7 @@ impl World {
         replay(recording, &component(&self.components, variant)).unwrap()
     }
 
-    /// Asserts that the component that was recorded does the same again.
+    /// Asserts that the recorded component behaves the same in the replay.
     fn replays(&self, recording: &Recording) {
         let replayed = self.replay(recording, b'0');
         assert_eq!(replayed.difference, None, "{replayed}");
@@ -151,7 +152,7 @@ async fn repository(store: &Store) -> RepositoryView {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_put_and_read_replays_as_it_was() {
+async fn a_write_and_a_read_replay_identically() {
     let world = World::new(false).await;
     let put = world.recording("PUT", "lunch", "12").await;
     assert_eq!((put.function(), put.calls.len()), ("handle", 1));
@@ -161,32 +162,32 @@ async fn what_is_put_and_read_replays_as_it_was() {
     assert_eq!(functions, ["route", "handle"], "they share an instance");
     assert!(read.to_json().contains("\"lunch: 12\""), "{}", read.to_json());
     world.replays(&read);
-    // A refusal is no failure, and what it was is told.
+    // A refusal is not a failure, and the recording contains it.
     let missing = world.recording("GET", "dinner", "").await;
     assert_eq!(missing.outcome().unwrap().status(), Some(404));
     world.replays(&missing);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_planted_bug_fails_again_and_the_mended_component_answers() {
+async fn a_planted_bug_fails_again_and_the_fixed_component_answers() {
     let world = World::new(true).await;
     assert!(world.send("PUT", "lunch", "twelve").await);
     assert!(world.recordings().is_empty(), "it did not fail");
     let failed = world.recording("GET", "lunch", "").await;
     assert_eq!(failed.outcome().unwrap().failed.as_ref().unwrap().kind, "trap");
-    assert!(failed.to_json().contains("lunch holds no amount"), "what the panic says is in it");
+    assert!(failed.to_json().contains("lunch holds no amount"), "it contains the panic message");
     world.replays(&failed);
 
     let mended = world.replay(&failed, b'1');
     assert_ne!(mended.component, failed.component);
     let Some(Difference::Ended { recorded, .. }) = &mended.difference else { panic!("{mended}") };
-    assert_eq!(recorded.import, "host.log", "the recorded call said there why it failed");
+    assert_eq!(recorded.import, "host.log", "the recorded call logged there why it failed");
     let answer = mended.outcome.answer.as_ref().unwrap();
     assert_eq!(answer["ok"]["status"], 200);
-    assert_eq!(answer["ok"]["content"], json!({"inline": {"text": "lunch: twelve is no amount"}}));
-    let told = mended.to_string();
-    assert!(told.contains("host.log") && told.contains("twelve is no amount"), "{told}");
-    assert!(told.contains("recorded: it trapped"), "{told}");
+    assert_eq!(answer["ok"]["content"], json!({"inline": {"text": "lunch: twelve is not an amount"}}));
+    let text = mended.to_string();
+    assert!(text.contains("host.log") && text.contains("twelve is not an amount"), "{text}");
+    assert!(text.contains("recorded: it trapped"), "{text}");
 
     let other = world.replay(&failed, b'2');
     let Some(Difference::Import { recorded, import, arguments, .. }) = &other.difference else {
@@ -194,8 +195,8 @@ async fn a_planted_bug_fails_again_and_the_mended_component_answers() {
     };
     assert_eq!((import.as_str(), &arguments[1]), ("records.repository.get", &json!("rates")));
     assert_eq!(recorded.as_ref().unwrap().arguments[1], "lunch");
-    assert!(other.unanswered.as_ref().is_some_and(|asked| asked.contains("rates")), "{other}");
-    assert!(other.to_string().contains("where the recorded call asked"), "{other}");
+    assert!(other.unanswered.as_ref().is_some_and(|import| import.contains("rates")), "{other}");
+    assert!(other.to_string().contains("the recording has"), "{other}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -206,9 +207,9 @@ async fn every_kind_of_failure_fails_again() {
         let outcome = failed.outcome().unwrap();
         assert_eq!(outcome.failed.as_ref().map(|failed| failed.kind.as_str()), kind, "{path}");
         if kind.is_none() {
-            assert_eq!(outcome.status(), Some(500), "a `?` on what the host refuses");
+            assert_eq!(outcome.status(), Some(500), "a `?` on a refusal of the host");
             let denied =
-                failed.calls[1].imports.iter().find(|asked| asked.import.ends_with(".begin")).unwrap();
+                failed.calls[1].imports.iter().find(|recorded| recorded.import.ends_with(".begin")).unwrap();
             assert_eq!(denied.answer, Some(RecordedAnswer::Error(json!("denied"))));
         }
         world.replays(&failed);
@@ -216,26 +217,27 @@ async fn every_kind_of_failure_fails_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_too_large_is_cut_and_says_so() {
+async fn a_recording_that_is_too_large_is_cut_and_marked() {
     let world = World::new(false).await;
     let large = world.recording("GET", "-/large/9", "").await;
     assert!(large.cut.as_ref().unwrap().contains("bytes"), "{:?}", large.cut);
     let refused = replay(&large, &component(&world.components, b'0')).unwrap_err().to_string();
-    assert!(refused.contains("was cut and cannot be replayed"), "{refused}");
+    assert!(refused.contains("is incomplete and cannot be replayed"), "{refused}");
     let fits = world.recording("GET", "-/large/7", "").await;
     assert_eq!(fits.cut, None);
     world.replays(&fits);
-    // All that is recorded at one time is bounded as well, and what waits to be taken counts.
+    // The recorder also bounds the total size of its recordings, including those that wait for
+    // collection.
     for _ in 0..12 {
         assert!(world.send("GET", "-/large/7", "").await);
     }
-    let kept = world.recordings();
-    assert!(kept.iter().filter(|kept| kept.cut.is_none()).count() <= 9);
+    let stored = world.recordings();
+    assert!(stored.iter().filter(|stored| stored.cut.is_none()).count() <= 9);
     assert_eq!(world.recording("GET", "-/large/1", "").await.cut, None, "there is room again");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_wasi_told_of_time_and_chance_is_told_again() {
+async fn time_and_random_numbers_of_wasi_are_replayed() {
     let (home, plugins) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let file = packhouse_tests::checkout().join("target/release/guests/outspoken.wasm");
     std::fs::copy(&file, plugins.path().join("outspoken.wasm")).expect("the guest is built");
@@ -250,7 +252,7 @@ async fn what_wasi_told_of_time_and_chance_is_told_again() {
     let recorder = runtime.recorder().clone();
     let view = repository(&store).await;
     recorder.arm(vec![Armed { set: 1, repository: view.id, count: 2, only_failures: false }]);
-    let mut told = Vec::new();
+    let mut contents = Vec::new();
     for _ in 0..2 {
         let head = Arc::new(RequestHead {
             method: "GET".to_owned(),
@@ -259,23 +261,24 @@ async fn what_wasi_told_of_time_and_chance_is_told_again() {
             ..RequestHead::default()
         });
         let routed = runtime.plugin("outspoken").unwrap();
-        let routed = routed.route_to_handle("hosted", &head).await.unwrap().expect("it is no refusal");
+        let routed =
+            routed.route_to_handle("hosted", &head).await.unwrap().expect("the route was not refused");
         let mut call = Call::new(head, routed.intent.action);
         call.target = Some(view.clone());
-        let answer = routed.instance.unwrap().handle(call).await.unwrap().expect("it is no failure");
-        assert!(!answer.keepable, "who looked at the clock has an answer for one request");
+        let answer = routed.instance.unwrap().handle(call).await.unwrap().expect("the call did not fail");
+        assert!(!answer.cacheable, "a call that read the clock has an uncacheable answer");
         let recording = recorder.finished().await.unwrap().into_recording();
         let replayed = replay(&recording, &file).unwrap();
         assert_eq!(replayed.difference, None, "{replayed}");
-        told.push(replayed.outcome.answer.unwrap()["ok"]["content"]["inline"]["text"].clone());
+        contents.push(replayed.outcome.answer.unwrap()["ok"]["content"]["inline"]["text"].clone());
     }
-    let lines: Vec<&str> = told.iter().flat_map(|told| told.as_str().unwrap().lines()).collect();
+    let lines: Vec<&str> = contents.iter().flat_map(|content| content.as_str().unwrap().lines()).collect();
     let different: std::collections::BTreeSet<&str> = lines.iter().copied().collect();
-    assert_eq!((lines.len(), different.len()), (4, 4), "each question has an answer of its own: {lines:?}");
+    assert_eq!((lines.len(), different.len()), (4, 4), "each reading is different: {lines:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_that_are_no_clients_replay_too() {
+async fn calls_without_a_client_replay_too() {
     let (home, plugins) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let file = packhouse_tests::checkout().join("target/release/plugins/npm.wasm");
     std::fs::copy(&file, plugins.path().join("npm.wasm")).expect("the plugins are built");
@@ -304,12 +307,12 @@ async fn calls_that_are_no_clients_replay_too() {
         assert_eq!(replayed.difference, None, "{replayed}");
         functions.push(recording.function().to_owned());
     }
-    let wanted = ["mark_version", "delete_version", "present_version", "judge_versions", "list_unshown"];
-    assert_eq!(functions, wanted);
+    let expected = ["mark_version", "delete_version", "present_version", "judge_versions", "list_unshown"];
+    assert_eq!(functions, expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_recorded_where_nothing_is_wanted() {
+async fn nothing_is_recorded_without_a_request_for_it() {
     let world = World::new(false).await;
     let other = packhouse_store::RepositoryId(world.view.id.0 + 1);
     for sets in [vec![], vec![Armed { set: 1, repository: other, count: 9, only_failures: false }]] {
@@ -343,10 +346,10 @@ const SECRETS: [&str; 14] = [
 const TOKEN: &str = "pkh_0123456789abcdefghijklmnopqrstuvwxyz";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_credential_is_in_a_recording_and_it_replays_all_the_same() {
+async fn a_recording_contains_no_credential_and_still_replays() {
     let mut world = World::new(false).await;
     world.recorder.hide(vec!["pkh_".to_owned(), "pkl_".to_owned()]);
-    world.services = Services::of(&Arc::new(Telling));
+    world.services = Services::of(&Arc::new(SecretServices));
     world.view.kind = "proxy".into();
     assert!(world.send("PUT", "-/secrets/pkl_asked-sign-in-0", &format!("my token is {TOKEN}.")).await);
     let recording = world.recordings().pop().unwrap();
@@ -361,10 +364,10 @@ async fn no_credential_is_in_a_recording_and_it_replays_all_the_same() {
     world.replays(&recording);
 }
 
-/// Services that tell what nobody may keep.
-struct Telling;
+/// Services that return secrets.
+struct SecretServices;
 
-impl IdentityService for Telling {
+impl IdentityService for SecretServices {
     fn begin_login<'a>(&'a self, _target: &'a RepositoryView) -> ServiceFuture<'a, Login> {
         let url = "https://packhouse.test/sso/begun-page-0".to_owned();
         Box::pin(async { Ok(Login { id: "pkl_begun-sign-in-0".to_owned(), url }) })
@@ -387,11 +390,11 @@ impl IdentityService for Telling {
     }
 }
 
-impl packhouse_runtime::PolicyService for Telling {}
+impl packhouse_runtime::PolicyService for SecretServices {}
 
-impl packhouse_runtime::AdvisoryService for Telling {}
+impl packhouse_runtime::AdvisoryService for SecretServices {}
 
-impl SigningService for Telling {
+impl SigningService for SecretServices {
     fn keys<'a>(&'a self, _target: &'a RepositoryView) -> ServiceFuture<'a, Vec<PublicKey>> {
         let key = "public-key-0-public-key-0".to_owned();
         let key = PublicKey { id: "memory-key".to_owned(), kind: "k".to_owned(), key, expires: None };
@@ -404,15 +407,15 @@ impl SigningService for Telling {
     }
 }
 
-impl UpstreamService for Telling {
+impl UpstreamService for SecretServices {
     fn fetch(&self, _proxy: &RepositoryView, _fetch: Fetch) -> Result<Box<dyn Reply>, ServiceError> {
-        Ok(Box::new(Signed))
+        Ok(Box::new(SecretReply))
     }
 }
 
-struct Signed;
+struct SecretReply;
 
-impl Reply for Signed {
+impl Reply for SecretReply {
     fn status(&self) -> ServiceFuture<'_, u16> {
         Box::pin(async { Ok(200) })
     }
@@ -433,11 +436,11 @@ impl Reply for Signed {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_is_no_recording_is_refused_in_words() {
+async fn a_file_that_is_not_a_recording_is_refused_with_a_reason() {
     let world = World::new(false).await;
     let good = world.recording("PUT", "lunch", "12").await;
     let read = |file: &str| Recording::parse(file.as_bytes()).unwrap_err();
-    assert!(read("").contains("no recording"));
+    assert!(read("").contains("not a recording"));
     assert!(read("{}").contains("packhouse_recording"));
     assert!(read(r#"{"packhouse_recording": 2}"#).contains("version 2"));
     assert!(read(&good.to_json().replace("sha256:", "md5:")).contains("component"));
@@ -450,13 +453,13 @@ async fn a_file_that_is_no_recording_is_refused_in_words() {
     let other = broken(|it| it.format = "maven".to_owned());
     let refused = replay(&other, &component(&world.components, b'0')).unwrap_err().to_string();
     assert!(refused.contains("maven") && refused.contains("ledger"), "{refused}");
-    // What is in it is judged when it is asked for: the call ends, and nothing else does.
+    // The replay checks the content: it ends the call with the unknown function and nothing else.
     let odd = broken(|it| it.calls[0].function = "dance".to_owned());
     let replayed = world.replay(&odd, b'0');
     assert!(replayed.outcome.failed.unwrap().message.contains("dance"));
     let odd = broken(|it| {
-        for asked in &mut it.calls[0].imports {
-            asked.answer = Some(RecordedAnswer::Ok(json!({"blob": "seven", "text": 7})));
+        for recorded in &mut it.calls[0].imports {
+            recorded.answer = Some(RecordedAnswer::Ok(json!({"blob": "seven", "text": 7})));
         }
     });
     assert!(world.replay(&odd, b'0').outcome.failed.is_some());

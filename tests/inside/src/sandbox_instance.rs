@@ -1,4 +1,4 @@
-//! Which calls share an instance: `route` and `handle` of one read do, and no others.
+//! Tests which calls share a plugin instance: only `route` and `handle` of the same read.
 
 #[allow(dead_code, reason = "shared with tests that use the rest")]
 use super::sandbox;
@@ -9,7 +9,7 @@ use packhouse_runtime::{Action, Limits, Routed};
 use sandbox::{World, content, head, tight};
 
 #[tokio::test]
-async fn a_read_goes_on_in_the_instance_of_its_route_and_no_other_request_does() {
+async fn only_a_read_continues_in_the_instance_of_its_route() {
     let world = World::new(tight()).await;
     for _ in 0..3 {
         assert_eq!(world.text("routed-here").await, "1");
@@ -24,23 +24,24 @@ async fn a_publish_has_an_instance_for_each_call() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_given_no_instance_has_a_fresh_one() {
+async fn a_call_without_an_instance_gets_a_fresh_one() {
     let world = World::new(tight()).await;
     let head = head("GET", "routed-here");
-    world.plugin.route("hosted", &head).await.expect("it answers").expect("it is no refusal");
+    world.plugin.route("hosted", &head).await.expect("it answers").expect("the plugin did not refuse");
     let answer = world.plugin.handle(world.call(&head, Action::Read)).await.expect("it answers");
-    assert_eq!(content(answer.expect("it is no refusal")).await, b"0");
+    assert_eq!(content(answer.expect("the plugin did not refuse")).await, b"0");
 }
 
 #[tokio::test]
-async fn a_kept_instance_holds_its_place_until_it_is_dropped() {
+async fn a_retained_instance_holds_its_slot_until_it_is_dropped() {
     let limits = Limits { concurrency: 1, queue_timeout: Duration::from_millis(20), ..Limits::default() };
     let world = World::new(limits).await;
     let head = head("GET", "ok");
     let routed = world.plugin.route_to_handle("hosted", &head).await.expect("it answers");
-    let Routed { instance, .. } = routed.map_err(|refused| refused.status).expect("it is no refusal");
+    let Routed { instance, .. } =
+        routed.map_err(|refused| refused.status).expect("the plugin did not refuse");
     assert!(instance.is_some());
-    let busy = world.get("ok").await.map(|answer| answer.is_ok()).expect_err("the one place is taken");
+    let busy = world.get("ok").await.map(|answer| answer.is_ok()).expect_err("the only slot is taken");
     assert_eq!(busy.kind(), "busy");
     drop(instance);
     assert_eq!(world.plugin.calls_now(), (0, 0));
@@ -48,14 +49,14 @@ async fn a_kept_instance_holds_its_place_until_it_is_dropped() {
 }
 
 #[tokio::test]
-async fn what_route_looked_at_counts_for_the_answer() {
+async fn data_read_by_route_counts_for_the_answer() {
     let world = World::new(tight()).await;
-    let answer = world.get("known-alone").await.expect("it answers").expect("it is no refusal");
-    assert!(!answer.keepable, "`handle` may have learnt from `route` who asks");
+    let answer = world.get("known-alone").await.expect("it answers").expect("the plugin did not refuse");
+    assert!(!answer.cacheable, "`route` may have read who is asking, and `handle` may know it");
 }
 
 #[tokio::test]
-async fn a_trap_in_the_second_call_costs_its_request_alone() {
+async fn a_trap_in_the_second_call_fails_only_its_request() {
     let world = World::new(tight()).await;
     let failed = world.get("recurse").await.map(|answer| answer.is_ok()).expect_err("it traps");
     assert_eq!(failed.kind(), "trap");

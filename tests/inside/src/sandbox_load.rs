@@ -1,4 +1,4 @@
-//! What is loaded as a plugin, and what is refused with a reason that says what to do.
+//! Loading of plugins. Each refusal states a reason and a remedy.
 #![allow(dead_code, reason = "the other half of what is shared is for calls")]
 
 use super::sandbox;
@@ -23,31 +23,31 @@ async fn a_folder_of_plugins_is_loaded() {
 }
 
 #[tokio::test]
-async fn compiled_plugins_are_kept() {
+async fn compiled_plugins_are_cached() {
     let plugins = plugin_folder(&[("hostile.wasm", &hostile())]);
     let cache = tempfile::tempdir().expect("a temporary folder");
     for _ in 0..2 {
         let folder = cache.path().to_owned();
         assert!(load(&plugins, |config| config.cache = Some(folder)).await.is_ok());
     }
-    let kept = std::fs::read_dir(cache.path()).expect("the cache is there").count();
-    assert!(kept > 0);
+    let compiled = std::fs::read_dir(cache.path()).expect("the cache is there").count();
+    assert!(compiled > 0);
 }
 
 #[tokio::test]
 async fn two_plugins_of_one_format_are_refused() {
     let plugins = plugin_folder(&[("a.wasm", &hostile()), ("b.wasm", &hostile())]);
-    let told = refused(&plugins).await;
+    let cause = refused(&plugins).await;
     assert!(
-        told.contains("two plugins are of the format hostile")
-            && told.contains("a.wasm")
-            && told.contains("b.wasm")
+        cause.contains("two plugins implement the format hostile")
+            && cause.contains("a.wasm")
+            && cause.contains("b.wasm")
     );
 }
 
 #[tokio::test]
-async fn what_is_no_component_is_refused() {
-    for (bytes, told) in [
+async fn a_file_that_is_not_a_component_is_refused() {
+    for (bytes, cause) in [
         (&b"\0asm\x01\0\0\0"[..], "is a core module, not a component"),
         (b"<html></html>", "is not a WebAssembly component"),
         (b"", "is not a WebAssembly component"),
@@ -55,39 +55,39 @@ async fn what_is_no_component_is_refused() {
     ] {
         let folder = tempfile::tempdir().expect("a temporary folder");
         std::fs::write(folder.path().join("odd.wasm"), bytes).expect("the folder can be written");
-        let said = refused(&folder).await;
-        assert!(said.contains(told) && said.contains("odd.wasm"), "{said}");
+        let message = refused(&folder).await;
+        assert!(message.contains(cause) && message.contains("odd.wasm"), "{message}");
     }
 }
 
 #[tokio::test]
-async fn another_version_of_the_contract_is_told() {
+async fn another_version_of_the_contract_is_reported() {
     for version in ["0.0.9", "0.2.0"] {
         let folder = tempfile::tempdir().expect("a temporary folder");
         std::fs::write(folder.path().join("npm.wasm"), dummy(version)).expect("the folder can be written");
-        let said = refused(&folder).await;
-        assert!(said.contains("npm.wasm"), "{said}");
-        let wants = format!("wants packhouse:format/blobs@{version}; this host offers 0.1.0");
-        assert!(said.contains(&wants), "{said}");
+        let message = refused(&folder).await;
+        assert!(message.contains("npm.wasm"), "{message}");
+        let wants = format!("imports packhouse:format/blobs@{version}; this host offers 0.1.0");
+        assert!(message.contains(&wants), "{message}");
     }
 }
 
 #[tokio::test]
-async fn a_describe_that_traps_is_told() {
+async fn a_describe_that_traps_is_reported() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("mute.wasm"), dummy("0.1.0")).expect("the folder can be written");
-    let said = refused(&folder).await;
-    assert!(said.contains("mute.wasm") && said.contains("`describe` failed"), "{said}");
+    let message = refused(&folder).await;
+    assert!(message.contains("mute.wasm") && message.contains("`describe` failed"), "{message}");
 }
 
 #[tokio::test]
-async fn a_configured_plugin_that_is_not_there_is_told() {
+async fn a_missing_configured_plugin_is_reported() {
     let plugins = plugin_folder(&[("hostile.wasm", &hostile())]);
     let configured = |config: &mut RuntimeConfig| {
         config.per_plugin.insert("mavn".to_owned(), PluginConfig::default());
     };
-    let said = load(&plugins, configured).await.err().expect("it is refused").to_string();
-    assert!(said.contains("mavn") && said.contains("hostile"), "{said}");
+    let message = load(&plugins, configured).await.err().expect("it is refused").to_string();
+    assert!(message.contains("mavn") && message.contains("hostile"), "{message}");
 }
 
 #[tokio::test]
@@ -100,12 +100,13 @@ async fn the_operators_limit_bounds_a_body() {
     let runtime = load(&plugins, limited).await.expect("it loads");
     let head = packhouse_runtime::RequestHead { path: vec!["put".to_owned()].into(), ..Default::default() };
     let plugin = runtime.plugin("hostile").expect("it is there");
-    let intent = plugin.route("hosted", &head.into()).await.expect("it answers").expect("it is no refusal");
+    let intent =
+        plugin.route("hosted", &head.into()).await.expect("it answers").expect("the plugin did not refuse");
     assert_eq!(intent.body, packhouse_runtime::BodyPlan::Body { limit: 1_000 });
 }
 
 #[test]
-fn a_file_can_be_looked_at_without_a_server() {
+fn a_file_can_be_inspected_without_a_server() {
     let Inspection { description, imports, abilities, .. } = inspect(&hostile()).expect("it is a plugin");
     assert_eq!((description.format.as_str(), abilities.len()), ("hostile", 0));
     assert!(imports.contains(&"packhouse:format/blobs@0.1.0".to_owned()), "{imports:?}");
@@ -123,7 +124,8 @@ async fn refused(plugins: &TempDir) -> String {
     load(plugins, |_| {}).await.err().expect("it is refused").to_string()
 }
 
-/// A component of the plugin's shape, of this version of the contract, whose every function is unreachable.
+/// A component of the plugin's shape for this version of the contract; every function in it is
+/// unreachable.
 fn dummy(version: &str) -> Vec<u8> {
     let mut sources = wit_parser::SourceMap::new();
     let folder = packhouse_tests::checkout().join("wit/v0.1");

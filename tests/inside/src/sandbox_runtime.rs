@@ -1,5 +1,5 @@
-//! What a hostile plugin can do to the host: cost its own request an error, and nothing else. Each attack is told in the log, leaves
-//! storage as it was, and the next request on the same plugin works.
+//! Attacks of a hostile plugin: each attack fails only its own request. The host logs the attack,
+//! storage stays unchanged, and the next request on the same plugin works.
 
 use super::sandbox;
 
@@ -17,7 +17,8 @@ use tokio::sync::Notify;
 /// A body that no other test sends.
 const BODY: &[u8] = b"a body of the sandbox tests";
 
-/// Sends the attack and asserts how it ended, that the log says so, that storage is as before, and that the plugin still answers.
+/// Sends the attack. Asserts its outcome, that the log states it, that storage is unchanged, and
+/// that the plugin still answers.
 async fn attack(path: &str, kind: &str) -> (World, CallError) {
     let world = World::new(tight()).await;
     world.still_answers().await;
@@ -25,7 +26,7 @@ async fn attack(path: &str, kind: &str) -> (World, CallError) {
     let outcome = world.put(path, BODY).await;
     let error = outcome.map(|answer| answer.map(|answer| answer.status)).expect_err("the call fails");
     assert_eq!(error.kind(), kind, "{error}");
-    world.log.has(&["ERROR", "a plugin's call failed", "hostile", kind, &format!("request-{path}")]);
+    world.log.has(&["ERROR", "plugin call failed", "hostile", kind, &format!("request-{path}")]);
     assert_eq!(world.stored().await, before);
     world.still_answers().await;
     (world, error)
@@ -51,7 +52,7 @@ async fn endless_recursion_ends_at_the_end_of_the_stack() {
 #[tokio::test]
 async fn memory_ends_at_the_limit() {
     let (world, _) = attack("grow", "memory").await;
-    world.log.has(&["WARN", "a plugin was refused memory", "hostile", &(64 << 20).to_string()]);
+    world.log.has(&["WARN", "plugin memory limit reached", "hostile", &(64 << 20).to_string()]);
 }
 
 #[tokio::test]
@@ -60,12 +61,12 @@ async fn leaked_handles_end_at_the_limit() {
 }
 
 #[tokio::test]
-async fn a_forged_handle_is_none() {
+async fn a_forged_handle_is_invalid() {
     attack("forge-handle", "trap").await;
 }
 
 #[tokio::test]
-async fn a_huge_list_is_not_taken_over() {
+async fn a_huge_list_is_not_copied() {
     attack("huge-list", "hostcall_bytes").await;
 }
 
@@ -75,7 +76,7 @@ async fn inline_content_is_bounded() {
 }
 
 #[tokio::test]
-async fn a_status_that_is_none_is_refused() {
+async fn an_invalid_status_is_refused() {
     attack("bad-status", "bad_answer").await;
 }
 
@@ -95,7 +96,7 @@ async fn headers_are_bounded() {
 }
 
 #[tokio::test]
-async fn text_that_is_no_utf8_is_refused() {
+async fn invalid_utf8_is_refused() {
     attack("invalid-utf8", "trap").await;
 }
 
@@ -132,8 +133,8 @@ async fn route_calls_no_import() {
         ("writer-in-route", "blobs.[constructor]writer"),
     ] {
         let (_, error) = attack(path, "trap").await;
-        let told = format!("route called {import}, which cannot be called from there");
-        assert!(error.to_string().contains(&told), "{error}");
+        let message = format!("route called {import}, which cannot be called from there");
+        assert!(error.to_string().contains(&message), "{error}");
     }
 }
 
@@ -161,9 +162,9 @@ async fn a_full_plugin_is_busy_and_then_answers_again() {
         refused
     };
     let (answered, refused) = tokio::join!(waiting, busy);
-    let refused = refused.expect_err("the one place is taken");
+    let refused = refused.expect_err("the only slot is taken");
     assert_eq!((refused.kind(), refused.is_temporary()), ("busy", true));
-    assert_eq!(answered.expect("it answers").expect("it is no refusal").status, 200);
+    assert_eq!(answered.expect("it answers").expect("the plugin did not refuse").status, 200);
     world.still_answers().await;
 }
 
@@ -176,8 +177,9 @@ async fn another_repositorys_blob_is_not_found() {
     let before = world.stored().await;
     assert_eq!(refusal(&world, &format!("other-blob/{digest}")).await, (404, "not_found".to_owned()));
     assert_eq!(world.stored().await, before);
-    // Nor does it help to put the same bytes oneself, but that this repository then holds them.
-    let answer = world.put("put/mine", SECRET).await.expect("it answers").expect("it is no refusal");
+    // A PUT of the same bytes does not reveal that another repository has them. It only stores them
+    // in this repository.
+    let answer = world.put("put/mine", SECRET).await.expect("it answers").expect("the plugin did not refuse");
     assert_eq!(answer.status, 201);
     assert_eq!(world.text("get/mine").await.as_bytes(), SECRET);
 }
@@ -198,7 +200,8 @@ async fn a_read_cannot_write() {
 
 #[tokio::test]
 async fn a_call_writes_no_more_than_its_limit() {
-    // 20 MiB are written on the way there, for which a busy disk may need more than the second that the others have.
+    // This call writes 20 MiB before it fails. A busy disk may need more than the one second of the
+    // other tests.
     let limits = Limits { call_timeout: Duration::from_secs(30), ..tight() };
     let world = World::new(limits).await;
     let before = world.stored().await;
@@ -228,62 +231,62 @@ async fn a_flood_of_log_lines_is_cut() {
 #[tokio::test]
 async fn the_hosts_own_headers_are_left_out() {
     let world = World::new(tight()).await;
-    let answer = world.get("own-headers").await.expect("it answers").expect("it is no refusal");
+    let answer = world.get("own-headers").await.expect("it answers").expect("the plugin did not refuse");
     assert!(answer.headers.is_empty());
 }
 
 #[tokio::test]
-async fn what_is_put_can_be_got_and_only_once_put() {
+async fn a_file_can_be_read_after_it_is_put_and_put_only_once() {
     let world = World::new(tight()).await;
-    let answer = world.put("put/a", BODY).await.expect("it answers").expect("it is no refusal");
+    let answer = world.put("put/a", BODY).await.expect("it answers").expect("the plugin did not refuse");
     assert_eq!(answer.status, 201);
-    let answer = world.get("get/a").await.expect("it answers").expect("it is no refusal");
-    assert!(answer.keepable);
+    let answer = world.get("get/a").await.expect("it answers").expect("the plugin did not refuse");
+    assert!(answer.cacheable);
     assert_eq!(content(answer).await, BODY);
     let before = world.stored().await;
     let refused =
         world.put("put/a", b"other bytes").await.expect("it answers").map(|_| ()).expect_err("a refusal");
     assert_eq!((refused.status, refused.problems[0].message.as_str()), (409, "file/a"));
-    // The refused body's file may wait for the collection of garbage; no record of it does.
+    // The refused body's file may stay until garbage collection, but no record refers to it.
     let records =
         |stored: Vec<String>| stored.into_iter().filter(|line| line.contains(" Entry")).collect::<Vec<_>>();
     assert_eq!(records(world.stored().await), records(before));
 }
 
 #[tokio::test]
-async fn what_is_kept_is_held_when_the_answer_is_there_and_only_then() {
+async fn a_stored_blob_is_held_exactly_when_the_call_answers() {
     let world = World::new(tight()).await;
-    let answer = world.put("keep", BODY).await.expect("it answers").expect("it is no refusal");
-    let kept = sha256(std::str::from_utf8(&content(answer).await).expect("it is text"));
-    assert!(world.store.blob(world.repository.id, kept).await.expect("the store works").is_some());
+    let answer = world.put("keep", BODY).await.expect("it answers").expect("the plugin did not refuse");
+    let blob_digest = sha256(std::str::from_utf8(&content(answer).await).expect("it is text"));
+    assert!(world.store.blob(world.repository.id, blob_digest).await.expect("the store works").is_some());
     let refused = world.put("keep-refuse", b"other bytes").await.expect("it answers").map(|_| ());
     let dropped = sha256(&refused.expect_err("it is a refusal").problems[0].message);
     assert!(world.store.blob(world.repository.id, dropped).await.expect("the store works").is_none());
 }
 
 #[tokio::test]
-async fn an_answer_that_looked_outside_is_not_kept() {
+async fn an_answer_that_read_the_clock_or_the_caller_is_not_cached() {
     let world = World::new(tight()).await;
-    for (path, keepable) in
+    for (path, cacheable) in
         [("ok", true), ("modified", true), ("clock", false), ("caller", false), ("member/secret", true)]
     {
-        let answer = world.get(path).await.expect("it answers").expect("it is no refusal");
-        assert_eq!(answer.keepable, keepable, "{path}");
+        let answer = world.get(path).await.expect("it answers").expect("the plugin did not refuse");
+        assert_eq!(answer.cacheable, cacheable, "{path}");
     }
 }
 
 #[tokio::test]
 async fn options_and_headers_reach_the_answer() {
     let world = World::new(tight()).await;
-    let answer = world.get("modified").await.expect("it answers").expect("it is no refusal");
+    let answer = world.get("modified").await.expect("it answers").expect("the plugin did not refuse");
     assert_eq!(answer.modified, Some(1_000));
     assert_eq!((answer.headers[0].0.as_str(), answer.headers[0].1.as_bytes()), ("x-kind", b"dated".as_ref()));
 }
 
 #[tokio::test]
-async fn what_a_plugin_writes_is_an_answers_content() {
+async fn bytes_written_by_a_plugin_are_an_answers_content() {
     let world = World::new(tight()).await;
-    let answer = world.get("large").await.expect("it answers").expect("it is no refusal");
+    let answer = world.get("large").await.expect("it answers").expect("the plugin did not refuse");
     assert!(matches!(answer.content, Content::Blob(_)));
     assert_eq!(content(answer).await, vec![7; 4 << 20]);
 }
@@ -291,8 +294,11 @@ async fn what_a_plugin_writes_is_an_answers_content() {
 #[tokio::test]
 async fn bodies_are_decoded_within_their_limit() {
     let world = World::new(tight()).await;
-    let answer =
-        world.put("decode/base64", b"aGVs\nbG8=").await.expect("it answers").expect("it is no refusal");
+    let answer = world
+        .put("decode/base64", b"aGVs\nbG8=")
+        .await
+        .expect("it answers")
+        .expect("the plugin did not refuse");
     assert_eq!(content(answer).await, b"hello");
     for (encoding, body, status) in [
         ("base64", &b"!"[..], 400),
@@ -312,7 +318,8 @@ async fn a_bomb_is_too_large() {
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     packed.write_all(&vec![0; 1 << 20]).expect("memory");
     let fits = packed.finish().expect("memory");
-    let answer = world.put("decode/gzip", &fits).await.expect("it answers").expect("it is no refusal");
+    let answer =
+        world.put("decode/gzip", &fits).await.expect("it answers").expect("the plugin did not refuse");
     assert_eq!(content(answer).await.len(), 1 << 20);
     let bomb = [fits.as_slice(), fits.as_slice()].concat();
     let refused = world.put("decode/gzip", &bomb).await.expect("it answers").map(|_| ());
@@ -320,27 +327,28 @@ async fn a_bomb_is_too_large() {
 }
 
 #[tokio::test]
-async fn digests_that_were_not_asked_for_are_computed() {
+async fn unrequested_digests_are_computed() {
     let world = World::new(tight()).await;
-    let answer = world.put("digest/sha1", b"abc").await.expect("it answers").expect("it is no refusal");
+    let answer =
+        world.put("digest/sha1", b"abc").await.expect("it answers").expect("the plugin did not refuse");
     assert_eq!(content(answer).await, b"sha1:a9993e364706816aba3e25717850c26c9cd0d89d");
     let refused = world.put("digest/crc32", b"abc").await.expect("it answers").map(|_| ());
     assert_eq!(refused.expect_err("it is a refusal").problems[0].code, "invalid");
 }
 
 #[tokio::test]
-async fn services_that_are_not_there_say_so() {
+async fn missing_services_are_reported() {
     let world = World::new(tight()).await;
     assert_eq!(refusal(&world, "upstream").await, (502, "unavailable".to_owned()));
 }
 
-/// The status and code of the refusal that a PUT gets.
+/// The status and code of the refusal of a PUT.
 async fn refusal(world: &World, path: &str) -> (u16, String) {
     let failure = world.put(path, BODY).await.expect("it answers").map(|_| ()).expect_err("it is a refusal");
     (failure.status, failure.problems[0].code.clone())
 }
 
-/// An upstream whose replies come when the gate opens, or never.
+/// An upstream that replies when the gate opens, or never if it has no gate.
 struct Upstream(Option<Arc<Gate>>);
 
 #[derive(Default)]

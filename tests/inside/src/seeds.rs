@@ -1,16 +1,16 @@
-//! The fuzzer's seeds and everything that it ever found, replayed: `fuzz/seeds/TARGET/*`.
+//! Replays the fuzzer's seeds and the inputs that it found: `fuzz/seeds/TARGET/*`.
 
 #[path = "../../../fuzz/src/lib.rs"]
 mod fuzz;
 
 use packhouse_tests::checkout;
 
-/// A target's name, and what it does with bytes.
-type Target = (&'static str, fn(&[u8]));
+/// A target's name, and the function that takes its bytes.
+type FuzzTarget = (&'static str, fn(&[u8]));
 
 #[test]
 fn every_seed_is_answered() {
-    let targets: &[Target] = &[
+    let targets: &[FuzzTarget] = &[
         ("attestation", fuzz::attestation),
         ("cargo_publish", fuzz::cargo_publish),
         ("cargo_upstream", fuzz::cargo_upstream),
@@ -42,7 +42,7 @@ fn every_seed_is_answered() {
         let mut replayed = 0;
         for seed in seeds {
             let path = seed.unwrap().path();
-            println!("{}", path.display()); // Shown when it fails.
+            println!("{}", path.display()); // Printed if the test fails.
             run(&std::fs::read(&path).unwrap());
             replayed += 1;
         }

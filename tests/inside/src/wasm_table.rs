@@ -1,5 +1,5 @@
-//! The formats' protocol tables through the real components, the runtime and a store: the same rows, and the same answers as
-//! natively.
+//! Runs the formats' protocol tables through the real components, the runtime and a store. The
+//! answers must equal those of the native formats.
 
 #[path = "../../../plugins/cargo/tests/table.rs"]
 mod cargo;
@@ -112,7 +112,7 @@ fn the_tables_of_composers_packages_hold_in_both_worlds() {
 }
 
 #[test]
-fn composers_component_orders_versions_and_says_what_requests_are_about() {
+fn composers_component_orders_versions_and_plans_requests() {
     let (prerelease, places) =
         judged("composer", &["1.0", "1.0-beta1", "dev-main", "x", "v1.0.0.0", "1.x-dev"]);
     assert_eq!(prerelease, [Some(false), Some(true), Some(true), None, Some(false), Some(true)]);

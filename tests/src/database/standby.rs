@@ -1,4 +1,5 @@
-//! A second PostgreSQL that follows the first by streaming replication, and takes its place.
+//! A standby: a second PostgreSQL that replicates the first and can replace it (streaming
+//! replication).
 
 use super::{Postgres, is_root, run};
 use crate::server::{eventually, free_port};
@@ -6,11 +7,13 @@ use std::process::Command;
 use tempfile::TempDir;
 
 impl Postgres {
-    /// Starts one that follows this one, from a copy of it. From then on this one acknowledges a commit when the other has it on
-    /// its disk too, so that it can be lost without losing a commit.
+    /// Starts a standby from a copy of this server; the standby then replicates this server.
+    /// Afterwards this server acknowledges a commit only when the standby has the commit on disk
+    /// too. If this server is lost, no acknowledged commit is lost.
     ///
-    /// A statement that times out while it waits for the other is committed all the same, says PostgreSQL, and is told as
-    /// committed: have the other only for as long as it is well.
+    /// If a statement times out while PostgreSQL waits for the standby, PostgreSQL commits it
+    /// anyway and reports it as committed. Therefore a test must use the standby only while the
+    /// standby works.
     pub fn standby(&self) -> Result<Self, String> {
         let home = TempDir::new().map_err(|error| error.to_string())?;
         if is_root() {
@@ -27,17 +30,18 @@ impl Postgres {
         self.sql("alter system set synchronous_standby_names = '*'");
         self.sql("select pg_reload_conf()");
         let waited = "select count(*) from pg_stat_replication where sync_state = 'sync'";
-        eventually("the standby is waited for", || (self.query(waited) == "1").then_some(()));
+        eventually("the standby takes part in commits", || (self.query(waited) == "1").then_some(()));
         Ok(standby)
     }
 
-    /// Ends following, and takes commits from now on.
+    /// Makes this standby the primary: it stops replicating and accepts commits.
     pub fn promote(&self) {
         run(self.command("pg_ctl").args(["promote", "-w", "-D"]).arg(self.folder()))
             .expect("pg_ctl promotes");
     }
 
-    /// SIGKILL to one of the processes that serve connections: PostgreSQL ends all others, and recovers from its log.
+    /// Sends SIGKILL to one of the processes that serve connections. PostgreSQL then ends all other
+    /// processes and recovers from its log.
     pub fn kill_a_backend(&self) {
         let pid = self.query(
             "select pid from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid() limit 1",

@@ -1,2 +1,3 @@
-//! The store's own tests, over each of its databases and storages: they lie in `tests/`. A crate apart from the store, since what is
-//! compiled at its level of optimisation takes minutes and gains nothing.
+//! The store's own tests, over each of its databases and storages. The tests are in `tests/`. They
+//! have a crate of their own, because compiling tests at the store's optimisation level would take
+//! minutes and gain nothing.

@@ -1,9 +1,10 @@
-//! Memory does not grow with a blob: 300 MB go in and out again. Alone in its process, whose resident memory is looked at.
+//! Memory use does not depend on a blob's size: the test writes 300 MB and reads them again. This
+//! test runs alone in its process, because it measures resident memory.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "what fails here fails a test; helpers are not marked as tests"
+    reason = "a failure here fails a test; helpers are not marked as tests"
 )]
 
 use std::fs::read_to_string;
@@ -16,7 +17,7 @@ const SIZE: u64 = 300_000_000;
 const BOUND_KIB: u64 = 40 * 1024;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_large_blob_passes_through_little_memory() {
+async fn a_large_blob_needs_little_memory() {
     let folder = tempfile::TempDir::new().unwrap();
     let store = Store::open(StoreConfig::new(folder.path())).await.unwrap();
     let before = peak_kib();
@@ -36,7 +37,7 @@ async fn a_large_blob_passes_through_little_memory() {
     assert!(grown < BOUND_KIB, "{grown} KiB");
 }
 
-/// The most memory that was resident, so far.
+/// Peak resident memory so far, in KiB.
 fn peak_kib() -> u64 {
     let status = read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

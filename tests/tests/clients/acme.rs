@@ -12,7 +12,8 @@ use packhouse_tests::{Client, Server, ServerBuilder, cli, skip};
 
 const NAME: &str = "packages.test";
 
-/// An authority for what is not ordered: the API's certificate and Pebble's own. None, and said so, where Pebble is not here.
+/// An authority for the certificates that the server does not order: that of the API and that of
+/// Pebble. `None`, with a printed reason, if Pebble is not installed.
 fn authority(test: &str) -> Option<Authority> {
     match pebble::programs().and_then(|_| Authority::new()) {
         Ok(authority) => Some(authority),
@@ -23,7 +24,8 @@ fn authority(test: &str) -> Option<Authority> {
     }
 }
 
-/// A server that orders for its repository host at a directory that is not there yet, with its metrics at another port.
+/// Settings of a server that orders a certificate for its repository host from a Pebble that does
+/// not run yet. The metrics have a port of their own.
 struct Ordering {
     authority: Authority,
     directory: u16,
@@ -76,10 +78,11 @@ fn counted(metrics: u16, outcome: &str) -> u64 {
         .unwrap()
 }
 
-/// The certificate that the repository host serves, as `openssl x509` shows it; empty where it serves none.
-fn served(server: &Server, shown: &str) -> String {
+/// The certificate of the repository host, as `openssl x509` prints it; empty if the server has
+/// none yet.
+fn served(server: &Server, fields: &str) -> String {
     let script = format!(
-        "openssl s_client -connect {} -servername {NAME} </dev/null 2>/dev/null | openssl x509 -noout {shown} 2>/dev/null",
+        "openssl s_client -connect {} -servername {NAME} </dev/null 2>/dev/null | openssl x509 -noout {fields} 2>/dev/null",
         server.packages()
     );
     let output = Command::new("sh").args(["-c", &script]).output().unwrap();
@@ -96,15 +99,16 @@ fn fetched(root: &Path, server: &Server) -> bool {
     run(command.arg(format!("https://{NAME}:{port}/"))).success
 }
 
-/// At first there is no directory: that is told, and tried again at once when the operator asks. Then a certificate is ordered by a
-/// proof in a handshake, and another before it ends.
+/// At first Pebble does not run: the server reports the failure, and repeats the order at once when
+/// the operator requests it. Then the server orders a certificate by a TLS challenge, and renews it
+/// before it expires.
 #[test]
 fn a_certificate_is_ordered_and_renewed() {
     let Some(authority) = authority("ACME: order and renew") else { return };
     let ordering = Ordering::new(authority);
     let server = ordering.builder(ordering.metrics).start();
     eventually("the failure is counted", || (counted(ordering.metrics, "failed") == 1).then_some(()));
-    assert!(server.log().contains("a certificate could not be ordered"), "{}", server.log());
+    assert!(server.log().contains("ordering a certificate failed"), "{}", server.log());
     let words: Vec<(String, String)> = ordering.settings(ordering.metrics);
     let words: Vec<(&str, String)> =
         words.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
@@ -124,7 +128,7 @@ fn a_certificate_is_ordered_and_renewed() {
         Some(served(&server, "-serial")).filter(|one| !one.is_empty() && *one != first)
     });
     assert_ne!(first, second);
-    // Neither the account's key nor the certificate's lies in the database as it is.
+    // Neither the account's key nor the certificate's key is in the database unencrypted.
     let dump =
         packhouse_tests::database::sqlite(&server, "SELECT group_concat(sealed, ' ') FROM acme_values");
     assert!(dump.contains("v1.") && !dump.contains("PRIVATE") && !dump.contains("key_pkcs8"), "{dump}");
@@ -143,13 +147,13 @@ fn names_are_proven_over_plain_http_too() {
 }
 
 #[test]
-fn what_the_authority_refuses_is_told_with_its_words() {
+fn a_refusal_of_the_authority_is_reported_with_its_words() {
     let Some(authority) = authority("ACME: refusal") else { return };
     let ordering = Ordering::new(authority);
     let _pebble = ordering.pebble(Terms { refused: NAME, ..NOTHING_REFUSED });
     let server = ordering.builder(ordering.metrics).env("PACKHOUSE_READINESS_INTERVAL_MS", "200").start();
     eventually("the failure is counted", || (counted(ordering.metrics, "failed") >= 1).then_some(()));
-    let ready = eventually("it is said", || {
+    let ready = eventually("the failure is logged", || {
         let mut command = Command::new("curl");
         command
             .args(["--silent", "--cacert"])
@@ -159,7 +163,7 @@ fn what_the_authority_refuses_is_told_with_its_words() {
     });
     assert!(ready.contains("degraded") && ready.contains("policy"), "{ready}");
     assert!(served(&server, "-serial").is_empty());
-    // It pauses: the authority is not asked again and again.
+    // The server waits before it orders from the authority again, so it has failed only once.
     assert_eq!(counted(ordering.metrics, "failed"), 1);
 }
 
@@ -178,11 +182,11 @@ fn two_servers_order_once_and_serve_the_same() {
             ordering.builder(metrics).data(shared.path()).env("PACKHOUSE_DATABASE_URL", &database.url());
         builder.env("PACKHOUSE_SEALING_KEY", "the same for both servers").start()
     });
-    eventually("both know of no directory", || {
+    eventually("neither server reaches the directory", || {
         let failed: u64 = metrics.iter().map(|metrics| counted(*metrics, "failed")).sum();
         (failed >= 1).then_some(())
     });
-    // The proof is asked for at the first server, whichever of them orders.
+    // The authority checks the challenge at the first server, even if the second server orders.
     let pebble = ordering.pebble(Terms { tls_port: servers[0].packages().port(), ..NOTHING_REFUSED });
     servers.iter().for_each(|server| server.signal("-HUP"));
     let serial = |server| {

@@ -1,5 +1,6 @@
-//! A package client's sign-in in a browser, from both ends: what the client asks, what a person is shown and decides, and the token
-//! that comes of it. Signatures by the host's key, and a client's own token commands.
+//! A package client's sign-in through a browser: the client's requests, the person's page and
+//! decision, and the resulting token. Also tests signatures by the host's key, and npm's token
+//! commands.
 
 use packhouse_tests::person::{Person, form};
 use packhouse_tests::server::{OWNER, PASSWORD};
@@ -38,7 +39,7 @@ impl Login {
     }
 }
 
-/// The paths of the page and of what the client asks at.
+/// The URL paths of the page and of the client's polling.
 fn begin(server: &Server) -> (String, String) {
     let request =
         Request::new("POST", "/repositories/js/-/v1/login").header("Content-Type", "application/json");
@@ -62,7 +63,7 @@ fn a_sign_in_makes_a_token_that_is_fetched_once() {
     assert_eq!(offered["scope"], json!(["read", "write"]));
     assert!(offered["expires_at"].as_u64().unwrap() > 0);
 
-    // Only what confirms it finishes it, and once.
+    // Only a confirmed request finishes the sign-in, and only once.
     let path = format!("/v1/npm-logins/{}/finish", login.id());
     assert_eq!(login.api.post(&path, &json!({})).expect(401).field("error"), "step_up_required");
     let wrong = json!({"confirmation_token": login.api.confirm("create_token")});
@@ -73,7 +74,7 @@ fn a_sign_in_makes_a_token_that_is_fetched_once() {
     assert!(finished["expires_at"].as_u64().unwrap() > 0, "{finished}");
     assert_eq!(login.finish(&mut json!({})).expect(409).field("error"), "already_finished");
 
-    // What the page is opened with fetches nothing.
+    // The id that opens the page cannot fetch the token.
     login.server.anonymous().get(&format!("/repositories/js/-/v1/login/{}", login.id())).expect(404);
     let token = login.poll().expect(200).field("token");
     assert!(token.starts_with("pkh_"), "{token}");
@@ -83,7 +84,7 @@ fn a_sign_in_makes_a_token_that_is_fetched_once() {
     let dump = database::sqlite(&login.server, ".dump");
     assert!(!dump.contains(&token) && !login.server.log().contains(&token));
 
-    // Its own token commands: what stands in the path is an id to the plugin.
+    // The requests of the client's token commands; their paths contain a token id.
     let listed = bearer.get("/repositories/js/-/npm/v1/tokens").expect(200).json();
     let keys: Vec<&str> =
         listed["objects"].as_array().unwrap().iter().map(|one| one["key"].as_str().unwrap()).collect();
@@ -95,15 +96,15 @@ fn a_sign_in_makes_a_token_that_is_fetched_once() {
 }
 
 #[test]
-fn what_is_granted_is_what_the_person_holds() {
+fn a_sign_in_grants_only_the_persons_own_rights() {
     let login = Login::begin();
     let permissions =
         json!({"organization": [], "repositories": [{"repository": login.repository, "actions": ["read"]}]});
     let member = json!({"email": "reader@example.com", "password": PASSWORD, "permissions": permissions});
     login.api.post("/v1/members", &member).expect(201);
-    let stranger = json!({"email": "stranger@example.com", "password": PASSWORD,
+    let outsider = json!({"email": "stranger@example.com", "password": PASSWORD,
         "permissions": {"organization": [], "repositories": []}});
-    login.api.post("/v1/members", &stranger).expect(201);
+    login.api.post("/v1/members", &outsider).expect(201);
     let show = |email: &str| {
         let client = Client::new(login.server.api());
         let body = json!({"email": email, "password": PASSWORD}).to_string();
@@ -134,20 +135,21 @@ fn too_many_open_sign_ins_are_refused() {
     assert_eq!(refused.field("error"), "too_many_attempts");
     let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=300).contains(&wait), "{wait} s");
-    assert!(!login.server.log().contains("a plugin's call failed"), "a stranger fills the log");
-    // One that is finished is no longer open.
+    assert!(!login.server.log().contains("plugin call failed"), "an unauthenticated client fills the log");
+    // A finished sign-in is no longer open.
     login.finish(&mut json!({})).expect(200);
     begin(&login.server);
 }
 
-/// Whoever opens very many keeps nobody from signing in: the oldest go.
+/// A client that opens very many sign-ins does not prevent others from signing in: the server drops
+/// the oldest open sign-ins.
 #[test]
 fn the_oldest_open_sign_ins_make_room() {
     let login = Login::begin();
     let (page, done) = begin(&login.server);
     let finished = login.finish(&mut json!({})).expect(200).json();
     assert!(finished["id"].is_string());
-    // As from 2,000 addresses, all of them younger.
+    // The database gets sign-ins as if from 2,000 addresses, all newer than the first.
     let others = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 2000) \
                   insert into logins select cast('poll' || i as blob), cast('page' || i as blob), organization, repository, name, \
                   'address ' || i, null, null, created_at + 1, expires_at from n, (select * from logins where token is null)";
@@ -158,7 +160,7 @@ fn the_oldest_open_sign_ins_make_room() {
     assert_eq!(poll(&done), 404, "the oldest is still there");
     let path = format!("/v1/npm-logins/{}", page.rsplit('/').next().unwrap());
     assert_eq!(login.api.call("GET", &path).expect(404).field("error"), "not_found");
-    assert_eq!(login.poll().status, 200, "what a person has finished is fetched, however old it is");
+    assert_eq!(login.poll().status, 200, "a finished sign-in can be fetched, however old it is");
     let open = database::sqlite(&login.server, "select count(*) from logins where token is null");
     assert_eq!(open.trim(), "2000");
 }
@@ -170,10 +172,10 @@ fn the_page_works_without_a_script() {
     let away = person.get(&login.page).expect(303);
     let away = away.header("location").unwrap().to_owned();
     assert_eq!(away, format!("/sign-in?return_to={}", login.page.replace('/', "%2F")));
-    let shown = person.get(&away).expect(200);
-    let policies = shown.headers.iter().filter(|(name, _)| name == "content-security-policy");
-    assert_eq!(policies.count(), 1, "of two, a browser takes what both allow");
-    assert!(!shown.text().contains(">js<"), "a stranger learns the repository");
+    let away_page = person.get(&away).expect(200);
+    let policies = away_page.headers.iter().filter(|(name, _)| name == "content-security-policy");
+    assert_eq!(policies.count(), 1, "a browser enforces all policies, so there must be only one");
+    assert!(!away_page.text().contains(">js<"), "an unauthenticated client learns the repository");
     let right = [("email", OWNER), ("password", PASSWORD), ("return_to", login.page.as_str())];
     let csrf = person.csrf(&away);
     let elsewhere = form("/sign-in", &[&[("csrf", csrf.as_str())], &right[..]].concat());
@@ -183,9 +185,9 @@ fn the_page_works_without_a_script() {
     let cookie = signed_in.header("set-cookie").unwrap();
     assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax"), "{cookie}");
 
-    let asked = person.get(&login.page).expect(200).text();
-    for told in ["<dd>js</dd>", "<dd>read, publish and delete packages</dd>", OWNER, "90 days"] {
-        assert!(asked.contains(told), "{told} in {asked}");
+    let page_text = person.get(&login.page).expect(200).text();
+    for words in ["<dd>js</dd>", "<dd>read, publish and delete packages</dd>", OWNER, "90 days"] {
+        assert!(page_text.contains(words), "{words} in {page_text}");
     }
     let csrf = person.csrf(&login.page);
     let mut post = |csrf: &str, days: &str, password: &str| {
@@ -204,7 +206,7 @@ fn the_page_works_without_a_script() {
 }
 
 #[test]
-fn what_is_published_is_signed_by_the_hosts_key() {
+fn published_packages_are_signed_by_the_hosts_key() {
     let login = Login::begin();
     let token = login.api.create_token(&[&login.repository], &["read"], None);
     let client = login.server.anonymous().with("Authorization", &format!("Bearer {}", token.secret));
@@ -212,5 +214,5 @@ fn what_is_published_is_signed_by_the_hosts_key() {
     let key = &keys["keys"][0];
     assert_eq!(key["keytype"], "ecdsa-sha2-nistp256");
     assert!(key["keyid"].as_str().unwrap().starts_with("SHA256:"), "{key}");
-    assert_eq!(client.get("/repositories/js/-/npm/v1/keys").json(), keys, "the key is kept");
+    assert_eq!(client.get("/repositories/js/-/npm/v1/keys").json(), keys, "the key stays the same");
 }

@@ -1,6 +1,7 @@
-//! cargo itself: it publishes, builds with what it has published, yanks, searches, and is refused with words that a person understands.
+//! Tests with cargo: it publishes, builds with published crates, yanks, searches, and prints
+//! understandable refusals.
 
-use packhouse_tests::clients::{Said, has, run};
+use packhouse_tests::clients::{ProgramOutput, has, run};
 use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::server::OWNER;
 use packhouse_tests::{Server, skip};
@@ -17,10 +18,11 @@ struct Cargo {
 }
 
 impl Cargo {
-    /// One that knows the repository as its Connection Settings say, with this token.
+    /// A cargo with the repository's Connection Settings and this token; `None`, with a printed
+    /// reason, if cargo is not installed.
     fn new(server: &Server, repository: &FormatRepository, secret: &str) -> Option<Self> {
         let cargo = Self::fresh()?;
-        cargo.write(".cargo/config.toml", &told(server, repository, "~/.cargo/config.toml"));
+        cargo.write(".cargo/config.toml", &connection_file(server, repository, "~/.cargo/config.toml"));
         cargo.credential(server, repository, secret);
         Some(cargo)
     }
@@ -35,8 +37,8 @@ impl Cargo {
     }
 
     fn credential(&self, server: &Server, repository: &FormatRepository, secret: &str) {
-        let text =
-            told(server, repository, "~/.cargo/credentials.toml").replace("<REPOSITORY_TOKEN>", secret);
+        let text = connection_file(server, repository, "~/.cargo/credentials.toml")
+            .replace("<REPOSITORY_TOKEN>", secret);
         self.write(".cargo/credentials.toml", &text);
     }
 
@@ -50,7 +52,7 @@ impl Cargo {
         fs::read_to_string(self.home.path().join(path)).unwrap()
     }
 
-    /// A library with these dependencies.
+    /// Writes a library with these dependencies to a folder of the workspace.
     fn library(&self, folder: &str, name: &str, version: &str, dependencies: &str) {
         let manifest = format!(
             "[package]\nname = \"{name}\"\nversion = \"{version}\"\nedition = \"2021\"\ndescription = \"About {name}\"\n\
@@ -61,9 +63,10 @@ impl Cargo {
         self.write(&format!("{folder}/src/lib.rs"), "pub fn answer() -> u32 { 42 }\n");
     }
 
-    /// With nothing of the caller's environment, and no more of its programs than cargo needs.
+    /// Runs cargo without the caller's environment; only the programs that cargo needs are on the
+    /// path.
     #[track_caller]
-    fn run(&self, folder: &str, arguments: &[&str]) -> Said {
+    fn run(&self, folder: &str, arguments: &[&str]) -> ProgramOutput {
         let mut command = Command::new(&self.program);
         let own = self.program.parent().map(PathBuf::from).unwrap_or_default();
         let path = std::env::var("PATH").unwrap_or_default();
@@ -77,17 +80,21 @@ impl Cargo {
     }
 
     #[track_caller]
-    fn publish(&self, folder: &str, registry: &str) -> Said {
+    fn publish(&self, folder: &str, registry: &str) -> ProgramOutput {
         self.run(folder, &["publish", "--registry", registry, "--allow-dirty", "--no-verify"])
     }
 }
 
-/// What a repository's page says that belongs into this file.
-fn told(server: &Server, repository: &FormatRepository, file: &str) -> String {
-    let said = repository.told(server, "connection").expect(200).json();
-    let wanted = |one: &&Value| one["client"] == "cargo" && one["purpose"] == "read" && one["file"] == file;
-    let found =
-        said["clients"].as_array().unwrap().iter().find(wanted).unwrap_or_else(|| panic!("{file}: {said}"));
+/// The text for this file from a repository's Connection Settings.
+fn connection_file(server: &Server, repository: &FormatRepository, file: &str) -> String {
+    let settings = repository.api_get(server, "connection").expect(200).json();
+    let selected = |one: &&Value| one["client"] == "cargo" && one["purpose"] == "read" && one["file"] == file;
+    let found = settings["clients"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(selected)
+        .unwrap_or_else(|| panic!("{file}: {settings}"));
     found["text"].as_str().unwrap().to_owned()
 }
 
@@ -101,43 +108,43 @@ fn cargo_publishes_builds_yanks_and_searches() {
     let own = FormatRepository::hosted(&server, "cargo", "own", &json!({}));
     let Some(cargo) = Cargo::new(&server, &own, &own.token.secret) else { return };
     cargo.library("one", "hello_world", "1.0.0", "");
-    cargo.run("one", &["publish", "--registry", "own", "--allow-dirty"]).well();
+    cargo.run("one", &["publish", "--registry", "own", "--allow-dirty"]).success();
     cargo.publish("one", "own").refused("already");
 
     cargo.library("two", "second", "0.1.0", "hello_world = { version = \"1\", registry = \"own\" }");
-    cargo.publish("two", "own").well();
+    cargo.publish("two", "own").success();
     cargo.library("project", "project", "0.0.0", "");
-    cargo.run("project", &["add", "--registry", "own", "second@0.1.0"]).well();
+    cargo.run("project", &["add", "--registry", "own", "second@0.1.0"]).success();
     cargo.write("project/src/lib.rs", "pub fn answer() -> u32 { second::answer() }\n");
-    cargo.run("project", &["check"]).well();
+    cargo.run("project", &["check"]).success();
     let lock = cargo.read("project/Cargo.lock");
     assert!(lock.contains("hello_world") && lock.contains("sparse+http://"), "{lock}");
     fs::remove_dir_all(cargo.home.path().join(".cargo/registry")).unwrap();
-    cargo.run("project", &["check", "--locked"]).well();
+    cargo.run("project", &["check", "--locked"]).success();
 
-    let found = cargo.run("project", &["search", "--registry", "own", "hello"]).well();
+    let found = cargo.run("project", &["search", "--registry", "own", "hello"]).success();
     assert!(
         found.text.contains("hello_world = \"1.0.0\"") && found.text.contains("About hello_world"),
         "{}",
         found.text
     );
-    cargo.run("project", &["info", "--registry", "own", "hello_world"]).well();
+    cargo.run("project", &["info", "--registry", "own", "hello_world"]).success();
     let owners = cargo.run("project", &["owner", "--registry", "own", "--list", "hello_world"]);
-    owners.well();
+    owners.success();
     cargo
         .run("project", &["owner", "--registry", "own", "--add", "bob", "hello_world"])
-        .refused("Members and their rights");
+        .refused("members and their permissions");
 
-    cargo.run("one", &["yank", "--registry", "own", "hello_world@1.0.0"]).well();
-    cargo.run("project", &["check", "--locked"]).well();
+    cargo.run("one", &["yank", "--registry", "own", "hello_world@1.0.0"]).success();
+    cargo.run("project", &["check", "--locked"]).success();
     fs::remove_file(cargo.home.path().join("project/Cargo.lock")).unwrap();
     cargo.run("project", &["check"]).refused("yanked");
-    cargo.run("one", &["yank", "--undo", "--registry", "own", "hello_world@1.0.0"]).well();
-    cargo.run("project", &["check"]).well();
+    cargo.run("one", &["yank", "--undo", "--registry", "own", "hello_world@1.0.0"]).success();
+    cargo.run("project", &["check"]).success();
 }
 
 #[test]
-fn who_may_not_is_told_so() {
+fn a_refused_cargo_user_reads_the_reason() {
     let server = Server::start();
     let own = FormatRepository::hosted(&server, "cargo", "own", &json!({}));
     let Some(cargo) = Cargo::new(&server, &own, "pkh_wrong") else { return };
@@ -147,14 +154,14 @@ fn who_may_not_is_told_so() {
     cargo.publish("one", "own").refused("no token found for `own`");
     cargo.credential(&server, &own, &own.token_for(&server, &["read"]));
     cargo.publish("one", "own").refused("403 Forbidden");
-    // A token that may only write is enough to publish, and for nothing else.
+    // A write-only token allows a publish and nothing else.
     cargo.credential(&server, &own, &own.token_for(&server, &["write"]));
-    cargo.publish("one", "own").well();
+    cargo.publish("one", "own").success();
     cargo.library("project", "project", "0.0.0", "hello = { version = \"1\", registry = \"own\" }");
     cargo.run("project", &["fetch"]).refused("403");
     cargo.run("one", &["search", "--registry", "own", "hello"]).refused("403");
     cargo.credential(&server, &own, &own.token.secret);
-    cargo.run("project", &["fetch"]).well();
+    cargo.run("project", &["fetch"]).success();
 }
 
 #[test]
@@ -162,7 +169,7 @@ fn cargo_logs_in_with_a_token() {
     let server = Server::start();
     let own = FormatRepository::hosted(&server, "cargo", "own", &json!({}));
     let Some(cargo) = Cargo::fresh() else { return };
-    cargo.write(".cargo/config.toml", &told(&server, &own, "~/.cargo/config.toml"));
+    cargo.write(".cargo/config.toml", &connection_file(&server, &own, "~/.cargo/config.toml"));
     cargo.library("one", "hello", "1.0.0", "");
     let mut command = Command::new("bash");
     let rustup = std::env::var("RUSTUP_HOME")
@@ -172,8 +179,8 @@ fn cargo_logs_in_with_a_token() {
         .env("CARGO_HOME", cargo.home.path().join(".cargo"))
         .env("RUSTUP_HOME", rustup);
     let script = format!("echo '{}' | '{}' login --registry own", own.token.secret, cargo.program.display());
-    run(command.current_dir(cargo.home.path()).args(["-c", &script])).well();
-    cargo.publish("one", "own").well();
+    run(command.current_dir(cargo.home.path()).args(["-c", &script])).success();
+    cargo.publish("one", "own").success();
 }
 
 #[test]
@@ -182,14 +189,14 @@ fn a_public_registry_needs_no_token() {
     let open = FormatRepository::hosted(&server, "cargo", "open", &json!({"public": true}));
     let Some(cargo) = Cargo::new(&server, &open, &open.token.secret) else { return };
     cargo.library("one", "hello", "1.0.0", "");
-    cargo.publish("one", "open").well();
+    cargo.publish("one", "open").success();
     cargo.write(".cargo/credentials.toml", "");
     cargo.library("project", "project", "0.0.0", "hello = { version = \"1\", registry = \"open\" }");
-    cargo.run("project", &["fetch"]).well();
+    cargo.run("project", &["fetch"]).success();
 }
 
 #[test]
-fn a_proxy_and_a_group_serve_another_registry_and_go_on_without_it() {
+fn a_proxy_and_a_group_serve_another_registry_and_work_without_it() {
     let (far, near) = (Server::start(), near());
     let released = FormatRepository::hosted(&far, "cargo", "released", &json!({}));
     let own = FormatRepository::hosted(&near, "cargo", "own", &json!({}));
@@ -197,37 +204,37 @@ fn a_proxy_and_a_group_serve_another_registry_and_go_on_without_it() {
     let all = FormatRepository::group(&near, "cargo", "all", &[&own, &mirror]);
     let Some(there) = Cargo::new(&far, &released, &released.token.secret) else { return };
     there.library("far", "far_away", "1.0.0", "");
-    there.publish("far", "released").well();
+    there.publish("far", "released").success();
     let here = Cargo::new(&near, &own, &own.token.secret).unwrap();
     here.library("near", "nearby", "1.0.0", "");
-    here.publish("near", "own").well();
+    here.publish("near", "own").success();
 
     let cargo = Cargo::new(&near, &all, &all.token.secret).unwrap();
-    let wanted = "far_away = { version = \"1\", registry = \"all\" }\nnearby = { version = \"1\", registry = \"all\" }";
-    cargo.library("project", "project", "0.0.0", wanted);
-    cargo.run("project", &["check"]).well();
-    let found = cargo.run("project", &["search", "--registry", "all", "a"]).well();
+    let dependencies = "far_away = { version = \"1\", registry = \"all\" }\nnearby = { version = \"1\", registry = \"all\" }";
+    cargo.library("project", "project", "0.0.0", dependencies);
+    cargo.run("project", &["check"]).success();
+    let found = cargo.run("project", &["search", "--registry", "all", "a"]).success();
     assert!(found.text.contains("far_away") && found.text.contains("nearby"), "{}", found.text);
     cargo.library("one", "one", "1.0.0", "");
     cargo.publish("one", "all").refused("no storage of its own");
 
     drop(far);
     fs::remove_dir_all(cargo.home.path().join(".cargo/registry")).unwrap();
-    cargo.run("project", &["check", "--locked"]).well();
-    let shown = mirror.told(&near, "packages/far-away/versions").expect(200).json();
-    assert!(shown.to_string().contains("1.0.0"), "{shown}");
+    cargo.run("project", &["check", "--locked"]).success();
+    let listing = mirror.api_get(&near, "packages/far-away/versions").expect(200).json();
+    assert!(listing.to_string().contains("1.0.0"), "{listing}");
 }
 
 #[test]
-fn people_see_what_a_version_is() {
+fn the_page_of_a_version_describes_it() {
     let server = Server::start();
     let own = FormatRepository::hosted(&server, "cargo", "own", &json!({}));
     let Some(cargo) = Cargo::new(&server, &own, &own.token.secret) else { return };
     cargo.library("one", "hello_world", "1.0.0", "");
-    cargo.publish("one", "own").well();
-    let shown = own.told(&server, "packages/hello-world/versions/1.0.0").expect(200).text();
-    assert!(shown.contains("# hello_world") && shown.contains("About hello_world"), "{shown}");
-    assert!(shown.contains("cargo add --registry own hello_world@1.0.0"), "{shown}");
+    cargo.publish("one", "own").success();
+    let listing = own.api_get(&server, "packages/hello-world/versions/1.0.0").expect(200).text();
+    assert!(listing.contains("# hello_world") && listing.contains("About hello_world"), "{listing}");
+    assert!(listing.contains("cargo add --registry own hello_world@1.0.0"), "{listing}");
     let config = own.client.get(&own.path("config.json")).expect(200).json();
     assert_eq!(config["dl"], format!("{}/api/v1/crates", own.url));
     assert_eq!(server.anonymous().basic(OWNER, "pkh_wrong").get(&own.path("config.json")).status, 401);

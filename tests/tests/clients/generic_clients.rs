@@ -1,6 +1,7 @@
-//! curl with a repository of files: put, fetched, fetched in part, verified, listed, deleted; through a proxy and a group as well.
+//! Tests with curl and a repository of files: curl puts, fetches, verifies, lists and deletes
+//! files, and fetches parts of them. It also uses a proxy and a group.
 
-use packhouse_tests::clients::{Said, has, run};
+use packhouse_tests::clients::{ProgramOutput, has, run};
 use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::server::OWNER;
 use packhouse_tests::{Api, Server, payload, skip};
@@ -9,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// curl in a home of its own, which holds a credential.
+/// curl in a home folder of its own, which contains its credential.
 struct Curl(TempDir);
 
 impl Curl {
@@ -44,14 +45,14 @@ impl Curl {
     }
 
     #[track_caller]
-    fn run(&self, arguments: &[&str]) -> Said {
+    fn run(&self, arguments: &[&str]) -> ProgramOutput {
         let mut command = Command::new("curl");
         command.env("HOME", self.folder()).current_dir(self.folder());
         run(command.args(["--netrc", "--fail-with-body", "--silent", "--show-error"]).args(arguments))
     }
 
     #[track_caller]
-    fn shell(&self, script: &str) -> Said {
+    fn shell(&self, script: &str) -> ProgramOutput {
         let mut command = Command::new("bash");
         run(command
             .env("HOME", self.folder())
@@ -60,7 +61,7 @@ impl Curl {
     }
 }
 
-/// A server that may ask others on this machine.
+/// A server that may use upstreams on this machine.
 fn near() -> Server {
     Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start()
 }
@@ -73,32 +74,32 @@ fn curl_puts_fetches_verifies_lists_and_deletes() {
     let bytes = payload::bytes(7, 3_000_000);
     curl.write("tool", &bytes);
     let (folder, url) = (format!("{}/tools/linux/", files.url), format!("{}/tools/linux/tool", files.url));
-    curl.run(&["--upload-file", "tool", &folder]).well();
-    curl.run(&["--output", "whole", &url]).well();
+    curl.run(&["--upload-file", "tool", &folder]).success();
+    curl.run(&["--output", "whole", &url]).success();
     assert_eq!(curl.read("whole"), bytes);
-    curl.run(&["--range", "1000000-1000009", "--output", "part", &url]).well();
+    curl.run(&["--range", "1000000-1000009", "--output", "part", &url]).success();
     assert_eq!(curl.read("part"), bytes[1_000_000..1_000_010]);
     for algorithm in ["md5", "sha1", "sha256", "sha512"] {
-        curl.run(&["--remote-name", &format!("{url}.{algorithm}")]).well();
-        curl.shell(&format!("{algorithm}sum --check tool.{algorithm}")).well();
+        curl.run(&["--remote-name", &format!("{url}.{algorithm}")]).success();
+        curl.shell(&format!("{algorithm}sum --check tool.{algorithm}")).success();
     }
-    let head = curl.run(&["--head", &url]).well();
+    let head = curl.run(&["--head", &url]).success();
     assert!(head.text.contains("accept-ranges: bytes") && head.text.contains("etag: "), "{}", head.text);
 
     curl.run(&["--upload-file", "tool", &folder]).refused("cannot be replaced");
-    let page = curl.run(&[&folder]).well();
+    let page = curl.run(&[&folder]).success();
     assert!(page.text.contains("<a href=\"./tool\">tool</a>"), "{}", page.text);
-    let list = curl.run(&["--header", "Accept: application/json", &format!("{}/", files.url)]).well();
+    let list = curl.run(&["--header", "Accept: application/json", &format!("{}/", files.url)]).success();
     assert!(list.text.contains("{\"name\":\"tools\",\"kind\":\"folder\"}"), "{}", list.text);
-    curl.run(&["--location", &format!("{}/tools", files.url)]).well();
+    curl.run(&["--location", &format!("{}/tools", files.url)]).success();
 
-    curl.run(&["--request", "DELETE", &url]).well();
+    curl.run(&["--request", "DELETE", &url]).success();
     curl.run(&[&url]).refused("Nothing is stored at tools/linux/tool");
     curl.run(&["--upload-file", "tool", &folder]).refused("was deleted here");
 }
 
 #[test]
-fn who_may_not_is_told_so() {
+fn a_refused_curl_user_reads_the_reason() {
     let server = Server::start();
     let files = FormatRepository::hosted(&server, "generic", "files", &json!({}));
     let Some(curl) = Curl::new("pkh_wrong") else { return };
@@ -109,8 +110,8 @@ fn who_may_not_is_told_so() {
     curl.run(&["--upload-file", "tool", &url]).refused("403");
     curl.credential(&files.token.secret);
     curl.run(&["--upload-file", "tool", "--header", &format!("X-Checksum-Sha256: {}", "0".repeat(64)), &url])
-        .refused("The sha256 is said to be");
-    curl.run(&["--upload-file", "tool", &url]).well();
+        .refused("but the sha256 of the received bytes is");
+    curl.run(&["--upload-file", "tool", &url]).success();
     curl.credential("pkh_wrong");
     curl.run(&[&url]).refused("401");
     curl.credential(&files.token_for(&server, &["write"]));
@@ -119,20 +120,20 @@ fn who_may_not_is_told_so() {
 }
 
 #[test]
-fn nightly_files_are_replaced_where_that_is_set() {
+fn nightly_files_are_replaced_if_the_repository_allows_it() {
     let server = Server::start();
     let files = FormatRepository::hosted(&server, "generic", "nightly", &json!({"overwrite": true}));
     let Some(curl) = Curl::new(&files.token.secret) else { return };
     let url = format!("{}/app/latest", files.url);
     for night in ["one", "two"] {
         curl.write("latest", night.as_bytes());
-        curl.run(&["--upload-file", "latest", &url]).well();
-        assert_eq!(curl.run(&[&url]).well().text, night);
+        curl.run(&["--upload-file", "latest", &url]).success();
+        assert_eq!(curl.run(&[&url]).success().text, night);
     }
 }
 
 #[test]
-fn a_proxy_and_a_group_serve_what_is_elsewhere() {
+fn a_proxy_and_a_group_serve_upstream_files() {
     let (far, near) = (Server::start(), near());
     let released = FormatRepository::hosted(&far, "generic", "released", &json!({}));
     let own = FormatRepository::hosted(&near, "generic", "own", &json!({}));
@@ -143,22 +144,22 @@ fn a_proxy_and_a_group_serve_what_is_elsewhere() {
     released.put("own/tool", "not this one").expect(201);
     own.put("own/tool", "from here").expect(201);
     let Some(curl) = Curl::new(&all.token.secret) else { return };
-    assert_eq!(curl.run(&[&format!("{}/far/tool", all.url)]).well().text, "from far");
-    assert_eq!(curl.run(&[&format!("{}/own/tool", all.url)]).well().text, "from here");
-    curl.run(&["--remote-name", &format!("{}/far/tool.sha256", all.url)]).well();
+    assert_eq!(curl.run(&[&format!("{}/far/tool", all.url)]).success().text, "from far");
+    assert_eq!(curl.run(&[&format!("{}/own/tool", all.url)]).success().text, "from here");
+    curl.run(&["--remote-name", &format!("{}/far/tool.sha256", all.url)]).success();
     curl.write("tool", b"from far");
-    curl.shell("sha256sum --check tool.sha256").well();
+    curl.shell("sha256sum --check tool.sha256").success();
     let list = all.get("");
-    assert!(list.expect(200).text().contains("./far/"), "what the upstream has is listed");
+    assert!(list.expect(200).text().contains("./far/"), "the upstream's files are listed");
     all.put("x", "x").expect(405);
     mirror.put("x", "x").expect(405);
 
-    let shown = mirror.told(&near, "packages/far/versions").expect(200).json();
-    assert!(shown.to_string().contains("\"tool\""), "{shown}");
+    let listed = mirror.api_get(&near, "packages/far/versions").expect(200).json();
+    assert!(listed.to_string().contains("\"tool\""), "{listed}");
     drop(far);
-    assert_eq!(curl.run(&[&format!("{}/far/tool", all.url)]).well().text, "from far");
+    assert_eq!(curl.run(&[&format!("{}/far/tool", all.url)]).success().text, "from far");
     curl.credential(&mirror.token.secret);
-    assert_eq!(curl.run(&[&format!("{}/far/tool", mirror.url)]).well().text, "from far");
+    assert_eq!(curl.run(&[&format!("{}/far/tool", mirror.url)]).success().text, "from far");
 }
 
 #[test]
@@ -171,9 +172,9 @@ fn retention_keeps_the_newest_files_of_a_folder_and_the_api_removes_one() {
     files.put("builds/README.md", "# Builds").expect(201);
     let api = Api::sign_in(&server);
     let path = format!("/v1/repositories/{}/packages/builds%2Fapp/versions", files.id);
-    let shown = api.call("GET", &path).expect(200).json();
+    let listed = api.call("GET", &path).expect(200).json();
     for name in ["1.zip", "2.zip", "3.zip"] {
-        assert!(shown.to_string().contains(&format!("\"{name}\"")), "{shown}");
+        assert!(listed.to_string().contains(&format!("\"{name}\"")), "{listed}");
     }
     api.call("DELETE", &format!("{path}/2.zip")).expect(204);
     files.get("builds/app/2.zip").expect(404);

@@ -1,10 +1,10 @@
-//! The go command with a repository of modules: what curl has put there is listed, fetched, verified and built with; over TLS with a
-//! credential, through a proxy and a group as well.
+//! Tests with the go command and a repository of modules: go lists, fetches, verifies and builds
+//! with modules that curl published. It also uses TLS with a credential, a proxy and a group.
 
 use crate::wheel;
 
 use packhouse_tests::authority::Authority;
-use packhouse_tests::clients::{Said, has, run};
+use packhouse_tests::clients::{ProgramOutput, has, run};
 use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::server::OWNER;
 use packhouse_tests::{Server, skip};
@@ -22,7 +22,8 @@ struct Go {
 }
 
 impl Go {
-    /// One that asks this module proxy and no other; none, and said so, where it is not here.
+    /// A go command that uses only this module proxy; `None`, with a printed reason, if go is not
+    /// installed.
     fn new(proxy: &str) -> Option<Self> {
         let own = PathBuf::from("/usr/local/go/bin/go");
         let program = if has("go") { PathBuf::from("go") } else { own };
@@ -51,7 +52,7 @@ impl Go {
         fs::read_to_string(self.home.path().join(path)).unwrap()
     }
 
-    /// With nothing of the caller's environment but the path.
+    /// A command without the caller's environment, except the path.
     fn command(&self, folder: &str) -> Command {
         let mut command = Command::new(&self.program);
         command
@@ -65,11 +66,11 @@ impl Go {
     }
 
     #[track_caller]
-    fn run(&self, folder: &str, arguments: &[&str]) -> Said {
+    fn run(&self, folder: &str, arguments: &[&str]) -> ProgramOutput {
         run(self.command(folder).args(arguments))
     }
 
-    /// A project that uses nothing of the standard library, which would have to be built first.
+    /// A project that does not use the standard library, which go would have to build first.
     fn project(&self, imported: &str) {
         self.write("project/go.mod", "module example.org/project\n\ngo 1.18\n");
         self.write(
@@ -83,7 +84,7 @@ impl Go {
     }
 }
 
-/// The zip of a module with these files besides a package.
+/// The zip of a module with a package and these files.
 fn zipped(path: &str, version: &str, files: &[(&str, &str)]) -> Vec<u8> {
     let all = [&[("a.go", "package a\n\nconst Answer = 42\n")], files].concat();
     let named: Vec<(String, Vec<u8>)> = all
@@ -104,7 +105,7 @@ fn near() -> Server {
 }
 
 #[test]
-fn go_lists_fetches_and_builds_with_what_was_published() {
+fn go_lists_fetches_and_builds_with_published_modules() {
     let server = Server::start();
     let own = FormatRepository::hosted(&server, "go", "own", &json!({"public": true}));
     let Some(go) = Go::new(&own.url) else { return };
@@ -117,20 +118,20 @@ fn go_lists_fetches_and_builds_with_what_was_published() {
         publish(&own, path, version);
     }
     go.project("example.com/hello");
-    let listed = go.run("project", &["list", "-m", "-versions", "example.com/hello"]).well();
+    let listed = go.run("project", &["list", "-m", "-versions", "example.com/hello"]).success();
     assert!(listed.text.contains("example.com/hello v1.9.0 v1.10.0 v1.11.0-rc.1"), "{}", listed.text);
-    go.run("project", &["get", "example.com/hello"]).well();
+    go.run("project", &["get", "example.com/hello"]).success();
     assert!(go.read("project/go.mod").contains("example.com/hello v1.10.0"), "{}", go.read("project/go.mod"));
-    go.run("project", &["build", "./..."]).well();
-    go.run("project", &["get", "example.com/hello@v1.9.0", "example.com/hello/v2@latest"]).well();
+    go.run("project", &["build", "./..."]).success();
+    go.run("project", &["get", "example.com/hello@v1.9.0", "example.com/hello/v2@latest"]).success();
     let sums = go.read("project/go.sum");
     assert!(
         sums.contains("example.com/hello v1.9.0 h1:") && sums.contains("example.com/hello/v2 v2.0.0 h1:"),
         "{sums}"
     );
     go.forget();
-    go.run("project", &["mod", "download"]).well();
-    go.run("project", &["mod", "verify"]).well();
+    go.run("project", &["mod", "download"]).success();
+    go.run("project", &["mod", "verify"]).success();
     go.run("project", &["get", "example.com/none"])
         .refused("not found: example.com/none is not in this repository");
     go.run("project", &["get", "example.com/hello@v1.12.0"]).refused("not found: example.com/hello@v1.12.0");
@@ -138,7 +139,7 @@ fn go_lists_fetches_and_builds_with_what_was_published() {
 }
 
 #[test]
-fn capitals_commits_and_what_came_before_modules_are_fetched() {
+fn capitals_commits_and_packages_older_than_modules_are_fetched() {
     let server = Server::start();
     let own = FormatRepository::hosted(&server, "go", "own", &json!({"public": true}));
     let Some(go) = Go::new(&own.url) else { return };
@@ -148,9 +149,9 @@ fn capitals_commits_and_what_came_before_modules_are_fetched() {
     publish(&own, "example.com/commits", commit);
     own.put(&format!("example.com/old/@v/{old}.zip"), zipped("example.com/old", old, &[])).expect(201);
     go.project("example.com/Burnt");
-    let wanted =
+    let download =
         ["get", "example.com/Burnt", "example.com/commits@latest", &format!("example.com/old@{old}")];
-    go.run("project", &wanted).well();
+    go.run("project", &download).success();
     let go_mod = go.read("project/go.mod");
     for needed in [
         "example.com/Burnt v1.0.0",
@@ -159,11 +160,11 @@ fn capitals_commits_and_what_came_before_modules_are_fetched() {
     ] {
         assert!(go_mod.contains(needed), "{go_mod}");
     }
-    go.run("project", &["build", "./..."]).well();
+    go.run("project", &["build", "./..."]).success();
 }
 
 #[test]
-fn go_shows_a_credential_over_tls_and_is_told_where_it_does_not_count() {
+fn go_sends_a_credential_over_tls_and_reads_why_it_is_refused() {
     let authority = match Authority::new() {
         Ok(authority) => authority,
         Err(reason) => return skip("go over TLS", &reason),
@@ -177,7 +178,7 @@ fn go_shows_a_credential_over_tls_and_is_told_where_it_does_not_count() {
     let url = format!("https://localhost:{}/repositories/own", server.packages().port());
     let Some(go) = Go::new(&url) else { return };
     let go = go.with("SSL_CERT_FILE", &authority.ca().to_string_lossy());
-    // The go command knows a machine by its name and port, curl by its name.
+    // The go command finds a credential by host name and port; curl finds it by host name alone.
     let (port, home) = (server.packages().port(), &go);
     let netrc = |secret: &str| {
         let machine = |name: &str| format!("machine {name}\nlogin {OWNER}\npassword {secret}\n");
@@ -205,7 +206,7 @@ fn go_shows_a_credential_over_tls_and_is_told_where_it_does_not_count() {
     netrc(&own.token_for(&server, &["read"]));
     curl().refused("403");
     netrc(&own.token.secret);
-    curl().well();
+    curl().success();
     curl().refused("is published already and cannot be replaced");
 
     go.project("example.com/hello");
@@ -214,12 +215,12 @@ fn go_shows_a_credential_over_tls_and_is_told_where_it_does_not_count() {
     netrc(&own.token_for(&server, &["write"]));
     go.run("project", &["get", "example.com/hello"]).refused("403");
     netrc(&own.token.secret);
-    go.run("project", &["get", "example.com/hello"]).well();
-    go.run("project", &["build", "./..."]).well();
+    go.run("project", &["get", "example.com/hello"]).success();
+    go.run("project", &["build", "./..."]).success();
 }
 
 #[test]
-fn a_proxy_and_a_group_serve_another_module_proxy_and_go_on_without_it() {
+fn a_proxy_and_a_group_serve_another_module_proxy_and_work_without_it() {
     let (far, near) = (Server::start(), near());
     let released = FormatRepository::hosted(&far, "go", "released", &json!({}));
     let own = FormatRepository::hosted(&near, "go", "own", &json!({}));
@@ -234,45 +235,45 @@ fn a_proxy_and_a_group_serve_another_module_proxy_and_go_on_without_it() {
     publish(&own, "example.com/near", "v1.0.0");
     let Some(go) = Go::new(&all.url) else { return };
     go.project("example.com/far");
-    go.run("project", &["get", "example.com/far", "example.com/near"]).well();
-    go.run("project", &["build", "./..."]).well();
+    go.run("project", &["get", "example.com/far", "example.com/near"]).success();
+    go.run("project", &["build", "./..."]).success();
     all.put("example.com/x/@v/v1.0.0.zip", "x").expect(405);
-    let shown = mirror.told(&near, "packages/example.com%2Ffar/versions").expect(200).json();
-    assert!(shown.to_string().contains("v1.0.0"), "{shown}");
+    let page_text = mirror.api_get(&near, "packages/example.com%2Ffar/versions").expect(200).json();
+    assert!(page_text.to_string().contains("v1.0.0"), "{page_text}");
 
     drop(far);
     go.forget();
-    go.run("project", &["mod", "download"]).well();
-    go.run("project", &["mod", "verify"]).well();
+    go.run("project", &["mod", "download"]).success();
+    go.run("project", &["mod", "verify"]).success();
 }
 
 #[test]
-fn people_see_what_a_version_is() {
+fn the_page_of_a_version_describes_it() {
     let server = Server::start();
     let own = FormatRepository::hosted(&server, "go", "own", &json!({}));
     publish(&own, "example.com/hello", "v1.0.0");
-    let shown = own.told(&server, "packages/example.com%2Fhello/versions/v1.0.0").expect(200).text();
+    let page_text = own.api_get(&server, "packages/example.com%2Fhello/versions/v1.0.0").expect(200).text();
     assert!(
-        shown.contains("# example.com/hello") && shown.contains("go get example.com/hello@v1.0.0"),
-        "{shown}"
+        page_text.contains("# example.com/hello") && page_text.contains("go get example.com/hello@v1.0.0"),
+        "{page_text}"
     );
-    let said = own.told(&server, "connection").expect(200).text();
-    assert!(said.contains(&format!("go env -w GOPROXY={}/", own.url)), "{said}");
+    let settings = own.api_get(&server, "connection").expect(200).text();
+    assert!(settings.contains(&format!("go env -w GOPROXY={}/", own.url)), "{settings}");
     let refused = own.get("example.com/hello/@v/v9.0.0.info").expect(404);
     assert_eq!(refused.text(), "not found: example.com/hello@v9.0.0 is not in this repository\n");
 }
 
 #[test]
-fn a_module_that_is_packed_as_its_page_says_is_verified() {
+fn a_module_packed_by_the_documented_commands_is_verified() {
     if !has("zip") || !has("git") {
-        return skip("zip", "neither it nor git may be missing");
+        return skip("zip", "zip and git are both needed");
     }
     let server = Server::start();
     let own = FormatRepository::hosted(&server, "go", "own", &json!({"public": true}));
     let Some(go) = Go::new(&own.url) else { return };
     go.write("tools/go.mod", "module corp.example/tools\n\ngo 1.18\n");
     go.write("tools/inside/a.go", "package inside\n\nconst Answer = 42\n");
-    let page = fs::read_to_string(packhouse_tests::checkout().join("docs/formats/go.md")).unwrap();
+    let page = fs::read_to_string(packhouse_tests::checkout().join("docs/clients/go.md")).unwrap();
     let (_, lines) = page.split_once("```sh\nversion=").expect("the page's lines");
     let (lines, _) = lines.split_once("```").unwrap();
     let lines = format!("version={lines}").replace("https://packages.example/repositories/NAME", &own.url);
@@ -282,9 +283,9 @@ fn a_module_that_is_packed_as_its_page_says_is_verified() {
     );
     let mut command = Command::new("bash");
     command.args(["-euo", "pipefail", "-c", &script]).env("HOME", go.home.path());
-    run(command.current_dir(go.home.path().join("tools"))).well();
+    run(command.current_dir(go.home.path().join("tools"))).success();
     go.project("corp.example/tools/inside");
-    go.run("project", &["get", "corp.example/tools@v1.2.0"]).well();
-    go.run("project", &["build", "./..."]).well();
-    go.run("project", &["mod", "verify"]).well();
+    go.run("project", &["get", "corp.example/tools@v1.2.0"]).success();
+    go.run("project", &["build", "./..."]).success();
+    go.run("project", &["mod", "verify"]).success();
 }

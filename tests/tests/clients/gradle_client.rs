@@ -1,4 +1,4 @@
-//! Gradle itself, which resolves; the one that Debian has publishes in no way that Maven's layout knows.
+//! Tests with Gradle: it resolves packages. Debian's version cannot publish in Maven's layout.
 
 use packhouse_tests::clients::{has, run};
 use packhouse_tests::server::OWNER;
@@ -41,15 +41,16 @@ fn gradle_resolves_a_version_and_a_range() {
         .current_dir(home.path())
         .env("GRADLE_USER_HOME", home.path().join("home"))
         .env("HOME", home.path());
-    let said = run(command.args(["--no-daemon", "--quiet", "fetch"]));
-    // Debian's Gradle 4.4 is patched to run on its own JDK; where another one stands first it says so in these words.
-    if !said.success
-        && (said.text.contains("Could not determine java version")
-            || said.text.contains("Unsupported class file"))
+    let output = run(command.args(["--no-daemon", "--quiet", "fetch"]));
+    // Debian's Gradle 4.4 is patched for Debian's own JDK. If another JDK is first on the path,
+    // Gradle fails with these words.
+    if !output.success
+        && (output.text.contains("Could not determine java version")
+            || output.text.contains("Unsupported class file"))
     {
         return skip("Gradle", "this Gradle does not run on this JDK");
     }
-    said.well();
+    output.success();
     let out = |name: &str| std::fs::read(home.path().join("out").join(name)).unwrap();
     assert!(out("lib-1.9.jar").len() == 5_000);
     assert_eq!(digests::sha256(&out("lib-1.10.jar")), digests::sha256(&newest));

@@ -1,5 +1,6 @@
-//! What bounds an ID token that is used as a credential itself: an hour from when it was made, its format's audience, its revocation, and the
-//! event that began its workflow.
+//! Limits of an ID token that a client sends directly as a credential. The server accepts it for
+//! one hour after its issue, with the format's audience, until its revocation. A publisher can also
+//! require the event that started the workflow.
 
 use super::trusted_publishing::issuer;
 
@@ -17,7 +18,8 @@ struct World {
 }
 
 impl World {
-    /// With a hosted repository `files` of this format, and a publisher of a job there.
+    /// Starts a server with a hosted repository `files` of this format, and a trusted publisher for
+    /// a job in it.
     fn start(format: &str) -> World {
         let server = Server::with().arg("--upstream-allow-networks").arg("127.0.0.0/8").start();
         let world = World { api: Api::sign_in(&server), server, issuer: Issuer::start() };
@@ -36,7 +38,7 @@ impl World {
         self.api.post("/v1/trusted-publishers", &body).expect(201);
     }
 
-    /// What the job's tokens claim, but for what `more` says.
+    /// The claims of the job's tokens, changed by `more`.
     fn claims(&self, more: Value) -> Value {
         let mut claims = json!({
             "iss": self.issuer.url, "sub": "ci:builder", "aud": self.server.packages().to_string(),
@@ -50,7 +52,7 @@ impl World {
         self.issuer.token(&self.claims(more))
     }
 
-    /// Publishes with this as the credential.
+    /// Publishes a file with this ID token as the credential.
     fn put(&self, id_token: &str, path: &str) -> Response {
         self.server.anonymous().basic("ci", id_token).put(&format!("/repositories/files/{path}"), "x")
     }
@@ -62,7 +64,7 @@ impl World {
 }
 
 #[test]
-fn an_id_token_counts_for_an_hour_from_when_it_was_made() {
+fn an_id_token_is_valid_for_an_hour_after_its_issue() {
     let world = World::start("generic");
     let lasting = world.token(json!({"exp": now() + YEARS}));
     world.put(&lasting, "a/1").expect(201);
@@ -72,11 +74,7 @@ fn an_id_token_counts_for_an_hour_from_when_it_was_made() {
     assert_eq!(world.put(&old, "a/2").status, 401);
     let mut claims = world.claims(json!({"exp": now() + YEARS}));
     claims.as_object_mut().unwrap().remove("iat");
-    assert_eq!(
-        world.put(&world.issuer.token(&claims), "a/3").status,
-        401,
-        "it does not say when it was made"
-    );
+    assert_eq!(world.put(&world.issuer.token(&claims), "a/3").status, 401, "it has no time of issue");
 }
 
 #[test]
@@ -89,13 +87,13 @@ fn a_used_id_token_is_listed_and_revoked_for_good() {
     let path = format!("/v1/tokens/{}", listed[0]["id"].as_str().unwrap());
     world.api.call("DELETE", &path).expect(204);
     assert_eq!(world.put(&id_token, "a/2").status, 401);
-    assert_eq!(world.put(&id_token, "a/3").status, 401, "it is judged anew, and stays revoked");
-    // Another of the same workflow goes on.
+    assert_eq!(world.put(&id_token, "a/3").status, 401, "it is verified again, and stays revoked");
+    // Another token of the same workflow still works.
     world.put(&world.token(json!({"jti": "another"})), "a/4").expect(201);
 }
 
 #[test]
-fn only_owners_of_the_account_list_what_publishers_stand_behind() {
+fn only_owners_of_the_account_list_tokens_of_publishers() {
     let world = World::start("generic");
     let member = json!({
         "email": "m@example.com", "password": packhouse_tests::server::PASSWORD,
@@ -107,7 +105,7 @@ fn only_owners_of_the_account_list_what_publishers_stand_behind() {
 }
 
 #[test]
-fn a_burnt_id_token_counts_no_more() {
+fn a_revoked_id_token_is_refused() {
     let world = World::start("python");
     let burn = |token: &str| {
         let request = Request::new("POST", "/_/oidc/burn-token").header("Content-Type", "application/json");
@@ -121,7 +119,7 @@ fn a_burnt_id_token_counts_no_more() {
     assert_eq!(read(&used), 401);
     let fresh = world.token(json!({"jti": "fresh"}));
     assert!(burn(&fresh).status < 300);
-    assert_eq!(read(&fresh), 401, "it was given back before it was used");
+    assert_eq!(read(&fresh), 401, "it was revoked before it was used");
 }
 
 #[test]
@@ -129,7 +127,7 @@ fn an_audience_counts_for_the_format_that_declares_it() {
     let host = |world: &World| format!("npm:{}", world.server.packages().ip());
     let generic = World::start("generic");
     let foreign = generic.token(json!({"aud": host(&generic)}));
-    assert_eq!(generic.put(&foreign, "a/1").status, 401, "no client of this format has such made");
+    assert_eq!(generic.put(&foreign, "a/1").status, 401, "no client of this format requests such a token");
     let npm = World::start("npm");
     let own = npm.token(json!({"aud": host(&npm)}));
     let read = npm.server.anonymous().basic("ci", &own).get("/repositories/files/nothing");
@@ -137,7 +135,7 @@ fn an_audience_counts_for_the_format_that_declares_it() {
 }
 
 #[test]
-fn an_event_that_runs_what_a_stranger_wrote_is_named_by_the_publisher_or_refused() {
+fn a_workflow_event_that_runs_foreign_code_must_be_named_by_the_publisher() {
     let world = World::start("generic");
     let body = json!({"name": "other", "format": "generic", "kind": "hosted"});
     let other = world.api.post("/v1/repositories", &body).expect(201).field("id");

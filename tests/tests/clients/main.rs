@@ -1,23 +1,24 @@
-//! Real clients of each format against a running server: what people type, and what they read when it is refused.
+//! Real clients of each format against a running server: the commands that people type, and the
+//! refusals that they read.
 
 #[path = "../../../plugins/helm/tests/chart.rs"]
-#[allow(dead_code, reason = "shared with tests that make more")]
+#[allow(dead_code, reason = "the module is shared with other tests")]
 mod chart;
 
 #[path = "../../../plugins/rubygems/tests/gem.rs"]
-#[allow(dead_code, reason = "shared with tests that make more")]
+#[allow(dead_code, reason = "the module is shared with other tests")]
 mod gem;
 
 #[path = "../../../plugins/npm/tests/release.rs"]
-#[allow(dead_code, reason = "shared with tests that make more")]
+#[allow(dead_code, reason = "the module is shared with other tests")]
 mod release;
 
 #[path = "../../../plugins/python/tests/wheel.rs"]
-#[allow(dead_code, reason = "shared with tests that make more")]
+#[allow(dead_code, reason = "the module is shared with other tests")]
 mod wheel;
 
 #[path = "../../../plugins/composer/tests/zip.rs"]
-#[allow(dead_code, reason = "shared with tests that make more")]
+#[allow(dead_code, reason = "the module is shared with other tests")]
 mod zip;
 
 mod acme;

@@ -1,10 +1,12 @@
-//! Maven itself: it publishes, is refused with words that a person understands, and resolves into an empty local repository.
+//! Tests with Maven: it publishes, prints understandable refusals, and resolves into an empty local
+//! repository.
 
 use packhouse_tests::clients::{Maven, build_section, consumer, distribution, goal, pom};
 use packhouse_tests::{Api, MavenRepository, Server, digests, skip};
 use serde_json::json;
 
-/// A server, a repository and a Maven that may write there; none, and said so, where there is no Maven.
+/// A server, a repository and a Maven that may write there; `None`, with a printed reason, if
+/// Maven is not installed.
 fn set() -> Option<(Server, MavenRepository, Maven)> {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "maven");
@@ -17,7 +19,7 @@ fn set() -> Option<(Server, MavenRepository, Maven)> {
     }
 }
 
-/// A project with one class that says `word`, which publishes to `url`.
+/// A project with one class that contains `word`, which publishes to `url`.
 fn project(maven: &Maven, folder: &str, artifact: &str, version: &str, url: &str, word: &str) {
     let inside = format!("{}{}", distribution(url), build_section());
     maven.write(&format!("{folder}/pom.xml"), &pom(artifact, version, &inside));
@@ -31,11 +33,12 @@ fn class(maven: &Maven, folder: &str, word: &str) {
     maven.write(&format!("{folder}/src/main/java/org/example/Word.java"), &code);
 }
 
-/// Resolves `version` of an artifact with a Maven that has nothing yet; answers the file's name and bytes.
+/// Resolves `version` of an artifact with a Maven whose local repository is empty; returns the
+/// file's name and bytes.
 fn resolve(repository: &MavenRepository, url: &str, artifact: &str, version: &str) -> (String, Vec<u8>) {
     let maven = Maven::new(&repository.token.secret).unwrap();
     maven.write("consumer/pom.xml", &consumer(url, artifact, version));
-    maven.run("consumer", &[&goal("dependency", "copy-dependencies"), "-DoutputDirectory=out"]).well();
+    maven.run("consumer", &[&goal("dependency", "copy-dependencies"), "-DoutputDirectory=out"]).success();
     let mut files = std::fs::read_dir(maven.folder().join("consumer/out")).unwrap();
     let file = files.next().unwrap().unwrap().path();
     assert!(files.next().is_none(), "one dependency, one file");
@@ -47,7 +50,7 @@ fn a_release_is_deployed_once_and_resolved_elsewhere() {
     let Some((server, repository, maven)) = set() else { return };
     let url = repository.url(&server);
     project(&maven, "hello", "hello", "1.0", &url, "hello");
-    maven.run("hello", &["deploy"]).well();
+    maven.run("hello", &["deploy"]).success();
 
     for end in [".pom", ".jar", "-sources.jar"] {
         let file = format!("org/example/hello/1.0/hello-1.0{end}");
@@ -61,9 +64,13 @@ fn a_release_is_deployed_once_and_resolved_elsewhere() {
     assert_eq!(resolve(&repository, &url, "hello", "1.0"), ("hello-1.0.jar".to_owned(), built.clone()));
 
     let reason = repository.put("org/example/hello/1.0/hello-1.0.jar", "another").expect(409).reason;
-    let (_, sentence) = reason.split_once(' ').expect("the path, then what is wrong with it");
+    let (_, sentence) = reason.split_once(' ').expect("a path, then the reason");
     let again = maven.run("hello", &["deploy"]).refused("409");
-    assert!(again.text.contains(sentence), "Maven shows the server's words, {sentence:?}:\n{}", again.text);
+    assert!(
+        again.text.contains(sentence),
+        "Maven does not show the server's sentence {sentence:?}:\n{}",
+        again.text
+    );
     assert_eq!(repository.get("org/example/hello/1.0/hello-1.0.jar").body, built);
 }
 
@@ -85,7 +92,7 @@ fn a_file_is_deployed_without_a_project() {
         "-Dversion=2.0",
         "-Dpackaging=jar",
     ];
-    maven.run("", &arguments).well();
+    maven.run("", &arguments).success();
     let (name, bytes) = resolve(&repository, &url, "loose", "2.0");
     assert_eq!(
         (name.as_str(), bytes.as_slice()),
@@ -99,9 +106,9 @@ fn a_snapshot_is_deployed_twice_and_the_newer_one_is_resolved() {
     let Some((server, repository, maven)) = set() else { return };
     let url = repository.url(&server);
     project(&maven, "snap", "snap", "2.0-SNAPSHOT", &url, "first");
-    maven.run("snap", &["deploy"]).well();
+    maven.run("snap", &["deploy"]).success();
     class(&maven, "snap", "second");
-    maven.run("snap", &["deploy"]).well();
+    maven.run("snap", &["deploy"]).success();
 
     let metadata = repository.get("org/example/snap/2.0-SNAPSHOT/maven-metadata.xml").expect(200).text();
     assert!(metadata.contains("<buildNumber>2</buildNumber>"), "{metadata}");
@@ -110,7 +117,11 @@ fn a_snapshot_is_deployed_twice_and_the_newer_one_is_resolved() {
     assert!(name.starts_with("snap-2.0-") && name.ends_with(".jar"), "{name}");
     assert_eq!(digests::sha256(&bytes), digests::sha256(&built));
     let plain = repository.get("org/example/snap/2.0-SNAPSHOT/snap-2.0-SNAPSHOT.jar").expect(200);
-    assert_eq!(digests::sha256(&plain.body), digests::sha256(&built), "the plain name stands for the newest");
+    assert_eq!(
+        digests::sha256(&plain.body),
+        digests::sha256(&built),
+        "the plain name resolves to the newest"
+    );
 }
 
 #[test]
@@ -119,7 +130,7 @@ fn a_range_of_versions_resolves_to_the_highest_in_it() {
     let url = repository.url(&server);
     for version in ["1.9", "1.10", "2.0"] {
         project(&maven, version, "ranged", version, &url, version);
-        maven.run(version, &["deploy"]).well();
+        maven.run(version, &["deploy"]).success();
     }
     assert_eq!(resolve(&repository, &url, "ranged", "[1.0,2.0)").0, "ranged-1.10.jar");
     assert_eq!(resolve(&repository, &url, "ranged", "[1.0,]").0, "ranged-2.0.jar");
@@ -143,7 +154,7 @@ fn the_modules_of_a_build_are_deployed_in_parallel() {
         maven.write(&format!("all/{name}/pom.xml"), &pom(name, "1.0", parent));
         class(&maven, &format!("all/{name}"), name);
     }
-    maven.run("all", &["-T", "4", "deploy"]).well();
+    maven.run("all", &["-T", "4", "deploy"]).success();
     for name in names {
         let built = std::fs::read(maven.folder().join(format!("all/{name}/target/{name}-1.0.jar"))).unwrap();
         let served = repository.get(&format!("org/example/{name}/1.0/{name}-1.0.jar")).expect(200).body;
@@ -168,14 +179,14 @@ fn a_refusal_names_its_reason_in_mavens_output() {
     let public = MavenRepository::create_with(&server, "open", &json!({"public": true}));
     maven.credential("owner@example.com", &public.token.secret);
     project(&maven, "open", "open", "1.0", &public.url(&server), "open");
-    maven.run("open", &["deploy"]).well();
+    maven.run("open", &["deploy"]).success();
     let nobody = Maven::new("").unwrap();
     nobody.write(
         "settings.xml",
         &format!("<settings>{}</settings>", packhouse_tests::clients::debian_profile()),
     );
     nobody.write("consumer/pom.xml", &consumer(&public.url(&server), "open", "1.0"));
-    nobody.run("consumer", &[&goal("dependency", "copy-dependencies")]).well();
+    nobody.run("consumer", &[&goal("dependency", "copy-dependencies")]).success();
     nobody.write("consumer/pom.xml", &consumer(&public.url(&server), "absent", "1.0"));
     nobody.run("consumer", &[&goal("dependency", "copy-dependencies")]).refused("Could not find artifact");
 }

@@ -1,7 +1,7 @@
-//! Ivy itself, which asks by `HEAD` before it puts and takes its answer for the last word; and what Maven's other clients put
-//! beside their files.
+//! Tests with Ivy, which sends `HEAD` before `PUT` and relies on the answer. Also tests the
+//! additional files that other clients of Maven's layout put.
 
-use packhouse_tests::clients::{Said, has, run};
+use packhouse_tests::clients::{ProgramOutput, has, run};
 use packhouse_tests::server::OWNER;
 use packhouse_tests::{MavenRepository, Request, Server, checkout, digests, payload, skip};
 use serde_json::json;
@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// As `bootstrap` brings it.
+/// The jar that `bootstrap` installs.
 const JAR: &str = ".tools/ivy/ivy-2.5.3.jar";
-/// Where a file of the layout lies.
+/// The path of a file in the layout.
 const PATTERN: &str = "[organisation]/[module]/[revision]/[artifact]-[revision].[ext]";
-/// The files of the version that is published.
+/// The files of the published version.
 const FOLDER: &str = "org/example/lib/1.0";
 
 /// Ivy with settings, a cache and a workspace of its own.
@@ -23,7 +23,7 @@ struct Ivy {
 }
 
 impl Ivy {
-    /// One that publishes to this repository; none, said by name, where it cannot run.
+    /// An Ivy that publishes to this repository; `None`, with a printed reason, if it cannot run.
     fn new(server: &Server, repository: &MavenRepository) -> Option<Self> {
         if !has("java") || !jar().is_file() {
             skip("Ivy", "no java on the path, or no Ivy from Maven Central");
@@ -52,7 +52,7 @@ impl Ivy {
         fs::write(path, content).unwrap();
     }
 
-    fn run(&self, module: &str, more: &[&str]) -> Said {
+    fn run(&self, module: &str, more: &[&str]) -> ProgramOutput {
         let mut command = Command::new("java");
         let home = format!("-Duser.home={}", self.folder().display());
         command.current_dir(self.folder()).env("HOME", self.folder()).args([&home, "-jar"]).arg(jar());
@@ -61,7 +61,7 @@ impl Ivy {
     }
 
     /// Publishes a jar with these bytes as version 1.0 of `lib`.
-    fn publish(&self, content: &[u8], more: &[&str]) -> Said {
+    fn publish(&self, content: &[u8], more: &[&str]) -> ProgramOutput {
         self.write("dist/lib-1.0.jar", content);
         self.write(
             "lib.xml",
@@ -74,7 +74,7 @@ impl Ivy {
         self.run("lib.xml", &[&arguments[..], &places, more].concat())
     }
 
-    /// Resolves version 1.0 of `lib` into a cache that knows nothing; the jar.
+    /// Resolves version 1.0 of `lib` into an empty cache; returns the jar.
     fn resolve(&self) -> Vec<u8> {
         let _ = fs::remove_dir_all(self.folder().join("cache"));
         self.write(
@@ -82,7 +82,7 @@ impl Ivy {
             "<ivy-module version=\"2.0\"><info organisation=\"org.example\" module=\"app\"/>\
              <dependencies><dependency org=\"org.example\" name=\"lib\" rev=\"1.0\"/></dependencies></ivy-module>",
         );
-        self.run("app.xml", &["-retrieve", "got/[artifact]-[revision].[ext]"]).well();
+        self.run("app.xml", &["-retrieve", "got/[artifact]-[revision].[ext]"]).success();
         fs::read(self.folder().join("got/lib-1.0.jar")).unwrap()
     }
 }
@@ -101,27 +101,27 @@ fn ivy_publishes_with_its_defaults_and_resolves() {
     let repository = MavenRepository::create(&server, "ivy");
     let Some(ivy) = Ivy::new(&server, &repository) else { return };
     let content = payload::bytes(1, 50_000);
-    ivy.publish(&content, &[]).well();
+    ivy.publish(&content, &[]).success();
     for file in ["lib-1.0.jar", "ivy-1.0.xml"] {
         for sum in ["", ".sha1", ".md5"] {
             assert_eq!(status(&repository, "HEAD", &format!("{file}{sum}")), 200, "{file}{sum}");
         }
     }
     assert_eq!(ivy.resolve(), content);
-    // What is there stays as it is, whether Ivy asks first or not.
+    // An existing file stays unchanged, whether or not Ivy sends `HEAD` first.
     ivy.publish(&payload::bytes(2, 50_000), &[]).refused("destination file exists and overwrite == false");
     ivy.publish(&payload::bytes(2, 50_000), &["-overwrite"]).refused("409");
     assert_eq!(ivy.resolve(), content);
 }
 
 #[test]
-fn a_version_that_ivy_published_by_half_is_completed() {
+fn a_version_that_ivy_published_partly_is_completed() {
     let server = Server::start();
     for (name, redeploy) in [("strict", "deny"), ("lenient", "identical")] {
         let repository = MavenRepository::create_with(&server, name, &json!({"redeploy": redeploy}));
         let Some(ivy) = Ivy::new(&server, &repository) else { return };
         let content = payload::bytes(1, 50_000);
-        // It broke off behind the jar and its first checksum.
+        // The test simulates a publish that was interrupted after the jar and its first checksum.
         repository.put(&format!("{FOLDER}/lib-1.0.jar"), content.clone()).expect(201);
         repository.put(&format!("{FOLDER}/lib-1.0.jar.sha1"), digests::sha1(&content)).expect(201);
         ivy.publish(&content, &[]).refused("destination file exists and overwrite == false");
@@ -130,7 +130,7 @@ fn a_version_that_ivy_published_by_half_is_completed() {
                 ivy.publish(&content, &["-overwrite"]).refused("409");
             }
             _ => {
-                ivy.publish(&content, &["-overwrite"]).well();
+                ivy.publish(&content, &["-overwrite"]).success();
                 assert_eq!(ivy.resolve(), content);
                 ivy.publish(&payload::bytes(2, 50_000), &["-overwrite"]).refused("409");
             }
@@ -138,15 +138,17 @@ fn a_version_that_ivy_published_by_half_is_completed() {
     }
 }
 
-/// What Ivy does, without Ivy; and sidecars as they were put.
+/// Sends the requests of Ivy without Ivy, and checks that the server serves checksum files exactly
+/// as clients put them.
 #[test]
-fn a_checksum_is_there_once_it_was_put_and_as_it_was_put() {
+fn a_checksum_exists_after_its_put_and_is_unchanged() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "sums");
     let content = payload::bytes(1, 50_000);
     let [jar, sum] = ["lib-1.0.jar", "lib-1.0.jar.sha1"].map(|file| format!("{FOLDER}/{file}"));
     let hex = digests::sha1(&content);
-    // Before its file: as it was put, and gone with a restart no more than any other.
+    // A client may put a checksum before its file. The server serves such a checksum unchanged,
+    // even after a restart.
     let early = format!("{hex}  lib-1.0.jar\n");
     assert_eq!(status(&repository, "HEAD", "lib-1.0.jar.sha1"), 404);
     repository.put(&sum, early.clone()).expect(201);
@@ -155,7 +157,7 @@ fn a_checksum_is_there_once_it_was_put_and_as_it_was_put() {
     repository.put(&jar, b"other bytes".to_vec()).expect(400);
     repository.put(&jar, content.clone()).expect(201);
     assert_eq!(repository.get(&sum).expect(200).text(), early);
-    // Nobody put the other: it is computed for whoever gets it, and not there for whoever asks whether it is.
+    // No client put the `.md5` file: `GET` computes it, and `HEAD` answers 404.
     assert_eq!(status(&repository, "HEAD", "lib-1.0.jar.md5"), 404);
     assert_eq!(repository.get(&format!("{jar}.md5")).expect(200).text(), digests::md5(&content));
     for text in [format!("{}\n", digests::md5(&content)), digests::md5(&content)] {
@@ -165,7 +167,7 @@ fn a_checksum_is_there_once_it_was_put_and_as_it_was_put() {
     }
     repository.put(&format!("{jar}.md5"), format!("{}\n", "0".repeat(32))).expect(400);
     assert_eq!(repository.get(&format!("{jar}.md5")).expect(200).text(), digests::md5(&content));
-    // A file of the same name again brings its own: nothing is left of what was said before.
+    // A new file of the same name has its own checksum; the old checksum is gone.
     repository.client.send(Request::new("DELETE", &repository.path(&jar))).expect(204);
     assert_eq!(status(&repository, "GET", "lib-1.0.jar.sha1"), 404);
     repository.put(&jar, b"other bytes".to_vec()).expect(201);

@@ -1,5 +1,6 @@
-//! Maven and Gradle through a proxy of another Packhouse and through a group with it: they resolve what it has, every checksum
-//! compared, and once more when it is gone.
+//! Tests with Maven and Gradle through a proxy of another Packhouse, and through a group with the
+//! proxy. The clients resolve the upstream's packages and verify every checksum, and again after
+//! the upstream has ended.
 
 use packhouse_tests::clients::{Maven, consumer, goal, has, run};
 use packhouse_tests::server::OWNER;
@@ -10,13 +11,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// A far server with a public repository; a near one with a proxy of it, a hosted repository, and a group of both.
+/// An upstream server with a public repository; a second server with a proxy of it, a hosted
+/// repository, and a group of both.
 struct World {
     far: Option<Server>,
     near: Server,
     origin: MavenRepository,
     hosted: MavenRepository,
-    /// Reads the proxy and the group.
+    /// A token that reads the proxy and the group.
     secret: String,
 }
 
@@ -39,18 +41,19 @@ impl World {
         format!("{}/repositories/{repository}", self.near.base_url())
     }
 
-    /// The far server ends; what stands at its address now sees who still asks.
+    /// Ends the upstream server; a scripted upstream at its address records later requests.
     fn switch_off(&mut self) -> Upstream {
         let address = self.far.take().unwrap().packages();
         Upstream::start_at(address)
     }
 
-    /// What a Maven that has nothing yet resolves of `artifact`: SHA-256 by files' names.
+    /// Resolves `artifact` with a Maven whose local repository is empty; returns SHA-256 by file
+    /// name.
     #[track_caller]
     fn resolve(&self, repository: &str, artifact: &str, version: &str) -> BTreeMap<String, String> {
         let maven = Maven::new(&self.secret).unwrap();
         maven.write("consumer/pom.xml", &consumer(&self.url(repository), artifact, version));
-        maven.run("consumer", &[&goal("dependency", "copy-dependencies"), "-DoutputDirectory=out"]).well();
+        maven.run("consumer", &[&goal("dependency", "copy-dependencies"), "-DoutputDirectory=out"]).success();
         files(&maven.folder().join("consumer/out"))
     }
 }
@@ -61,7 +64,7 @@ fn files(folder: &Path) -> BTreeMap<String, String> {
     paths.map(|path| (named(&path), digests::sha256(&std::fs::read(&path).unwrap()))).collect()
 }
 
-/// Publishes a jar and its POM, which needs these; answers the jar's SHA-256.
+/// Publishes a jar and its POM with these dependencies; returns the jar's SHA-256.
 fn publish(
     repository: &MavenRepository,
     artifact: &str,
@@ -108,7 +111,7 @@ fn maven_resolves_through_a_proxy_and_again_without_the_upstream() {
     assert_eq!(world.resolve("proxy", "lib", "[1.0,2.0)"), all);
     let gone = world.switch_off();
     assert_eq!(world.resolve("proxy", "lib", "[1.0,2.0)"), all);
-    assert!(gone.seen().is_empty(), "{:?}", gone.seen());
+    assert!(gone.requests().is_empty(), "{:?}", gone.requests());
 }
 
 #[test]
@@ -128,7 +131,7 @@ fn maven_sees_a_newer_snapshot_and_the_last_one_when_the_upstream_is_gone() {
 }
 
 #[test]
-fn maven_resolves_through_a_group_in_which_our_names_are_ours() {
+fn maven_resolves_hosted_names_first_through_a_group() {
     if no_maven() {
         return;
     }
@@ -140,11 +143,11 @@ fn maven_resolves_through_a_group_in_which_our_names_are_ours() {
     assert_eq!(world.resolve("group", "own", "[1.0,]"), all, "9.0 is another's");
     let gone = world.switch_off();
     assert_eq!(world.resolve("group", "own", "[1.0,]"), all);
-    assert!(gone.seen().is_empty(), "{:?}", gone.seen());
+    assert!(gone.requests().is_empty(), "{:?}", gone.requests());
 }
 
 #[test]
-fn maven_is_told_that_a_proxy_and_a_group_take_nothing() {
+fn maven_shows_that_a_proxy_and_a_group_accept_no_publish() {
     if no_maven() {
         return;
     }
@@ -153,7 +156,7 @@ fn maven_is_told_that_a_proxy_and_a_group_take_nothing() {
     maven.write("loose.jar", "bytes");
     let file = format!("-Dfile={}/loose.jar", maven.folder().display());
     for (repository, words) in [
-        ("proxy", "A proxy repository holds only what it fetches; nothing can be written to it."),
+        ("proxy", "A proxy repository contains only packages that it fetched; clients cannot write to it."),
         ("group", "A group repository has no storage of its own; write to one of its members."),
     ] {
         let (deploy, url) = (goal("deploy", "deploy-file"), format!("-Durl={}", world.url(repository)));
@@ -167,8 +170,8 @@ fn maven_is_told_that_a_proxy_and_a_group_take_nothing() {
             "-Dversion=1.0",
             "-Dpackaging=jar",
         ];
-        let said = maven.run("", &arguments).refused("405");
-        assert!(said.text.contains(words), "Maven shows the server's words:\n{}", said.text);
+        let output = maven.run("", &arguments).refused("405");
+        assert!(output.text.contains(words), "Maven does not show the server's sentence:\n{}", output.text);
     }
 }
 
@@ -187,10 +190,11 @@ fn gradle_resolves_through_a_group_and_again_without_the_upstream() {
     assert_eq!(resolved, all);
     let gone = world.switch_off();
     assert_eq!(gradle(&world).unwrap(), all);
-    assert!(gone.seen().is_empty(), "{:?}", gone.seen());
+    assert!(gone.requests().is_empty(), "{:?}", gone.requests());
 }
 
-/// What a Gradle that has nothing yet resolves of `own:1.+` through the group; none where it does not run on this JDK.
+/// Resolves `own:1.+` through the group with a Gradle whose cache is empty. Returns `None` if
+/// Gradle does not run on this JDK.
 fn gradle(world: &World) -> Option<BTreeMap<String, String>> {
     let home = tempfile::TempDir::new().unwrap();
     let script = format!(
@@ -206,12 +210,12 @@ fn gradle(world: &World) -> Option<BTreeMap<String, String>> {
         .current_dir(home.path())
         .env("GRADLE_USER_HOME", home.path().join("home"))
         .env("HOME", home.path());
-    let said = run(command.args(["--no-daemon", "--quiet", "fetch"]));
+    let output = run(command.args(["--no-daemon", "--quiet", "fetch"]));
     let misfit = ["Could not determine java version", "Unsupported class file"];
-    if !said.success && misfit.iter().any(|words| said.text.contains(words)) {
+    if !output.success && misfit.iter().any(|words| output.text.contains(words)) {
         skip("Gradle", "this Gradle does not run on this JDK");
         return None;
     }
-    said.well();
+    output.success();
     Some(files(&home.path().join("out")))
 }

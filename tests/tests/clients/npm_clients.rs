@@ -1,11 +1,11 @@
-//! npm, pnpm, yarn and bun themselves: they publish, are refused with words that a person understands, and install into empty
-//! projects.
+//! Tests with npm, pnpm, yarn and bun: they publish, print understandable refusals, and install
+//! into empty projects.
 
 use packhouse_tests::npm::{Js, NpmRepository, Tool};
 use packhouse_tests::{Api, Server, skip};
 use serde_json::json;
 
-/// This client with a repository of its own; none, and said so, where it is not here.
+/// This client with a repository of its own; `None`, with a printed reason, if it is not installed.
 fn set(server: &Server, tool: Tool) -> Option<(NpmRepository, Js)> {
     let repository = NpmRepository::create(server, tool.name());
     match Js::new(tool, &repository.url(server), &repository.token.secret) {
@@ -17,7 +17,7 @@ fn set(server: &Server, tool: Tool) -> Option<(NpmRepository, Js)> {
     }
 }
 
-/// The same for each of these clients, at the same time.
+/// Runs `work` for each of these clients, at the same time.
 fn with_each(tools: &[Tool], work: fn(&Server, NpmRepository, Js)) {
     let server = Server::start();
     std::thread::scope(|scope| {
@@ -39,23 +39,23 @@ fn every_client_publishes_once_and_installs() {
     with_each(&Tool::ALL, |_, repository, js| {
         js.package("left", &json!({"name": "left", "version": "1.0.0", "description": "one half"}));
         js.package("right", &json!({"name": "@acme/right", "version": "2.0.0", "license": "MIT"}));
-        js.publish("left").well();
-        js.publish("right").well();
+        js.publish("left").success();
+        js.publish("right").success();
         let again = js.publish("left");
         again.refused(match js.tool {
-            // These look first whether the version is there.
+            // These clients first check whether the version exists.
             Tool::Npm11 | Tool::Pnpm => "You cannot publish over the previously published versions",
-            // It prints the code alone.
+            // yarn 1 prints only the error code.
             Tool::Yarn1 => "conflict",
             Tool::Npm10 | Tool::Yarn4 | Tool::Bun => "is published already and cannot be replaced",
         });
 
-        let wanted = json!({"left": "^1.0.0", "@acme/right": "^2.0.0"});
+        let dependencies = json!({"left": "^1.0.0", "@acme/right": "^2.0.0"});
         js.package(
             "project",
-            &json!({"name": "project", "version": "0.0.0", "private": true, "dependencies": wanted}),
+            &json!({"name": "project", "version": "0.0.0", "private": true, "dependencies": dependencies}),
         );
-        js.install("project").well();
+        js.install("project").success();
         let installed = |package: &str| js.installed("project", package);
         assert_eq!(
             (installed("left"), installed("@acme/right")),
@@ -65,9 +65,9 @@ fn every_client_publishes_once_and_installs() {
         );
 
         js.package("newer", &json!({"name": "left", "version": "1.1.0"}));
-        js.publish("newer").well();
+        js.publish("newer").success();
         js.forget("project");
-        js.install_locked("project").well();
+        js.install_locked("project").success();
         assert_eq!(
             js.installed("project", "left").as_deref(),
             Some("1.0.0"),
@@ -82,19 +82,19 @@ fn every_client_publishes_once_and_installs() {
 fn a_lock_file_holds_the_registry_to_its_bytes() {
     with_each(&Tool::ALL, |_, repository, js| {
         js.package("lib", &json!({"name": "lib", "version": "1.0.0"}));
-        js.publish("lib").well();
+        js.publish("lib").success();
         js.package(
             "project",
             &json!({"name": "project", "version": "0.0.0", "dependencies": {"lib": "1.0.0"}}),
         );
-        js.install("project").well();
+        js.install("project").success();
         let integrity = repository.get("lib/1.0.0").json()["dist"]["integrity"].as_str().unwrap().to_owned();
         let (file, lock) = ["package-lock.json", "pnpm-lock.yaml", "yarn.lock", "bun.lock"]
             .into_iter()
             .map(|file| format!("project/{file}"))
             .find_map(|file| Some((file.clone(), std::fs::read_to_string(js.folder().join(file)).ok()?)))
             .expect("a lock file");
-        // Yarn 4 has a checksum of its own making instead.
+        // yarn 4 records its own checksum instead of `integrity`.
         let (of, other) = match lock.split_once("checksum: 10c0/") {
             Some((_, rest)) => (rest[..128].to_owned(), "0".repeat(128)),
             None => (integrity, format!("sha512-{}==", "A".repeat(86))),
@@ -114,18 +114,18 @@ fn a_lock_file_holds_the_registry_to_its_bytes() {
 }
 
 #[test]
-fn npm_manages_what_it_published() {
+fn npm_manages_its_published_packages() {
     with_each(&NPMS, |_, repository, js| {
         for version in ["1.0.0", "1.1.0", "2.0.0"] {
             js.package(
                 "lib",
                 &json!({"name": "@acme/lib", "version": version, "description": "a librarian's lib"}),
             );
-            js.publish("lib").well();
+            js.publish("lib").success();
         }
         let says = |arguments: &[&str], words: &str| {
-            let said = js.run("lib", arguments).well();
-            assert!(said.text.contains(words), "{arguments:?} does not say {words:?}:\n{}", said.text);
+            let output = js.run("lib", arguments).success();
+            assert!(output.text.contains(words), "{arguments:?} does not say {words:?}:\n{}", output.text);
         };
         says(&["ping"], "PONG");
         says(&["whoami"], "owner@");
@@ -145,17 +145,17 @@ fn npm_manages_what_it_published() {
         says(&["unpublish", "@acme/lib@2.0.0", "--force"], "- @acme/lib@2.0.0");
         repository.get("@acme/lib/-/lib-2.0.0.tgz").expect(404);
         assert_eq!(repository.get("@acme/lib/latest").expect(200).json()["version"], "1.1.0");
-        js.run("lib", &["publish"]).refused("its number is not given again");
+        js.run("lib", &["publish"]).refused("its number cannot be used again");
         says(&["unpublish", "@acme/lib", "--force"], "- @acme/lib");
         js.run("lib", &["view", "@acme/lib"]).refused("404");
     });
 }
 
 #[test]
-fn a_deprecated_version_is_told_of_when_it_is_installed() {
+fn clients_print_a_deprecation_when_they_install() {
     with_each(&[Tool::Npm11, Tool::Pnpm, Tool::Yarn1], |_, repository, js| {
         js.package("lib", &json!({"name": "old", "version": "1.0.0"}));
-        js.publish("lib").well();
+        js.publish("lib").success();
         repository
             .put("old", &json!({"versions": {"1.0.0": {"deprecated": "use something newer"}}}))
             .expect(201);
@@ -163,51 +163,52 @@ fn a_deprecated_version_is_told_of_when_it_is_installed() {
             "project",
             &json!({"name": "project", "version": "0.0.0", "dependencies": {"old": "1.0.0"}}),
         );
-        let said = js.install("project").well();
-        // pnpm names the version alone, yarn gives the reason alone.
+        let output = js.install("project").success();
+        // pnpm names only the version, yarn prints only the reason.
         let words = if js.tool == Tool::Yarn1 { "use something newer" } else { "deprecated" };
-        assert!(said.text.contains(words), "{:?}:\n{}", js.tool, said.text);
+        assert!(output.text.contains(words), "{:?}:\n{}", js.tool, output.text);
     });
 }
 
-/// Every client's own words when its credential will not do. Those that read before they write are refused there: a bad token
-/// finds nothing.
+/// Checks each client's own words when the server refuses its credential. Clients that read before
+/// they write fail at the read: with an invalid token, the server answers that the package is not
+/// found.
 #[test]
-fn a_refused_credential_is_told_so_that_a_person_understands() {
+fn clients_print_an_understandable_refusal_of_a_credential() {
     with_each(&Tool::ALL, |server, repository, js| {
         js.package("lib", &json!({"name": "lib", "version": "1.0.0"}));
         js.package(
             "project",
             &json!({"name": "project", "version": "0.0.0", "dependencies": {"lib": "1.0.0"}}),
         );
-        js.publish("lib").well();
+        js.publish("lib").success();
         js.package("lib", &json!({"name": "lib", "version": "1.1.0"}));
         let (api, tool) = (Api::sign_in(server), js.tool);
 
         let reader = api.create_token(&[&repository.id], &["read"], None);
         js.credential(&reader.secret);
-        let said = js.publish("lib");
+        let output = js.publish("lib");
         assert!(
-            !said.success && said.text.contains("[write]"),
+            !output.success && output.text.contains("[write]"),
             "{tool:?} with a token that reads:\n{}",
-            said.text
+            output.text
         );
-        js.install("project").well();
+        js.install("project").success();
 
         let revoked = api.create_token(&[&repository.id], &["read", "write"], None);
         api.call("DELETE", &format!("/v1/tokens/{}", revoked.id)).expect(204);
         for token in [revoked.secret.as_str(), "pkh_mistyped"] {
             js.credential(token);
-            let said = js.publish("lib");
+            let output = js.publish("lib");
             let words = ["401", "nable to authenticate", "Invalid authentication", "unauthorized"];
-            let tells = words.iter().any(|words| said.text.contains(words));
-            assert!(!said.success && tells, "{tool:?} with a token that does not count:\n{}", said.text);
+            let tells = words.iter().any(|words| output.text.contains(words));
+            assert!(!output.success && tells, "{tool:?} with a token that does not count:\n{}", output.text);
             js.forget("project");
-            let said = js.install("project");
+            let output = js.install("project");
             assert!(
-                !said.success && (said.text.contains("404") || said.text.contains("not found")),
+                !output.success && (output.text.contains("404") || output.text.contains("not found")),
                 "{tool:?}:\n{}",
-                said.text
+                output.text
             );
         }
         assert_eq!(
@@ -222,19 +223,19 @@ fn a_refused_credential_is_told_so_that_a_person_understands() {
 fn yarn_login_says_where_a_token_is_made() {
     with_each(&[Tool::Yarn4], |_, _, js| {
         js.package("lib", &json!({"name": "lib", "version": "1.0.0"}));
-        // Yarn takes these in place of what a person types at a terminal.
+        // yarn reads these variables instead of terminal input.
         let typed = [
             ("YARN_IS_TEST_ENV", "1"),
             ("YARN_INJECT_NPM_USER", "ann"),
             ("YARN_INJECT_NPM_PASSWORD", "a password"),
         ];
         js.run_with("lib", &typed, &["npm", "login"])
-            .refused("make a token in the portal and write it to .yarnrc.yml (npmAuthToken)");
+            .refused("create a token in the portal and write it to .yarnrc.yml (npmAuthToken)");
     });
 }
 
 #[test]
-fn what_npm_may_not_do_here_it_is_told() {
+fn npm_prints_refusals_of_unsupported_commands() {
     with_each(&NPMS, |_, _, js| {
         js.package("lib", &json!({"name": "lib", "version": "1.0.0"}));
         js.run_typing("lib", &["token", "create"], &[("password:", "a password")])

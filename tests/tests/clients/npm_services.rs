@@ -1,10 +1,11 @@
-//! What a registry does besides packages, by npm itself: who one is, one's tokens, signing out, signatures.
+//! Registry services besides packages, tested with npm: the current user, the user's tokens,
+//! signing out, signatures.
 
 use packhouse_tests::npm::{Js, NpmRepository, Tool};
 use packhouse_tests::{Api, Server, skip};
 use serde_json::{Value, json};
 
-/// Both npm's, each with a repository of its own, at the same time.
+/// Runs `work` for both versions of npm, each with a repository of its own, at the same time.
 fn with_each(work: fn(&Server, NpmRepository, Js)) {
     let server = Server::start();
     std::thread::scope(|scope| {
@@ -21,14 +22,14 @@ fn with_each(work: fn(&Server, NpmRepository, Js)) {
     });
 }
 
-/// What npm prints for a token that is no longer valid. The status is 404, as for a missing package.
+/// npm's output for a token that is no longer valid. The status is 404, as for a missing package.
 const NOBODY: &str = "The token that was sent was revoked or replaced; use a new one";
 
 #[test]
 fn tokens_are_listed_and_revoked() {
     with_each(|server, repository, js| {
         let other = Api::sign_in(server).create_token(&[&repository.id], &["read"], None);
-        let listed = js.run("", &["token", "list", "--json", "--silent"]).well();
+        let listed = js.run("", &["token", "list", "--json", "--silent"]).success();
         let tokens: Vec<Value> = serde_json::from_str(&listed.text).expect("a list in JSON");
         let listed_as =
             |id: &str| tokens.iter().find(|token| token["key"] == id).cloned().unwrap_or_default();
@@ -36,13 +37,13 @@ fn tokens_are_listed_and_revoked() {
         assert_eq!(listed_as(&repository.token.id)["readonly"], false, "{}", listed.text);
         assert!(!listed.text.contains(&repository.token.secret), "a secret is in the list");
 
-        js.run("", &["token", "revoke", &other.id]).well();
+        js.run("", &["token", "revoke", &other.id]).success();
         js.run("", &["token", "revoke", &other.id]).refused("Unknown token id");
         let events =
             Api::sign_in(server).call("GET", "/v1/audit-events?action=revoke_token").expect(200).json();
         let event = &events["items"][0];
         assert!(event["request_id"].as_str().is_some_and(|id| !id.is_empty()), "{events}");
-        let left = js.run("", &["token", "list"]).well().text;
+        let left = js.run("", &["token", "list"]).success().text;
         assert!(left.contains(repository.token.id.get(..6).unwrap()), "{left}");
         js.credential(&other.secret);
         js.run("", &["whoami"]).refused(NOBODY);
@@ -50,20 +51,21 @@ fn tokens_are_listed_and_revoked() {
 }
 
 #[test]
-fn who_signs_out_is_nobody_and_the_token_counts_no_more() {
+fn signing_out_revokes_the_token() {
     with_each(|_, repository, js| {
-        assert!(js.run("", &["whoami"]).well().text.contains("owner@"));
-        js.run("", &["logout"]).well();
+        assert!(js.run("", &["whoami"]).success().text.contains("owner@"));
+        js.run("", &["logout"]).success();
         let npmrc = std::fs::read_to_string(js.folder().join(".npmrc")).unwrap();
-        assert!(!npmrc.contains(&repository.token.secret), "npm kept the token:\n{npmrc}");
+        assert!(!npmrc.contains(&repository.token.secret), "npm still has the token:\n{npmrc}");
         js.run("", &["whoami"]).refused("ENEEDAUTH");
         js.credential(&repository.token.secret);
         js.run("", &["whoami"]).refused(NOBODY);
     });
 }
 
-/// What `npm audit signatures` does for each package, by the library that it does it with; the command itself is in
-/// `attestations/npm_audit.rs`. The second time the key is not the one that signed.
+/// Script that verifies each package like `npm audit signatures`, with the same library. It
+/// verifies a second time with a different key. The tests in `attestations/npm_audit.rs` run the
+/// command itself.
 const AUDIT: &str = r"
 const pacote = require('pacote'), { generateKeyPairSync } = require('crypto');
 const [registry, token, cache] = process.argv.slice(1).filter(word => word !== '--');
@@ -83,13 +85,14 @@ const check = keys => pacote.manifest('@acme/lib@1.0.0', {
 ";
 
 #[test]
-fn what_is_published_is_signed_with_a_key_of_the_registry() {
+fn published_packages_are_signed_with_a_key_of_the_registry() {
     with_each(|server, repository, js| {
         js.package("lib", &json!({"name": "@acme/lib", "version": "1.0.0"}));
-        js.publish("lib").well();
+        js.publish("lib").success();
         let registry = format!("{}/", repository.url(server));
         let cache = js.folder().join("audited");
-        let said = js.script(AUDIT, &[&registry, &repository.token.secret, cache.to_str().unwrap()]).well();
-        assert_eq!(said.text.trim(), "verified 1\nEINTEGRITYSIGNATURE", "{:?}", js.tool);
+        let output =
+            js.script(AUDIT, &[&registry, &repository.token.secret, cache.to_str().unwrap()]).success();
+        assert_eq!(output.text.trim(), "verified 1\nEINTEGRITYSIGNATURE", "{:?}", js.tool);
     });
 }

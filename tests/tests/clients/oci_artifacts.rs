@@ -1,7 +1,7 @@
-//! What is no image: a chart and a signature by skopeo and curl, found again by what they say something about; and parts of
-//! layers.
+//! Artifacts other than images: skopeo and curl push a chart and a signature, and clients find them
+//! by their subject. Also tests byte ranges of layers.
 
-use packhouse_tests::clients::{Said, has, run};
+use packhouse_tests::clients::{ProgramOutput, has, run};
 use packhouse_tests::images::{INDEX, ImageRepository, MANIFEST, artifact, digest, layout};
 use packhouse_tests::server::OWNER;
 use packhouse_tests::{Request, Server, skip};
@@ -13,13 +13,13 @@ use tempfile::TempDir;
 const SIGNATURE: &str = "application/vnd.example.signature";
 const EMPTY: (&str, &str) = ("application/vnd.oci.empty.v1+json", "{}");
 
-fn curl(home: &Path, secret: &str, arguments: &[&str]) -> Said {
+fn curl(home: &Path, secret: &str, arguments: &[&str]) -> ProgramOutput {
     let mut command = Command::new("curl");
     command.args(["-sS", "--fail-with-body", "--user", &format!("{OWNER}:{secret}")]).args(arguments);
     run(command.current_dir(home).env("HOME", home))
 }
 
-fn copy(home: &Path, secret: &str, side: &str, from: &str, to: &str) -> Said {
+fn copy(home: &Path, secret: &str, side: &str, from: &str, to: &str) -> ProgramOutput {
     let policy = home.join("policy.json");
     std::fs::write(&policy, r#"{"default":[{"type":"insecureAcceptAnything"}]}"#).unwrap();
     let mut command = Command::new("skopeo");
@@ -65,9 +65,9 @@ fn skopeo_copies_an_index_a_chart_and_a_signature_there_and_back() {
         ("signature", signed, &signature),
         ("chart", there("charts/hello:1.2.3"), &chart),
     ] {
-        copy(home.path(), secret, "dest", &format!("oci:{name}"), &target).well();
+        copy(home.path(), secret, "dest", &format!("oci:{name}"), &target).success();
         let back = format!("{name}-back");
-        copy(home.path(), secret, "src", &target, &format!("oci:{back}")).well();
+        copy(home.path(), secret, "src", &target, &format!("oci:{back}")).success();
         assert!(std::fs::read_to_string(at(&back).join("index.json")).unwrap().contains(digest));
     }
     let found = repository.get(&format!("app/referrers/{subject}")).expect(200).json();
@@ -95,7 +95,7 @@ fn curl_attaches_a_signature_and_finds_it() {
     let image = repository.push("app", "1", &[b"a layer"]).unwrap();
     for blob in ["signed", "{}"] {
         let target = url(&format!("app/blobs/uploads/?digest={}", digest(blob.as_bytes())));
-        curl(home.path(), secret, &["--data-binary", blob, &target]).well();
+        curl(home.path(), secret, &["--data-binary", blob, &target]).success();
     }
     let signature = json!({
         "schemaVersion": 2, "mediaType": MANIFEST, "artifactType": SIGNATURE,
@@ -107,21 +107,22 @@ fn curl_attaches_a_signature_and_finds_it() {
     let target = url(&format!("app/manifests/{}", digest(signature.as_bytes())));
     let kind = format!("Content-Type: {MANIFEST}");
     let put = ["-i", "-X", "PUT", "-H", &kind, "--data-binary", &signature, &target];
-    let said = curl(home.path(), secret, &put).well().text.to_lowercase();
-    assert!(said.contains(&format!("oci-subject: {}", digest(image.as_bytes()))), "{said}");
+    let output = curl(home.path(), secret, &put).success().text.to_lowercase();
+    assert!(output.contains(&format!("oci-subject: {}", digest(image.as_bytes()))), "{output}");
 
     let referrers = url(&format!("app/referrers/{}?artifactType={SIGNATURE}", digest(image.as_bytes())));
-    let found: Value = serde_json::from_str(&curl(home.path(), secret, &[&referrers]).well().text).unwrap();
+    let found: Value =
+        serde_json::from_str(&curl(home.path(), secret, &[&referrers]).success().text).unwrap();
     assert_eq!(found["manifests"][0]["digest"], digest(signature.as_bytes()));
     let signed = url(&format!("app/blobs/{}", digest(b"signed")));
-    assert_eq!(curl(home.path(), secret, &[&signed]).well().text, "signed");
-    curl(home.path(), secret, &["-X", "DELETE", &target]).well();
-    let found = curl(home.path(), secret, &[&referrers]).well();
+    assert_eq!(curl(home.path(), secret, &[&signed]).success().text, "signed");
+    curl(home.path(), secret, &["-X", "DELETE", &target]).success();
+    let found = curl(home.path(), secret, &[&referrers]).success();
     assert!(found.text.contains(r#""manifests":[]"#), "{}", found.text);
     curl(home.path(), "wrong", &[&referrers]).refused("authentication required");
 }
 
-/// As the conformance suite asks for them.
+/// Requests byte ranges as the conformance suite does.
 #[test]
 fn a_part_of_a_layer_is_served() {
     let server = Server::start();

@@ -1,8 +1,9 @@
-//! docker, skopeo and podman themselves through a proxy of a second server: they pull what is there, and go on when that server is gone;
-//! and what each says when it pushes to a proxy, or pulls what the proxy refuses. dockerd and containerd pull images of Docker Hub's from
-//! a repository that is their mirror.
+//! Tests with docker, skopeo and podman through a proxy of a second server. The clients pull the
+//! second server's images, and again after this server has ended. They print understandable
+//! messages when they push to a proxy, or when the proxy refuses a pull. Also, dockerd and
+//! containerd pull images of Docker Hub from a repository that is their mirror.
 
-use packhouse_tests::clients::{Said, has, run};
+use packhouse_tests::clients::{ProgramOutput, has, run};
 use packhouse_tests::docker::Docker;
 use packhouse_tests::image_proxy::{ImageProxy, offer, server};
 use packhouse_tests::images::{ImageRepository, MANIFEST, digest, layout, manifest};
@@ -45,7 +46,7 @@ impl World {
     }
 }
 
-fn skopeo(home: &Path, arguments: &[&str]) -> Said {
+fn skopeo(home: &Path, arguments: &[&str]) -> ProgramOutput {
     let mut command = Command::new("skopeo");
     command.arg("--policy").arg(home.join("policy.json")).args(arguments).current_dir(home).env("HOME", home);
     run(&mut command)
@@ -65,10 +66,10 @@ fn skopeo_and_podman_pull_through_a_proxy_and_go_on_without_its_upstream() {
         skopeo(home, &["copy", "--all", "--preserve-digests", &tls, &creds, from, to])
     };
     let there = format!("docker://{}/repositories/images/team/app:1.0", world.far.packages());
-    copy("oci:here", &there, "dest", &format!("{OWNER}:{}", world.hosted.token.secret)).well();
+    copy("oci:here", &there, "dest", &format!("{OWNER}:{}", world.hosted.token.secret)).success();
     let (tagged, named) = (world.image("team/app:1.0"), world.image(&format!("team/app@{digest}")));
     let pull = |from: &str, to: &str| {
-        copy(&format!("docker://{from}"), &format!("oci:{to}"), "src", &good).well();
+        copy(&format!("docker://{from}"), &format!("oci:{to}"), "src", &good).success();
         let index = std::fs::read_to_string(home.join(to).join("index.json")).unwrap();
         assert!(index.contains(&digest), "{index}");
     };
@@ -88,12 +89,12 @@ fn skopeo_and_podman_pull_through_a_proxy_and_go_on_without_its_upstream() {
     pull(&tagged, "first");
     let with_podman = has("podman");
     if with_podman {
-        podman_pulls(&tagged).well();
-        podman(&["rmi", "--all", "--force"]).well();
+        podman_pulls(&tagged).success();
+        podman(&["rmi", "--all", "--force"]).success();
     } else {
         skip("podman", "no podman on the path");
     }
-    // Of a large manifest, and of a push, the client's own words.
+    // The client's own words for a large manifest, and for a push.
     copy("oci:here", &format!("docker://{tagged}"), "dest", &good).refused("method not allowed");
 
     let World { far, .. } = world;
@@ -101,8 +102,8 @@ fn skopeo_and_podman_pull_through_a_proxy_and_go_on_without_its_upstream() {
     pull(&tagged, "second");
     pull(&named, "third");
     if with_podman {
-        podman_pulls(&tagged).well();
-        podman_pulls(&named).well();
+        podman_pulls(&tagged).success();
+        podman_pulls(&named).success();
     }
     let tls = ["--tls-verify=false", "--creds", good.as_str()];
     let near = world.near.packages();
@@ -110,7 +111,7 @@ fn skopeo_and_podman_pull_through_a_proxy_and_go_on_without_its_upstream() {
     skopeo(home, &["inspect", tls[0], tls[1], tls[2], &missing]).refused("upstream registry cannot be used");
 }
 
-/// For a status of 500 or more these clients show the status line and not the body.
+/// Checks clients that print only the status line for a status of 500 or more.
 #[test]
 fn skopeo_podman_and_buildah_show_why_a_proxy_cannot_serve() {
     let near = server();
@@ -151,30 +152,30 @@ fn docker_pulls_through_a_proxy_and_goes_on_without_its_upstream() {
     let world = World::new();
     let (far, near) = (world.far.packages().to_string(), world.near.packages().to_string());
     for (host, secret) in [(&far, &world.hosted.token.secret), (&near, &world.token)] {
-        docker.run(&["login", "-u", OWNER, "-p", secret, host]).well();
+        docker.run(&["login", "-u", OWNER, "-p", secret, host]).success();
     }
     std::fs::write(docker.home().join("Dockerfile"), "FROM scratch\nCOPY hello /hello\n").unwrap();
     std::fs::write(docker.home().join("hello"), "hello").unwrap();
     std::fs::write(docker.home().join(".dockerignore"), "*\n!hello\n").unwrap();
     let origin = format!("{far}/repositories/images/team/hello:1");
-    docker.run(&["build", "-t", &origin, "."]).well();
-    let pushed = docker.run(&["push", &origin]).well().text;
+    docker.run(&["build", "-t", &origin, "."]).success();
+    let pushed = docker.run(&["push", &origin]).success().text;
     let digest = pushed.split_whitespace().find(|word| word.starts_with("sha256:")).unwrap();
     let image = world.image("team/hello:1");
     let pull = |image: &str| {
-        docker.run(&["image", "prune", "--all", "--force"]).well();
-        assert!(docker.run(&["pull", image]).well().text.contains(digest));
+        docker.run(&["image", "prune", "--all", "--force"]).success();
+        assert!(docker.run(&["pull", image]).success().text.contains(digest));
     };
     pull(&image);
     docker.run(&["push", &image]).refused("method not allowed");
 
-    // A manifest over 4 MiB, in docker's words.
+    // The proxy refuses a manifest over 4 MiB, and docker prints this in its own words.
     let upstream = Upstream::start();
     let other = ImageProxy::create(&world.near, "other", &upstream.url(), &json!({}));
     let large = manifest(&[b"large"]) + &" ".repeat(5 << 20);
     offer(&upstream, "large", Some("1"), MANIFEST, &large);
     let token = world.proxy.api.create_token(&[&other.id, &world.proxy.id], &["read"], None);
-    docker.run(&["login", "-u", OWNER, "-p", &token.secret, &near]).well();
+    docker.run(&["login", "-u", OWNER, "-p", &token.secret, &near]).success();
     docker
         .run(&["pull", &format!("{near}/repositories/other/large:1")])
         .refused("manifest exceeds maximum size");
@@ -186,7 +187,7 @@ fn docker_pulls_through_a_proxy_and_goes_on_without_its_upstream() {
     pull(&named);
 }
 
-/// A repository with these settings, and its address as a mirror.
+/// A repository with these settings, and its URL as a mirror.
 fn mirror(server: &Server, settings: &Value) -> (ImageRepository, String) {
     let repository = ImageRepository::create(server, "mirror", settings);
     (repository, format!("{}/repositories/mirror", server.base_url()))
@@ -194,7 +195,7 @@ fn mirror(server: &Server, settings: &Value) -> (ImageRepository, String) {
 
 #[test]
 fn containerd_pulls_from_a_mirror_with_a_credential() {
-    // The daemon starts a containerd of its own.
+    // The daemon starts its own containerd.
     let docker = match Docker::start() {
         Ok(docker) => docker,
         Err(reason) => return skip("containerd", &reason),
@@ -208,7 +209,8 @@ fn containerd_pulls_from_a_mirror_with_a_credential() {
     let manifest = repository.push("library/hello", "1", &[b"layer"]).unwrap();
     let hosts = docker.home().join("hosts/docker.io");
     std::fs::create_dir_all(&hosts).unwrap();
-    // What the mirror does not have is asked of `server`, which is on this machine too.
+    // containerd requests images that the mirror lacks from `server`. The settings therefore name a
+    // server on this machine.
     let settings = format!(
         "server = \"{}\"\n\n[host.\"{mirror}/v2\"]\n  capabilities = [\"pull\", \"resolve\"]\n  override_path = true\n",
         server.base_url()
@@ -220,12 +222,12 @@ fn containerd_pulls_from_a_mirror_with_a_credential() {
     };
     let user = format!("{OWNER}:{}", repository.token.secret);
     let image = "docker.io/library/hello:1";
-    ctr(&["fetch", "--hosts-dir", "hosts", "--user", &user, image]).well();
-    assert_eq!(ctr(&["get", &digest(manifest.as_bytes())]).well().text, manifest);
-    assert_eq!(ctr(&["get", &digest(b"layer")]).well().text, "layer");
+    ctr(&["fetch", "--hosts-dir", "hosts", "--user", &user, image]).success();
+    assert_eq!(ctr(&["get", &digest(manifest.as_bytes())]).success().text, manifest);
+    assert_eq!(ctr(&["get", &digest(b"layer")]).success().text, "layer");
 }
 
-/// A dockerd before 24.0.8 refuses a mirror whose address has a path, and does not start.
+/// A dockerd before 24.0.8 refuses a mirror whose URL has a path, and does not start.
 #[test]
 fn dockerd_pulls_from_a_mirror() {
     let server = Server::start();
@@ -235,14 +237,14 @@ fn dockerd_pulls_from_a_mirror() {
         Err(reason) => return skip("docker", &reason),
     };
     let host = server.packages().to_string();
-    docker.run(&["login", "-u", OWNER, "-p", &repository.token.secret, &host]).well();
+    docker.run(&["login", "-u", OWNER, "-p", &repository.token.secret, &host]).success();
     std::fs::write(docker.home().join("Dockerfile"), "FROM scratch\nCOPY hello /hello\n").unwrap();
     std::fs::write(docker.home().join("hello"), "hello").unwrap();
     std::fs::write(docker.home().join(".dockerignore"), "*\n!hello\n").unwrap();
     let origin = format!("{host}/repositories/mirror/library/hello:1");
-    docker.run(&["build", "-t", &origin, "."]).well();
-    let pushed = docker.run(&["push", &origin]).well().text;
+    docker.run(&["build", "-t", &origin, "."]).success();
+    let pushed = docker.run(&["push", &origin]).success().text;
     let digest = pushed.split_whitespace().find(|word| word.starts_with("sha256:")).unwrap();
-    docker.run(&["rmi", &origin]).well();
-    assert!(docker.run(&["pull", "hello:1"]).well().text.contains(digest));
+    docker.run(&["rmi", &origin]).success();
+    assert!(docker.run(&["pull", "hello:1"]).success().text.contains(digest));
 }

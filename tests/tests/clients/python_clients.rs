@@ -1,14 +1,16 @@
-//! Python's clients themselves: they publish, are refused with words that a person understands, and install elsewhere.
+//! Tests with Python's clients: they publish, print understandable refusals, and install into empty
+//! folders.
 
 use crate::wheel;
 
-use packhouse_tests::clients::Said;
+use packhouse_tests::clients::ProgramOutput;
 use packhouse_tests::python::{Home, PythonRepository};
 use packhouse_tests::server::OWNER;
 use packhouse_tests::{Api, Server, skip};
 use serde_json::json;
 
-/// A server, a repository, and a home for this client; none, and said so, where the client is not here.
+/// A server, a repository, and a home for this client; `None`, with a printed reason, if the client
+/// is not installed.
 fn set(client: &str) -> Option<(Server, PythonRepository, Home)> {
     let home = match Home::with(client) {
         Ok(home) => home,
@@ -22,7 +24,7 @@ fn set(client: &str) -> Option<(Server, PythonRepository, Home)> {
     Some((server, repository, home))
 }
 
-/// Writes a wheel and a source of a project's version into `dist`; answers their paths.
+/// Writes a wheel and a source archive of a project's version into `dist`; returns their paths.
 fn build(home: &Home, project: &str, version: &str) -> [String; 2] {
     let stem = format!("{}-{version}", project.replace('-', "_"));
     let wheel = home.write(&format!("dist/{stem}-py3-none-any.whl"), wheel::wheel(project, version, ""));
@@ -30,7 +32,7 @@ fn build(home: &Home, project: &str, version: &str) -> [String; 2] {
     [wheel, source].map(|path| path.to_string_lossy().into_owned())
 }
 
-fn twine(home: &Home, url: &str, secret: &str, more: &[&str]) -> Said {
+fn twine(home: &Home, url: &str, secret: &str, more: &[&str]) -> ProgramOutput {
     let mut arguments =
         vec!["upload", "--non-interactive", "--disable-progress-bar", "--repository-url", url];
     arguments.extend(["-u", OWNER, "-p", secret]);
@@ -39,7 +41,7 @@ fn twine(home: &Home, url: &str, secret: &str, more: &[&str]) -> Said {
 }
 
 /// Installs into an empty folder.
-fn pip(home: &Home, index: &str, more: &[&str]) -> Said {
+fn pip(home: &Home, index: &str, more: &[&str]) -> ProgramOutput {
     let _ = std::fs::remove_dir_all(home.folder().join("site"));
     let mut arguments = vec!["install", "--no-cache-dir", "--target", "site", "--index-url", index];
     arguments.extend(more);
@@ -55,26 +57,26 @@ fn twine_uploads_once_and_pip_installs() {
     let Some((server, repository, home)) = set("twine") else { return };
     let [wheel, source] = build(&home, "hello-twine", "1.0");
     let secret = &repository.token.secret;
-    // Both spellings of the address are the same: nobody is redirected.
-    twine(&home, &repository.url, secret, &[&wheel]).well();
-    twine(&home, &format!("{}/", repository.url), secret, &[&source]).well();
+    // Both spellings of the URL work without a redirect.
+    twine(&home, &repository.url, secret, &[&wheel]).success();
+    twine(&home, &format!("{}/", repository.url), secret, &[&source]).success();
     assert_eq!(repository.page("hello-twine")["files"].as_array().unwrap().len(), 2);
 
     let again = twine(&home, &repository.url, secret, &[&wheel]).refused("409");
     let words =
         "File already exists: hello_twine-1.0-py3-none-any.whl cannot be replaced; publish a new version";
     let flat = again.text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(flat.contains(words), "twine shows the server's words:\n{}", again.text);
-    // It offers this for PyPI alone, and says so before it asks anybody.
+    assert!(flat.contains(words), "twine does not show the server's words:\n{}", again.text);
+    // twine supports `--skip-existing` for PyPI alone, and fails before it sends a request.
     twine(&home, &repository.url, secret, &["--skip-existing", &wheel]).refused("--skip-existing");
 
-    pip(&home, &repository.index_of(secret), &["hello-twine"]).well();
+    pip(&home, &repository.index_of(secret), &["hello-twine"]).success();
     assert_eq!(installed(&home, "hello_twine").unwrap(), "VERSION = \"1.0\"\n");
     assert!(!server.log().contains(secret.as_str()), "a token in the log");
 }
 
 #[test]
-fn who_is_refused_is_told_why() {
+fn a_refused_twine_user_reads_the_reason() {
     let Some((server, repository, home)) = set("twine") else { return };
     let [wheel, _] = build(&home, "refused", "1.0");
     let api = Api::sign_in(&server);
@@ -92,7 +94,8 @@ fn who_is_refused_is_told_why() {
     repository.client.get(&repository.path("simple/refused/")).expect(404);
 
     let broken = home.write("dist/refused-1.0-py3-none-any.whl", wheel::wheel("other", "1.0", ""));
-    // twine reads the wheel itself, so that what it cannot see is sent by hand below.
+    // The wheel's file name and its metadata name different projects. The publish must fail, and
+    // neither project may exist afterwards.
     twine(&home, &repository.url, &repository.token.secret, &[&broken.to_string_lossy()]).refused("");
     repository.client.get(&repository.path("simple/refused/")).expect(404);
     repository.client.get(&repository.path("simple/other/")).expect(404);
@@ -105,23 +108,23 @@ fn pip_takes_what_fits_and_checks_what_it_gets() {
     for (version, more) in [("1.0", ""), ("1.10", ""), ("2.0rc1", ""), ("3.0", "Requires-Python: >=99\n")] {
         let name = wheel::wheel_name("fits", version);
         let path = home.write(&format!("dist/{name}"), wheel::wheel("fits", version, more));
-        twine(&home, &repository.url, secret, &[&path.to_string_lossy()]).well();
+        twine(&home, &repository.url, secret, &[&path.to_string_lossy()]).success();
     }
     let index = repository.index_of(secret);
-    pip(&home, &index, &["fits"]).well();
+    pip(&home, &index, &["fits"]).success();
     assert_eq!(
         installed(&home, "fits").unwrap(),
         "VERSION = \"1.10\"\n",
-        "neither a candidate nor one for Python 99"
+        "neither a release candidate nor a version for Python 99"
     );
-    pip(&home, &index, &["--pre", "fits"]).well();
+    pip(&home, &index, &["--pre", "fits"]).success();
     assert_eq!(installed(&home, "fits").unwrap(), "VERSION = \"2.0rc1\"\n");
-    pip(&home, &index, &["Fits==1.0"]).well();
+    pip(&home, &index, &["Fits==1.0"]).success();
 
     let page = repository.page("fits");
     let hash = page["files"][1]["hashes"]["sha256"].as_str().unwrap();
     let locked = home.write("requirements.txt", format!("fits==1.10 --hash=sha256:{hash}\n"));
-    pip(&home, &index, &["--require-hashes", "-r", &locked.to_string_lossy()]).well();
+    pip(&home, &index, &["--require-hashes", "-r", &locked.to_string_lossy()]).success();
     let other = home.write("other.txt", format!("fits==1.10 --hash=sha256:{}\n", "0".repeat(64)));
     pip(&home, &index, &["--require-hashes", "-r", &other.to_string_lossy()])
         .refused("DO NOT MATCH THE HASHES");
@@ -129,12 +132,12 @@ fn pip_takes_what_fits_and_checks_what_it_gets() {
 }
 
 #[test]
-fn a_yanked_version_is_taken_only_by_name() {
+fn a_yanked_version_is_installed_only_by_number() {
     let Some((server, repository, home)) = set("twine") else { return };
     let secret = &repository.token.secret;
     for version in ["1.0", "1.1"] {
         let [wheel, _] = build(&home, "pulled", version);
-        twine(&home, &repository.url, secret, &[&wheel]).well();
+        twine(&home, &repository.url, secret, &[&wheel]).success();
     }
     let api = Api::sign_in(&server);
     let version = format!("/v1/repositories/{}/packages/pulled/versions/1.1", repository.id);
@@ -144,12 +147,12 @@ fn a_yanked_version_is_taken_only_by_name() {
     };
     state("yanked", 200);
     let index = repository.index_of(secret);
-    pip(&home, &index, &["pulled"]).well();
+    pip(&home, &index, &["pulled"]).success();
     assert_eq!(installed(&home, "pulled").unwrap(), "VERSION = \"1.0\"\n");
-    let pinned = pip(&home, &index, &["pulled==1.1"]).well();
-    assert!(pinned.text.contains("deletes your files"), "pip shows the reason:\n{}", pinned.text);
+    let pinned = pip(&home, &index, &["pulled==1.1"]).success();
+    assert!(pinned.text.contains("deletes your files"), "pip does not show the reason:\n{}", pinned.text);
     state("", 200);
-    pip(&home, &index, &["pulled"]).well();
+    pip(&home, &index, &["pulled"]).success();
     assert_eq!(installed(&home, "pulled").unwrap(), "VERSION = \"1.1\"\n");
 
     state("deprecated", 405);
@@ -157,12 +160,13 @@ fn a_yanked_version_is_taken_only_by_name() {
     api.call("DELETE", &version).expect(404);
     state("yanked", 404);
     pip(&home, &index, &["pulled==1.1"]).refused("No matching distribution found");
-    // A file's name stays used when the file is gone, unless the repository says otherwise.
+    // A file's name cannot be used again after the file is deleted, unless the repository allows
+    // it.
     let [wheel, _] = build(&home, "pulled", "1.1");
     twine(&home, &repository.url, secret, &[&wheel]).refused("409");
     let settings = json!({"settings": {"republish_deleted": true}});
     api.patch(&format!("/v1/repositories/{}", repository.id), &settings).expect(200);
-    twine(&home, &repository.url, secret, &[&wheel]).well();
+    twine(&home, &repository.url, secret, &[&wheel]).success();
 }
 
 #[test]
@@ -176,10 +180,10 @@ fn uv_publishes_locks_and_syncs() {
         arguments.extend([wheel.as_str(), source.as_str()]);
         home.run("", "uv", &arguments, &[])
     };
-    publish(&repository.url, secret, &[]).well();
+    publish(&repository.url, secret, &[]).success();
     publish(&repository.url, secret, &[]).refused("File already exists");
     let check = repository.index_of(secret);
-    let again = publish(&repository.url, secret, &["--check-url", &check]).well();
+    let again = publish(&repository.url, secret, &["--check-url", &check]).success();
     assert!(again.text.contains("already exists, skipping"), "{}", again.text);
     publish(&repository.index(), secret, &[]).refused("405");
     publish(&repository.url, "wrong", &[]).refused("401");
@@ -192,11 +196,11 @@ fn uv_publishes_locks_and_syncs() {
     home.write("app/pyproject.toml", format!("{project}\n{index}"));
     let credential =
         [("UV_INDEX_PACKHOUSE_USERNAME", OWNER), ("UV_INDEX_PACKHOUSE_PASSWORD", secret.as_str())];
-    home.run("app", "uv", &["lock"], &credential).well();
+    home.run("app", "uv", &["lock"], &credential).success();
     let lock = std::fs::read_to_string(home.folder().join("app/uv.lock")).unwrap();
     let hash = repository.page("hello-uv")["files"][0]["hashes"]["sha256"].as_str().unwrap().to_owned();
     assert!(lock.contains(&hash) && !lock.contains(secret.as_str()), "{lock}");
-    home.run("app", "uv", &["sync", "--frozen", "--no-cache"], &credential).well();
+    home.run("app", "uv", &["sync", "--frozen", "--no-cache"], &credential).success();
     assert!(home.folder().join("app/.venv").is_dir());
     home.run("app", "uv", &["lock", "--no-cache", "--upgrade"], &[]).refused("401");
 
@@ -223,18 +227,18 @@ fn poetry_publishes_and_installs_from_its_lock_file() {
         let arguments = [&["publish", "--no-interaction", "--repository", "packhouse"], more].concat();
         home.run("", "poetry", &arguments, &credential)
     };
-    publish(&[]).well();
+    publish(&[]).success();
     publish(&[]).refused("File already exists");
-    publish(&["--skip-existing"]).well();
+    publish(&["--skip-existing"]).success();
 
     let source = format!("[[tool.poetry.source]]\nname = \"packhouse\"\nurl = \"{}\"\n", repository.index());
     let project = "[project]\nname = \"app\"\nversion = \"0\"\nrequires-python = \">=3.9\"\ndependencies = [\"hello-poetry\"]\n";
     home.write("app/pyproject.toml", format!("{project}[tool.poetry]\npackage-mode = false\n{source}"));
-    home.run("app", "poetry", &["lock", "--no-interaction"], &credential[1..]).well();
+    home.run("app", "poetry", &["lock", "--no-interaction"], &credential[1..]).success();
     let lock = std::fs::read_to_string(home.folder().join("app/poetry.lock")).unwrap();
     let hash = repository.page("hello-poetry")["files"][0]["hashes"]["sha256"].as_str().unwrap().to_owned();
     assert!(lock.contains(&hash) && !lock.contains(secret), "{lock}");
-    home.run("app", "poetry", &["sync", "--no-interaction"], &credential[1..]).well();
+    home.run("app", "poetry", &["sync", "--no-interaction"], &credential[1..]).success();
 }
 
 #[test]
@@ -248,7 +252,7 @@ fn hatch_publishes() {
         home.run("", "hatch", &arguments, &[])
     };
     publish("wrong").refused("401");
-    publish(&repository.token.secret).well();
+    publish(&repository.token.secret).success();
     assert_eq!(repository.page("hello-hatch")["files"].as_array().unwrap().len(), 2);
     publish(&repository.token.secret).refused("already exist");
 }
@@ -259,7 +263,7 @@ fn pdm_publishes_and_installs_from_its_lock_file() {
     let secret = repository.token.secret.as_str();
     build(&home, "hello-pdm", "1.0");
     home.write("pyproject.toml", project("hello-pdm"));
-    publish(&home, "pdm", &repository, secret).well();
+    publish(&home, "pdm", &repository, secret).success();
     publish(&home, "pdm", &repository, secret).refused("409 Conflict");
     assert_eq!(repository.page("hello-pdm")["files"].as_array().unwrap().len(), 2);
 
@@ -268,10 +272,10 @@ fn pdm_publishes_and_installs_from_its_lock_file() {
     let app = "[project]\nname = \"app\"\nversion = \"0\"\nrequires-python = \">=3.9\"\ndependencies = [\"hello-pdm\"]\n";
     home.write("app/pyproject.toml", format!("{app}[tool.pdm]\ndistribution = false\n{source}"));
     let credential = [("INDEX_USER", OWNER), ("INDEX_TOKEN", secret), ("PDM_IGNORE_ACTIVE_VENV", "1")];
-    home.run("app", "pdm", &["lock"], &credential).well();
+    home.run("app", "pdm", &["lock"], &credential).success();
     let lock = std::fs::read_to_string(home.folder().join("app/pdm.lock")).unwrap();
     assert!(!lock.contains(secret), "{lock}");
-    home.run("app", "pdm", &["sync", "--no-self"], &credential).well();
+    home.run("app", "pdm", &["sync", "--no-self"], &credential).success();
     let mut other = lock.clone();
     for file in repository.page("hello-pdm")["files"].as_array().unwrap() {
         let hash = file["hashes"]["sha256"].as_str().unwrap();
@@ -283,13 +287,13 @@ fn pdm_publishes_and_installs_from_its_lock_file() {
     home.run("app", "pdm", &["sync", "--no-self"], &credential).refused("hash");
 }
 
-/// A project's own file, where a client wants one to publish.
+/// A project file, for clients that need one to publish.
 fn project(name: &str) -> String {
     format!("[project]\nname = \"{name}\"\nversion = \"1.0\"\nrequires-python = \">=3.9\"\n")
 }
 
 /// Publishes all of `dist` by this client.
-fn publish(home: &Home, client: &str, repository: &PythonRepository, secret: &str) -> Said {
+fn publish(home: &Home, client: &str, repository: &PythonRepository, secret: &str) -> ProgramOutput {
     let url = repository.url.as_str();
     let poetry = [
         ("POETRY_REPOSITORIES_PACKHOUSE_URL", url),
@@ -318,9 +322,9 @@ fn publish(home: &Home, client: &str, repository: &PythonRepository, secret: &st
     }
 }
 
-/// Every client's own words when its token will not do.
+/// Checks each client's own words when the server refuses its token.
 #[test]
-fn a_refused_credential_is_told_so_that_a_person_understands() {
+fn clients_print_an_understandable_refusal_of_a_credential() {
     let server = Server::start();
     let repository = PythonRepository::create(&server, "py");
     let api = Api::sign_in(&server);
@@ -343,16 +347,16 @@ fn a_refused_credential_is_told_so_that_a_person_understands() {
             (revoked.secret.as_str(), "401", "was revoked"),
             ("pkh_mistyped", "401", "is not accepted"),
         ] {
-            let said = publish(&home, client, &repository, secret).refused(status);
-            // Of what the server says pdm tells the status alone, in its own words.
+            let output = publish(&home, client, &repository, secret).refused(status);
+            // pdm prints only the answer's status, in its own words.
             let words = match (client, status) {
                 ("pdm", "403") => "Forbidden",
                 ("pdm", _) => "Unauthorized",
                 _ => words,
             };
-            assert!(said.text.contains(words), "{client}:\n{}", said.text);
+            assert!(output.text.contains(words), "{client}:\n{}", output.text);
         }
         repository.client.get(&repository.path(&format!("simple/{name}/"))).expect(404);
-        publish(&home, client, &repository, &repository.token.secret).well();
+        publish(&home, client, &repository, &repository.token.secret).success();
     }
 }

@@ -1,4 +1,5 @@
-//! Python's clients through a proxy of another Packhouse: they install what it has, and once more when it is gone.
+//! Tests with Python's clients through a proxy of another Packhouse. The clients install the
+//! upstream's packages, and again after the upstream has ended.
 
 use crate::wheel;
 
@@ -8,7 +9,7 @@ use packhouse_tests::upstream::Upstream;
 use packhouse_tests::{Api, Server, digests, skip};
 use serde_json::json;
 
-/// Two servers, of which the near one has a proxy of a public repository of the far one.
+/// Two servers; the second has a proxy of a public repository of the first.
 struct World {
     far: Option<Server>,
     near: Server,
@@ -17,7 +18,8 @@ struct World {
 }
 
 impl World {
-    /// With `app` in two versions, the newer of which wants another Python, and `lib`, which `app` needs.
+    /// Creates two versions of `app`, and `lib`, on which `app` depends. The newer version of `app`
+    /// requires another Python.
     fn new() -> Self {
         let far = Server::start();
         let near = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
@@ -39,14 +41,14 @@ impl World {
         Self { far: Some(far), near, origin, proxy }
     }
 
-    /// The far server ends; what stands at its address now sees who still asks.
+    /// Ends the upstream server; a scripted upstream at its address records later requests.
     fn switch_off(&mut self) -> Upstream {
         let address = self.far.take().unwrap().packages();
         Upstream::start_at(address)
     }
 
-    /// What the proxy keeps, as the ends of the addresses that were asked.
-    fn kept(&self) -> Vec<String> {
+    /// The ends of the URLs of the proxy's cached resources.
+    fn cached_paths(&self) -> Vec<String> {
         let path = format!("/v1/repositories/{}/cache", self.proxy.id);
         let view = Api::sign_in(&self.near).call("GET", &path).expect(200).json();
         let paths = view["items"].as_array().unwrap().iter().map(|item| item["path"].as_str().unwrap());
@@ -54,14 +56,14 @@ impl World {
     }
 }
 
-/// A home with this client; none, and said so, where it is not here.
+/// A home with this client; `None`, with a printed reason, if it is not installed.
 fn home(client: &str) -> Option<Home> {
     Home::with(client).map_err(|reason| skip(client, &reason)).ok()
 }
 
 fn pip(home: &Home, index: &str, more: &[&str]) -> String {
     let arguments = [&["install", "--no-cache-dir", "--index-url", index], more].concat();
-    home.run("", "pip", &arguments, &[]).well().text
+    home.run("", "pip", &arguments, &[]).success().text
 }
 
 fn installed(home: &Home, module: &str) -> String {
@@ -78,10 +80,10 @@ fn pip_installs_by_metadata_and_hashes_and_again_without_the_upstream() {
     let index = world.proxy.index_of(&world.proxy.token.secret);
     let planned = pip(&first, &index, &["--dry-run", "--target", "site", "app"]);
     assert!(planned.contains("Would install app-1.0 lib-1.1"), "{planned}");
-    let mut kept = world.kept();
-    kept.sort();
+    let mut cached = world.cached_paths();
+    cached.sort();
     let metadata = [format!("{APP}.metadata"), format!("{LIB}.metadata")];
-    assert_eq!(kept, ["app", &metadata[0], "lib", &metadata[1]], "no wheel was needed to plan");
+    assert_eq!(cached, ["app", &metadata[0], "lib", &metadata[1]], "no wheel was fetched to plan");
 
     pip(&first, &index, &["--target", "site", "app"]);
     assert_eq!((installed(&first, "app"), installed(&first, "lib")), version("1.0", "1.1"));
@@ -95,7 +97,7 @@ fn pip_installs_by_metadata_and_hashes_and_again_without_the_upstream() {
     second.write("locked.txt", locked);
     pip(&second, &index, &["--target", "site", "--require-hashes", "-r", "locked.txt"]);
     assert_eq!((installed(&second, "app"), installed(&second, "lib")), version("1.0", "1.1"));
-    assert!(gone.seen().is_empty(), "{:?}", gone.seen());
+    assert!(gone.requests().is_empty(), "{:?}", gone.requests());
 }
 
 fn version(app: &str, lib: &str) -> (String, String) {
@@ -103,7 +105,7 @@ fn version(app: &str, lib: &str) -> (String, String) {
 }
 
 #[test]
-fn pip_installs_through_a_group_in_which_our_names_are_ours() {
+fn pip_installs_hosted_names_first_through_a_group() {
     let Some(first) = home("pip") else { return };
     let mut world = World::new();
     let name = |version: &str| wheel::wheel_name("own", version);
@@ -119,7 +121,7 @@ fn pip_installs_through_a_group_in_which_our_names_are_ours() {
     let second = home("pip").unwrap();
     pip(&second, &index, &["--target", "site", "own"]);
     assert_eq!((installed(&second, "own"), installed(&second, "lib")), version("1.0", "1.1"));
-    assert!(gone.seen().is_empty(), "{:?}", gone.seen());
+    assert!(gone.requests().is_empty(), "{:?}", gone.requests());
 }
 
 const PROJECT: &str =
@@ -137,25 +139,25 @@ fn uv_locks_and_syncs_and_again_without_the_upstream() {
     let credential =
         [("UV_INDEX_PACKHOUSE_USERNAME", OWNER), ("UV_INDEX_PACKHOUSE_PASSWORD", secret.as_str())];
     first.write("user/pyproject.toml", format!("{PROJECT}\n{index}"));
-    first.run("user", "uv", &["lock"], &credential).well();
-    let kept = world.kept();
-    assert!(kept.contains(&format!("{LIB}.metadata")), "{kept:?}");
-    assert!(!kept.contains(&LIB.to_owned()), "no wheel was needed to lock: {kept:?}");
+    first.run("user", "uv", &["lock"], &credential).success();
+    let cached = world.cached_paths();
+    assert!(cached.contains(&format!("{LIB}.metadata")), "{cached:?}");
+    assert!(!cached.contains(&LIB.to_owned()), "no wheel was fetched to lock: {cached:?}");
     let lock = std::fs::read_to_string(first.folder().join("user/uv.lock")).unwrap();
     assert!(lock.contains(&digests::sha256(&wheel::wheel("lib", "1.1", ""))), "{lock}");
     let address = format!("{}/packages/lib/1.1/{LIB}", world.proxy.url);
-    assert!(lock.contains(&address), "the proxy's own addresses stand in it: {lock}");
-    first.run("user", "uv", &["sync", "--frozen"], &credential).well();
+    assert!(lock.contains(&address), "it contains the proxy's own URLs: {lock}");
+    first.run("user", "uv", &["sync", "--frozen"], &credential).success();
 
     let gone = world.switch_off();
     let second = home("uv").unwrap();
     second.write("user/pyproject.toml", format!("{PROJECT}\n{index}"));
-    second.run("user", "uv", &["lock", "--no-cache"], &credential).well();
+    second.run("user", "uv", &["lock", "--no-cache"], &credential).success();
     let again = std::fs::read_to_string(second.folder().join("user/uv.lock")).unwrap();
     assert_eq!(again, lock);
-    second.run("user", "uv", &["sync", "--frozen", "--no-cache"], &credential).well();
+    second.run("user", "uv", &["sync", "--frozen", "--no-cache"], &credential).success();
     assert!(second.folder().join("user/.venv").is_dir());
-    assert!(gone.seen().is_empty(), "{:?}", gone.seen());
+    assert!(gone.requests().is_empty(), "{:?}", gone.requests());
 }
 
 #[test]
@@ -170,8 +172,8 @@ fn poetry_locks_and_syncs_and_again_without_the_upstream() {
     let source = format!("[[tool.poetry.source]]\nname = \"packhouse\"\nurl = \"{}\"\n", world.proxy.index());
     let project = format!("{PROJECT}[tool.poetry]\npackage-mode = false\n{source}");
     first.write("user/pyproject.toml", &project);
-    first.run("user", "poetry", &["lock", "--no-interaction"], &credential).well();
-    first.run("user", "poetry", &["sync", "--no-interaction"], &credential).well();
+    first.run("user", "poetry", &["lock", "--no-interaction"], &credential).success();
+    first.run("user", "poetry", &["sync", "--no-interaction"], &credential).success();
     let lock = std::fs::read_to_string(first.folder().join("user/poetry.lock")).unwrap();
     assert!(lock.contains(&digests::sha256(&wheel::wheel("lib", "1.1", ""))), "{lock}");
 
@@ -179,24 +181,24 @@ fn poetry_locks_and_syncs_and_again_without_the_upstream() {
     let second = home("poetry").unwrap();
     second.write("user/pyproject.toml", &project);
     second.write("user/poetry.lock", &lock);
-    second.run("user", "poetry", &["sync", "--no-interaction"], &credential).well();
-    assert!(gone.seen().is_empty(), "{:?}", gone.seen());
+    second.run("user", "poetry", &["sync", "--no-interaction"], &credential).success();
+    assert!(gone.requests().is_empty(), "{:?}", gone.requests());
 }
 
 #[test]
-fn twine_and_uv_are_told_that_a_proxy_takes_nothing() {
+fn twine_and_uv_show_that_a_proxy_accepts_no_publish() {
     let (Some(home), Ok(_)) = (home("twine"), Home::with("uv")) else { return };
     let world = World::new();
     let name = wheel::wheel_name("app", "3.0");
     let file = home.write(&name, wheel::wheel("app", "3.0", ""));
     let (url, secret, file) =
         (world.proxy.url.as_str(), world.proxy.token.secret.as_str(), file.to_string_lossy());
-    let words = "A proxy repository holds only what it fetches; nothing can be written to it.";
+    let words = "A proxy repository contains only packages that it fetched; clients cannot write to it.";
     let upload =
         ["upload", "--non-interactive", "--disable-progress-bar", "--repository-url", url, "-u", OWNER];
-    let said = home.run("", "twine", &[&upload[..], &["-p", secret, &file]].concat(), &[]).refused("405");
-    let flat = said.text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(flat.contains(words), "twine shows the server's words:\n{}", said.text);
+    let output = home.run("", "twine", &[&upload[..], &["-p", secret, &file]].concat(), &[]).refused("405");
+    let flat = output.text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains(words), "twine does not show the server's words:\n{}", output.text);
     let publish = ["publish", "--publish-url", url, "-u", OWNER, "-p", secret, &file];
     home.run("", "uv", &publish, &[]).refused("Server says: writes_not_permitted_on_proxy");
     world.proxy.file("app", "3.0", &name).expect(404);

@@ -1,11 +1,11 @@
-//! gem and Bundler themselves: they push, are refused in words, install, and yank; from a hosted repository, through a group, and
-//! through a proxy of another Packhouse.
+//! Tests with gem and Bundler: they push, print refusals, install, and yank. They use a hosted
+//! repository, a group, and a proxy of another Packhouse.
 
 use crate::gem;
 
 use gem::{gem, needs};
 use packhouse_tests::client_home::ClientHome;
-use packhouse_tests::clients::Said;
+use packhouse_tests::clients::ProgramOutput;
 use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::upstream::Upstream;
 use packhouse_tests::{Api, Request, Server, skip};
@@ -13,7 +13,7 @@ use serde_json::json;
 
 const FORMAT: &str = "rubygems";
 
-/// A home with this program; none, and said so, where it is not here.
+/// A home with this program; `None`, with a printed reason, if it is not installed.
 fn home(program: &str) -> Option<ClientHome> {
     ClientHome::with(program).map_err(|reason| skip(program, &reason)).ok()
 }
@@ -24,21 +24,21 @@ fn push(repository: &FormatRepository, name: &str, version: &str, more: &str) {
     repository.client.send(request.body(gem(name, version, more))).expect(200);
 }
 
-/// `gem` with this key for the repository, and gems in a folder of the home's own.
-fn gem_as(home: &ClientHome, secret: &str, arguments: &[&str]) -> Said {
+/// `gem` with this key for the repository, and gems in a folder of its home.
+fn gem_as(home: &ClientHome, secret: &str, arguments: &[&str]) -> ProgramOutput {
     let gems = home.folder().join("gems");
     let gems = gems.to_str().unwrap();
     home.run("", "gem", arguments, &[("GEM_HOST_API_KEY", secret), ("GEM_HOME", gems), ("GEM_PATH", gems)])
 }
 
-fn install(home: &ClientHome, repository: &FormatRepository, secret: &str, more: &[&str]) -> Said {
+fn install(home: &ClientHome, repository: &FormatRepository, secret: &str, more: &[&str]) -> ProgramOutput {
     let source = format!("{}/", repository.url_of(secret));
     let arguments =
         [&["install", "--remote", "--no-document", "--clear-sources", "--source", &source], more].concat();
     gem_as(home, "", &arguments)
 }
 
-/// What an installed gem's only file says.
+/// The content of an installed gem's only file.
 fn installed(home: &ClientHome, stem: &str) -> String {
     let name = stem.rsplit_once('-').unwrap().0;
     home.read(&format!("gems/gems/{stem}/lib/{name}.rb"))
@@ -58,48 +58,48 @@ fn gem_builds_pushes_and_installs() {
              s.add_dependency 'dep_rb', '>= 1', '< 3'\n  s.add_development_dependency 'none'\nend\n"
         );
         home.write("hello_rb.gemspec", spec);
-        home.run("", "gem", &["build", "hello_rb.gemspec"], &[]).well();
+        home.run("", "gem", &["build", "hello_rb.gemspec"], &[]).success();
         let host = repository.url.clone();
-        let said =
-            gem_as(&home, &secret, &["push", &format!("hello_rb-{version}.gem"), "--host", &host]).well();
+        let output =
+            gem_as(&home, &secret, &["push", &format!("hello_rb-{version}.gem"), "--host", &host]).success();
         assert!(
-            said.text.contains(&format!("Successfully registered gem: hello_rb ({version})")),
+            output.text.contains(&format!("Successfully registered gem: hello_rb ({version})")),
             "{}",
-            said.text
+            output.text
         );
     }
     push(&repository, "dep_rb", "1.5", "");
     push(&repository, "dep_rb", "3.0", "");
     gem_as(&home, &secret, &["push", "hello_rb-1.9.gem", "--host", &repository.url])
-        .refused("is there already; push a new version");
+        .refused("already exists; push a new version");
 
-    install(&home, &repository, &secret, &["hello_rb"]).well();
+    install(&home, &repository, &secret, &["hello_rb"]).success();
     assert_eq!(home.read("gems/gems/hello_rb-1.10/lib/hello_rb.rb"), "HELLO = 1\n");
     assert_eq!(installed(&home, "dep_rb-1.5"), "DEP_RB_VERSION = \"1.5\"\n");
-    install(&home, &repository, &secret, &["hello_rb", "--version", "1.9"]).well();
-    install(&home, &repository, &secret, &["hello_rb", "--pre"]).well();
+    install(&home, &repository, &secret, &["hello_rb", "--version", "1.9"]).success();
+    install(&home, &repository, &secret, &["hello_rb", "--pre"]).success();
     assert!(home.folder().join("gems/gems/hello_rb-2.0.rc1").is_dir());
     // The older indexes, which `gem list` reads.
     let source = format!("{}/", repository.url_of(&secret));
     let listed =
-        gem_as(&home, "", &["list", "--remote", "--all", "--clear-sources", "--source", &source]).well();
+        gem_as(&home, "", &["list", "--remote", "--all", "--clear-sources", "--source", &source]).success();
     assert!(
         listed.text.contains("hello_rb (1.10, 1.9)") && listed.text.contains("dep_rb (3.0, 1.5)"),
         "{}",
         listed.text
     );
-    let shown = gem_as(
+    let details = gem_as(
         &home,
         "",
         &["specification", "--remote", "--clear-sources", "--source", &source, "hello_rb", "homepage"],
     )
-    .well();
-    assert!(shown.text.contains("https://example.org"), "{}", shown.text);
+    .success();
+    assert!(details.text.contains("https://example.org"), "{}", details.text);
     assert!(!server.log().contains(&secret), "a token in the log");
 }
 
 #[test]
-fn who_is_refused_is_told_why() {
+fn a_refused_gem_user_reads_the_reason() {
     let Some(home) = home("gem") else { return };
     let server = Server::start();
     let repository = FormatRepository::hosted(&server, FORMAT, "gems", &json!({}));
@@ -113,11 +113,11 @@ fn who_is_refused_is_told_why() {
     install(&home, &repository, &reader.secret, &["absent"]).refused("Could not find a valid gem 'absent'");
     home.write("bad-1.0.gem", "no gem");
     let bad = Request::new("POST", &repository.path("api/v1/gems")).body("no gem");
-    assert!(repository.client.send(bad).expect(422).text().contains("This is no gem"));
+    assert!(repository.client.send(bad).expect(422).text().contains("This is not a valid gem"));
 }
 
 #[test]
-fn a_yanked_gem_is_gone_until_that_is_taken_back() {
+fn a_yanked_gem_is_gone_until_it_is_restored() {
     let Some(home) = home("gem") else { return };
     let server = Server::start();
     let repository = FormatRepository::hosted(&server, FORMAT, "gems", &json!({}));
@@ -125,21 +125,22 @@ fn a_yanked_gem_is_gone_until_that_is_taken_back() {
     for version in ["1.0", "1.1"] {
         push(&repository, "lib", version, "");
     }
-    let said = gem_as(&home, secret, &["yank", "lib", "--version", "1.1", "--host", &repository.url]).well();
-    assert!(said.text.contains("Successfully deleted gem: lib (1.1)"), "{}", said.text);
-    install(&home, &repository, secret, &["lib"]).well();
+    let output =
+        gem_as(&home, secret, &["yank", "lib", "--version", "1.1", "--host", &repository.url]).success();
+    assert!(output.text.contains("Successfully deleted gem: lib (1.1)"), "{}", output.text);
+    install(&home, &repository, secret, &["lib"]).success();
     assert_eq!(installed(&home, "lib-1.0"), "LIB_VERSION = \"1.0\"\n");
     install(&home, &repository, secret, &["lib", "--version", "1.1"]).refused("Could not find");
     let api = Api::sign_in(&server);
     let version = format!("/v1/repositories/{}/packages/lib/versions/1.1", repository.id);
     assert_eq!(api.call("GET", &version).expect(200).json()["state"], "yanked");
     api.send("PUT", &format!("{version}/state"), &json!({"state": "", "reason": ""})).expect(200);
-    install(&home, &repository, secret, &["lib", "--version", "1.1"]).well();
+    install(&home, &repository, secret, &["lib", "--version", "1.1"]).success();
     api.call("DELETE", &version).expect(204);
     repository.client.get(&repository.path("gems/lib-1.1.gem")).expect(404);
 }
 
-/// Bundler resolves, locks and installs through the compact index, and again after more was pushed.
+/// Bundler resolves, locks and installs through the compact index, and again after another push.
 #[test]
 fn bundler_installs_by_the_compact_index() {
     let Some(home) = home("bundle") else { return };
@@ -163,14 +164,15 @@ fn bundle(home: &ClientHome, repository: &FormatRepository, gem: &str) {
     home.write("Gemfile", format!("source \"{}/\"\ngem \"{gem}\"\n", repository.url));
     let user = repository.url_of(&repository.token.secret);
     let user = user.strip_prefix("http://").unwrap().split_once('@').unwrap().0.to_owned();
-    home.run("", "bundle", &["config", "set", "--local", "path", "vendor"], &[]).well();
-    home.run("", "bundle", &["config", "set", "--local", &format!("{}/", repository.url), &user], &[]).well();
-    let said =
-        home.run("", "bundle", &["install", "--verbose"], &[("BUNDLE_SILENCE_ROOT_WARNING", "1")]).well();
+    home.run("", "bundle", &["config", "set", "--local", "path", "vendor"], &[]).success();
+    home.run("", "bundle", &["config", "set", "--local", &format!("{}/", repository.url), &user], &[])
+        .success();
+    let output =
+        home.run("", "bundle", &["install", "--verbose"], &[("BUNDLE_SILENCE_ROOT_WARNING", "1")]).success();
     assert!(
-        said.text.contains("/versions") && !said.text.contains("specs.4.8.gz"),
+        output.text.contains("/versions") && !output.text.contains("specs.4.8.gz"),
         "by the compact index:\n{}",
-        said.text
+        output.text
     );
 }
 
@@ -188,16 +190,19 @@ fn gem_and_bundler_install_through_a_proxy_and_a_group() {
     let group = FormatRepository::group(&near, FORMAT, "all", &[&hosted, &proxy]);
     bundle(&first, &group, "own_rb");
     let lock = first.read("Gemfile.lock");
-    assert!(lock.contains("    lib_rb (1.0)\n    own_rb (1.0)\n"), "our name is ours:\n{lock}");
+    assert!(
+        lock.contains("    lib_rb (1.0)\n    own_rb (1.0)\n"),
+        "the hosted package takes precedence:\n{lock}"
+    );
     let secret = group.token.secret.clone();
-    install(&first, &group, &secret, &["own_rb"]).well();
+    install(&first, &group, &secret, &["own_rb"]).success();
     assert_eq!(installed(&first, "lib_rb-1.0"), "LIB_RB_VERSION = \"1.0\"\n");
-    // What is kept serves on when the upstream is gone.
+    // Cached gems stay available when the upstream is gone.
     let address = far.packages();
     drop(far);
     let _gone = Upstream::start_at(address);
     let second = home("gem").unwrap();
-    install(&second, &proxy, &proxy.token.secret, &["lib_rb"]).well();
+    install(&second, &proxy, &proxy.token.secret, &["lib_rb"]).success();
     assert_eq!(installed(&second, "lib_rb-1.0"), "LIB_RB_VERSION = \"1.0\"\n");
     let refused =
         proxy.client.send(Request::new("POST", &proxy.path("api/v1/gems")).body(gem("x", "1.0", "")));
@@ -205,19 +210,19 @@ fn gem_and_bundler_install_through_a_proxy_and_a_group() {
 }
 
 #[test]
-fn gem_and_bundler_work_with_what_is_pasted() {
+fn gem_and_bundler_work_with_the_pasted_settings() {
     let Some(home) = home("bundle") else { return };
     let server = Server::start();
     let repository = FormatRepository::hosted(&server, FORMAT, "gems", &json!({}));
-    let told = |client: &str, purpose: &str, file: Option<&str>| {
+    let text = |client: &str, purpose: &str, file: Option<&str>| {
         repository.connection_text(&server, client, purpose, file)
     };
     home.write("lib_rb-1.0.gem", gem("lib_rb", "1.0", ""));
-    home.write(".gem/credentials", told("gem", "publish", Some(".gem/credentials")));
-    home.shell("", &told("gem", "publish", None).replace("NAME-VERSION", "lib_rb-1.0"), &[]).well();
+    home.write(".gem/credentials", text("gem", "publish", Some(".gem/credentials")));
+    home.shell("", &text("gem", "publish", None).replace("NAME-VERSION", "lib_rb-1.0"), &[]).success();
     let gems = home.folder().join("gems");
     let gems = [("GEM_HOME", gems.to_str().unwrap()), ("GEM_PATH", gems.to_str().unwrap())];
-    let sources = told("gem", "read", None);
+    let sources = text("gem", "read", None);
     home.shell(
         "",
         &format!(
@@ -225,11 +230,11 @@ fn gem_and_bundler_work_with_what_is_pasted() {
         ),
         &gems,
     )
-    .well();
+    .success();
     assert_eq!(installed(&home, "lib_rb-1.0"), "LIB_RB_VERSION = \"1.0\"\n");
-    home.write("app/Gemfile", told("bundler", "read", Some("Gemfile")) + "\ngem \"lib_rb\", \"1.0\"\n");
-    let bundle = told("bundler", "read", None);
+    home.write("app/Gemfile", text("bundler", "read", Some("Gemfile")) + "\ngem \"lib_rb\", \"1.0\"\n");
+    let bundle = text("bundler", "read", None);
     home.shell("app", &format!("{bundle}\nbundle config set --local path vendor\nbundle install"), &[])
-        .well();
+        .success();
     assert!(home.read("app/Gemfile.lock").contains("    lib_rb (1.0)\n"));
 }

@@ -1,6 +1,6 @@
 //! The Debian package on a new Debian 12 with nothing else, with systemd as the first process.
 
-use super::used::{PAGE, certificate, through, to_a_first_install};
+use super::used::{INSTALL, TLS, certificate, through, to_a_first_install};
 use super::{lines, package};
 use packhouse_tests::clients::{has, run};
 use packhouse_tests::debian::Debian;
@@ -9,7 +9,7 @@ use packhouse_tests::skip;
 use std::os::unix::fs::MetadataExt as _;
 use std::process::Command;
 
-/// Boots one with the package lying in `/root`.
+/// Boots a system with the package in `/root`.
 fn with_package() -> Option<Debian> {
     match Debian::boot() {
         Ok(debian) => {
@@ -40,17 +40,17 @@ fn lintian_finds_no_error() {
     }
     let mut command = Command::new("lintian");
     command.args(["--fail-on", "error", "--allow-root"]).arg(package("packhouse_", ".deb"));
-    run(&mut command).well();
+    run(&mut command).success();
 }
 
 #[test]
 fn a_new_debian_comes_to_a_first_install_by_the_documented_lines() {
     let Some(debian) = with_package() else { return };
-    let said = debian.shell(&format!("cd /root\n{}", lines(PAGE, "### Debian"))).well();
-    assert!(said.text.contains("The first owner is owner@localhost"), "{}", said.text);
+    let output = debian.shell(&format!("cd /root\n{}", lines(INSTALL, "## Debian package"))).success();
+    assert!(output.text.contains("The first owner is owner@localhost"), "{}", output.text);
     ready(&debian);
     let init = debian.init().to_string();
-    let command = lines(PAGE, "#### The program's other commands");
+    let command = lines(INSTALL, "### Run other commands");
     let client = |client: Command| through(&["nsenter", "-t", &init, "-n", "--"], &client);
     let shell = |text: &str| debian.shell(&format!("{command}\n{text}"));
     let Some(user) = to_a_first_install(shell, client, "127.0.0.1:8080") else {
@@ -58,19 +58,19 @@ fn a_new_debian_comes_to_a_first_install_by_the_documented_lines() {
     };
     let root = debian.path("root");
     certificate(&root);
-    debian.shell(&format!("cd /root\n{}", lines(PAGE, "#### TLS with the Debian package"))).well();
+    debian.shell(&format!("cd /root\n{}", lines(TLS, "### Debian package"))).success();
     ready(&debian);
     user.install_through_tls(&root, client, "127.0.0.1:8080");
 }
 
 #[test]
-fn the_service_is_notified_of_watched_and_confined() {
+fn the_service_has_readiness_a_watchdog_and_a_sandbox() {
     let Some(debian) = with_package() else { return };
-    debian.shell("cd /root && apt-get install -y ./packhouse_*.deb").well();
+    debian.shell("cd /root && apt-get install -y ./packhouse_*.deb").success();
     ready(&debian);
     let show = |property: &str| {
         let words = ["systemctl", "show", "packhouse", "--value", "--property", property];
-        debian.run(&words).well().text.trim().to_owned()
+        debian.run(&words).success().text.trim().to_owned()
     };
     assert_eq!(
         ["Type", "ActiveState", "User", "NRestarts"].map(show),
@@ -78,57 +78,57 @@ fn the_service_is_notified_of_watched_and_confined() {
     );
     assert_eq!(show("UnitFileState"), "enabled");
     let pid = show("MainPID");
-    let status = debian.shell(&format!("cat /proc/{pid}/status")).well().text;
+    let status = debian.shell(&format!("cat /proc/{pid}/status")).success().text;
     for line in ["CapEff:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"] {
         assert!(status.contains(line), "{line}: {status}");
     }
-    let said = debian.run(&["systemd-analyze", "security", "--threshold=20", "packhouse.service"]);
-    assert!(said.success, "{}", said.text);
+    let output = debian.run(&["systemd-analyze", "security", "--threshold=20", "packhouse.service"]);
+    assert!(output.success, "{}", output.text);
 
-    // A server that does not answer systemd any more is started anew.
-    debian.shell("mkdir -p /run/systemd/system/packhouse.service.d").well();
+    // systemd restarts a server that stops answering the watchdog.
+    debian.shell("mkdir -p /run/systemd/system/packhouse.service.d").success();
     let drop_in = debian.path("run/systemd/system/packhouse.service.d/watchdog.conf");
     std::fs::write(drop_in, "[Service]\nWatchdogSec=2\nRestartSec=0\n").unwrap();
-    debian.shell("systemctl daemon-reload && systemctl restart packhouse").well();
+    debian.shell("systemctl daemon-reload && systemctl restart packhouse").success();
     let pid = show("MainPID");
-    debian.shell(&format!("kill -STOP {pid}")).well();
-    eventually("the watchdog has started it anew", || {
+    debian.shell(&format!("kill -STOP {pid}")).success();
+    eventually("the watchdog has restarted it", || {
         (show("NRestarts") != "0" && show("ActiveState") == "active").then_some(())
     });
     ready(&debian);
 }
 
 #[test]
-fn files_belong_to_whom_they_should_and_a_purge_keeps_the_packages() {
+fn files_have_the_right_owner_and_a_purge_keeps_the_packages() {
     let Some(debian) = with_package() else { return };
-    debian.shell("cd /root && apt-get install -y ./packhouse_*.deb").well();
+    debian.shell("cd /root && apt-get install -y ./packhouse_*.deb").success();
     ready(&debian);
-    let stat = |path: &str| debian.run(&["stat", "-c", "%U:%G %a", path]).well().text.trim().to_owned();
+    let stat = |path: &str| debian.run(&["stat", "-c", "%U:%G %a", path]).success().text.trim().to_owned();
     assert_eq!(stat("/var/lib/packhouse"), "packhouse:packhouse 700");
     assert_eq!(stat("/etc/packhouse/packhouse.toml"), "root:packhouse 640");
     assert_eq!(stat("/usr/lib/packhouse/packhouse"), "root:root 755");
-    assert!(debian.run(&["packhouse", "plugins", "list"]).well().text.lines().count() >= 4);
+    assert!(debian.run(&["packhouse", "plugins", "list"]).success().text.lines().count() >= 4);
     assert!(debian.path("usr/lib/packhouse/plugins/policies/provenance.wasm").is_file());
-    assert!(debian.path("usr/share/doc/packhouse/docs/formats/python.md").is_file());
+    assert!(debian.path("usr/share/doc/packhouse/docs/clients/python.md").is_file());
 
     // An operator's changes outlive a new version, which starts over the same data.
     let settings = debian.path("etc/packhouse/packhouse.toml");
     let mine = std::fs::read_to_string(&settings).unwrap() + "\n[limits]\nidle_ms = 50000\n";
     std::fs::write(&settings, &mine).unwrap();
     let database = std::fs::metadata(debian.path("var/lib/packhouse/packhouse.db")).unwrap().ino();
-    debian.shell("cd /root && dpkg -i ./packhouse_*.deb").well();
+    debian.shell("cd /root && dpkg -i ./packhouse_*.deb").success();
     ready(&debian);
     assert_eq!(std::fs::read_to_string(&settings).unwrap(), mine);
 
-    debian.run(&["apt-get", "remove", "-y", "packhouse"]).well();
+    debian.run(&["apt-get", "remove", "-y", "packhouse"]).success();
     debian.run(&["systemctl", "is-active", "packhouse"]).refused("inactive");
     assert!(settings.exists());
-    let said = debian.run(&["apt-get", "purge", "-y", "packhouse"]).well().text;
-    assert!(said.contains("the packages in /var/lib/packhouse are kept"), "{said}");
+    let output = debian.run(&["apt-get", "purge", "-y", "packhouse"]).success().text;
+    assert!(output.contains("the packages in /var/lib/packhouse are kept"), "{output}");
     assert!(!settings.exists());
     assert_eq!(std::fs::metadata(debian.path("var/lib/packhouse/packhouse.db")).unwrap().ino(), database);
-    debian.shell("cd /root && apt-get install -y ./packhouse_*.deb").well();
+    debian.shell("cd /root && apt-get install -y ./packhouse_*.deb").success();
     ready(&debian);
-    let said = debian.shell("journalctl -u packhouse | grep -c 'The first owner is'").well().text;
-    assert_eq!(said.trim(), "1", "the same database, with the owner that it had");
+    let output = debian.shell("journalctl -u packhouse | grep -c 'The first owner is'").success().text;
+    assert_eq!(output.trim(), "1", "the same database, with its owner");
 }

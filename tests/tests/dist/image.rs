@@ -1,8 +1,9 @@
-//! The container image, run by docker and by podman with a read-only root, nobody's rights and a volume.
+//! The container image, run by docker and by podman with a read-only root, an unprivileged user
+//! and a volume.
 
-use super::used::{PAGE, certificate, to_a_first_install};
+use super::used::{INSTALL, TLS, certificate, to_a_first_install};
 use super::{lines, package, packages};
-use packhouse_tests::clients::{Said, has, run};
+use packhouse_tests::clients::{ProgramOutput, has, run};
 use packhouse_tests::docker::Docker;
 use packhouse_tests::server::{eventually, free_port};
 use packhouse_tests::{checkout, skip};
@@ -10,31 +11,31 @@ use serde_json::Value;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// The lines below this heading, which start it, on free ports of this machine instead of published ones: no container has a network of
-/// its own here.
-fn start(heading: &str, ports: [u16; 2], more: &str) -> String {
+/// The lines below this heading of a guide, which start a container. They use free ports of this
+/// machine instead of published ones, because containers have no network of their own here.
+fn start(guide: &str, heading: &str, ports: [u16; 2], more: &str) -> String {
     let listen = format!(
         "--network host {more} -e PACKHOUSE_PACKAGES_LISTEN=127.0.0.1:{} -e PACKHOUSE_API_LISTEN=127.0.0.1:{}",
         ports[0], ports[1]
     );
-    let text = lines(PAGE, heading);
+    let text = lines(guide, heading);
     let published = "-p 127.0.0.1:8080:8080 -p 127.0.0.1:8081:8081";
     assert!(text.contains(published), "{text}");
     text.replace(published, &listen)
 }
 
-/// What both engines have to show; `shell` runs lines that know the engine as `docker`, in the folder of the packages, and starts
-/// containers with `more`.
-fn serves(name: &str, ports: [u16; 2], more: &str, shell: &dyn Fn(&str) -> Said) {
+/// Checks that both engines must pass. `shell` runs lines in the folder of the packages, in which
+/// `docker` is the engine. Containers start with the options `more`.
+fn serves(name: &str, ports: [u16; 2], more: &str, shell: &dyn Fn(&str) -> ProgramOutput) {
     let inspect = |what: &str| {
-        shell(&format!("docker inspect --format '{what}' packhouse")).well().text.trim().to_owned()
+        shell(&format!("docker inspect --format '{what}' packhouse")).success().text.trim().to_owned()
     };
-    eventually("the container says that it is healthy", || {
+    eventually("the container is healthy", || {
         shell("docker exec packhouse packhouse healthcheck").success.then_some(())
     });
     assert_eq!(inspect("{{.HostConfig.ReadonlyRootfs}} {{.Config.User}}"), "true 10001:10001");
     assert_eq!(inspect("{{.State.Running}}"), "true");
-    // What a monitor of Docker's would run.
+    // The command of Docker's health check.
     let check = inspect("{{json .Config.Healthcheck.Test}}");
     assert_eq!(check, r#"["CMD","/usr/bin/packhouse","healthcheck"]"#);
     let alias = "packhouse() { docker exec packhouse packhouse \"$@\"; }";
@@ -43,30 +44,30 @@ fn serves(name: &str, ports: [u16; 2], more: &str, shell: &dyn Fn(&str) -> Said)
     if user.is_none() {
         skip(&format!("{name}: a first install"), "no twine; `./bootstrap test-dist` installs it");
     }
-    // The volume outlives the container; a stop is heard, and ends well.
+    // The volume outlives the container; the server handles the stop signal and exits with success.
     let began = std::time::Instant::now();
-    shell("docker stop -t 60 packhouse").well();
-    assert!(began.elapsed().as_secs() < 40, "it did not hear the signal");
+    shell("docker stop -t 60 packhouse").success();
+    assert!(began.elapsed().as_secs() < 40, "the stop signal was not handled");
     assert_eq!(inspect("{{.State.ExitCode}}"), "0");
-    shell("docker start packhouse").well();
+    shell("docker start packhouse").success();
     eventually("it serves again", || {
         shell("docker exec packhouse packhouse healthcheck").success.then_some(())
     });
-    let listed = shell("docker exec packhouse packhouse repo list").well().text;
+    let listed = shell("docker exec packhouse packhouse repo list").success().text;
     assert!(listed.contains("python"), "{listed}");
 
-    // Through TLS, in a folder of its own: what is to be mounted is named from where the lines are run.
+    // TLS, in its own folder: the commands mount files relative to where they run.
     let home = TempDir::new().unwrap();
     certificate(home.path());
-    let text = start("#### TLS in a container", ports, more);
-    shell(&format!("cd '{}'\n{text}", home.path().display())).well();
+    let text = start(TLS, "### Container", ports, more);
+    shell(&format!("cd '{}'\n{text}", home.path().display())).success();
     eventually("it is healthy behind TLS", || {
         shell("docker exec packhouse packhouse healthcheck").success.then_some(())
     });
     if let Some(user) = user {
         user.install_through_tls(home.path(), |client| client, &address);
     }
-    shell("docker rm --force packhouse").well();
+    shell("docker rm --force packhouse").success();
 }
 
 #[test]
@@ -80,14 +81,14 @@ fn docker_runs_it() {
         let folder = packages();
         run(docker.command("bash").args(["-euo", "pipefail", "-c", text]).current_dir(folder))
     };
-    let said = shell(&start("### A container", ports, ""));
-    if !said.success && said.text.contains("cgroup") {
-        return skip("container image in docker", &said.text);
+    let output = shell(&start(INSTALL, "## Container image", ports, ""));
+    if !output.success && output.text.contains("cgroup") {
+        return skip("container image in docker", &output.text);
     }
-    said.well();
+    output.success();
     eventually("docker's own check found it healthy", || {
-        let said = shell("docker inspect --format '{{.State.Health.Status}}' packhouse");
-        (said.text.trim() == "healthy").then_some(())
+        let output = shell("docker inspect --format '{{.State.Health.Status}}' packhouse");
+        (output.text.trim() == "healthy").then_some(())
     });
     serves("container image in docker", ports, "", &shell);
 }
@@ -102,7 +103,7 @@ fn podman_runs_it() {
     let policy = home.path().join("policy.json");
     std::fs::write(&policy, r#"{"default": [{"type": "insecureAcceptAnything"}]}"#).unwrap();
     let place = home.path().display();
-    // On a machine that lets nobody raise limits, podman's own are too high.
+    // On a machine that does not allow higher limits, even podman's defaults are too high.
     let alias = format!(
         "docker() {{ local command=$1; shift; case $command in load) set -- --signature-policy {place}/policy.json \"$@\";; esac
          podman --storage-driver vfs --cgroup-manager cgroupfs --root {place}/root --runroot {place}/run \"$command\" \"$@\"; }}"
@@ -113,19 +114,19 @@ fn podman_runs_it() {
         run(command.current_dir(packages()).env("HOME", home.path()))
     };
     let more = "--ulimit nofile=1000:1000 --ulimit nproc=1000:1000";
-    shell(&start("### A container", ports, more)).well();
+    shell(&start(INSTALL, "## Container image", ports, more)).success();
     serves("container image in podman", ports, more, &shell);
-    shell("docker volume rm packhouse").well();
+    shell("docker volume rm packhouse").success();
 }
 
 #[test]
-fn it_is_small_and_says_what_it_is() {
+fn the_image_is_small_and_has_labels_and_no_shell() {
     let file = package("packhouse-", "-image.tar");
     let size = std::fs::metadata(&file).unwrap().len();
-    // Of which the compiled plugins, which are mapped as they are, take some 40 MB.
+    // The compiled plugins, which are mapped as they are, take about 40 MB of it.
     assert!(size < 120_000_000, "the image has {size} bytes");
     let home = TempDir::new().unwrap();
-    run(Command::new("tar").arg("-xf").arg(&file).current_dir(home.path())).well();
+    run(Command::new("tar").arg("-xf").arg(&file).current_dir(home.path())).success();
     let read = |name: &str| -> Value {
         serde_json::from_slice(&std::fs::read(home.path().join(name)).unwrap()).unwrap()
     };
@@ -140,7 +141,7 @@ fn it_is_small_and_says_what_it_is() {
     let mut files = String::new();
     for layer in manifest[0]["Layers"].as_array().unwrap() {
         let layer = home.path().join(layer.as_str().unwrap());
-        files += &run(Command::new("tar").arg("-tf").arg(layer)).well().text;
+        files += &run(Command::new("tar").arg("-tf").arg(layer)).success().text;
     }
     for shell in ["bin/sh", "bin/bash", "bin/busybox", "usr/bin/dpkg"] {
         assert!(!files.lines().any(|file| file.ends_with(shell)), "{shell}");
@@ -161,7 +162,7 @@ fn the_same_files_make_the_same_image() {
     let build = |umask: &str, to: &std::path::Path| {
         let mut command = Command::new("bash");
         command.args(["-euo", "pipefail", "-c", shell, "build", umask, version]).arg(to);
-        run(command.current_dir(checkout())).well();
+        run(command.current_dir(checkout())).success();
         packhouse_tests::digests::sha256(&std::fs::read(to).unwrap())
     };
     let first = build("022", &home.path().join("first.tar"));

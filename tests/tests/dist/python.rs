@@ -1,6 +1,7 @@
-//! The wheel: `pip install packhouse` and `uvx packhouse serve` from an index, which is a Packhouse server; and what it says of itself.
+//! The wheel: `pip install packhouse` and `uvx packhouse serve` from an index, which is a Packhouse
+//! server; and the wheel's tag.
 
-use super::used::{PAGE, certificate, to_a_first_install};
+use super::used::{INSTALL, TLS, certificate, to_a_first_install};
 use super::{lines, package};
 use packhouse_tests::clients::run;
 use packhouse_tests::python::{Home, PythonRepository};
@@ -8,7 +9,7 @@ use packhouse_tests::server::{eventually, free_port};
 use packhouse_tests::{Server, skip};
 use std::process::{Child, Command, Stdio};
 
-/// A process group that ends with it: uvx starts the program as a child.
+/// A process group that is killed on drop: uvx starts the program as a child.
 struct Running(Child);
 
 impl Drop for Running {
@@ -18,12 +19,12 @@ impl Drop for Running {
     }
 }
 
-/// Runs these lines, the last of which is a server; answers once that is well.
+/// Runs these lines, whose last one starts a server; returns once the server is ready.
 fn started(home: &Home, text: &str, ports: [u16; 2]) -> Running {
     use std::os::unix::process::CommandExt as _;
     let (before, text) = text.trim().rsplit_once('\n').unwrap_or(("true", text.trim()));
-    run(home.shell().args(["-euo", "pipefail", "-c", before])).well();
-    // What the lines before it export is the server's.
+    run(home.shell().args(["-euo", "pipefail", "-c", before])).success();
+    // The server needs the variables that the lines before it export.
     let exports: String =
         before.lines().filter(|line| line.starts_with("export ")).flat_map(|line| [line, "\n"]).collect();
     let mut command = home.shell();
@@ -35,13 +36,13 @@ fn started(home: &Home, text: &str, ports: [u16; 2]) -> Running {
     command.env("PACKHOUSE_PACKAGES_LISTEN", format!("127.0.0.1:{}", ports[0]));
     command.env("PACKHOUSE_API_LISTEN", format!("127.0.0.1:{}", ports[1]));
     let mut running = Running(command.spawn().unwrap());
-    // What is exported is a certificate, with which the API speaks TLS too.
+    // The exported variables name a certificate; then the API uses TLS too.
     let scheme = if exports.is_empty() { "http" } else { "https" };
     let ready = format!("{scheme}://127.0.0.1:{}/readyz", ports[1]);
     eventually("the server is ready", || {
         assert!(matches!(running.0.try_wait(), Ok(None)), "it ended: {text}");
-        let asked = run(Command::new("curl").args(["--silent", "--fail", "--insecure", &ready]));
-        asked.success.then_some(())
+        let answer = run(Command::new("curl").args(["--silent", "--fail", "--insecure", &ready]));
+        answer.success.then_some(())
     });
     running
 }
@@ -54,7 +55,7 @@ fn a_new_environment_comes_to_a_first_install_by_the_documented_lines() {
     let wheel = package("packhouse-", ".whl");
     home.write(&wheel.file_name().unwrap().to_string_lossy(), std::fs::read(&wheel).unwrap());
     let ports = [free_port(), free_port()];
-    let server = started(&home, &lines(PAGE, "### A Python environment"), ports);
+    let server = started(&home, &lines(INSTALL, "## Python environment"), ports);
     let address = format!("127.0.0.1:{}", ports[0]);
     let shell = |text: &str| {
         let mut command = home.shell();
@@ -70,7 +71,7 @@ fn a_new_environment_comes_to_a_first_install_by_the_documented_lines() {
     };
     drop(server);
     certificate(home.folder());
-    let _server = started(&home, &lines(PAGE, "#### TLS in a Python environment"), ports);
+    let _server = started(&home, &lines(TLS, "### Python environment or tarball"), ports);
     user.install_through_tls(home.folder(), |client| client, &address);
 }
 
@@ -111,10 +112,10 @@ fn its_tag_is_the_oldest_glibc_that_it_runs_with() {
     // Debian 12, for which it is built, has 2.36.
     assert!((17..=36).contains(&minor), "{name}");
     let stage = packhouse_tests::checkout().join("target/packages/stage/packhouse");
-    let said = run(Command::new("objdump").arg("-T").arg(stage)).well();
-    let wanted = said.text.match_indices("GLIBC_2.").filter_map(|(at, _)| {
-        let digits: String = said.text[at + 8..].chars().take_while(char::is_ascii_digit).collect();
+    let output = run(Command::new("objdump").arg("-T").arg(stage)).success();
+    let versions = output.text.match_indices("GLIBC_2.").filter_map(|(at, _)| {
+        let digits: String = output.text[at + 8..].chars().take_while(char::is_ascii_digit).collect();
         digits.parse::<u32>().ok()
     });
-    assert_eq!(wanted.max(), Some(minor), "{name}");
+    assert_eq!(versions.max(), Some(minor), "{name}");
 }

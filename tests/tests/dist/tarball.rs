@@ -1,6 +1,7 @@
-//! The tarball: unpacked anywhere it serves; what it holds; and that no package names this machine.
+//! The tarball: it runs wherever it is unpacked; its content; and no package contains a path of
+//! this machine.
 
-use super::used::{PAGE, to_a_first_install};
+use super::used::{INSTALL, to_a_first_install};
 use super::{lines, package, packages};
 use packhouse_tests::clients::run;
 use packhouse_tests::server::{eventually, free_port};
@@ -24,9 +25,9 @@ fn unpacked(home: &tempfile::TempDir) -> PathBuf {
     std::fs::hard_link(&tarball, home.path().join(tarball.file_name().unwrap()))
         .or_else(|_| std::fs::copy(&tarball, home.path().join(tarball.file_name().unwrap())).map(|_| ()))
         .unwrap();
-    let text = lines(PAGE, "### A tarball");
+    let text = lines(INSTALL, "## Tarball");
     let unpack = text.lines().next().unwrap();
-    run(Command::new("bash").args(["-euo", "pipefail", "-c", unpack]).current_dir(home.path())).well();
+    run(Command::new("bash").args(["-euo", "pipefail", "-c", unpack]).current_dir(home.path())).success();
     home.path().join(tarball.file_name().unwrap().to_string_lossy().trim_end_matches(".tar.gz"))
 }
 
@@ -64,7 +65,7 @@ fn it_serves_wherever_it_was_unpacked() {
 }
 
 #[test]
-fn it_holds_what_is_promised() {
+fn it_contains_the_documented_files() {
     let home = tempfile::TempDir::new().unwrap();
     let folder = unpacked(&home);
     let promised = [
@@ -72,8 +73,8 @@ fn it_holds_what_is_promised() {
         "README.md",
         "packhouse.example.toml",
         "packhouse.service",
-        "docs/OPERATING.md",
-        "docs/formats/python.md",
+        "docs/guides/install.md",
+        "docs/clients/python.md",
         "deploy/proxies/nginx.conf",
         "plugins/policies/provenance.wasm",
     ];
@@ -99,8 +100,8 @@ fn it_holds_what_is_promised() {
     assert!(code.count() >= 10, "the plugins are not compiled");
     // The program is stripped.
     let program = folder.join("packhouse");
-    let said = run(Command::new("readelf").args(["--sections", "--wide"]).arg(&program)).well();
-    assert!(!said.text.contains(".symtab") && !said.text.contains(".debug_"), "{}", said.text);
+    let output = run(Command::new("readelf").args(["--sections", "--wide"]).arg(&program)).success();
+    assert!(!output.text.contains(".symtab") && !output.text.contains(".debug_"), "{}", output.text);
 }
 
 /// The names in a bill of materials.
@@ -112,7 +113,7 @@ fn components(bill: &std::path::Path) -> Vec<String> {
 }
 
 #[test]
-fn no_path_of_this_machine_stands_in_what_is_shipped() {
+fn no_package_contains_a_path_of_this_machine() {
     let home = tempfile::TempDir::new().unwrap();
     let folder = unpacked(&home);
     let mut paths = vec![checkout().display().to_string()];
@@ -127,12 +128,13 @@ fn no_path_of_this_machine_stands_in_what_is_shipped() {
             "--files-with-matches",
             &format!("{path}/"),
         ]);
-        let said = run(command.arg(&folder));
-        assert!(!said.success, "{path} stands in {}", said.text);
+        let output = run(command.arg(&folder));
+        assert!(!output.success, "{path} stands in {}", output.text);
     }
 }
 
 #[test]
 fn the_sums_are_those_of_the_packages() {
-    run(Command::new("sha256sum").args(["--check", "--quiet", "SHA256SUMS"]).current_dir(packages())).well();
+    run(Command::new("sha256sum").args(["--check", "--quiet", "SHA256SUMS"]).current_dir(packages()))
+        .success();
 }

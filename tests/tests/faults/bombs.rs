@@ -1,5 +1,5 @@
-//! What is not published yet takes no more of the disk than it may: archives that unpack out of all proportion, bodies and
-//! uploads beside each other, a disk that is nearly full.
+//! Limits on the disk space that unpublished bytes take: archives that unpack to very many bytes,
+//! concurrent bodies and uploads, a nearly full disk.
 
 use crate::release;
 
@@ -11,7 +11,7 @@ use packhouse_tests::images::ImageRepository;
 use packhouse_tests::npm::NpmRepository;
 use packhouse_tests::proxy::{METADATA, World};
 use packhouse_tests::python::PythonRepository;
-use packhouse_tests::race::{Ended, at_once};
+use packhouse_tests::race::{SetOnDrop, at_once};
 use packhouse_tests::upstream::Answer;
 use packhouse_tests::{Connection, MavenRepository, Request, Response, Server, payload};
 use release::Release;
@@ -19,7 +19,7 @@ use serde_json::json;
 
 const MIB: u64 = 1 << 20;
 
-/// 2 MB of gzip, and 2 GB of what is in it: many members, each of zeros.
+/// 2 MB of gzip that unpack to 2 GB: many gzip members, each full of zeros.
 fn bomb() -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     std::io::copy(&mut std::io::Read::take(std::io::repeat(0), 64 * MIB), &mut encoder).unwrap();
@@ -27,7 +27,7 @@ fn bomb() -> Vec<u8> {
     member.repeat(2_000_000 / member.len())
 }
 
-/// Bytes of all files below a folder, without what is shared with other servers.
+/// Size of all files below a folder, without files that other servers share.
 fn taken(folder: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
     entries
@@ -44,7 +44,8 @@ fn staged(server: &Server) -> u64 {
     taken(&server.data().join("staging")) + taken(&server.data().join("uploads"))
 }
 
-/// Does `work` while the disk is looked at; answers the most that was staged.
+/// Runs `work` and samples the size of the staged bytes meanwhile; returns the result and the
+/// largest size.
 fn watched<T>(server: &Server, work: impl FnOnce() -> T) -> (T, u64) {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -56,7 +57,7 @@ fn watched<T>(server: &Server, work: impl FnOnce() -> T) -> (T, u64) {
             }
             most
         });
-        let ended = Ended(&done);
+        let ended = SetOnDrop(&done);
         let result = work();
         drop(ended);
         (result, watcher.join().unwrap())
@@ -89,10 +90,11 @@ fn archives_that_unpack_out_of_all_proportion_do_not_fill_the_disk() {
     let ((statuses, most), memory) = server.watched(|| watched(&server, || at_once(4, publish)));
     println!("npm: at most {} MB staged, {} MB of memory", most / 1_000_000, memory / 1_000_000);
     assert_eq!(statuses, [400; 4]);
-    // 2 MB may unpack to 200 MB, and one of them at a time gets so far; `resource_bounds.rs` is stricter.
+    // 2 MB may unpack to 200 MB, and only one archive at a time may take that much. The test in
+    // `resource_bounds.rs` has stricter limits.
     assert!(most < 1_000_000_000, "{most} bytes were staged");
     assert!(memory < 600_000_000, "{memory} bytes of memory");
-    eventually("what was staged is gone with its call", || staged(&server) == 0);
+    eventually("the staged bytes are removed with their call", || staged(&server) == 0);
 
     let upload = |number: usize| {
         let version = format!("1.{number}");
@@ -101,7 +103,7 @@ fn archives_that_unpack_out_of_all_proportion_do_not_fill_the_disk() {
     let (statuses, most) = watched(&server, || at_once(4, upload));
     assert_eq!(statuses, [400; 4]);
     assert!(most < 1_000_000_000, "{most} bytes were staged");
-    eventually("what was staged is gone with its call", || staged(&server) == 0);
+    eventually("the staged bytes are removed with their call", || staged(&server) == 0);
 }
 
 #[test]
@@ -112,10 +114,10 @@ fn an_upstreams_answer_grows_no_more_than_an_archive() {
     let (answer, most) = watched(&world.server, || world.get(METADATA).status);
     assert_eq!(answer, 502);
     assert!(most < 300 * MIB, "{most} bytes were staged");
-    eventually("what was staged is gone", || staged(&world.server) == 0);
+    eventually("the staged bytes are removed", || staged(&world.server) == 0);
 }
 
-/// PUT of a file of which the last byte is still to come.
+/// Begins a PUT of a file and sends all bytes but the last.
 fn unfinished(repository: &MavenRepository, file: &str, bytes: u64) -> Connection {
     let mut connection = Connection::open(repository.client.address()).unwrap();
     let request =
@@ -126,25 +128,25 @@ fn unfinished(repository: &MavenRepository, file: &str, bytes: u64) -> Connectio
 }
 
 #[test]
-fn what_is_staged_of_a_repository_is_bounded_and_given_back() {
+fn staged_bytes_of_a_repository_are_bounded_and_freed() {
     let server = Server::with().env("PACKHOUSE_STAGING_REPOSITORY_BYTES", "8 MiB").start();
     let (one, two) = (MavenRepository::create(&server, "one"), MavenRepository::create(&server, "two"));
     let file = |number: u32| format!("org/example/a/{number}/a-{number}.jar");
     let bytes = |mib: u64| payload::bytes(1, usize::try_from(mib * MIB).unwrap());
     one.put(&file(1), bytes(4)).expect(201);
     full(one.put(&file(2), bytes(10)));
-    eventually("what was refused is gone", || staged(&server) == 0);
+    eventually("the refused bytes are removed", || staged(&server) == 0);
 
     let open = unfinished(&one, &file(3), 6 * MIB);
     eventually("six MiB are there", || staged(&server) >= 5 * MIB);
     full(one.put(&file(4), bytes(4)));
     two.put(&file(4), bytes(4)).expect(201);
     drop(open);
-    eventually("a broken body is given back", || one.put(&file(5), bytes(4)).status == 201);
-    assert_eq!(one.get(&file(1)).expect(200).body.len() as u64, 4 * MIB, "what is published does not count");
+    eventually("a broken body frees its bytes", || one.put(&file(5), bytes(4)).status == 201);
+    assert_eq!(one.get(&file(1)).expect(200).body.len() as u64, 4 * MIB, "published files do not count");
 }
 
-/// The path that an answer leads to.
+/// The path of an answer's `Location`.
 fn location(answer: &Response) -> String {
     let location = answer.header("location").unwrap();
     match location.strip_prefix("http://") {
@@ -154,7 +156,7 @@ fn location(answer: &Response) -> String {
 }
 
 #[test]
-fn open_uploads_count_and_an_end_of_them_gives_back() {
+fn open_uploads_count_and_free_their_bytes_at_the_end() {
     let server = Server::with().env("PACKHOUSE_STAGING_SERVER_BYTES", "8 MiB").start();
     let images = ImageRepository::create(&server, "images", &json!({}));
     let begun = images.ask("POST", "app/blobs/uploads/").expect(202);
@@ -169,7 +171,7 @@ fn open_uploads_count_and_an_end_of_them_gives_back() {
 }
 
 #[test]
-fn a_disk_that_is_nearly_full_takes_nothing_and_serves_on() {
+fn a_nearly_full_disk_refuses_publishes_and_serves_reads() {
     let server = Server::with().env("PACKHOUSE_STAGING_KEEP_FREE_BYTES", "9000000 GB").start();
     let repository = MavenRepository::create(&server, "one");
     repository.put("org/example/a/1/a-1.jar", "small").expect(201);

@@ -1,5 +1,5 @@
-//! Bounds as an operator sees them: what waits for a plugin's place, for the writer and for the database, what caches answer, and what
-//! goes out to S3, tries of what had failed among it.
+//! Metrics of load: waits for a slot of a plugin, the writer and the database, answers from caches,
+//! and requests to S3 with retries.
 
 use packhouse_tests::database::Postgres;
 use packhouse_tests::fault_proxy::{FaultProxy, Mode};
@@ -14,7 +14,7 @@ fn file(version: u32) -> String {
     format!("org/example/a/{version}/a-{version}.jar")
 }
 
-/// The sum of the series whose line begins so.
+/// The sum of the series whose lines begin like this.
 fn measured(server: &Server, series: &str) -> f64 {
     let text = Client::new(server.api()).get("/metrics").expect(200).text();
     let lines = text.lines().filter(|line| line.starts_with(series));
@@ -22,7 +22,7 @@ fn measured(server: &Server, series: &str) -> f64 {
 }
 
 #[test]
-fn what_caches_answer_and_what_waits_is_counted() {
+fn answers_from_caches_and_waits_are_counted() {
     let server = Server::with().env("PACKHOUSE_PLUGINS_MAVEN_CONCURRENCY", "1").start();
     let repository = MavenRepository::create(&server, "counted");
     let lookups = |result: &str| {
@@ -44,7 +44,7 @@ fn what_caches_answer_and_what_waits_is_counted() {
     let commits = measured(&server, "packhouse_store_commit_seconds_count");
     assert!(commits >= 2.0, "{commits}");
     assert!(measured(&server, "packhouse_store_commit_wait_seconds_count") >= 2.0);
-    eventually("calls wait where one may run", || {
+    eventually("calls wait for the only slot", || {
         let answers = at_once(16, |number| repository.get(&format!("org/example/b{number}/none.jar")).status);
         assert!(answers.iter().all(|status| *status == 404), "{answers:?}");
         (measured(&server, "packhouse_plugin_wait_seconds_count{plugin=\"maven\"}") > 0.0).then_some(())
@@ -52,11 +52,11 @@ fn what_caches_answer_and_what_waits_is_counted() {
 }
 
 #[test]
-fn hosts_that_clients_make_up_take_no_place_from_the_servers_own() {
+fn invented_hosts_do_not_displace_the_servers_own() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "counted");
     let metadata = "org/example/a/maven-metadata.xml";
-    // More hosts than anything is remembered of.
+    // More hosts than the server remembers.
     for number in 0..100 {
         let client = repository.client.clone().with("Host", &format!("h{number}.example"));
         client.get(&repository.path(metadata)).expect(404);
@@ -69,7 +69,7 @@ fn hosts_that_clients_make_up_take_no_place_from_the_servers_own() {
 }
 
 #[test]
-fn a_query_that_no_plugin_looks_at_finds_what_is_kept() {
+fn a_query_that_no_plugin_reads_uses_the_cached_answer() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "counted");
     repository.put(&file(1), "x").expect(201);
@@ -83,7 +83,7 @@ fn a_query_that_no_plugin_looks_at_finds_what_is_kept() {
     }
     let made = plugin_calls() - before;
     assert!(made <= 4.0, "{made} calls for two answers");
-    // A listing looks at its query.
+    // The plugin reads the query of a listing, so each query has an answer of its own.
     let page = |query: &str| repository.get(&format!("org/example/a/{query}")).expect(200).text();
     repository.put(&file(2), "x").expect(201);
     let (one, all) = (page("?limit=1"), page(""));
@@ -92,9 +92,9 @@ fn a_query_that_no_plugin_looks_at_finds_what_is_kept() {
 }
 
 #[test]
-fn small_files_need_no_call_though_memory_has_no_room_for_their_bytes() {
+fn small_files_need_no_call_even_if_memory_is_full() {
     const FILES: u32 = 200;
-    // Room for some twenty files with their bytes.
+    // Memory for about twenty files with their bytes.
     let server = Server::with().env("PACKHOUSE_RESPONSES_CACHE_BYTES", "600 KiB").start();
     let repository = MavenRepository::create(&server, "many");
     let bytes = |number: u32| payload::bytes(number.into(), 4096);
@@ -113,18 +113,18 @@ fn small_files_need_no_call_though_memory_has_no_room_for_their_bytes() {
     assert!((0..FILES).map(fetch).eq(first), "it is the same response");
     let made = plugin_calls() - before;
     assert!(made <= 10.0, "{made} calls for {FILES} files");
-    // Those that were asked for first are not as they were sent any more.
+    // The bodies of the first files are no longer in memory.
     let path = repository.path(&file(0));
     let part =
         repository.client.send(Request::new("GET", &path).header("Range", "bytes=1000-1999")).expect(206);
     assert!(part.body == bytes(0)[1000..2000]);
     repository.client.send(Request::new("DELETE", &path)).expect(204);
     repository.get(&file(0)).expect(404);
-    assert!(plugin_calls() - before > made, "what was deleted is asked of the plugin");
+    assert!(plugin_calls() - before > made, "a deleted file is looked up by the plugin");
 }
 
 #[test]
-fn the_database_and_s3_are_counted_and_so_is_what_is_tried_again() {
+fn database_and_s3_requests_and_retries_are_counted() {
     let Some(s3) = S3::start() else { return skip("S3 that errs", "no weed") };
     let postgres = Postgres::start().expect("PostgreSQL, which ./bootstrap test installs");
     let proxy = FaultProxy::start(s3.endpoint());

@@ -1,5 +1,5 @@
-//! Servers of one PostgreSQL whose clocks are an hour wrong: a credential ends with the answer that ended it, and one that is good is good,
-//! on each of them.
+//! Servers of one PostgreSQL whose clocks are an hour wrong. Each server accepts a credential until
+//! another server acknowledges its end, and no longer.
 
 use packhouse_tests::clock::JumpingClock;
 use packhouse_tests::database::Postgres;
@@ -22,7 +22,7 @@ fn credentials_begin_and_end_for_all_servers_at_one_time() {
     let repository = MavenRepository::create(&right, "shared");
     repository.put(FILE, "hello").expect(201);
     let api = Api::sign_in(&right);
-    // The same session, at the other server.
+    // A client with the same session for the given server.
     let calls = |api: &Api, server: &Server| api.client().clone().at(server.api());
     let post = |client: &Client, path: &str, body: &serde_json::Value| {
         let request = Request::new("POST", path).header("Content-Type", "application/json");
@@ -33,9 +33,10 @@ fn credentials_begin_and_end_for_all_servers_at_one_time() {
         for (one, other) in [(&right, &wrong), (&wrong, &right)] {
             let (here, there) = (calls(&api, one), calls(&api, other));
             let token = api.create_token(&[&repository.id], &["read"], None);
-            let shown = Client::new(other.packages()).basic(OWNER, &token.secret);
-            shown.get(&repository.path(FILE)).expect(200);
-            // Confirmed here and used there, then ended here and refused there.
+            let token_client = Client::new(other.packages()).basic(OWNER, &token.secret);
+            token_client.get(&repository.path(FILE)).expect(200);
+            // The test confirms on one server, and uses the confirmation to rotate the token on the
+            // second. The first server must then refuse the old token.
             let password = packhouse_tests::server::PASSWORD;
             let confirm = json!({"action": "rotate_token", "password": password});
             let confirmation =
@@ -43,19 +44,19 @@ fn credentials_begin_and_end_for_all_servers_at_one_time() {
             let path = format!("/v1/tokens/{}/rotation", token.id);
             let body = json!({"overlap_hours": 0, "confirmation_token": confirmation});
             post(&here, &path, &body).expect(201);
-            shown.get(&repository.path(FILE)).expect(401);
+            token_client.get(&repository.path(FILE)).expect(401);
             assert_eq!(
                 here.send(Request::new("GET", "/v1/me")).expect(200).status,
                 there.send(Request::new("GET", "/v1/me")).expect(200).status
             );
         }
-        // A token that lives for half an hour is good on both.
+        // A token that expires in half an hour works on both servers.
         let half_an_hour = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
         let until = u64::try_from(half_an_hour.as_millis()).unwrap() + 1_800_000;
         let token = api.create_token(&[&repository.id], &["read"], Some(until));
         for server in [&right, &wrong] {
-            let shown = Client::new(server.packages()).basic(OWNER, &token.secret);
-            shown.get(&repository.path(FILE)).expect(200);
+            let token_client = Client::new(server.packages()).basic(OWNER, &token.secret);
+            token_client.get(&repository.path(FILE)).expect(200);
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Two servers on one PostgreSQL: what is taken away through one is refused by the other on its very next request.
+//! Two servers on one PostgreSQL: after a client revokes access through one server, the second
+//! server refuses the next request.
 
 use packhouse_tests::database::Postgres;
 use packhouse_tests::server::OWNER;
@@ -25,7 +26,7 @@ fn pair() -> Pair {
 }
 
 #[test]
-fn a_revoked_token_a_disabled_format_and_a_removed_member() {
+fn a_revoked_token_a_disabled_format_and_a_removed_member_are_refused_by_the_other_server() {
     let Pair { one, two, .. } = &pair();
     let repository = MavenRepository::create(one, "shared");
     let path = repository.path(FILE);

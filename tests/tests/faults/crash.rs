@@ -1,4 +1,5 @@
-//! kill -9 in the middle of publishing: what was acknowledged is there, and nothing else is to be seen.
+//! kill -9 in the middle of publishing. After the restart the server has every acknowledged file,
+//! and shows no incomplete one.
 
 use packhouse_tests::{MavenRepository, Server, database, payload};
 use std::collections::BTreeMap;
@@ -8,7 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const PUBLISHES: usize = 200;
 const WRITERS: usize = 4;
 
-/// From 10 bytes to 3 MB: some are kept in the database, some in files, some are still on their way when it ends.
+/// Lengths from 10 bytes to 3 MB: some files are stored in the database, some on disk, and some are
+/// incomplete at the kill.
 fn length(number: usize) -> usize {
     [10, 4_000, 40_000, 300_000, 3_000_000][number % 5]
 }
@@ -21,7 +23,8 @@ fn body(round: usize, number: usize) -> Vec<u8> {
     payload::bytes((round * PUBLISHES + number) as u64, length(number))
 }
 
-/// Publishes until all are done or the server is gone; kills it once `after` are acknowledged. Answers the acknowledged.
+/// Publishes files until all are published or the server has ended. Kills the server after `after`
+/// acknowledgements. Returns the acknowledged files.
 fn publish_and_kill(
     server: &mut Server,
     repository: &MavenRepository,
@@ -57,7 +60,7 @@ fn publish_and_kill(
 }
 
 #[test]
-fn what_was_acknowledged_survives_kill_9_and_nothing_else_is_visible() {
+fn acknowledged_files_survive_kill_9_and_nothing_else_is_visible() {
     let mut server = Server::start();
     let repository = MavenRepository::create(&server, "crash");
     let mut there = BTreeMap::new();
@@ -68,7 +71,7 @@ fn what_was_acknowledged_survives_kill_9_and_nothing_else_is_visible() {
         server.restart();
         check(&server, &repository, round, &mut there);
     }
-    // Nothing that a crash left behind is in the way of a whole publish.
+    // Files that a crash left behind do not prevent a publish.
     repository.put("org/example/crash/9.9/crash-9.9.jar", payload::bytes(99, 1_000_000)).expect(201);
 }
 
@@ -84,7 +87,7 @@ fn check(
         let listed = metadata.contains(&format!("<version>{round}.{number}</version>"));
         match (there.contains_key(&(round, number)), answer.status) {
             (_, 200) => {
-                // One whose acknowledgement was lost on the way may be there; then it is there as a whole.
+                // A file without an acknowledgement may exist; then it must be complete.
                 assert!(answer.body == body(round, number), "{round}.{number} came back with other bytes");
                 assert!(listed, "{round}.{number} is there and not listed");
                 there.insert((round, number), ());
@@ -96,7 +99,7 @@ fn check(
     }
     let mut staged = Vec::new();
     database::list(&server.data().join("staging"), &mut staged);
-    // The running server's own lock is there; nothing else is.
+    // The staging folder may contain only the running server's lock.
     staged.retain(|file| !file.contains(".lock "));
     assert!(staged.is_empty(), "left over from the crash: {staged:?}");
     for &(earlier, number) in there.keys().filter(|(earlier, _)| *earlier != round) {

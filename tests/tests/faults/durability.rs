@@ -1,4 +1,5 @@
-//! The order in which a publish reaches the disk: bytes, their name, the folder, the record, and only then the answer.
+//! The order in which a publish reaches the disk: bytes, their name, the folder, the record, and
+//! only then the answer.
 
 use packhouse_tests::{MavenRepository, Server, payload, skip, strace};
 use std::path::Path;
@@ -10,7 +11,8 @@ struct Steps {
 }
 
 impl Steps {
-    /// Where the first line at or after `from` stands that has one of these calls and these words; the call's end counts.
+    /// The index of the first line from `from` on that has one of these calls and these words. A
+    /// call is at the line where it ended.
     fn find(&self, from: usize, calls: &[&str], words: &[&str], what: &str) -> usize {
         let fits = |line: &String| {
             calls.iter().any(|call| line.contains(&format!("{call}(")))
@@ -21,7 +23,7 @@ impl Steps {
     }
 }
 
-/// strace's lines with unfinished calls put together where they ended.
+/// Reads strace's lines. Joins both parts of an interrupted line at the place where the call ended.
 fn steps(log: &Path) -> Steps {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let mut open = std::collections::BTreeMap::new();

@@ -1,26 +1,29 @@
-//! A disk that fails in the middle of a publish: never an acknowledgement for what is not there, and the server recovers.
+//! A disk that fails in the middle of a publish: the server acknowledges only stored files, and
+//! recovers.
 
 use packhouse_tests::faults::{Call, Fault, Faults};
 use packhouse_tests::{MavenRepository, Server, payload, skip};
 
-/// More calls of a kind than any publish makes: a loop that reaches this has not found the end.
+/// Number that exceeds the calls of one kind in any publish. A loop that reaches it has a bug.
 const MOST: u32 = 200;
 
-/// A failing disk, the server on it, and a repository of it.
-struct Set {
+/// A failing disk, a server with its data on this disk, and a repository of the server.
+struct FaultyServer {
     faults: Faults,
     server: Server,
     repository: MavenRepository,
 }
 
-impl Set {
+impl FaultyServer {
     fn put(&self, file: &str, body: &[u8]) -> u16 {
         let path = self.repository.path(file);
         let answer = self.repository.client.put_from(&path, &mut &body[..], body.len() as u64);
         answer.unwrap_or_else(|error| panic!("{file}: {error}\n{}", self.server.log())).status
     }
 
-    /// Fails the first call of this kind, then the second, until a publish meets no fault any more; how many failed.
+    /// Publishes again and again; the first call of this kind fails in the first publish, the
+    /// second call in the second publish, and so on. Ends when no call failed; returns the number
+    /// of failed calls.
     fn every_call(&mut self, call: Call, fault: Fault, length: usize) -> u32 {
         for when in 1..MOST {
             let version = format!("{call:?}.{fault:?}.{length}.{when}").to_lowercase();
@@ -30,19 +33,21 @@ impl Set {
             self.faults.arm(call, fault, when);
             let status = self.put(&file, &body);
             let failed = self.faults.disarm();
-            // Some calls are nobody's business but the database's own, such as moving old pages: those may fail unseen.
+            // The database makes some calls for itself, such as moving old pages. Such a call may
+            // fail without an effect on the answer.
             let expected: &[u16] = if failed { &[201, 503] } else { &[201] };
             assert!(expected.contains(&status), "{version}: {status}\n{}", self.server.log());
 
             self.check(&file, &body, status == 201);
             if status == 201 {
-                // What this process holds in memory is no proof: the next one reads it from the disk.
+                // Restart the server, so that it reads the file from the disk and not from its
+                // memory.
                 self.server.restart();
                 self.check(&file, &body, true);
             } else {
-                // The disk is well again, and so is the server, by itself.
+                // Once the disk works again, the server accepts the publish without a restart.
                 let again = self.put(&file, &body);
-                assert_eq!(again, 201, "{version}: once the disk is well again\n{}", self.server.log());
+                assert_eq!(again, 201, "{version}: after the disk recovered\n{}", self.server.log());
                 self.check(&file, &body, true);
             }
             if !failed {
@@ -67,7 +72,7 @@ fn fail(call: Call) {
     };
     let server = faults.server().start();
     let repository = MavenRepository::create(&server, "faults");
-    let mut set = Set { faults, server, repository };
+    let mut set = FaultyServer { faults, server, repository };
     let mut failed = 0;
     for length in [1_000, 1 << 20] {
         for fault in [Fault::Eio, Fault::Enospc] {

@@ -1,4 +1,5 @@
-//! The operator's `max_file_bytes` is of the file, not of what it comes in: base64 in a document, a part of a form.
+//! The setting `max_file_bytes` limits the file itself. It does not limit the request around it,
+//! such as base64 in a document or a form.
 
 use crate::release;
 use crate::wheel;
@@ -8,13 +9,13 @@ use packhouse_tests::python::PythonRepository;
 use packhouse_tests::{Api, Connection, MavenRepository, Request, Response, Server};
 use release::Release;
 
-/// A server on which a file of this format has at most so many bytes.
+/// A server on which a file of this format has at most this many bytes.
 fn limited(format: &str, bytes: usize) -> Server {
     let name = format!("PACKHOUSE_PLUGINS_{}_MAX_FILE_BYTES", format.to_uppercase());
     Server::with().env(&name, &bytes.to_string()).start()
 }
 
-/// Refused, and the limit is named.
+/// Asserts a refusal that names the limit.
 fn too_large(answer: Response, bytes: usize) {
     let answer = answer.expect(413);
     assert_eq!(answer.field("error"), "file_too_large");
@@ -22,13 +23,13 @@ fn too_large(answer: Response, bytes: usize) {
 }
 
 #[test]
-fn npms_tarball_is_what_counts() {
+fn npms_limit_applies_to_the_tarball() {
     let fits = Release::new("lib", "1.0.0").file("data", "some of it");
     let limit = fits.tarball().len();
     let server = limited("npm", limit);
     let repository = NpmRepository::create(&server, "npm");
     let document = fits.document();
-    assert!(document.to_string().len() > limit, "its base64 and what stands around it are more");
+    assert!(document.to_string().len() > limit, "its base64 and the document around it are larger");
     repository.put("lib", &document).expect(201);
     let larger = Release::new("lib", "1.0.1").file("data", "some of it").file("more", "x");
     too_large(repository.put("lib", &larger.document()), limit);
@@ -40,7 +41,7 @@ fn npms_tarball_is_what_counts() {
 }
 
 #[test]
-fn pythons_file_is_what_counts() {
+fn pythons_limit_applies_to_the_file() {
     let (fits, larger) = (wheel::wheel("lib", "1.0", ""), wheel::wheel("lib", "1.1", "Author: somebody\n"));
     let server = limited("python", fits.len());
     let repository = PythonRepository::create(&server, "python");
@@ -53,16 +54,17 @@ fn pythons_file_is_what_counts() {
 }
 
 #[test]
-fn mavens_file_is_the_body() {
+fn mavens_limit_applies_to_the_body() {
     let server = limited("maven", 1000);
     let repository = MavenRepository::create(&server, "maven");
     repository.put("org/example/a/1.0/a-1.0.jar", [0; 1000]).expect(201);
     too_large(repository.put("org/example/a/1.1/a-1.1.jar", [0; 1001]), 1000);
 }
 
-/// What cannot fit whatever stands around it is refused before it is sent.
+/// The server refuses a body before the client sends it if its length alone proves that the file is
+/// too large.
 #[test]
-fn far_too_much_is_refused_before_the_bytes() {
+fn a_far_too_large_body_is_refused_before_it_is_sent() {
     let server = limited("npm", 1000);
     let repository = NpmRepository::create(&server, "npm");
     let head = Request::new("PUT", &repository.path("lib"))

@@ -1,6 +1,7 @@
-//! Stored bytes that change behind the server's back: a download fails loudly, and scrub names what is damaged.
+//! Stored bytes that something other than the server changes: a download breaks off, and scrub
+//! names the damaged blob.
 
-use packhouse_tests::clients::{Said, run};
+use packhouse_tests::clients::{ProgramOutput, run};
 use packhouse_tests::{MavenRepository, Request, Server, database, digests, payload, server};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -18,18 +19,18 @@ fn blob_file(server: &Server) -> PathBuf {
     PathBuf::from(large[0])
 }
 
-fn scrub(server: &Server) -> Said {
+fn scrub(server: &Server) -> ProgramOutput {
     run(Command::new(server::program()).args(["scrub", "--data"]).arg(server.data()))
 }
 
 #[test]
-fn a_damaged_blob_never_looks_whole_and_scrub_names_it() {
+fn a_damaged_blob_is_never_served_whole_and_scrub_names_it() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "damaged");
     let bytes = payload::bytes(1, 1_000_000);
     repository.put(FILE, bytes.clone()).expect(201);
     repository.put("org/example/a/1.0/a-1.0.pom", "small").expect(201);
-    scrub(&server).well();
+    scrub(&server).success();
 
     let blob = blob_file(&server);
     let get = || repository.client.try_send(Request::new("GET", &repository.path(FILE)));
@@ -40,21 +41,21 @@ fn a_damaged_blob_never_looks_whole_and_scrub_names_it() {
 
     let file = File::options().write(true).open(&blob).unwrap();
     file.write_all_at(&[bytes[500_000] ^ 1], 500_000).unwrap();
-    assert!(!whole(&get()), "one bit is another");
+    assert!(!whole(&get()), "one bit is different");
     scrub(&server).refused(&digests::sha256(&bytes));
 
     file.set_len(700_000).unwrap();
-    assert!(!whole(&get()), "the end is gone");
+    assert!(!whole(&get()), "the end is missing");
     scrub(&server).refused(&digests::sha256(&bytes));
 
     fs::remove_file(&blob).unwrap();
-    assert!(!whole(&get()), "all of it is gone");
+    assert!(!whole(&get()), "the file is missing");
     scrub(&server).refused(FILE);
     assert_eq!(repository.get("org/example/a/1.0/a-1.0.pom").expect(200).text(), "small");
 }
 
 #[test]
-fn what_nothing_names_any_more_is_collected() {
+fn unreferenced_blobs_are_collected() {
     let server = Server::with().env("PACKHOUSE_GC_GRACE_MS", "0").start();
     let repository = MavenRepository::create(&server, "deleted");
     repository.put(FILE, payload::bytes(1, 1_000_000)).expect(201);
@@ -67,9 +68,9 @@ fn what_nothing_names_any_more_is_collected() {
             .arg(server.data())
             .env("PACKHOUSE_GC_GRACE_MS", "0"))
     };
-    // Marked by one collection, deleted by a later one.
+    // One collection marks the blob, and a later collection deletes it.
     server::eventually("the blob is collected", || {
-        gc().well();
+        gc().success();
         (!blob.exists()).then_some(())
     });
     repository.put(FILE, payload::bytes(1, 1_000_000)).expect(201);
@@ -80,7 +81,7 @@ fn what_nothing_names_any_more_is_collected() {
 }
 
 #[test]
-fn what_a_browser_could_run_is_not_served_as_such() {
+fn files_are_never_served_as_active_content() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "scripts");
     for end in ["html", "svg", "xhtml", "js"] {

@@ -1,4 +1,5 @@
-//! A project of a hundred thousand files and more goes through a proxy and a group in memory that does not grow with it.
+//! A project with more than a hundred thousand files, read through a proxy and a group. The
+//! server's memory use must not grow with the number of files.
 
 use packhouse_tests::http::Request;
 use packhouse_tests::python::SIMPLE_JSON;
@@ -10,7 +11,8 @@ use serde_json::json;
 const FEW: usize = 2_000;
 const MANY: usize = 200_000;
 
-/// How long a call takes on a busy machine is not what is measured here.
+/// Options for a server with a long timeout of calls, because this test does not measure their
+/// duration on a busy machine.
 fn builder() -> ServerBuilder {
     Server::with()
         .env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*")
@@ -22,7 +24,7 @@ fn filename(number: usize) -> String {
     format!("demo-1.{version}-cp3{python}-cp3{python}-manylinux_2_{platform}_x86_64.whl")
 }
 
-/// A page of so many files, each with what the largest index says of one.
+/// A page of this many files. Each file has as many fields as on the largest public index.
 fn page(files: usize) -> String {
     let mut page = String::from(r#"{"meta":{"api-version":"1.1"},"name":"demo","files":["#);
     for number in 0..files {
@@ -47,7 +49,8 @@ fn listed(repository: &FormatRepository, project: &str) -> String {
 #[test]
 fn a_page_of_many_files_needs_no_more_memory_than_one_of_few() {
     let mut server = builder().start();
-    // The first start compiles the plugins, which is not what is measured here.
+    // The first start compiles the plugins. The test restarts the server so that it does not
+    // measure that memory.
     server.restart();
     let (upstream, other) = (Upstream::start(), Upstream::start());
     let settings = json!({"metadata_ttl_s": 0});
@@ -56,7 +59,8 @@ fn a_page_of_many_files_needs_no_more_memory_than_one_of_few() {
     let group = FormatRepository::group(&server, "python", "group", &[&proxy, &second]);
 
     let mut peaks = Vec::new();
-    // A project each: where a page takes long, the one that is kept is served meanwhile.
+    // Each size has its own project. If a page took long, the proxy would otherwise serve the
+    // cached page of the first size.
     for (project, files) in [("few", FEW), ("many", MANY)] {
         let named = |files| {
             page(files)

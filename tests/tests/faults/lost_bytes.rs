@@ -1,7 +1,7 @@
-//! Stored bytes that are lost or damaged: whoever sends the same bytes again repairs them, in every
-//! way in which bytes arrive, and what is acknowledged can be fetched.
+//! Lost or damaged blobs: a client repairs a blob when it sends the same bytes again, by any kind
+//! of upload. After the acknowledgement, clients can fetch the bytes.
 
-use packhouse_tests::clients::{Said, run};
+use packhouse_tests::clients::{ProgramOutput, run};
 use packhouse_tests::fault_proxy::{FaultProxy, Mode};
 use packhouse_tests::images::{ImageRepository, MANIFEST, digest, manifest};
 use packhouse_tests::person::Person;
@@ -21,28 +21,28 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// More than lies in the database, and more than is sent in one piece.
+/// File size in bytes: too large for the database, and for a single piece.
 const SIZE: usize = 700_000;
-/// Where a byte is flipped.
+/// The position of the flipped byte.
 const FLIPPED: usize = 600_000;
 
-/// What becomes of every stored file.
+/// The damage to every stored file.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Harm {
+enum Damage {
     Missing,
     Flipped,
 }
 
-const HARMS: [Harm; 2] = [Harm::Missing, Harm::Flipped];
+const HARMS: [Damage; 2] = [Damage::Missing, Damage::Flipped];
 
-/// Where the larger blobs lie.
+/// The storage of larger blobs.
 enum Storage {
     Folder,
     S3(S3),
 }
 
 impl Storage {
-    /// A folder, and S3 where that is installed.
+    /// All storages to test: a folder, and S3 if it is installed.
     fn all() -> Vec<Storage> {
         let s3 = S3::start();
         if s3.is_none() {
@@ -51,7 +51,7 @@ impl Storage {
         [Storage::Folder].into_iter().chain(s3.map(Storage::S3)).collect()
     }
 
-    /// The variables that a server over it is started with.
+    /// The variables of a server over this storage.
     fn environment(&self) -> Vec<(&'static str, String)> {
         match self {
             Storage::Folder => Vec::new(),
@@ -64,8 +64,8 @@ impl Storage {
         self.environment().into_iter().fold(Server::with(), start).start()
     }
 
-    /// Harms every blob outside of the database while the server is down.
-    fn harm(&self, server: &mut Server, harm: Harm) {
+    /// Damages every blob outside the database while the server is down.
+    fn harm(&self, server: &mut Server, harm: Damage) {
         server.kill9();
         match self {
             Storage::Folder => files(server).iter().for_each(|file| harm_file(file, harm)),
@@ -78,7 +78,7 @@ impl Storage {
         server.restart();
     }
 
-    fn scrub(&self, server: &Server) -> Said {
+    fn scrub(&self, server: &Server) -> ProgramOutput {
         let mut command = Command::new(server::program());
         command.args(["scrub", "--data"]).arg(server.data()).envs(self.environment());
         run(&mut command)
@@ -92,8 +92,8 @@ fn files(server: &Server) -> Vec<PathBuf> {
     files.iter().map(|line| PathBuf::from(line.rsplit_once(' ').unwrap().0)).collect()
 }
 
-fn harm_file(path: &PathBuf, harm: Harm) {
-    if harm == Harm::Missing {
+fn harm_file(path: &PathBuf, harm: Damage) {
+    if harm == Damage::Missing {
         return fs::remove_file(path).unwrap();
     }
     let file = File::options().read(true).write(true).open(path).unwrap();
@@ -102,8 +102,8 @@ fn harm_file(path: &PathBuf, harm: Harm) {
     file.write_all_at(&[byte[0] ^ 1], FLIPPED as u64).unwrap();
 }
 
-fn harm_object(s3: &S3, key: &str, harm: Harm) {
-    if harm == Harm::Missing {
+fn harm_object(s3: &S3, key: &str, harm: Damage) {
+    if harm == Damage::Missing {
         return s3.remove(key);
     }
     let (client, target) = (Client::new(s3.endpoint()), format!("/bucket/{key}"));
@@ -112,13 +112,13 @@ fn harm_object(s3: &S3, key: &str, harm: Harm) {
     client.put(&target, bytes).expect(200);
 }
 
-/// A file's bytes are lost. Damage is found while the file is sent, which breaks off; from then on
-/// it is known before.
+/// Asserts that a file's bytes are lost. The server finds damage only while it sends the file, and
+/// then breaks off the answer. To later requests it answers with an error.
 #[track_caller]
-fn is_lost(client: &Client, path: &str, harm: Harm) {
-    if harm == Harm::Flipped {
+fn is_lost(client: &Client, path: &str, harm: Damage) {
+    if harm == Damage::Flipped {
         let answer = client.try_send(Request::new("GET", path));
-        assert!(answer.is_err(), "the answer came to its end: {:?}", answer.map(|answer| answer.status));
+        assert!(answer.is_err(), "the answer was complete: {:?}", answer.map(|answer| answer.status));
     }
     damaged(&client.get(path));
     client.send(Request::new("HEAD", path)).expect(404);
@@ -139,15 +139,15 @@ fn is_whole(client: &Client, path: &str, bytes: &[u8]) {
     client.send(Request::new("HEAD", path)).expect(200);
 }
 
-/// What a counter without labels stands at.
+/// The value of a counter without labels.
 fn counter(server: &Server, name: &str) -> u64 {
     let text = Client::new(server.api()).get("/metrics").expect(200).text();
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
 }
 
-/// A server over each storage with a repository of files, after each harm.
-fn with_files(settings: &Value, test: impl Fn(&Storage, &mut Server, &FormatRepository, Harm)) {
+/// Runs a test on a server over each storage with a repository of files, for each kind of damage.
+fn with_files(settings: &Value, test: impl Fn(&Storage, &mut Server, &FormatRepository, Damage)) {
     for storage in Storage::all() {
         for harm in HARMS {
             let mut server = storage.server();
@@ -155,7 +155,7 @@ fn with_files(settings: &Value, test: impl Fn(&Storage, &mut Server, &FormatRepo
             test(&storage, &mut server, &repository, harm);
             if let Storage::S3(s3) = &storage {
                 drop(server);
-                // The next server's database is another, and so must its bucket be.
+                // The next server has another database and needs an empty bucket.
                 s3.keys().iter().for_each(|key| s3.remove(key));
                 s3.remove("packhouse-database");
             }
@@ -183,22 +183,23 @@ fn a_publish_under_another_name_repairs_lost_bytes() {
             is_whole(&files.client, &files.path(path), &bytes);
         }
         assert!(counter(server, "packhouse_blobs_repaired_total") > 0);
-        storage.scrub(server).well();
+        storage.scrub(server).success();
         server.restart();
         is_whole(&files.client, &files.path("a/one.bin"), &bytes);
     });
 }
 
-/// Nobody has read the bytes before they are sent again, so nobody knows that they are lost.
+/// A client sends the bytes again before any read, so the server does not yet know that they are
+/// lost.
 #[test]
-fn the_same_file_sent_again_repairs_what_nobody_has_read() {
+fn the_same_file_sent_again_repairs_unread_bytes() {
     with_files(&json!({"redeploy": "identical"}), |storage, server, files, harm| {
         let bytes = payload::bytes(1, SIZE);
         files.put("a/one.bin", bytes.clone()).expect(201);
         storage.harm(server, harm);
         files.put("a/one.bin", bytes.clone()).expect(201);
         is_whole(&files.client, &files.path("a/one.bin"), &bytes);
-        storage.scrub(server).well();
+        storage.scrub(server).success();
     });
 }
 
@@ -211,11 +212,11 @@ fn a_file_that_is_deleted_and_put_again_is_whole() {
         files.client.send(Request::new("DELETE", &files.path("a/one.bin"))).expect(204);
         files.put("a/one.bin", bytes.clone()).expect(201);
         is_whole(&files.client, &files.path("a/one.bin"), &bytes);
-        storage.scrub(server).well();
+        storage.scrub(server).success();
     });
 }
 
-/// Blobs of few bytes lie in rows of the database.
+/// Small blobs are stored in rows of the database.
 #[test]
 fn small_bytes_that_are_damaged_in_the_database_are_repaired() {
     let mut server = Server::start();
@@ -241,7 +242,7 @@ fn small_bytes_that_are_damaged_in_the_database_are_repaired() {
 }
 
 #[test]
-fn a_layer_that_is_lost_is_not_there_until_it_is_pushed_again() {
+fn a_lost_layer_does_not_exist_until_it_is_pushed_again() {
     for storage in Storage::all() {
         let mut server = storage.server();
         let images = ImageRepository::create(&server, "images", &json!({}));
@@ -263,8 +264,8 @@ fn a_layer_that_is_lost_is_not_there_until_it_is_pushed_again() {
         for push in ways {
             for harm in HARMS {
                 storage.harm(&mut server, harm);
-                if harm == Harm::Flipped {
-                    // Damage is known once somebody has read it.
+                if harm == Damage::Flipped {
+                    // The server notices the damage at the first read.
                     let answer = images.client.try_send(Request::new("GET", &images.path(&blob)));
                     assert!(answer.is_err());
                 }
@@ -280,16 +281,17 @@ fn a_layer_that_is_lost_is_not_there_until_it_is_pushed_again() {
                 is_whole(&both, &others.path(&blob), &layer);
             }
         }
-        // As a client pushes: what is there is left out, and what is lost is not there.
-        storage.harm(&mut server, Harm::Missing);
+        // A client skips layers that exist in the repository. For the server a lost layer does not
+        // exist, so the client sends it.
+        storage.harm(&mut server, Damage::Missing);
         assert_eq!(images.push("app", "v3", &[&layer]).unwrap(), manifest(&[&layer]));
         is_whole(&images.client, &images.path(&blob), &layer);
-        storage.scrub(&server).well();
+        storage.scrub(&server).success();
     }
 }
 
 #[test]
-fn a_proxy_fetches_lost_bytes_again_and_keeps_them() {
+fn a_proxy_fetches_lost_bytes_again_and_caches_them() {
     for storage in Storage::all() {
         let environment = storage.environment();
         let environment: Vec<(&str, &str)> =
@@ -298,25 +300,25 @@ fn a_proxy_fetches_lost_bytes_again_and_keeps_them() {
         let bytes = payload::bytes(1, SIZE);
         world.offer(JAR, Answer::ok(bytes.clone()), &bytes);
         assert!(world.get(JAR).expect(200).body == bytes);
-        let asked = || world.upstream.count(&format!("/{JAR}"));
-        eventually("it is kept", || (asked() == 1 && !world.kept().is_empty()).then_some(()));
+        let requests = || world.upstream.count(&format!("/{JAR}"));
+        eventually("it is cached", || (requests() == 1 && !world.cached_paths().is_empty()).then_some(()));
         for (round, harm) in HARMS.into_iter().enumerate() {
             storage.harm(&mut world.server, harm);
-            if harm == Harm::Flipped {
+            if harm == Damage::Flipped {
                 world.broken(JAR);
             }
             for _ in 0..3 {
                 assert!(world.get(JAR).expect(200).body == bytes, "{harm:?}");
             }
-            let asked = world.upstream.count(&format!("/{JAR}"));
-            assert_eq!(asked, round + 2, "it is fetched once and kept");
+            let requests = world.upstream.count(&format!("/{JAR}"));
+            assert_eq!(requests, round + 2, "it is fetched once and cached");
         }
-        storage.scrub(&world.server).well();
+        storage.scrub(&world.server).success();
     }
 }
 
 #[test]
-fn what_is_brought_back_from_the_trash_can_be_fetched() {
+fn a_version_restored_from_the_trash_can_be_fetched() {
     for storage in Storage::all() {
         let mut server = storage.server();
         let maven = MavenRepository::create(&server, "jars");
@@ -324,7 +326,7 @@ fn what_is_brought_back_from_the_trash_can_be_fetched() {
         maven.put(jar, bytes.clone()).expect(201);
         let version = format!("/v1/repositories/{}/packages/org.example%3Aa/versions/1.0", maven.id);
         Api::sign_in(&server).call("DELETE", &version).expect(204);
-        storage.harm(&mut server, Harm::Missing);
+        storage.harm(&mut server, Damage::Missing);
 
         let api = Api::sign_in(&server);
         let trash = format!("/v1/repositories/{}/trash", maven.id);
@@ -333,7 +335,7 @@ fn what_is_brought_back_from_the_trash_can_be_fetched() {
         let restore = || api.call("POST", &format!("{trash}/{entry}/restore"));
         damaged(&restore());
         maven.get(jar).expect(404);
-        assert_eq!(entries().as_array().unwrap().len(), 1, "it can be brought back later");
+        assert_eq!(entries().as_array().unwrap().len(), 1, "it can be restored later");
 
         maven.put("org/example/b/1.0/b-1.0.jar", bytes.clone()).expect(201);
         restore().expect(200);
@@ -347,26 +349,26 @@ fn the_page_of_a_version_says_which_files_are_damaged_until_they_are_sent_again(
     let maven = MavenRepository::create(&server, "jars");
     let (bytes, jar) = (payload::bytes(1, SIZE), "org/example/a/1.0/a-1.0.jar");
     maven.put(jar, bytes.clone()).expect(201);
-    Storage::Folder.harm(&mut server, Harm::Missing);
+    Storage::Folder.harm(&mut server, Damage::Missing);
     damaged(&maven.get(jar));
 
     let (api, mut owner) = (Api::sign_in(&server), Person::owner(&server));
     let mut is_damaged = || {
         let version = format!("/v1/repositories/{}/packages/org.example%3Aa/versions/1.0", maven.id);
-        let told = api.call("GET", &version).expect(200).json();
+        let details = api.call("GET", &version).expect(200).json();
         let page = owner.get("/repositories/jars/packages/org.example%3Aa/versions/1.0").expect(200).text();
         let says_what_to_do = page.contains("Publish the same files again to repair them.");
-        (told["files"][0]["damaged"].as_bool(), says_what_to_do)
+        (details["files"][0]["damaged"].as_bool(), says_what_to_do)
     };
     assert_eq!(is_damaged(), (Some(true), true));
     maven.put("org/example/b/1.0/b-1.0.jar", bytes).expect(201);
     assert_eq!(is_damaged(), (Some(false), false));
 }
 
-/// Files whose bytes are lost are published again, under other names, while the server is killed:
-/// what was acknowledged is there.
+/// A client publishes lost files again under other names, and the server is killed meanwhile. After
+/// the restart all acknowledged files are intact.
 #[test]
-fn what_is_acknowledged_while_lost_bytes_are_repaired_survives_kill_9() {
+fn repairs_acknowledged_before_kill_9_survive() {
     const BLOBS: usize = 8;
     const COPIES: usize = 5;
     for harm in HARMS {
@@ -412,11 +414,12 @@ fn what_is_acknowledged_while_lost_bytes_are_repaired_survives_kill_9() {
         for number in 0..BLOBS {
             is_whole(&files.client, &files.path(&format!("first/{number}.bin")), &bytes(number));
         }
-        Storage::Folder.scrub(&server).well();
+        Storage::Folder.scrub(&server).success();
     }
 }
 
-/// The first of many parts is not begun before S3 has answered, and that it never does.
+/// A multipart upload begins only after an answer of S3. S3 does not answer, so the server must
+/// refuse the publish.
 #[test]
 fn a_large_publish_is_refused_while_s3_hangs() {
     let Some(s3) = S3::start() else { return skip("S3 that hangs", "no weed") };
@@ -436,9 +439,9 @@ fn a_large_publish_is_refused_while_s3_hangs() {
     is_whole(&files.client, &files.path("a/large.bin"), &bytes);
 }
 
-/// A client is not sent to S3 for what is not there.
+/// The server does not redirect a client to S3 for a lost object.
 #[test]
-fn a_lost_layer_that_clients_fetch_from_s3_is_told_before() {
+fn a_client_is_not_redirected_to_a_lost_layer_in_s3() {
     let Some(s3) = S3::start() else { return skip("lost layers that S3 serves itself", "no weed") };
     let server = Server::with()
         .env("PACKHOUSE_BLOBS", &s3.address())

@@ -1,11 +1,11 @@
-//! What breaks, hangs, floods or races: crashes, full disks, silent storage, hostile strangers.
+//! Crashes, full disks, silent storage, floods, races, attacks.
 
 #[path = "../../../plugins/npm/tests/release.rs"]
-#[allow(dead_code, reason = "shared with tests that make more")]
+#[allow(dead_code, reason = "the module is shared with other tests")]
 mod release;
 
 #[path = "../../../plugins/python/tests/wheel.rs"]
-#[allow(dead_code, reason = "shared with tests that make more")]
+#[allow(dead_code, reason = "the module is shared with other tests")]
 mod wheel;
 
 mod bombs;

@@ -1,14 +1,15 @@
-//! Publishes at the same moment: one wins a path, and none is lost from the list of versions.
+//! Publishes at the same moment: for one path only one publish succeeds, and the list of versions
+//! has every published version.
 
 use packhouse_tests::race::{at_once, winner};
 use packhouse_tests::{MavenRepository, Server, digests};
 
 #[test]
-fn of_eight_puts_of_one_path_one_wins() {
+fn one_of_eight_puts_of_one_path_wins() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "race");
     for round in 0..20 {
-        // Both what is kept in the database and what is kept in a file.
+        // Every other file is small enough for the database; the rest are stored on disk.
         let length = if round % 2 == 0 { 100 } else { 100_000 };
         let file = format!("org/example/race/{round}/race-{round}.jar");
         let body = |number: usize| vec![u8::try_from(number).unwrap(); length];
@@ -18,7 +19,7 @@ fn of_eight_puts_of_one_path_one_wins() {
     }
 }
 
-/// What a client puts for `maven-metadata.xml`: all that it knows of is its own version.
+/// The `maven-metadata.xml` that a client puts: it only knows its own version.
 fn metadata(version: &str) -> String {
     format!(
         "<metadata><groupId>org.example</groupId><artifactId>many</artifactId><versioning><release>{version}</release>\

@@ -1,4 +1,4 @@
-//! Memory that does not grow with what is stored.
+//! Memory use that does not grow with the size of stored files.
 
 use packhouse_tests::images::{ImageRepository, MANIFEST};
 use packhouse_tests::payload::Payload;
@@ -7,11 +7,11 @@ use serde_json::json;
 use sha2::Digest as _;
 use std::io::Read;
 
-/// The program and the code of ten plugins are up to 95 MB of it.
+/// Memory limit in bytes; the program and the code of ten plugins take up to 95 MB.
 const LIMIT: u64 = 125 * 1000 * 1000;
 const LIMIT_OF_MANY: u64 = 300 * 1000 * 1000;
 
-/// Hands on what it reads and hashes it.
+/// A reader that passes bytes on and hashes them.
 struct Hashing<R> {
     inner: R,
     hash: sha2::Sha256,
@@ -26,11 +26,12 @@ impl<R: Read> Read for Hashing<R> {
 }
 
 #[test]
-fn a_large_file_goes_in_and_out_in_little_memory() {
+fn a_large_file_needs_little_memory() {
     let size: u64 = if long() { 2_000_000_000 } else { 300_000_000 };
     let mut server = Server::start();
     let repository = MavenRepository::create(&server, "large");
-    // The first start compiles the plugins, which is not what is measured here.
+    // The first start compiles the plugins. The test restarts the server so that it does not
+    // measure that memory.
     server.restart();
     let path = repository.path("org/example/large/1.0/large-1.0.jar");
 
@@ -59,7 +60,7 @@ fn a_large_file_goes_in_and_out_in_little_memory() {
     }
 }
 
-/// As when a cluster starts the same image on all its nodes.
+/// Simulates a cluster that starts the same image on all its nodes.
 #[test]
 fn many_pulls_of_one_layer_at_a_time_take_little_memory() {
     let (pulls, size): (usize, u64) = if long() { (100, 1_000_000_000) } else { (30, 64_000_000) };
@@ -90,7 +91,8 @@ fn many_pulls_of_one_layer_at_a_time_take_little_memory() {
     assert!(most < LIMIT_OF_MANY, "{pulls} pulls of {size} bytes: {most} bytes resident");
 }
 
-/// Refused by its length or on the way, whichever comes first, and never held.
+/// The server refuses a large manifest by its stated length, or during the upload if it has none.
+/// It never holds the manifest in memory.
 #[test]
 fn a_manifest_of_100_mb_costs_no_memory() {
     let size: u64 = 100_000_000;
@@ -102,7 +104,7 @@ fn a_manifest_of_100_mb_costs_no_memory() {
     client.put(&target, "{").expect(400);
     let before = server.rss();
     let (declared, most) = server.watched(|| client.put_from(&target, &mut Payload::new(4), size));
-    // Who goes on sending after the answer may not get to read it.
+    // A client that continues to send after the answer may fail to read it.
     if let Ok(answer) = declared {
         answer.expect(400);
     }

@@ -1,4 +1,5 @@
-//! Publishes of a package at the same moment, a large one, and one with many versions.
+//! Publishes of a package at the same moment, a publish of a large package, and a package with many
+//! versions.
 
 use crate::release;
 
@@ -13,7 +14,7 @@ use std::io::{Cursor, Read};
 use std::time::Instant;
 
 #[test]
-fn of_eight_publishes_of_one_version_one_wins() {
+fn one_of_eight_publishes_of_one_version_wins() {
     let server = Server::start();
     let repository = NpmRepository::create(&server, "race");
     for round in 0..5 {
@@ -29,7 +30,7 @@ fn of_eight_publishes_of_one_version_one_wins() {
 }
 
 #[test]
-fn of_eight_versions_at_once_none_is_lost_and_every_tag_is_right() {
+fn eight_concurrent_versions_are_all_stored_with_their_tags() {
     let server = Server::start();
     let repository = NpmRepository::create(&server, "many");
     for round in 0..3 {
@@ -50,10 +51,10 @@ fn of_eight_versions_at_once_none_is_lost_and_every_tag_is_right() {
     assert!(document["versions"][tags["latest"].as_str().unwrap()].is_object());
 }
 
-/// Most that the server may hold while a package of 200 MB goes in and out.
+/// Memory limit of the server while a package of 200 MB is published and fetched.
 const MEMORY: u64 = 200 * 1000 * 1000;
 
-/// A tarball of so many bytes: an archive with one file that does not compress, stored as it is.
+/// A tarball of this many bytes: an archive with one uncompressed file of random bytes.
 fn tarball(version: &str, bytes: usize) -> Vec<u8> {
     let block = payload::bytes(1, 1 << 20);
     let content = block.repeat(bytes.div_ceil(block.len()));
@@ -66,7 +67,7 @@ fn package_json(version: &str) -> String {
     format!("{{\"name\":\"large\",\"version\":\"{version}\"}}")
 }
 
-/// The document around a tarball, whose base64 is made while it is sent.
+/// Publishes a tarball in a document; makes the base64 while it sends the document.
 fn publish(repository: &NpmRepository, version: &str, tarball: &[u8]) -> packhouse_tests::Response {
     let mut document = Release::new("large", version).package_json(&package_json(version)).document();
     document["versions"][version]["dist"] = Value::Null;
@@ -97,9 +98,10 @@ impl Read for Encoded<'_> {
 }
 
 #[test]
-fn a_package_of_200_mb_goes_in_and_out_in_little_memory() {
+fn a_package_of_200_mb_needs_little_memory() {
     let mut server = Server::start();
-    // The first start compiles every plugin, which takes memory of its own; the next one finds them compiled.
+    // The first start compiles every plugin, which takes memory; the restarted server uses the
+    // compiled plugins.
     server.restart();
     let repository = NpmRepository::create(&server, "large");
     let sent = tarball("1.0.0", 200_000_000 - 100_000);
@@ -131,7 +133,7 @@ fn a_package_of_200_mb_goes_in_and_out_in_little_memory() {
     }
 }
 
-/// The next publish must not cost more for each version that is there.
+/// The cost of a publish must not grow with the number of versions.
 #[test]
 fn a_package_of_many_versions_is_published_and_read_quickly() {
     let count = if long() { 2000 } else { 200 };

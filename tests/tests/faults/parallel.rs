@@ -1,4 +1,5 @@
-//! Many at one time: exactly what the table of states allows, and nothing that was revoked works a request longer.
+//! Many concurrent calls: exactly the allowed number of them succeeds. A revoked credential does
+//! not work for one more request.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,7 +13,7 @@ use serde_json::json;
 
 const FILE: &str = "org/example/a/1.0/a-1.0.jar";
 
-/// What so many calls answer that are made at one moment: status and code, and how often.
+/// Makes `count` concurrent calls; returns how many of them got each pair of status and code.
 fn answers_at_once(count: usize, call: impl Fn(usize) -> Response + Sync) -> BTreeMap<(u16, String), usize> {
     let mut counted = BTreeMap::new();
     for answer in at_once(count, call) {
@@ -26,7 +27,7 @@ fn counted(expected: &[(u16, &str, usize)]) -> BTreeMap<(u16, String), usize> {
     expected.iter().map(|(status, code, count)| ((*status, (*code).to_owned()), *count)).collect()
 }
 
-/// Both databases, one after the other.
+/// Starts a server on each kind of database: SQLite and PostgreSQL.
 fn servers() -> Vec<(Server, Option<Postgres>)> {
     let postgres = Postgres::start().expect("PostgreSQL, which ./bootstrap test installs");
     let shared = Server::with().arg("--database-url").arg(&postgres.url()).start();
@@ -34,7 +35,7 @@ fn servers() -> Vec<(Server, Option<Postgres>)> {
 }
 
 #[test]
-fn of_fifty_rotations_that_end_a_token_one_is_made() {
+fn one_of_fifty_rotations_without_overlap_succeeds() {
     for (server, _database) in servers() {
         let api = Api::sign_in(&server);
         let repository = MavenRepository::create(&server, "rotated");
@@ -49,7 +50,7 @@ fn of_fifty_rotations_that_end_a_token_one_is_made() {
 }
 
 #[test]
-fn of_fifty_rotations_with_an_overlap_none_prolongs_it() {
+fn fifty_rotations_with_an_overlap_never_prolong_it() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let repository = MavenRepository::create(&server, "overlapping");
@@ -59,7 +60,8 @@ fn of_fifty_rotations_with_an_overlap_none_prolongs_it() {
         answers_at_once(50, |number| api.post(&path, &json!({"confirmation_token": confirmations[number]})));
     let made = answers.get(&(201, String::new())).copied().unwrap_or_default();
     let late = answers.get(&(400, "overlap_exceeds_scheduled_end".to_owned())).copied().unwrap_or_default();
-    // Those of one millisecond ask for the same end, which does not prolong it.
+    // Several rotations may succeed in the same millisecond: they request the same end of the
+    // overlap, so they do not prolong it.
     assert!(made >= 1 && made + late == 50, "{answers:?}");
     let listed = api.call("GET", "/v1/tokens?limit=200").expect(200).json();
     let states: Vec<&str> =
@@ -69,7 +71,7 @@ fn of_fifty_rotations_with_an_overlap_none_prolongs_it() {
 }
 
 #[test]
-fn a_confirmation_is_used_once_of_twenty_times() {
+fn one_of_twenty_uses_of_a_confirmation_succeeds() {
     for (server, _database) in servers() {
         let api = Api::sign_in(&server);
         let repository = MavenRepository::create(&server, "confirmed");
@@ -81,7 +83,7 @@ fn a_confirmation_is_used_once_of_twenty_times() {
 }
 
 #[test]
-fn an_invitation_is_accepted_once_of_fifty_times() {
+fn one_of_fifty_acceptances_of_an_invitation_succeeds() {
     for (server, _database) in servers() {
         let api = Api::sign_in(&server);
         let permissions = json!({"organization": [], "repositories": []});
@@ -104,7 +106,7 @@ fn an_invitation_is_accepted_once_of_fifty_times() {
 }
 
 #[test]
-fn of_nine_owners_demoted_at_once_one_remains() {
+fn one_of_nine_owners_demoted_at_once_remains() {
     for (server, _database) in servers() {
         let api = Api::sign_in(&server);
         let me = api.call("GET", "/v1/me").expect(200).json();
@@ -124,7 +126,7 @@ fn of_nine_owners_demoted_at_once_one_remains() {
         let owners = listed["items"].as_array().unwrap().iter().filter(|member| {
             member["permissions"]["organization"].as_array().unwrap().contains(&json!("manage-owner-account"))
         });
-        assert!(owners.count() >= 1, "nobody owns the account any more: {answers:?}");
+        assert!(owners.count() >= 1, "the account has no owner any more: {answers:?}");
     }
 }
 
@@ -145,23 +147,24 @@ fn a_revoked_token_is_refused_at_once_on_every_node() {
         let looping = |client: Client| {
             let (stop, revoked, began, path) = (&stop, &revoked, &began, repository.path(FILE));
             move || {
-                let mut seen = [0_u32; 2];
+                let mut counts = [0_u32; 2];
                 loop {
-                    // Looked at before the request is made: whatever is asked after the answer to the revocation is refused.
+                    // The client reads the flag before it sends the request. If the revocation was
+                    // answered by then, the server must refuse the request.
                     let (over, last) = (revoked.load(Ordering::SeqCst), stop.load(Ordering::SeqCst));
                     let status = client.get(&path).status;
                     match (status, over) {
                         (200, false) => {
-                            if seen[0] == 0 {
+                            if counts[0] == 0 {
                                 began.fetch_add(1, Ordering::SeqCst);
                             }
-                            seen[0] += 1;
+                            counts[0] += 1;
                         }
-                        (401, _) => seen[1] += 1,
+                        (401, _) => counts[1] += 1,
                         other => panic!("{other:?}"),
                     }
-                    if last && seen[1] > 0 {
-                        return seen;
+                    if last && counts[1] > 0 {
+                        return counts;
                     }
                 }
             }

@@ -1,13 +1,14 @@
-//! A power cut: the disk as it stood at the moment of the acknowledgement, without what was only in memory.
+//! A simulated power cut: the disk as it is at the moment of the acknowledgement, without data that
+//! is only in memory.
 //!
-//! The data folder lies on an ext4 file system in a file. A copy of that file has none of the dirty pages of the file system
-//! inside, so it is what a power cut would leave.
+//! The data folder is on an ext4 file system within a file. A copy of this file lacks the dirty
+//! pages of the file system inside it. The copy therefore has the state after a power cut.
 
 use packhouse_tests::{MavenRepository, Server, database, long, payload, skip};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A mounted image; unmounted when it is dropped.
+/// A mounted image. Dropping it unmounts the image.
 struct Mount {
     folder: PathBuf,
 }
@@ -47,19 +48,19 @@ fn image(home: &Path) -> Result<Mount, String> {
 }
 
 #[test]
-fn what_was_acknowledged_survives_a_power_cut() {
+fn acknowledged_files_survive_a_power_cut() {
     let home = tempfile::TempDir::new().unwrap();
     let disk = match image(home.path()) {
         Ok(disk) => disk,
         Err(reason) => return skip("power cut", &reason),
     };
-    // The disk is a small one.
+    // The test's disk is small, so the server must not keep space free.
     let builder = Server::with().env("PACKHOUSE_STAGING_KEEP_FREE_BYTES", "0");
     let server = builder.data(&disk.folder.join("data")).start();
     let repository = MavenRepository::create(&server, "power");
     let mut there: Vec<(String, Vec<u8>)> = Vec::new();
     for round in 0..if long() { 20 } else { 4 } {
-        // The large one in every other round, so that the last thing acknowledged is of either kind.
+        // Every other file is large, so that the last acknowledged file is of either kind.
         let length = if round % 2 == 0 { 300_000 } else { 2_000 };
         let file = format!("org/example/power/{round}/power-{round}.jar");
         let body = payload::bytes(round, length);
@@ -74,7 +75,8 @@ fn what_was_acknowledged_survives_a_power_cut() {
     drop(disk);
 }
 
-/// Starts a server over the copy and reads everything that was acknowledged when it was made.
+/// Starts a server over the copy and reads every file that the server had acknowledged before the
+/// copy was made.
 fn check(copy: &Path, folder: &Path, repository: &MavenRepository, there: &[(String, Vec<u8>)]) {
     let mount = Mount::new(copy, folder).unwrap();
     let server = Server::with().data(&mount.folder.join("data")).start();

@@ -1,4 +1,5 @@
-//! Many clients of upstreams that hang: whoever needs no upstream is served all the same, and those who wait get their turn.
+//! Many clients of upstreams that hang. The server still serves clients that need no upstream.
+//! Waiting clients get their answer once the upstreams answer.
 
 use packhouse_tests::proxy::{JAR, METADATA, World, metadata};
 use packhouse_tests::server::{OWNER, eventually};
@@ -8,19 +9,22 @@ use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Clients of each of two upstreams: together more than a format's plugin has calls.
+/// Number of clients of each of the two upstreams. Both together exceed the number of concurrent
+/// calls of a plugin.
 const CLIENTS: usize = 160;
-/// Requests to one upstream at one time.
+/// Concurrent requests to one upstream.
 const PLACES: usize = 32;
 const ROUNDS: usize = 20;
-/// For a read that needs no upstream. Without room it would be refused after 2 s.
+/// Time limit of a read that needs no upstream. Without a free slot, the server would refuse the
+/// read after 2 s.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 fn file(number: usize) -> String {
     format!("org/example/n{number}/1/n{number}-1.jar")
 }
 
-/// Half of the files say nothing at all; the other half is metadata that break off in the middle.
+/// Makes the upstream hang: for half of the files it sends nothing at all. For the other half it
+/// sends metadata that stops in the middle.
 fn hang(upstream: &Upstream, gate: &Gate) {
     for number in 0..CLIENTS {
         let (path, text) = (file(number), format!("file {number}"));
@@ -33,7 +37,7 @@ fn hang(upstream: &Upstream, gate: &Gate) {
 }
 
 #[test]
-fn upstreams_that_hang_hold_up_nobody_else() {
+fn hanging_upstreams_delay_no_other_request() {
     let patient = [("PACKHOUSE_UPSTREAM_IDLE_MS", "60000")];
     let world = World::with(&patient, &json!({}));
     let (gate, other) = (Gate::new(), Upstream::start());
@@ -45,7 +49,7 @@ fn upstreams_that_hang_hold_up_nobody_else() {
     let hosted = MavenRepository::create(&world.server, "hosted");
     hosted.put(JAR, "hosted").expect(201);
     world.offer_metadata(&["kept"], |answer| answer);
-    let kept = world.get(METADATA).expect(200).text();
+    let cached = world.get(METADATA).expect(200).text();
 
     let served = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -62,14 +66,18 @@ fn upstreams_that_hang_hold_up_nobody_else() {
                 });
             }
         }
-        // Each upstream is asked as much as it may be, and the rest has had time to queue up behind that.
-        let asked = |upstream: &Upstream| upstream.seen().len() >= PLACES;
-        eventually("both hang", || (asked(&world.upstream) && asked(&other)).then_some(()));
+        // Each upstream has its maximum of requests; the other requests had time to queue up.
+        let is_busy = |upstream: &Upstream| upstream.requests().len() >= PLACES;
+        eventually("both hang", || (is_busy(&world.upstream) && is_busy(&other)).then_some(()));
         let mut times = Vec::new();
         for number in 0..ROUNDS {
             let began = Instant::now();
             assert_eq!(hosted.get(JAR).expect(200).text(), "hosted");
-            assert_eq!(world.get(METADATA).expect(200).text(), kept, "what is kept needs no upstream either");
+            assert_eq!(
+                world.get(METADATA).expect(200).text(),
+                cached,
+                "a cached file needs no upstream either"
+            );
             hosted.put(&format!("org/example/up/{number}/up-{number}.jar"), "new").expect(201);
             times.push(began.elapsed());
             assert!(began.elapsed() < DEADLINE, "{:?}", began.elapsed());

@@ -1,4 +1,5 @@
-//! A large wheel is checked, published and fetched in memory that does not grow with it.
+//! Memory use for a large wheel: checking, publishing and fetching the wheel must not need memory
+//! for the whole of it.
 
 use crate::wheel;
 
@@ -14,7 +15,8 @@ use std::time::Instant;
 const LIMIT: u64 = 200 * 1000 * 1000;
 const NAME: &str = "large-1.0-py3-none-any.whl";
 
-/// A zip of files that are stored, of which the first is so large that it is only described.
+/// A zip of uncompressed files. The first file is large, so readers generate its content as they
+/// read.
 struct Wheel {
     head: Vec<u8>,
     size: u32,
@@ -55,12 +57,12 @@ impl Wheel {
     }
 }
 
-/// What the large file holds.
+/// The content of the large file.
 fn data(size: u32) -> impl Read {
     Blocks::new(7).take(u64::from(size))
 }
 
-/// What a file's two headers have in common.
+/// The common part of a file's two headers.
 fn shared(name: &str, crc: u32, size: u32) -> Vec<u8> {
     let mut bytes = vec![0, 8, 0, 0, 0, 0, 0x21, 0x5a];
     bytes.extend([crc.to_le_bytes(), size.to_le_bytes(), size.to_le_bytes()].concat());
@@ -88,7 +90,7 @@ fn crc_of(size: u32) -> u32 {
     }
 }
 
-/// As a RECORD states it.
+/// The digest as a RECORD states it.
 fn sha256_of(size: u32) -> String {
     let (mut hasher, mut source, mut buffer) = (Sha256::new(), data(size), vec![0; 1 << 16]);
     loop {
@@ -100,9 +102,10 @@ fn sha256_of(size: u32) -> String {
 }
 
 #[test]
-fn a_large_wheel_goes_in_and_out_in_little_memory() {
+fn a_large_wheel_needs_little_memory() {
     let mut server = Server::start();
-    // The first start compiles the plugins, which is not what is measured here.
+    // The first start compiles the plugins. The test restarts the server so that it does not
+    // measure that memory.
     server.restart();
     let repository = PythonRepository::create(&server, "py");
     let wheel = Wheel::new(if long() { 1_000_000_000 } else { 200_000_000 });
@@ -128,7 +131,7 @@ fn a_large_wheel_goes_in_and_out_in_little_memory() {
     assert_eq!(fetched, length);
     assert_eq!(file["hashes"]["sha256"], hex::encode(hash.finalize()));
 
-    eprintln!("a wheel of {length} bytes: in within {uploaded:?}, out within {:?}", started.elapsed());
+    eprintln!("a wheel of {length} bytes: uploaded in {uploaded:?}, downloaded in {:?}", started.elapsed());
     for (what, most) in [("upload", put), ("download", get), ("all", server.peak_rss())] {
         eprintln!("{what} of {length} bytes: {most} bytes resident at most");
         assert!(most < LIMIT, "{what} of {length} bytes: {most} bytes resident");

@@ -1,4 +1,5 @@
-//! Uploads at the same moment: one wins a file's name, and no version is lost from the index.
+//! Uploads at the same moment: for one file name only one upload succeeds, and the index has every
+//! uploaded version.
 
 use crate::wheel;
 
@@ -8,12 +9,13 @@ use packhouse_tests::race::{at_once, winner};
 use sha2::{Digest as _, Sha256};
 
 #[test]
-fn of_eight_uploads_of_one_file_one_wins() {
+fn one_of_eight_uploads_of_one_file_wins() {
     let server = Server::start();
     let repository = PythonRepository::create(&server, "race");
     for round in 0..5 {
         let version = format!("1.{round}");
-        // What is compared is the version, not how it is spelt.
+        // Half of the clients spell the version differently. The server must treat both spellings
+        // as one version.
         let spelt =
             |number: usize| if number.is_multiple_of(2) { version.clone() } else { format!("{version}.0") };
         let file = |number: usize| wheel::wheel("race", &spelt(number), &format!("Author: {number}\n"));
@@ -28,16 +30,16 @@ fn of_eight_uploads_of_one_file_one_wins() {
         let page = repository.page("race");
         let files = page["files"].as_array().unwrap();
         assert_eq!(files.len(), round + 1, "each version has one file: {files:?}");
-        let shown = files.iter().find(|shown| shown["filename"] == wheel::wheel_name("race", &spelt(won)));
-        assert_eq!(shown.unwrap()["hashes"]["sha256"], hex::encode(Sha256::digest(file(won))));
-        let address = shown.unwrap()["url"].as_str().unwrap().trim_start_matches("../../");
+        let entry = files.iter().find(|entry| entry["filename"] == wheel::wheel_name("race", &spelt(won)));
+        assert_eq!(entry.unwrap()["hashes"]["sha256"], hex::encode(Sha256::digest(file(won))));
+        let address = entry.unwrap()["url"].as_str().unwrap().trim_start_matches("../../");
         let served = repository.client.get(&repository.path(address)).expect(200).body;
         assert_eq!(served, file(won), "the winner's bytes are served");
     }
 }
 
 #[test]
-fn of_eight_versions_at_once_none_is_lost_from_the_index() {
+fn eight_concurrent_versions_are_all_in_the_index() {
     let server = Server::start();
     let repository = PythonRepository::create(&server, "many");
     for round in 0..3 {
@@ -59,7 +61,7 @@ fn of_eight_versions_at_once_none_is_lost_from_the_index() {
 }
 
 #[test]
-fn files_of_one_version_at_once_are_all_of_it() {
+fn concurrent_files_of_one_version_are_all_listed() {
     let server = Server::start();
     let repository = PythonRepository::create(&server, "files");
     let file = wheel::wheel("files", "1.0", "");
@@ -67,7 +69,7 @@ fn files_of_one_version_at_once_are_all_of_it() {
     at_once(8, |number| repository.publish("files", "1.0", &name(number), &file).expect(200).status);
     let page = repository.page("files");
     assert_eq!(page["versions"], serde_json::json!(["1.0"]));
-    let shown: Vec<&str> =
+    let entry: Vec<&str> =
         page["files"].as_array().unwrap().iter().map(|file| file["filename"].as_str().unwrap()).collect();
-    assert_eq!(shown, (0..8).map(name).collect::<Vec<_>>());
+    assert_eq!(entry, (0..8).map(name).collect::<Vec<_>>());
 }

@@ -1,14 +1,14 @@
-//! Who reads a file while it is deleted has it whole or is told that it is not there.
+//! A read during a deletion returns the complete file or 404.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use packhouse_tests::race::Ended;
+use packhouse_tests::race::SetOnDrop;
 use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::{Request, Server};
 use serde_json::json;
 
 #[test]
-fn a_file_that_is_deleted_meanwhile_is_whole_or_not_there() {
+fn a_read_during_a_deletion_is_complete_or_404() {
     const READERS: usize = 6;
     const FILES: usize = 150;
     let server = Server::start();
@@ -29,8 +29,8 @@ fn a_file_that_is_deleted_meanwhile_is_whole_or_not_there() {
                 }
             });
         }
-        // Also where this fails, the readers end.
-        let ended = Ended(&done);
+        // Dropping this value ends the readers, even if the test fails.
+        let ended = SetOnDrop(&done);
         for file in 0..FILES {
             let path = format!("a/{file}");
             repository.put(&path, bytes(file)).expect(201);

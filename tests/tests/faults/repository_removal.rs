@@ -1,12 +1,14 @@
-//! A repository of many files is deleted: nobody sees it from then on, others publish meanwhile, and a server that is killed in the
-//! middle of the removal goes on with it when it comes back.
+//! The removal of a repository with many files. The server hides the repository at once, and other
+//! repositories accept publishes during the removal. A server that is killed in the middle
+//! continues the removal after its restart.
 
 use packhouse_tests::server::eventually;
 use packhouse_tests::{Api, MavenRepository, Server, database};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// Records of the repository, written into the database at once: as many publishes would take minutes.
+/// Number of records of the repository. The test writes them directly into the database, because as
+/// many publishes would take minutes.
 const RECORDS: u64 = 30_000;
 
 fn count(server: &Server, table: &str, id: &str) -> u64 {
@@ -15,10 +17,10 @@ fn count(server: &Server, table: &str, id: &str) -> u64 {
 }
 
 #[test]
-fn a_server_that_is_killed_goes_on_with_a_removal() {
+fn a_killed_server_continues_a_removal() {
     let mut server = Server::start();
     let api = Api::sign_in(&server);
-    let kept = MavenRepository::create(&server, "kept");
+    let other = MavenRepository::create(&server, "kept");
     let large = MavenRepository::create(&server, "large");
     large.put("org/example/a/1.0/a-1.0.jar", "bytes").expect(201);
     let id = &large.id;
@@ -49,14 +51,14 @@ fn a_server_that_is_killed_goes_on_with_a_removal() {
     api.create_maven("large", &json!({}));
 
     let left = eventually("the removal begins", || {
-        kept.put(&format!("org/example/b/{}/b-{0}.jar", begun.elapsed().as_nanos()), "bytes").expect(201);
+        other.put(&format!("org/example/b/{}/b-{0}.jar", begun.elapsed().as_nanos()), "bytes").expect(201);
         Some(count(&server, "records", id)).filter(|left| *left < RECORDS)
     });
-    assert!(left > 0, "all of it was removed in one go");
+    assert!(left > 0, "all of it was removed in one step");
     server.kill9();
     server.restart();
     gone(&server);
-    kept.put("org/example/c/1.0/c-1.0.jar", "bytes").expect(201);
+    other.put("org/example/c/1.0/c-1.0.jar", "bytes").expect(201);
     eventually("the rest is removed", || {
         let rows = database::sqlite(&server, &format!("SELECT COUNT(*) FROM repositories WHERE id = {id}"));
         (rows.trim() == "0").then_some(())

@@ -1,8 +1,9 @@
-//! What a few requests can make a server take: memory by READMEs, by questions about advisories and by answers that nobody reads, and the
-//! disk by archives. Each test compares such requests with harmless ones in the same run.
+//! Limits on the resources that a few requests can take from a server. READMEs, advisory queries
+//! and unread answers can take memory; archives can take disk space. Each test compares such
+//! requests with harmless requests in the same run.
 
 #[path = "../protocol/advisories/records.rs"]
-#[allow(dead_code, reason = "others use the rest")]
+#[allow(dead_code, reason = "other tests use the rest")]
 mod records;
 use super::strangers::h2c;
 use crate::release;
@@ -17,7 +18,7 @@ use packhouse_tests::http::basic;
 use packhouse_tests::npm::NpmRepository;
 use packhouse_tests::person::Person;
 use packhouse_tests::python::PythonRepository;
-use packhouse_tests::race::{Ended, at_once};
+use packhouse_tests::race::{SetOnDrop, at_once};
 use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::server::{OWNER, eventually};
 use packhouse_tests::{Api, Connection, Request, Server, payload};
@@ -27,10 +28,11 @@ use serde_json::{Value, json};
 
 const MIB: u64 = 1024 * 1024;
 
-/// A README of at most 64 KiB as it is published.
+/// Publishes a version with this README, cut to 64 KiB.
 fn publish_readme(repository: &NpmRepository, version: &str, readme: &str) {
     let readme = &readme[..readme.len().min(64 * 1024)];
-    let release = Release::new("lib", version).file("README.md", readme).said(&json!({"readme": readme}));
+    let release =
+        Release::new("lib", version).file("README.md", readme).manifest_members(&json!({"readme": readme}));
     repository.put("lib", &release.document()).expect(201);
 }
 
@@ -52,7 +54,8 @@ fn a_readme_takes_no_more_memory_than_its_page() {
     for (number, bomb) in bombs.iter().enumerate() {
         publish_readme(&repository, &format!("1.0.{number}"), bomb);
     }
-    // As long, and harmless; none is shown twice, since results are kept.
+    // Harmless READMEs of the same length. The test views each README once, because the server
+    // caches the result.
     for number in 0..6 {
         let harmless = format!("The {number}.\n\n{}", "A *short* paragraph.\n\n".repeat(3000));
         publish_readme(&repository, &format!("2.0.{number}"), &harmless);
@@ -80,7 +83,7 @@ fn a_readme_takes_no_more_memory_than_its_page() {
     }
 }
 
-/// A server that knows of so many advisories about `lib`.
+/// A server with this many advisories about `lib`.
 fn advised(count: usize) -> (Server, Api) {
     let server = Server::start();
     let api = Api::sign_in(&server);
@@ -91,7 +94,7 @@ fn advised(count: usize) -> (Server, Api) {
         record.0["details"] = json!("Much is to be told of it. ".repeat(100));
         std::fs::write(folder.path().join(format!("{number}.json")), record.0.to_string()).unwrap();
     }
-    packhouse(server.data(), &["advisories", "import", folder.path().to_str().unwrap()], "").well();
+    packhouse(server.data(), &["advisories", "import", folder.path().to_str().unwrap()], "").success();
     let question = question("1.0.0", None);
     eventually("the server follows", || {
         let found = api.post("/v1/query", &question).expect(200).json();
@@ -108,13 +111,14 @@ fn question(version: &str, token: Option<&str>) -> Value {
     question
 }
 
-/// All ids that are found for each of these versions, with as many calls as the answers' tokens ask for.
+/// Returns all advisory ids for each of these versions. Makes calls until no answer has a page
+/// token.
 fn found(api: &Api, versions: &[String]) -> Vec<BTreeSet<String>> {
     let mut all = vec![BTreeSet::new(); versions.len()];
     let mut left: Vec<(usize, Option<String>)> = (0..versions.len()).map(|at| (at, None)).collect();
     for _ in 0..200 {
-        let asked = |(at, token): &(usize, Option<String>)| question(&versions[*at], token.as_deref());
-        let queries: Vec<Value> = left.iter().map(asked).collect();
+        let to_query = |(at, token): &(usize, Option<String>)| question(&versions[*at], token.as_deref());
+        let queries: Vec<Value> = left.iter().map(to_query).collect();
         let answer = api.post("/v1/querybatch", &json!({"queries": queries})).expect(200).json();
         let results = answer["results"].as_array().unwrap();
         assert_eq!(results.len(), left.len());
@@ -124,7 +128,7 @@ fn found(api: &Api, versions: &[String]) -> Vec<BTreeSet<String>> {
         for ((at, _), result) in left.iter().zip(results) {
             let ids = result["vulns"].as_array().into_iter().flatten().map(|one| one["id"].as_str().unwrap());
             for id in ids {
-                assert!(all[*at].insert(id.to_owned()), "{id} is told twice");
+                assert!(all[*at].insert(id.to_owned()), "{id} is listed twice");
             }
             next.extend(result["next_page_token"].as_str().map(|token| (*at, Some(token.to_owned()))));
         }
@@ -137,7 +141,7 @@ fn found(api: &Api, versions: &[String]) -> Vec<BTreeSet<String>> {
 }
 
 #[test]
-fn a_batch_of_questions_has_one_budget_and_is_answered_in_the_end() {
+fn a_batch_of_queries_has_one_budget_and_is_answered_completely() {
     let (server, api) = advised(430);
     let single = json!({"queries": [question("1.0.0", None)]});
     let (_, usual) = server.watched(|| at_once(4, |_| api.post("/v1/querybatch", &single).expect(200)));
@@ -163,7 +167,8 @@ fn large_packument(server: &Server) -> (NpmRepository, String) {
     let repository = NpmRepository::create(server, "js");
     for number in 0..40 {
         let text: String = (0..9000).map(|at| format!("{:010}", at * 7919 + number)).collect();
-        let release = Release::new("lib", &format!("1.0.{number}")).said(&json!({"config": {"text": text}}));
+        let release = Release::new("lib", &format!("1.0.{number}"))
+            .manifest_members(&json!({"config": {"text": text}}));
         repository.put("lib", &release.document()).expect(201);
     }
     let length = repository.get("lib").expect(200).body.len() as u64;
@@ -172,16 +177,16 @@ fn large_packument(server: &Server) -> (NpmRepository, String) {
     (repository, credential)
 }
 
-/// What the server holds at most while many clients fetch the packument, and take it.
+/// The server's peak memory while many clients fetch and read the packument.
 fn usual(server: &Server, repository: &NpmRepository) -> u64 {
     let ((), most) = server.watched(|| {
-        // Another status says that too many came at once.
+        // The status does not matter: the server may refuse some of so many requests at once.
         at_once(60, |_| drop(repository.get("lib")));
     });
     most
 }
 
-/// Takes nothing until the stream ends; whether the server gave it up.
+/// Reads nothing until the stream ends; returns true if the server ended the stream early.
 async fn is_given_up(mut body: h2::RecvStream) -> bool {
     loop {
         match within("the stream ends", body.data()).await {
@@ -193,7 +198,7 @@ async fn is_given_up(mut body: h2::RecvStream) -> bool {
 }
 
 #[test]
-fn documents_that_nobody_takes_hold_little_memory_and_their_streams_end() {
+fn unread_documents_hold_little_memory_and_their_streams_end() {
     let server = Server::with().env("PACKHOUSE_LIMITS_SEND_IDLE_MS", "3000").start();
     let (repository, credential) = large_packument(&server);
     let usual = usual(&server, &repository);
@@ -214,7 +219,7 @@ fn documents_that_nobody_takes_hold_little_memory_and_their_streams_end() {
                 assert!([200, 503].contains(&answer.status().as_u16()), "{}", answer.status());
                 let is_ok = answer.status() == 200;
                 let is_given_up = is_given_up(answer.into_body()).await;
-                assert_eq!(is_ok, is_given_up, "an answer that nobody takes does not end as if it was whole");
+                assert_eq!(is_ok, is_given_up, "an unread answer does not end as if it was complete");
                 given_up += u64::from(is_given_up);
             }
             assert!(connections.iter().all(Http2::is_open));
@@ -222,15 +227,15 @@ fn documents_that_nobody_takes_hold_little_memory_and_their_streams_end() {
         })
     });
     let grown = most.saturating_sub(usual);
-    println!("{given_up} packuments that nobody takes: {} KiB more", grown / 1024);
-    assert!(given_up > 50, "{given_up} streams were begun"); // Plugins answer so many at one time.
+    println!("{given_up} unread packuments: {} KiB more", grown / 1024);
+    assert!(given_up > 50, "{given_up} streams were begun"); // Plugins answer this many requests at one time.
     assert!(grown < 64 * MIB, "{} MiB more for {given_up} answers", grown / MIB);
-    // What waited in files is whole.
+    // An answer that the server kept in a file meanwhile is complete.
     assert_eq!(repository.get("lib").expect(200).json()["versions"].as_object().unwrap().len(), 40);
 }
 
 #[test]
-fn a_document_that_waited_in_a_file_is_whole() {
+fn a_document_that_waited_in_a_file_is_complete() {
     let server = Server::start();
     let (repository, credential) = large_packument(&server);
     let whole = repository.get("lib").expect(200).body;
@@ -258,10 +263,10 @@ fn descriptors(server: &Server) -> usize {
 }
 
 #[test]
-fn connections_that_take_nothing_hold_little_memory_and_are_closed() {
+fn connections_that_read_nothing_hold_little_memory_and_are_closed() {
     let server = Server::with().env("PACKHOUSE_LIMITS_SEND_IDLE_MS", "5000").start();
     let (repository, _) = large_packument(&server);
-    // Before there are any connections but one: those of `usual` may still be open afterwards.
+    // The test counts first, because connections of `usual` may still be open afterwards.
     let before = descriptors(&server);
     let usual = usual(&server, &repository);
     let request = repository.client.head_bytes(Request::new("GET", &repository.path("lib")));
@@ -272,22 +277,23 @@ fn connections_that_take_nothing_hold_little_memory_and_are_closed() {
             connection
         };
         let connections: Vec<Connection> = (0..120).map(open).collect();
-        // Plugins answer so many at one time; the others are told to come again, and closed.
+        // Plugins answer this many requests at one time. The server answers the other requests with
+        // 503 and closes their connections.
         eventually("answers wait", || (descriptors(&server) >= before + 50).then_some(()));
-        // Nothing is read meanwhile.
+        // The clients read nothing meanwhile.
         eventually("all are closed", || (descriptors(&server) <= before + 20).then_some(()));
         drop(connections);
     });
     let grown = most.saturating_sub(usual);
-    println!("120 connections that take nothing: {} KiB more", grown / 1024);
+    println!("120 connections that read nothing: {} KiB more", grown / 1024);
     assert!(grown < 128 * MIB, "{} MiB more for 120 connections", grown / MIB);
 }
 
 #[test]
-fn large_bytes_that_are_sent_again_take_no_more_disk() {
+fn a_large_file_sent_again_takes_no_more_disk() {
     let server = Server::start();
     let files = FormatRepository::hosted(&server, "generic", "files", &json!({}));
-    // More than is read again to see whether it is still whole.
+    // The file is larger than the files that the server reads again to check that they are intact.
     let bytes = payload::bytes(1, 65 << 20);
     for number in 0..4 {
         files.put(&format!("tool/1.{number}/tool.bin"), bytes.clone()).expect(201);
@@ -296,13 +302,13 @@ fn large_bytes_that_are_sent_again_take_no_more_disk() {
     assert!(disk < 2 * bytes.len() as u64, "{disk} bytes for four files of the same {} bytes", bytes.len());
 }
 
-/// 2 MB of gzip, and 2 GB of what is in it: many members, each of zeros.
+/// 2 MB of gzip that unpack to 2 GB: many gzip members, each full of zeros.
 fn bomb() -> Vec<u8> {
     let member = release::gzip(&vec![0; 64 << 20]);
     member.repeat(2_000_000 / member.len())
 }
 
-/// Bytes of all files below a folder.
+/// Size of all files below a folder.
 fn taken(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let bytes = |entry: std::fs::DirEntry| match entry.metadata() {
@@ -313,7 +319,8 @@ fn taken(folder: &Path) -> u64 {
     entries.map(bytes).sum()
 }
 
-/// Does `work` while the disk is looked at; answers the most that was staged.
+/// Runs `work` and samples the size of the staged bytes meanwhile; returns the result and the
+/// largest size.
 fn staged_while<T>(server: &Server, work: impl FnOnce() -> T) -> (T, u64) {
     let (done, staging) = (AtomicBool::new(false), server.data().join("staging"));
     std::thread::scope(|scope| {
@@ -325,7 +332,7 @@ fn staged_while<T>(server: &Server, work: impl FnOnce() -> T) -> (T, u64) {
             }
             most
         });
-        let ended = Ended(&done);
+        let ended = SetOnDrop(&done);
         let result = work();
         drop(ended);
         (result, watcher.join().unwrap())
@@ -351,7 +358,8 @@ fn archives_that_unpack_out_of_proportion_take_the_disk_of_one() {
     let (statuses, most) = staged_while(&server, || at_once(4, upload));
     assert_eq!(statuses, [400; 4]);
     assert!(most < 4 * 64 * MIB, "{most} bytes were staged");
-    // Dense, and not out of proportion for its size: a file of zeros, as tests have it.
+    // A file of zeros, as tests use it, compresses well but is small enough. The server must accept
+    // it.
     let zeros = "\0".repeat(40 << 20);
     let dense = Release::new("dense", "1.0.0").file("zeros.bin", &zeros).document();
     npm.put("dense", &dense).expect(201);

@@ -1,10 +1,12 @@
-//! Servers of an older program and of this one over one PostgreSQL, replaced one after the other under load. On demand: the older program,
-//! with its plugins beside it, is what `PACKHOUSE_TEST_OLDER` names (`just rolling PROGRAM`).
+//! A rolling update under load. Servers of an older program version and of this version share one
+//! PostgreSQL, and the test replaces them one after the other. It runs only on demand (`just
+//! rolling PROGRAM`): `PACKHOUSE_TEST_OLDER` names the older program, which has its plugins beside
+//! it.
 
 use packhouse_tests::cli::packhouse_with;
 use packhouse_tests::clients::run;
 use packhouse_tests::database::Postgres;
-use packhouse_tests::race::Ended;
+use packhouse_tests::race::SetOnDrop;
 use packhouse_tests::server::{OWNER, eventually};
 use packhouse_tests::{Api, Client, MavenRepository, Server, skip};
 use std::net::SocketAddr;
@@ -13,7 +15,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, RwLock};
 
-/// The name of the variable.
+/// Name of the environment variable with the path of the older program.
 const OLDER: &str = "PACKHOUSE_TEST_OLDER";
 const PUBLISHERS: usize = 4;
 const GONE: &str = "org/example/gone/1.0/gone-1.0.jar";
@@ -35,7 +37,8 @@ impl World {
     }
 }
 
-/// What publishers do while servers come and go: each file goes to one of those that serve, and is read back from another at once.
+/// The load while servers start and stop. Each publisher sends a file to one running server and at
+/// once reads it from another.
 struct Load {
     serving: RwLock<Vec<SocketAddr>>,
     acknowledged: Mutex<Vec<String>>,
@@ -48,7 +51,8 @@ impl Load {
             if self.ended.load(Ordering::Relaxed) {
                 return;
             }
-            // Held while it is under way, so that no server that is asked is stopped.
+            // The lock is held during the publish, so that the test does not stop a server that the
+            // publish uses.
             let serving = self.serving.read().unwrap();
             let at =
                 |which: usize| Client::new(serving[(number + which) % serving.len()]).basic(OWNER, secret);
@@ -60,10 +64,10 @@ impl Load {
         }
     }
 
-    /// Waits until so many more were acknowledged.
+    /// Waits for this many more acknowledgements.
     fn goes_on(&self) {
         let before = self.acknowledged.lock().unwrap().len();
-        eventually("publishes go on", || {
+        eventually("publishes continue", || {
             (self.acknowledged.lock().unwrap().len() > before + 40).then_some(())
         });
     }
@@ -79,7 +83,7 @@ impl Load {
     }
 }
 
-/// Each server answers the same of each of these.
+/// Asserts that each server answers each of these paths in the same way.
 fn all_serve(servers: &[&Server], secret: &str, paths: &[String]) {
     for server in servers {
         let client = server.anonymous().basic(OWNER, secret);
@@ -99,7 +103,7 @@ fn an_older_program_is_replaced_server_by_server() {
     let [first, second] = [world.server(true), world.server(true)];
     let maven = MavenRepository::create(&first, "releases");
     let secret = maven.token.secret.clone();
-    // Large enough to be a blob outside of the database.
+    // Large enough to be a blob outside the database.
     let content = vec![b'x'; 100_000];
     maven.put(GONE, content.clone()).expect(201);
     let load = Load {
@@ -116,21 +120,21 @@ fn an_older_program_is_replaced_server_by_server() {
                 })
             })
             .collect();
-        let ended = Ended(&load.ended);
+        let ended = SetOnDrop(&load.ended);
         load.goes_on();
         load.leaves(second);
         let new = world.server(false);
         load.joins(&new);
         load.goes_on();
 
-        // What this one deletes with an undo.
+        // This version deletes a package version, and its undo restores it.
         let api = Api::sign_in(&new);
         let version = format!("/v1/repositories/{}/packages/org.example%3Agone/versions/1.0", maven.id);
         api.call("DELETE", &version).expect(204);
         for server in [&first, &new] {
             server.anonymous().basic(OWNER, &secret).get(&maven.path(GONE)).expect(404);
         }
-        // The older program's commands do not touch a schema that they do not know.
+        // The older program's commands refuse a database with a newer schema.
         let mut collection = Command::new(&world.older);
         collection
             .args(["gc", "--data"])
@@ -144,7 +148,7 @@ fn an_older_program_is_replaced_server_by_server() {
             let client = server.anonymous().basic(OWNER, &secret);
             assert_eq!(client.get(&maven.path(GONE)).expect(200).body, content);
         }
-        // What is taken away through the one, the other refuses at once.
+        // One server revokes a token, and the second server refuses it at once.
         let token = api.create_token(&[&maven.id], &["read"], None);
         let there = first.anonymous().basic(OWNER, &token.secret);
         there.get("/repositories/releases/none").expect(404);
@@ -164,6 +168,6 @@ fn an_older_program_is_replaced_server_by_server() {
         all_serve(&[&new, &last], &secret, &acknowledged);
         println!("{} publishes, each read back from another server at once", acknowledged.len());
         let environment = [("PACKHOUSE_DATABASE_URL", world.database.url())];
-        packhouse_with(world.data.path(), &["scrub"], &environment).well();
+        packhouse_with(world.data.path(), &["scrub"], &environment).success();
     });
 }

@@ -1,10 +1,10 @@
-//! Clients that dawdle: they cost others nothing, and are told off in time.
+//! Slow clients: they do not delay other clients, and the server gives up on them.
 
 use packhouse_tests::{Connection, MavenRepository, Request, Server};
 use std::time::{Duration, Instant};
 
 #[test]
-fn five_hundred_slow_clients_do_not_hold_up_another() {
+fn five_hundred_slow_clients_do_not_delay_another() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "slow");
     repository.put("org/example/a/1.0/a-1.0.jar", "here").expect(201);
@@ -60,7 +60,7 @@ fn a_body_that_stalls_is_answered_408_on_both_hosts() {
 }
 
 #[test]
-fn a_head_that_never_ends_is_given_up() {
+fn a_head_that_never_ends_times_out() {
     let server = Server::with().env("PACKHOUSE_LIMITS_HEADER_MS", "300").start();
     let mut connection = Connection::open(server.packages()).unwrap();
     connection.send(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ").unwrap();

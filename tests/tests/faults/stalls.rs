@@ -1,8 +1,9 @@
-//! A PostgreSQL that answers nothing, or not for one repository: publishes stop for no longer than the configured times, those to
-//! other repositories not at all, and nothing that was acknowledged is lost.
+//! A PostgreSQL that stops answering, for all repositories or for one. Publishes stop for no longer
+//! than the configured timeouts. If one repository is locked, publishes in other repositories go
+//! on. No acknowledged file is lost.
 
 use packhouse_tests::database::Postgres;
-use packhouse_tests::race::Ended;
+use packhouse_tests::race::SetOnDrop;
 use packhouse_tests::s3::S3;
 use packhouse_tests::server::eventually;
 use packhouse_tests::wire::Wire;
@@ -14,13 +15,13 @@ use std::time::{Duration, Instant};
 
 const WRITERS: usize = 40;
 const REPOSITORIES: usize = 4;
-/// As they are set for these tests.
+/// The timeouts of these tests.
 const STATEMENT: Duration = Duration::from_millis(3000);
 const LOCK: Duration = Duration::from_millis(1000);
-/// What the machine may take besides: it has other work.
+/// Extra time for a machine that has other work.
 const SLACK: Duration = Duration::from_secs(5);
 
-/// Two servers on one PostgreSQL, each by a way of its own, and one bucket.
+/// Two servers on one PostgreSQL, each through its own proxy, and one bucket.
 struct World {
     servers: Vec<Server>,
     wires: Vec<Wire>,
@@ -53,19 +54,19 @@ fn world() -> World {
     World { servers, wires, repositories, postgres, _data: data, _s3: s3 }
 }
 
-/// What was published and when it was acknowledged.
+/// The acknowledged publishes and their times.
 #[derive(Default)]
 struct Journal {
-    /// Repository and file: the SHA-256 of what was sent.
+    /// SHA-256 of the published bytes, by repository and file.
     acknowledged: BTreeMap<(usize, String), String>,
-    /// Per repository, when anything was acknowledged.
+    /// The time of each acknowledgement, with its repository.
     times: Vec<(usize, Instant)>,
     refused: usize,
     slowest: Duration,
 }
 
 impl Journal {
-    /// The longest time without an acknowledged publish to the repositories in which there was to be one.
+    /// The longest time without an acknowledgement in the repositories that `among` selects.
     fn longest_gap(&self, among: impl Fn(usize) -> bool, since: Instant) -> Duration {
         let mut times: Vec<Instant> = self
             .times
@@ -81,7 +82,8 @@ impl Journal {
 }
 
 impl World {
-    /// Publishes with 40 writers through both servers, to the repositories that `to` gives each, while `meanwhile` runs.
+    /// Publishes with 40 writers through both servers while `meanwhile` runs. `to` returns the
+    /// repository of each writer.
     fn publish_while<T>(
         &self,
         to: impl Fn(usize) -> usize + Sync,
@@ -99,14 +101,14 @@ impl World {
                     }
                 });
             }
-            let _ended = Ended(&done);
+            let _ended = SetOnDrop(&done);
             meanwhile(&journal)
         });
         (journal.into_inner().unwrap(), result)
     }
 
     fn publish(&self, writer: usize, at: usize, number: usize, journal: &Mutex<Journal>) {
-        // Some of them in the database, some as objects.
+        // Some files are stored in the database, some as objects in S3.
         let body = payload::bytes(number as u64, [300, 50_000][number % 2]);
         let file = format!("org/example/w{writer}/{number}/w{writer}-{number}.jar");
         let begun = Instant::now();
@@ -133,7 +135,7 @@ impl World {
         Client::new(address).basic(packhouse_tests::server::OWNER, &self.repositories[at].token.secret)
     }
 
-    /// Everything that was acknowledged is there, by each of the servers, and is what was sent.
+    /// Asserts that every acknowledged file can be read from each server with its published bytes.
     fn verify(&self, journal: &Journal) {
         assert!(journal.acknowledged.len() > WRITERS, "hardly anything was published");
         for (number, ((at, file), sha256)) in journal.acknowledged.iter().enumerate() {
@@ -143,17 +145,17 @@ impl World {
     }
 }
 
-/// Once this many more publishes were acknowledged.
+/// Waits for this many more acknowledgements.
 fn more(journal: &Mutex<Journal>, count: usize) {
     let before = journal.lock().unwrap().times.len();
     eventually("more publishes", || (journal.lock().unwrap().times.len() >= before + count).then_some(()));
 }
 
 #[test]
-fn a_locked_repository_holds_up_no_other() {
+fn a_locked_repository_delays_no_other() {
     let world = world();
     let stuck = REPOSITORIES;
-    // Every fourth writer publishes to the one that will be locked.
+    // Every fourth writer publishes to the repository that will be locked.
     let to = |writer: usize| if writer.is_multiple_of(4) { stuck } else { writer % REPOSITORIES };
     let (journal, locked_at) = world.publish_while(to, |journal| {
         more(journal, 2 * WRITERS);
@@ -161,17 +163,17 @@ fn a_locked_repository_holds_up_no_other() {
         let held = world.postgres.hold(&format!("select id from repositories where id = {id} for update"));
         let locked_at = Instant::now();
         let before = journal.lock().unwrap().refused;
-        eventually("the stuck repository's writers hear 503, many times", || {
+        eventually("the locked repository's writers get 503, many times", || {
             (journal.lock().unwrap().refused >= before + WRITERS).then_some(())
         });
         for server in &world.servers {
             Client::new(server.api()).get("/readyz").expect(200);
         }
         let gap = journal.lock().unwrap().longest_gap(|at| at != stuck, locked_at);
-        assert!(gap < LOCK + SLACK, "others were held up for {gap:?}");
+        assert!(gap < LOCK + SLACK, "others were delayed by {gap:?}");
         drop(held);
         let since = journal.lock().unwrap().acknowledged.keys().filter(|(at, _)| *at == stuck).count();
-        eventually("the stuck repository goes on", || {
+        eventually("the locked repository works again", || {
             let journal = journal.lock().unwrap();
             (journal.acknowledged.keys().filter(|(at, _)| *at == stuck).count() > since).then_some(())
         });
@@ -184,7 +186,7 @@ fn a_locked_repository_holds_up_no_other() {
         journal.refused,
         journal.slowest
     );
-    assert!(journal.slowest < STATEMENT + LOCK * 3 + SLACK, "somebody waited for {:?}", journal.slowest);
+    assert!(journal.slowest < STATEMENT + LOCK * 3 + SLACK, "a writer waited for {:?}", journal.slowest);
     world.verify(&journal);
 }
 
@@ -225,7 +227,7 @@ fn a_server_that_cannot_commit_is_not_ready() {
     let world = world();
     let [one, other] = [0, 1].map(|number| &world.repositories[number]);
     one.put("org/example/a/1/a-1.jar", "before").expect(201);
-    // What reads goes on.
+    // Reads still work.
     let held = world.postgres.hold("lock table repositories in exclusive mode");
     let api = Client::new(world.servers[0].api());
     api.get("/readyz").expect(200);
@@ -235,15 +237,16 @@ fn a_server_that_cannot_commit_is_not_ready() {
     eventually("it is not ready", || (api.get("/readyz").status == 503).then_some(()));
     api.get("/livez").expect(200);
     drop(held);
-    // Nobody publishes meanwhile.
+    // No client publishes meanwhile, so the server must notice by itself that it can commit.
     eventually("it is ready again", || (api.get("/readyz").status == 200).then_some(()));
     one.get("org/example/a/2/a-2.jar").expect(404);
     other.put("org/example/a/1/a-1.jar", "afterwards").expect(201);
 }
 
-/// What a request writes beside the commits, a session of uploading for one, is bounded as well and holds up no other repository's.
+/// The timeouts also bound writes other than commits, such as those of an upload session. They
+/// delay no other repository.
 #[test]
-fn sessions_of_uploading_to_a_locked_repository_hold_up_no_others() {
+fn upload_sessions_in_a_locked_repository_delay_no_others() {
     let world = world();
     let api = packhouse_tests::Api::sign_in(&world.servers[0]);
     let made = ["locked", "free"].map(|name| {
@@ -268,7 +271,7 @@ fn sessions_of_uploading_to_a_locked_repository_hold_up_no_others() {
                 }
             });
         }
-        let ended = Ended(&done);
+        let ended = SetOnDrop(&done);
         let mut slowest = Duration::ZERO;
         for _ in 0..20 {
             let begun = Instant::now();
@@ -278,8 +281,8 @@ fn sessions_of_uploading_to_a_locked_repository_hold_up_no_others() {
         }
         drop(ended);
         println!("slowest beside a locked repository: {slowest:?}");
-        assert!(slowest < LOCK + SLACK, "held up for {slowest:?}");
+        assert!(slowest < LOCK + SLACK, "delayed by {slowest:?}");
     });
     drop(held);
-    eventually("the locked one goes on", || (begin("locked") == 202).then_some(()));
+    eventually("the locked one works again", || (begin("locked") == 202).then_some(()));
 }

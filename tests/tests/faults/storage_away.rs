@@ -1,5 +1,7 @@
-//! Storage that is away, hangs, errs, lacks an object or is full, under two servers on one PostgreSQL and one S3: what lies in the
-//! database is served on, what cannot be served is told so before any head, nothing acknowledged is lost, and all of it comes back.
+//! Storage that is unreachable, hangs, fails, lacks an object or is full, under two servers on one
+//! PostgreSQL and one S3. The servers still serve files in the database. For an unavailable file
+//! they answer with an error, not with the beginning of a file. No acknowledged file is lost, and
+//! the servers recover.
 
 use packhouse_tests::database::{self, Postgres};
 use packhouse_tests::fault_proxy::{FaultProxy, Mode};
@@ -12,15 +14,14 @@ use std::cell::RefCell;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// What the servers are given for S3 to send a byte in. A part that is written may take twice as
-/// long.
+/// Time limit of the servers for the next byte from S3. Writing a part may take twice as long.
 const IDLE: Duration = Duration::from_secs(1);
-/// What a busy machine adds.
+/// Extra time for a busy machine.
 const SLACK: Duration = Duration::from_secs(8);
 const SMALL: usize = 2_000;
 const LARGE: usize = 1_000_000;
 
-/// Two servers, what they stand on, and all that they acknowledged.
+/// Two servers, their database and S3, and all files that they acknowledged.
 struct Pair {
     postgres: Postgres,
     s3: S3,
@@ -63,7 +64,7 @@ impl Pair {
         self.repository.path(&format!("org/example/{name}/1.0/{name}-1.0.jar"))
     }
 
-    /// Publishes this many bytes under a name; remembers what was acknowledged.
+    /// Publishes this many bytes under a name; records the file if the server acknowledged it.
     fn publish(&self, server: usize, name: &str, length: usize) -> Response {
         let body = payload::bytes(length as u64 + server as u64, length);
         let sha256 = digests::sha256(&body);
@@ -74,7 +75,8 @@ impl Pair {
         answer
     }
 
-    /// All that was acknowledged, by both servers, with the digest that it was published with.
+    /// Asserts that all acknowledged files can be read from both servers with their published
+    /// digest.
     fn verify(&self) {
         for (path, sha256) in self.acknowledged.borrow().iter() {
             for (client, server) in self.clients.iter().zip(&self.servers) {
@@ -85,7 +87,8 @@ impl Pair {
         }
     }
 
-    /// The status of both servers' `/readyz`, which answer within a second whatever hangs; the longest that one took.
+    /// Requests `/readyz` from both servers. Returns the longer duration, or `None` if an answer
+    /// has another status or word. Each server must answer within a second even if something hangs.
     fn readiness(&self, status: u16, word: &str) -> Option<Duration> {
         let mut longest = Duration::ZERO;
         for server in &self.servers {
@@ -107,7 +110,7 @@ impl Pair {
         Some(longest)
     }
 
-    /// What is promised while S3 cannot be used, however that is.
+    /// Checks the guarantees while the servers cannot use S3, for whatever reason.
     fn check_without_s3(&self, round: &str) {
         eventually("both are degraded", || self.readiness(200, "degraded"));
         let report = Client::new(self.servers[0].api()).get("/readyz").expect(200).json();
@@ -146,7 +149,7 @@ impl Pair {
         eventually("both are ready", || self.readiness(200, "ready"));
         for server in [0, 1] {
             self.publish(server, &format!("after-{round}-{server}"), LARGE).expect(201);
-            // What was refused was not kept by half.
+            // A refused publish left nothing behind, so the same name is still free.
             self.publish(server, &format!("refused-{round}-{server}"), LARGE).expect(201);
         }
         self.verify();
@@ -161,7 +164,7 @@ fn unavailable(answer: &Response) {
 }
 
 #[test]
-fn what_lies_in_the_database_is_served_while_s3_is_away_hangs_or_errs() {
+fn files_in_the_database_are_served_while_s3_fails() {
     let Some(mut pair) = Pair::start() else { return };
     assert!(pair.readiness(200, "ready").is_some());
     pair.publish(0, "small", SMALL).expect(201);
@@ -187,7 +190,7 @@ fn what_lies_in_the_database_is_served_while_s3_is_away_hangs_or_errs() {
 }
 
 #[test]
-fn an_answer_that_s3_breaks_off_is_broken_off() {
+fn an_answer_that_s3_cuts_short_is_incomplete() {
     let Some(pair) = Pair::start() else { return };
     pair.publish(0, "large", 4 * LARGE).expect(201);
     for mode in [Mode::CutAfter(700_000), Mode::HangAfter(700_000)] {
@@ -206,7 +209,7 @@ fn an_answer_that_s3_breaks_off_is_broken_off() {
         assert!(began.elapsed() < IDLE + SLACK, "{mode:?}: {:?}", began.elapsed());
         println!("{mode:?}: broken off after {received} bytes and {:?}", began.elapsed());
         pair.proxy.set(Mode::Pass);
-        eventually("it is whole again", || {
+        eventually("it can be read completely again", || {
             (pair.clients[1].get(&pair.path("large")).status == 200).then_some(())
         });
     }
@@ -214,7 +217,7 @@ fn an_answer_that_s3_breaks_off_is_broken_off() {
 }
 
 #[test]
-fn an_object_that_is_not_there_is_500_before_any_head() {
+fn a_missing_object_is_500_before_any_head() {
     let Some(pair) = Pair::start() else { return };
     pair.publish(0, "small", SMALL).expect(201);
     pair.publish(0, "large", LARGE).expect(201);
@@ -237,15 +240,15 @@ fn an_object_that_is_not_there_is_500_before_any_head() {
 }
 
 #[test]
-fn a_database_that_hangs_is_503_within_a_second() {
+fn a_hanging_database_is_503_within_a_second() {
     let Some(pair) = Pair::start() else { return };
     pair.publish(0, "small", SMALL).expect(201);
     let before = pair.proxy.requests();
     for _ in 0..200 {
         assert!(pair.readiness(200, "ready").is_some());
     }
-    let asked = pair.proxy.requests() - before;
-    assert!(asked < 100, "800 probes made {asked} requests to S3");
+    let requests = pair.proxy.requests() - before;
+    assert!(requests < 100, "800 probes made {requests} requests to S3");
     pair.postgres.freeze();
     let longest = eventually("both are out of service", || pair.readiness(503, "unavailable"));
     println!("readyz with a hanging database: {longest:?}");
@@ -260,7 +263,7 @@ fn a_database_that_hangs_is_503_within_a_second() {
     pair.verify();
 }
 
-/// A disk of its own in memory; unmounted when it is dropped.
+/// A test's own disk in memory. Dropping it unmounts the disk.
 struct Disk {
     folder: tempfile::TempDir,
 }
@@ -280,7 +283,7 @@ impl Disk {
         }
     }
 
-    /// Writes until there is no room left.
+    /// Writes until the disk is full.
     fn fill(&self) {
         let zeros = vec![0; 1 << 20];
         let mut file = std::fs::File::create(self.folder.path().join("filler")).unwrap();
@@ -299,7 +302,7 @@ impl Drop for Disk {
 }
 
 #[test]
-fn a_full_disk_refuses_publishes_and_serves_on() {
+fn a_full_disk_refuses_publishes_and_serves_reads() {
     let disk = match Disk::new("256m") {
         Ok(disk) => disk,
         Err(reason) => return skip("a full disk", &reason),
@@ -337,9 +340,10 @@ fn a_full_disk_refuses_publishes_and_serves_on() {
     }
 }
 
-/// S3 says at the start whether it takes the credentials, and not in the middle of the first large publish.
+/// The server checks the credentials of S3 at its start, not in the middle of the first large
+/// publish.
 #[test]
-fn credentials_that_s3_refuses_end_the_start() {
+fn the_start_fails_if_s3_refuses_the_credentials() {
     let Some(mut s3) = S3::start() else { return skip("S3 with credentials", "no weed") };
     s3.stop();
     s3.require("packhouse", "right-secret");
@@ -347,16 +351,17 @@ fn credentials_that_s3_refuses_end_the_start() {
     let endpoint = s3.endpoint();
     let with =
         |secret: &str| Server::with().env("PACKHOUSE_BLOBS", &s3::address(endpoint, "packhouse", secret));
-    let (status, said) = with("wrong-secret").start_refused();
-    assert!(!status.success() && said.contains("S3 refuses the credentials"), "{said}");
-    assert!(!said.contains("wrong-secret"), "{said}");
+    let (status, message) = with("wrong-secret").start_refused();
+    assert!(!status.success() && message.contains("S3 refuses the credentials"), "{message}");
+    assert!(!message.contains("wrong-secret"), "{message}");
     let server = with("right-secret").start();
     MavenRepository::create(&server, "right")
         .put("org/example/a/1.0/a-1.0.jar", payload::bytes(1, LARGE))
         .expect(201);
     drop(server);
     s3.stop();
-    // Away is another thing: what lies in the database is served.
+    // An unreachable S3 does not prevent the start, because the server can serve files in the
+    // database.
     let server = with("right-secret").start();
     let report = Client::new(server.api()).get("/readyz").expect(200);
     assert_eq!(report.json()["degraded"][0]["what"], "blobs", "{}", report.text());

@@ -1,4 +1,5 @@
-//! Which storage belongs to a database, by whose clock it is tended, and what of it is nobody's.
+//! The storage belongs to one database: servers refuse any other combination. Maintenance uses the
+//! database's clock, and removes objects that the database does not know.
 
 use packhouse_tests::clock::WrongClock;
 use packhouse_tests::database::Postgres;
@@ -16,15 +17,15 @@ fn file(version: u32) -> String {
 
 #[track_caller]
 fn refused(builder: ServerBuilder, words: &[&str]) {
-    let (status, said) = builder.start_refused();
-    assert!(!status.success(), "{said}");
+    let (status, output) = builder.start_refused();
+    assert!(!status.success(), "{output}");
     for word in words {
-        assert!(said.contains(word), "{word}: {said}");
+        assert!(output.contains(word), "{word}: {output}");
     }
 }
 
 #[test]
-fn a_server_with_another_storage_than_the_databases_refuses_to_start() {
+fn a_server_refuses_to_start_with_another_storage_than_its_databases() {
     let s3 = S3::start().expect("seaweedfs, which ./bootstrap test installs");
     let postgres = Postgres::start().expect("PostgreSQL, which ./bootstrap test installs");
     let on = |url: &str| Server::with().arg("--database-url").arg(url);
@@ -35,13 +36,20 @@ fn a_server_with_another_storage_than_the_databases_refuses_to_start() {
     repository.put(&file(1), body.clone()).expect(201);
     assert_eq!(s3.objects(), 1);
 
-    refused(on(&postgres.url()), &["is not the one that holds", "the bucket s3://bucket", "set `blobs`"]);
+    refused(
+        on(&postgres.url()),
+        &["does not hold the blobs of this database", "the bucket s3://bucket", "set `blobs`"],
+    );
     let part = s3.address().replace("s3://bucket?", "s3://bucket/elsewhere?");
-    refused(on(&postgres.url()).env("PACKHOUSE_BLOBS", &part), &["is not the one that holds"]);
-    // Nor does another database begin to use the bucket.
-    refused(Server::with().env("PACKHOUSE_BLOBS", &s3.address()), &["is not the one that holds"]);
+    refused(on(&postgres.url()).env("PACKHOUSE_BLOBS", &part), &["does not hold the blobs of this database"]);
+    // Another database cannot begin to use the bucket either.
+    refused(
+        Server::with().env("PACKHOUSE_BLOBS", &s3.address()),
+        &["does not hold the blobs of this database"],
+    );
 
-    // With its own it starts as ever, also one more of them; nothing secret was said.
+    // A server with the database that owns the bucket starts as usual, and so does a second server.
+    // The logs contain no secret.
     one.restart();
     let two = in_bucket().start();
     let client = Client::new(two.packages()).basic(OWNER, &repository.token.secret);
@@ -50,7 +58,7 @@ fn a_server_with_another_storage_than_the_databases_refuses_to_start() {
 }
 
 #[test]
-fn a_folder_is_not_left_for_a_bucket_unnoticed() {
+fn a_change_from_folder_to_bucket_is_refused() {
     let s3 = S3::start().expect("seaweedfs, which ./bootstrap test installs");
     let data = tempfile::tempdir().unwrap();
     let mut server = Server::with().data(data.path()).start();
@@ -58,13 +66,13 @@ fn a_folder_is_not_left_for_a_bucket_unnoticed() {
     repository.put(&file(1), payload::bytes(1, LARGE)).expect(201);
     server.kill9();
     let bucket = Server::with().data(data.path()).env("PACKHOUSE_BLOBS", &s3.address());
-    refused(bucket, &["is not the one that holds", "the folder "]);
+    refused(bucket, &["does not hold the blobs of this database", "the folder "]);
     server.restart();
     repository.get(&file(1)).expect(200);
 }
 
 #[test]
-fn a_collection_by_a_wrong_clock_takes_no_live_upload_and_no_young_blob() {
+fn a_collection_by_a_wrong_clock_removes_no_live_upload_and_no_young_blob() {
     let postgres = Postgres::start().expect("PostgreSQL, which ./bootstrap test installs");
     let data = tempfile::tempdir().unwrap();
     let with = || Server::with().data(data.path()).arg("--database-url").arg(&postgres.url());
@@ -85,7 +93,7 @@ fn a_collection_by_a_wrong_clock_takes_no_live_upload_and_no_young_blob() {
         client.send(request.header("Content-Type", "application/octet-stream").body(bytes)).expect(202);
     };
     add(0, &first);
-    // Named by nothing yet: it is held by its lease, and then for the time of grace.
+    // No record refers to the blob yet. Its pin protects it first, and then the grace period.
     let blob = payload::bytes(3, LARGE);
     let digest = format!("sha256:{}", digests::sha256(&blob));
     let whole = format!("/v2/repositories/images/app/blobs/uploads/?digest={digest}");
@@ -94,13 +102,14 @@ fn a_collection_by_a_wrong_clock_takes_no_live_upload_and_no_young_blob() {
     let wrong = WrongClock::ahead(TWO_DAYS);
     let mut environment = wrong.environment().to_vec();
     environment.push(("PACKHOUSE_DATABASE_URL", postgres.url()));
-    cli::packhouse_with(data.path(), &["gc"], &environment).well();
+    cli::packhouse_with(data.path(), &["gc"], &environment).success();
     let other =
         wrong.environment().into_iter().fold(with(), |with, (name, value)| with.env(name, &value)).start();
     let readiness = Client::new(other.api());
-    eventually("the difference is shown", || {
-        let said = readiness.get("/readyz").expect(200).json();
-        let problem = said["degraded"].as_array()?.iter().find(|problem| problem["what"] == "clock")?.clone();
+    eventually("the difference is reported", || {
+        let output = readiness.get("/readyz").expect(200).json();
+        let problem =
+            output["degraded"].as_array()?.iter().find(|problem| problem["what"] == "clock")?.clone();
         let ahead = problem["detail"].as_str()?.split(' ').find_map(|word| word.parse::<i64>().ok())?;
         ((ahead / 1000 - TWO_DAYS).abs() < 30).then_some(())
     });
@@ -149,8 +158,8 @@ fn objects_newer_than_a_restored_database_are_collected() {
     server.restart();
     repository.get(&file(1)).expect(404);
     let environment = [("PACKHOUSE_BLOBS", s3.address()), ("PACKHOUSE_GC_GRACE_MS", "1000".to_owned())];
-    eventually("what no row knows of is collected", || {
-        cli::packhouse_with(data.path(), &["gc"], &environment).well();
+    eventually("objects without a row are collected", || {
+        cli::packhouse_with(data.path(), &["gc"], &environment).success();
         (s3.objects() == 1).then_some(())
     });
     assert_eq!(repository.get(&file(0)).expect(200).body, bodies[0]);

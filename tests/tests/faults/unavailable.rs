@@ -1,4 +1,5 @@
-//! A database that goes away, whole or a table of it: 503 with the code that says which, until it is back.
+//! Answers while the database or one of its tables is unavailable: 503 with a code that says what
+//! is missing, until it is back.
 
 use packhouse_tests::database::{self, Postgres};
 use packhouse_tests::server::eventually;
@@ -14,7 +15,7 @@ fn unavailable(answer: Response) {
 }
 
 #[test]
-fn a_database_that_is_gone_is_503_and_its_return_is_noticed() {
+fn a_missing_database_is_503_and_its_return_is_noticed() {
     let mut postgres = Postgres::start().expect("PostgreSQL, which ./bootstrap test installs");
     let server = Server::with().arg("--database-url").arg(&postgres.url()).start();
     let repository = MavenRepository::create(&server, "away");
@@ -34,13 +35,13 @@ fn a_database_that_is_gone_is_503_and_its_return_is_noticed() {
     repository.put("org/example/a/2.0/a-2.0.jar", "afterwards").expect(201);
 }
 
-/// How a table is taken away and given back.
-trait Taking {
+/// Makes a table unavailable and available again.
+trait TableAccess {
     fn take(&self, table: &str);
     fn give(&self, table: &str);
 }
 
-impl Taking for Postgres {
+impl TableAccess for Postgres {
     fn take(&self, table: &str) {
         self.sql(&format!("revoke select on {table} from plain"));
     }
@@ -50,8 +51,8 @@ impl Taking for Postgres {
     }
 }
 
-/// SQLite knows no rights: there the table has another name meanwhile.
-impl Taking for Server {
+/// SQLite has no privileges, so this implementation renames the table.
+impl TableAccess for Server {
     fn take(&self, table: &str) {
         database::sqlite(self, &format!("alter table {table} rename to {table}_away"));
     }
@@ -62,15 +63,15 @@ impl Taking for Server {
 }
 
 #[track_caller]
-fn said(answer: Response, code: &str) {
+fn assert_code(answer: Response, code: &str) {
     let answer = answer.expect(503);
     assert_eq!(answer.field("error"), code);
-    let wanted = (code != "membership_lookup_unavailable").then_some("5");
-    assert_eq!(answer.header("retry-after"), wanted, "{code}");
+    let retry_after = (code != "membership_lookup_unavailable").then_some("5");
+    assert_eq!(answer.header("retry-after"), retry_after, "{code}");
     assert!(!answer.text().contains("away") && !answer.text().contains("denied"), "{}", answer.text());
 }
 
-fn each_table_alone(server: &Server, tables: &dyn Taking) {
+fn each_table_alone(server: &Server, tables: &dyn TableAccess) {
     let repository = MavenRepository::create(server, "parts");
     repository.put(FILE, "before").expect(201);
     let api = Api::sign_in(server);
@@ -88,41 +89,41 @@ fn each_table_alone(server: &Server, tables: &dyn Taking) {
     };
 
     tables.take("sso_settings");
-    said(repository.get(FILE), "sso_config_unavailable");
+    assert_code(repository.get(FILE), "sso_config_unavailable");
     in_registry_style("sso_config_unavailable");
-    said(repository.put("org/example/a/2.0/a-2.0.jar", "meanwhile"), "sso_config_unavailable");
-    said(server.anonymous().get(&repository.path(FILE)), "sso_config_unavailable");
-    said(api.call("GET", "/v1/me"), "sso_config_unavailable");
-    said(api.call("GET", list), "sso_config_unavailable");
-    said(sign_in(), "sso_config_unavailable");
+    assert_code(repository.put("org/example/a/2.0/a-2.0.jar", "meanwhile"), "sso_config_unavailable");
+    assert_code(server.anonymous().get(&repository.path(FILE)), "sso_config_unavailable");
+    assert_code(api.call("GET", "/v1/me"), "sso_config_unavailable");
+    assert_code(api.call("GET", list), "sso_config_unavailable");
+    assert_code(sign_in(), "sso_config_unavailable");
 
     tables.take("members");
-    said(repository.get(FILE), "ddb_unavailable");
-    said(api.call("GET", "/v1/me"), "ddb_unavailable");
+    assert_code(repository.get(FILE), "ddb_unavailable");
+    assert_code(api.call("GET", "/v1/me"), "ddb_unavailable");
     tables.give("sso_settings");
 
-    said(repository.get(FILE), "repository_token_identity_unavailable");
+    assert_code(repository.get(FILE), "repository_token_identity_unavailable");
     in_registry_style("repository_token_identity_unavailable");
-    said(api.call("GET", list), "membership_lookup_unavailable");
-    said(api.call("GET", "/v1/me"), "membership_lookup_unavailable");
-    said(sign_in(), "membership_lookup_unavailable");
+    assert_code(api.call("GET", list), "membership_lookup_unavailable");
+    assert_code(api.call("GET", "/v1/me"), "membership_lookup_unavailable");
+    assert_code(sign_in(), "membership_lookup_unavailable");
     let by_password =
         server.anonymous().basic(packhouse_tests::server::OWNER, packhouse_tests::server::PASSWORD);
-    said(by_password.get(&repository.path(FILE)), "ddb_unavailable");
+    assert_code(by_password.get(&repository.path(FILE)), "ddb_unavailable");
     tables.give("members");
 
     tables.take("tokens");
-    said(repository.get(FILE), "ddb_unavailable");
+    assert_code(repository.get(FILE), "ddb_unavailable");
     in_registry_style("ddb_unavailable");
-    said(api.call("GET", list), "ddb_unavailable");
+    assert_code(api.call("GET", list), "ddb_unavailable");
     tables.take("sso_settings");
-    said(repository.get(FILE), "ddb_unavailable");
-    said(api.call("GET", list), "ddb_unavailable");
+    assert_code(repository.get(FILE), "ddb_unavailable");
+    assert_code(api.call("GET", list), "ddb_unavailable");
     tables.give("sso_settings");
     tables.give("tokens");
 
     tables.take("sessions");
-    said(api.call("GET", "/v1/me"), "ddb_unavailable");
+    assert_code(api.call("GET", "/v1/me"), "ddb_unavailable");
     tables.give("sessions");
 
     assert_eq!(repository.get(FILE).expect(200).text(), "before");
@@ -139,7 +140,7 @@ fn a_table_that_cannot_be_read_has_its_own_code_on_sqlite() {
 #[test]
 fn a_table_that_cannot_be_read_has_its_own_code_on_postgresql() {
     let postgres = Postgres::start().expect("PostgreSQL, which ./bootstrap test installs");
-    // No lease is taken meanwhile: each request asks the database, which is what this is about.
+    // This lock prevents leases. Each request then queries the database, which this test requires.
     let _no_lease = postgres.hold("select pg_advisory_xact_lock_shared(8097864527)");
     let server = Server::with().arg("--database-url").arg(&postgres.url_of_a_plain_role()).start();
     each_table_alone(&server, &postgres);

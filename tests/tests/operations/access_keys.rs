@@ -1,11 +1,12 @@
-//! Access keys as clients use them: what they reach, and how they end.
+//! Access keys as clients use them: the content that a key can read, and its revocation, rotation
+//! and expiry.
 
 use packhouse_tests::{Api, Client, MavenRepository, Request, Server, database};
 use serde_json::{Value, json};
 
 const FILE: &str = "org/example/a/1.0/a-1.0.jar";
 
-/// Makes a subscriber or group of it; answers its path.
+/// Creates an owner of access keys, such as a subscriber or a group, and returns its API path.
 fn owner_of_keys(api: &Api, kind: &str, body: &Value) -> String {
     format!("/v1/{kind}/{}", api.post(&format!("/v1/{kind}"), body).expect(201).field("id"))
 }
@@ -15,7 +16,7 @@ fn confirmed(api: &Api, mut body: Value) -> Value {
     body
 }
 
-/// A key of this owner: its id and its secret.
+/// Creates a key of this owner and returns its id and its secret.
 fn key(api: &Api, owner: &str, expires_at: Option<u64>) -> (String, String) {
     let body = confirmed(api, json!({"name": "ci", "expires_at": expires_at}));
     let made = api.post(&format!("{owner}/access-keys"), &body).expect(201);
@@ -60,21 +61,22 @@ fn a_key_reads_what_its_owner_was_given_and_nothing_else() {
         assert_eq!(refused.field("reason_code"), "scope_mismatch_repo");
     }
     let anonymous = server.anonymous();
-    for shown in [
+    for authenticated in [
         anonymous.clone().basic("", &subscribers),
         anonymous.clone().basic("__token__", &subscribers),
         anonymous.with("Authorization", &format!("Bearer {subscribers}")),
     ] {
-        shown.get(&given.path(FILE)).expect(200);
+        authenticated.get(&given.path(FILE)).expect(200);
     }
-    // What is taken from the owner is taken from its keys at the next request.
+    // When a subscriber or a group loses access to a repository, its keys lose access at the next
+    // request.
     api.patch(&group, &json!({"subscribers": []})).expect(200);
     assert_eq!(read(&subscribers, &by_group).0, 403);
     api.patch(&subscriber, &json!({"repositories": [other.id]})).expect(200);
     assert_eq!((read(&subscribers, &given).0, read(&subscribers, &other).0), (403, 200));
     api.call("DELETE", &subscriber).expect(204);
     assert_eq!(read(&subscribers, &other).0, 401);
-    // An access key is no session.
+    // An access key is not a session.
     let bearer = Client::new(server.api()).with("Authorization", &format!("Bearer {groups}"));
     bearer.get("/v1/me").expect(401);
 }
@@ -107,12 +109,13 @@ fn a_key_that_was_revoked_rotated_or_has_expired_is_401() {
 
     let (_, secret) = key(&api, &owner, Some(4_000_000_000_000));
     assert_eq!(status(&secret), 200);
-    // Set from outside, as another node would: the very next request sees it.
+    // The test changes the database directly, as another node would. The server must notice the
+    // change at the very next request.
     database::sqlite(
         &server,
         "update access_keys set expires_at = 1000 where id = (select max(id) from access_keys)",
     );
     assert_eq!(status(&secret), 401);
     let dump = database::sqlite(&server, ".dump");
-    assert!(!dump.contains(&secret) && !dump.contains(&successor), "the database holds a secret");
+    assert!(!dump.contains(&secret) && !dump.contains(&successor), "the database contains a secret");
 }

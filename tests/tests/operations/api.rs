@@ -1,4 +1,5 @@
-//! The management API's refusals, each provoked from outside: what is told before what, and the code it is told by.
+//! Refusals of the management API: the order of its checks, and its error codes. The tests provoke
+//! each refusal with requests to a running server.
 
 use packhouse_tests::server::{OWNER, PASSWORD};
 use packhouse_tests::{Api, Client, MavenRepository, Request, Server};
@@ -15,7 +16,7 @@ fn is(found: (u16, String), status: u16, error: &str, what: &str) {
 }
 
 #[test]
-fn what_the_transport_and_the_session_say_comes_first() {
+fn the_transport_and_the_session_are_checked_first() {
     let server = Server::with().env("PACKHOUSE_LIMITS_API_BODY_BYTES", "10000").start();
     let client = Client::new(server.api());
     let sign_in = json!({"email": OWNER, "password": PASSWORD}).to_string();
@@ -24,22 +25,32 @@ fn what_the_transport_and_the_session_say_comes_first() {
     assert_eq!(untyped.field("error"), "unsupported_media_type");
     let form = Request::new("POST", "/v1/sessions").header("Content-Type", "text/plain").body(sign_in);
     client.send(form).expect(415);
-    is(post(&client, "/v1/sessions", "{"), 400, "malformed_json", "half an object");
+    is(post(&client, "/v1/sessions", "{"), 400, "malformed_json", "truncated JSON");
     let large = format!("{{\"email\": \"{}\"}}", "x".repeat(20_000));
-    is(post(&client, "/v1/sessions", &large), 413, "request_body_too_large", "by its length");
+    is(post(&client, "/v1/sessions", &large), 413, "request_body_too_large", "the body's length is checked");
     let tokens = format!("[{}1]", "1,".repeat(4_900));
     is(post(&client, "/v1/sessions", &tokens), 400, "invalid_request", "no object");
     let values = json!([OWNER, PASSWORD, null, false]).to_string();
-    is(post(&client, "/v1/sessions", &values), 400, "invalid_request", "the fields' values alone");
+    is(post(&client, "/v1/sessions", &values), 400, "invalid_request", "field values without names");
     let server = Server::with().env("PACKHOUSE_LIMITS_API_JSON_TOKENS", "100").start();
     let client = Client::new(server.api());
-    is(post(&client, "/v1/sessions", &tokens), 413, "request_body_too_large", "by its JSON tokens");
+    is(
+        post(&client, "/v1/sessions", &tokens),
+        413,
+        "request_body_too_large",
+        "the number of JSON tokens is checked",
+    );
 
     is(post(&client, "/v1/sessions", "{}"), 400, "invalid_request", "fields are missing");
     let wrong = json!({"email": OWNER, "password": "wrong"}).to_string();
     is(post(&client, "/v1/sessions", &wrong), 401, "invalid_credentials", "a wrong password");
     let nobody = json!({"email": "nobody@example.com", "password": "wrong"}).to_string();
-    is(post(&client, "/v1/sessions", &nobody), 401, "invalid_credentials", "nobody, in the same words");
+    is(
+        post(&client, "/v1/sessions", &nobody),
+        401,
+        "invalid_credentials",
+        "an unknown member gets the same error",
+    );
     for client in [client.clone(), client.clone().with("Authorization", "Bearer wrong")] {
         is(post(&client, "/v1/repositories", "{}"), 401, "not_signed_in", "no session");
         is(post(&client, "/v1/tokens", "{}"), 401, "not_signed_in", "no session");
@@ -61,7 +72,7 @@ fn a_list_is_not_an_object_without_fields() {
 }
 
 #[test]
-fn a_repository_is_made_of_what_there_is() {
+fn a_repository_with_an_unknown_format_kind_or_field_is_refused() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let with = |change: Value| {

@@ -1,5 +1,6 @@
-//! The audit log, asked for over the API: who changed what, with which credential, from where and in which request; refusals
-//! counted; no secret in it; kept for as long as it is set.
+//! The audit log, read over the API. An event names the member who changed something, the
+//! credential, the address and the request. The log counts refusals, contains no secret, and keeps
+//! events for the configured time.
 
 use packhouse_tests::server::{OWNER, PASSWORD, eventually};
 use packhouse_tests::{Api, MavenRepository, Request, Server, database};
@@ -30,7 +31,7 @@ fn every_change_is_an_event_with_credential_address_and_request() {
         ("revoke_token", None, "a test's", &revoked),
     ] {
         let found = events(&api, &format!("action={action}"));
-        // A plugin may delete in several commits: each is an event.
+        // A plugin may delete in several commits, and each commit is an event.
         let event = found.last().unwrap_or_else(|| panic!("no {action}"));
         assert!(found.iter().all(|other| other["request_id"] == event["request_id"]), "{found:?}");
         assert_eq!(event["actor"], OWNER);
@@ -55,7 +56,7 @@ fn every_change_is_an_event_with_credential_address_and_request() {
     assert!(actions.contains(&"create_repository") && actions.contains(&"create_token"), "{actions:?}");
     let times: Vec<_> =
         all.iter().map(|event| event["id"].as_str().unwrap().parse::<u64>().unwrap()).collect();
-    assert!(times.is_sorted_by(|newer, older| newer > older), "the newest first");
+    assert!(times.is_sorted_by(|newer, older| newer > older), "newest first");
     let text = format!("{all:?}");
     for secret in [PASSWORD, repository.token.secret.as_str(), "pkh_"] {
         assert!(!text.contains(secret), "{text}");
@@ -63,7 +64,7 @@ fn every_change_is_an_event_with_credential_address_and_request() {
 }
 
 #[test]
-fn refusals_of_a_credential_are_counted_and_strangers_are_not() {
+fn refusals_of_a_credential_are_counted_and_those_without_one_are_not() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "guarded");
     let other = MavenRepository::create(&server, "other");
@@ -74,14 +75,14 @@ fn refusals_of_a_credential_are_counted_and_strangers_are_not() {
         server.anonymous().basic(OWNER, "pkh_wrong").get(&repository.path(FILE)).expect(401);
     }
     let credential = format!("credential=token:{}", repository.token.id);
-    // A minute may have ended meanwhile.
+    // The log counts refusals by minute, and a minute may end while the test sends them.
     let times = |query: &str| -> u64 {
         events(&api, query).iter().map(|event| event["times"].as_u64().unwrap()).sum()
     };
     assert_eq!(times(&format!("outcome=refused&{credential}")), 5);
     let unknown = events(&api, "outcome=refused&credential=");
     assert!(unknown.iter().all(|event| event["code"] == "unauthorized" && event["actor"] == ""));
-    assert_eq!(times("outcome=refused&credential="), 5, "who shows nothing is not counted");
+    assert_eq!(times("outcome=refused&credential="), 5, "requests without a credential are not counted");
     assert_eq!(events(&api, "outcome=allowed&action=refused").len(), 0);
     assert_eq!(events(&api, "outcome=refused")[0]["request_id"], Value::Null);
 
@@ -125,7 +126,7 @@ fn pages_and_filters() {
 }
 
 #[test]
-fn what_was_counted_is_there_after_a_stop_and_what_is_old_is_not() {
+fn counted_refusals_survive_a_stop_and_old_events_are_deleted() {
     let mut server = Server::start();
     let repository = MavenRepository::create(&server, "kept");
     server.anonymous().basic(OWNER, "pkh_wrong").get(&repository.path(FILE)).expect(401);
@@ -137,6 +138,6 @@ fn what_was_counted_is_there_after_a_stop_and_what_is_old_is_not() {
     server.restart();
     let api = Api::sign_in(&server);
     assert_eq!(events(&api, "outcome=refused").len(), 1);
-    eventually("the old event is forgotten", || events(&api, "action=long_ago").is_empty().then_some(()));
+    eventually("the old event is deleted", || events(&api, "action=long_ago").is_empty().then_some(()));
     assert_eq!(events(&api, "action=create_repository").len(), 1);
 }

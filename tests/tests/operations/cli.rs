@@ -1,4 +1,5 @@
-//! The command line for first set-up and rescue, run as an operator runs it: beside a running server, and without one.
+//! The commands for first set-up and rescue, as an operator runs them: while a server runs, and
+//! while none runs.
 
 use packhouse_tests::cli::{json, packhouse, packhouse_with};
 use packhouse_tests::digests::sha256;
@@ -13,7 +14,7 @@ fn a_lost_owners_password_is_set_beside_the_server() {
     let server = Server::start();
     let before = Api::sign_in(&server);
     let words = ["member", "set-password", OWNER, "--password-stdin"];
-    packhouse(server.data(), &words, "a new password\n").well();
+    packhouse(server.data(), &words, "a new password\n").success();
     before.call("GET", "/v1/me").expect(401);
     let api = Api::sign_in_as(&server, OWNER, "a new password");
     assert_eq!(before.post("/v1/sessions", &json!({"email": OWNER, "password": PASSWORD})).status, 401);
@@ -26,11 +27,12 @@ fn a_lost_owners_password_is_set_beside_the_server() {
     assert_eq!(events["items"].as_array().unwrap().len(), 2, "{events}");
     assert!(!events.to_string().contains(password));
     packhouse(server.data(), &["member", "set-password", OWNER, "--password-stdin"], "\n").refused("blank");
-    packhouse(server.data(), &["member", "set-password", "nobody@example.com"], "").refused("no member");
+    packhouse(server.data(), &["member", "set-password", "nobody@example.com"], "")
+        .refused("is not a member");
 }
 
 #[test]
-fn members_repositories_and_tokens_are_made_without_a_server() {
+fn members_repositories_and_tokens_are_created_without_a_server() {
     let mut server = Server::start();
     server.terminate();
     server.wait();
@@ -44,7 +46,7 @@ fn members_repositories_and_tokens_are_made_without_a_server() {
     let password = member["password"].as_str().unwrap().to_owned();
     packhouse(&data, &["member", "create", "dev@example.com"], "").refused("already");
     packhouse(&data, &["member", "grant", "dev@example.com", "--permission", "everything"], "")
-        .refused("no permission");
+        .refused("is not a permission");
     let granted = json(&data, &["member", "grant", "dev@example.com", "--repository", "libs=publish,delete"]);
     assert_eq!(granted["permissions"]["repositories"][1]["actions"], json!(["publish", "delete"]));
     let new =
@@ -61,7 +63,7 @@ fn members_repositories_and_tokens_are_made_without_a_server() {
     client.put(&format!("/repositories/libs/{FILE}"), "hello").expect(201);
     Api::sign_in_as(&server, "dev@example.com", &password).call("GET", "/v1/me").expect(200);
 
-    // From here on beside the server, which sees each change at its next request.
+    // A server runs from here on. It applies the changes of each command at its next request.
     let listed = json(&data, &["token", "list"]);
     assert_eq!(listed[0]["repositories"], json!(["libs"]));
     assert_eq!(listed.as_array().unwrap().len(), 2);
@@ -71,14 +73,14 @@ fn members_repositories_and_tokens_are_made_without_a_server() {
     assert_eq!(json(&data, &["token", "purge"])["purged"], 0);
     assert_eq!(json(&data, &["token", "purge", "--older-than", "0d"])["purged"], 1);
     assert_eq!(json(&data, &["member", "list"]).as_array().unwrap().len(), 2);
-    let text = packhouse(&data, &["repo", "list"], "").well().text;
+    let text = packhouse(&data, &["repo", "list"], "").success().text;
     assert!(text.contains("libs\tmaven\thosted"), "{text}");
     json(&data, &["repo", "delete", "libs"]);
     assert_eq!(json(&data, &["repo", "list"]), json!([]));
     server.anonymous().basic(OWNER, PASSWORD).get("/repositories/libs/").expect(404);
 }
 
-/// As the container image ships them.
+/// The container image ships compressed plugins, so the server must load them.
 #[test]
 fn a_compressed_plugin_is_a_format_too() {
     let home = tempfile::TempDir::new().unwrap();
@@ -87,9 +89,9 @@ fn a_compressed_plugin_is_a_format_too() {
     let component = server::program().with_file_name("plugins").join("generic.wasm");
     let compressed = zstd::encode_all(&std::fs::read(component).unwrap()[..], 1).unwrap();
     std::fs::write(plugins.join("generic.wasm.zst"), compressed).unwrap();
-    packhouse(&data, &["org", "create", "acme", "--base-url", "http://127.0.0.1:8080"], "").well();
+    packhouse(&data, &["org", "create", "acme", "--base-url", "http://127.0.0.1:8080"], "").success();
     let plugins = [("PACKHOUSE_PLUGINS_DIR", plugins.to_str().unwrap().to_owned())];
-    packhouse_with(&data, &["repo", "create", "files", "--format", "generic"], &plugins).well();
+    packhouse_with(&data, &["repo", "create", "files", "--format", "generic"], &plugins).success();
     packhouse_with(&data, &["repo", "create", "libs", "--format", "maven"], &plugins).refused("generic");
 }
 

@@ -1,4 +1,5 @@
-//! What makes or widens a credential needs a fresh confirmation of its action, and the description says so of each call.
+//! Calls that create or extend a credential need a fresh confirmation of their action. The OpenAPI
+//! description states this for each of these calls.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,7 @@ use packhouse_tests::server::PASSWORD;
 use packhouse_tests::{Api, Request, Response, Server};
 use serde_json::{Value, json};
 
-/// A call that needs a confirmation which is good for several: method, path, action, and a body of the right shape.
+/// The calls whose confirmation can be used several times: method, path, action, and a valid body.
 fn calls() -> Vec<(&'static str, &'static str, &'static str, Value)> {
     let digest = format!("sha256:{}", "ab".repeat(32));
     let member =
@@ -35,7 +36,7 @@ fn calls() -> Vec<(&'static str, &'static str, &'static str, Value)> {
     ]
 }
 
-/// Sends a call with this confirmation, and without one where there is none.
+/// Sends a call with this confirmation, or without one if `token` is `None`.
 fn send(api: &Api, method: &str, path: &str, body: &Value, token: Option<&str>) -> Response {
     let mut request = Request::new(method, path);
     if let Some(token) = token {
@@ -48,7 +49,7 @@ fn send(api: &Api, method: &str, path: &str, body: &Value, token: Option<&str>) 
 }
 
 #[test]
-fn without_a_fresh_confirmation_of_its_action_nothing_is_done() {
+fn a_call_without_a_fresh_confirmation_of_its_action_changes_nothing() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let other = api.confirm("create_token");
@@ -63,7 +64,7 @@ fn without_a_fresh_confirmation_of_its_action_nothing_is_done() {
         assert!(!judged.text().contains("step_up_required"), "{method} {path}: {}", judged.text());
     }
     let members = api.call("GET", "/v1/members").expect(200).json();
-    assert_eq!(members["items"].as_array().unwrap().len(), 2, "one was made, by the confirmed call");
+    assert_eq!(members["items"].as_array().unwrap().len(), 2, "only the confirmed call created one");
 }
 
 #[test]
@@ -80,7 +81,7 @@ fn a_confirmation_is_good_for_several_calls_of_its_kind() {
         json!({"email": "last@example.com", "password": PASSWORD, "permissions": {"repositories": []}});
     body["confirmation_token"] = json!(token);
     send(&api, "POST", "/v1/members", &body, None).expect(201);
-    // It is the member's own, and of no other session's member.
+    // A confirmation belongs to its member. Another member's session cannot use it.
     let other = Api::sign_in_as(&server, "last@example.com", PASSWORD);
     let body = json!({"email": "x@example.com", "password": PASSWORD, "permissions": {"repositories": []}});
     let refused = send(&other, "POST", "/v1/members", &body, Some(&token)).expect(403);
@@ -88,7 +89,7 @@ fn a_confirmation_is_good_for_several_calls_of_its_kind() {
 }
 
 #[test]
-fn a_confirmation_of_the_specifications_actions_is_used_once() {
+fn a_confirmation_of_an_action_in_the_specification_works_once() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let repository = api.create_maven("lib", &json!({}));
@@ -100,17 +101,18 @@ fn a_confirmation_of_the_specifications_actions_is_used_once() {
     assert_eq!(api.post("/v1/tokens", &body).expect(401).field("error"), "step_up_required");
 }
 
-/// The description names the action of each call that needs a confirmation, and the server refuses exactly those without one.
+/// The description names the action of each call that needs a confirmation. Without a confirmation,
+/// the server refuses exactly these calls.
 #[test]
 fn the_description_names_each_call_that_needs_a_confirmation() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let described = api.call("GET", "/v1/openapi.json").expect(200).json();
-    let mut told: BTreeMap<String, String> = BTreeMap::new();
+    let mut documented: BTreeMap<String, String> = BTreeMap::new();
     for (path, item) in described["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
             if let Some(action) = operation["x-confirmation"].as_str() {
-                told.insert(format!("{} {path}", method.to_uppercase()), action.to_owned());
+                documented.insert(format!("{} {path}", method.to_uppercase()), action.to_owned());
             }
         }
     }
@@ -138,11 +140,11 @@ fn the_description_names_each_call_that_needs_a_confirmation() {
             expected.insert(format!("{method} {path}"), action.to_owned());
         }
     }
-    assert_eq!(told, expected);
+    assert_eq!(documented, expected);
 }
 
 #[test]
-fn a_rotation_of_another_members_token_revokes_it_and_tells_no_secret() {
+fn a_rotation_of_another_members_token_revokes_it_and_returns_no_secret() {
     let server = Server::start();
     let owner = Api::sign_in(&server);
     let repository = owner.create_maven("lib", &json!({"public": false}));
@@ -162,7 +164,7 @@ fn a_rotation_of_another_members_token_revokes_it_and_tells_no_secret() {
     assert_eq!(answer["replaced"]["id"], json!(theirs.id));
     assert_eq!(read(&theirs.secret), 401);
     let listed = owner.call("GET", "/v1/tokens?member=m%40example.com").expect(200).json();
-    assert_eq!(listed["items"].as_array().unwrap().len(), 1, "no successor was made: {listed}");
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1, "a successor was created: {listed}");
     let again = json!({"confirmation_token": owner.confirm("rotate_token")});
     assert_eq!(owner.post(&path, &again).expect(409).field("error"), "token_revoked");
 }

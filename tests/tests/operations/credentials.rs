@@ -1,4 +1,4 @@
-//! Who may do what: every kind of credential at the repository host, and what each refusal looks like.
+//! Every kind of credential at the repository host: its permissions, and the form of each refusal.
 
 use packhouse_tests::server::{OWNER, PASSWORD};
 use packhouse_tests::{Api, Client, MavenRepository, Request, Response, Server, database};
@@ -7,7 +7,8 @@ use serde_json::json;
 const FILE: &str = "org/example/a/1.0/a-1.0.jar";
 const OTHER: &str = "org/example/a/2.0/a-2.0.jar";
 
-/// A refusal has every field that some client shows to people, and a sentence in the status line.
+/// Checks a refusal: it has every field that some client displays, and a sentence in the status
+/// line.
 fn refused(answer: Response, status: u16, error: &str) {
     let answer = answer.expect(status);
     assert_eq!(answer.header("content-type"), Some("application/json"));
@@ -18,7 +19,7 @@ fn refused(answer: Response, status: u16, error: &str) {
     assert_eq!(body["status"], status, "{body}");
     assert_eq!(body["error"], error, "{body}");
     assert_eq!(answer.header("x-request-id"), body["request_id"].as_str());
-    assert!(!answer.reason.is_empty(), "every client finds a reason phrase");
+    assert!(!answer.reason.is_empty(), "the status line has a reason phrase");
     assert_eq!(answer.header("www-authenticate").is_some(), status == 401);
 }
 
@@ -27,7 +28,7 @@ fn owner(server: &Server, secret: &str) -> Client {
 }
 
 #[test]
-fn a_credential_that_does_not_hold_is_401() {
+fn an_invalid_credential_is_401() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "guarded");
     repository.put(FILE, "hello").expect(201);
@@ -45,12 +46,13 @@ fn a_credential_that_does_not_hold_is_401() {
         ("a wrong username", anonymous.clone().basic("somebody@example.com", secret)),
         ("no username", anonymous.clone().basic("", secret)),
         ("a wrong password", owner(&server, "wrong")),
-        ("Basic that is no base64", anonymous.clone().with("Authorization", "Basic !!!")),
-        ("a bearer that is none", anonymous.clone().with("Authorization", "Bearer wrong")),
+        ("Basic that is not base64", anonymous.clone().with("Authorization", "Basic !!!")),
+        ("an invalid bearer", anonymous.clone().with("Authorization", "Bearer wrong")),
         ("another scheme", anonymous.with("Authorization", "Negotiate abc")),
     ];
     for (what, client) in clients {
-        // A wrong password makes the next attempt wait, so the methods are tried with what is no password.
+        // A wrong password delays the next attempt. So the test tries all methods only with
+        // credentials that are not passwords.
         let methods: &[&str] =
             if what.contains("password") { &["GET"] } else { &["GET", "HEAD", "PUT", "DELETE"] };
         for &method in methods {
@@ -69,7 +71,7 @@ fn a_credential_that_does_not_hold_is_401() {
 }
 
 #[test]
-fn a_good_token_works_in_each_way_it_may_be_shown() {
+fn a_valid_token_works_in_each_supported_header() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "shown");
     repository.put(FILE, "hello").expect(201);
@@ -99,7 +101,8 @@ fn a_revoked_and_an_expired_token_are_401() {
         let token = api.create_token(&[&repository.id], &["read", "write"], far);
         let client = owner(&server, &token.secret);
         client.get(&path).expect(200);
-        // Set from outside, as another node would: the very next request sees it.
+        // The test changes the database directly, as another node would. The server must notice the
+        // change at the very next request.
         database::sqlite(
             &server,
             &format!("update tokens set {column} = 1000 where id = (select max(id) from tokens)"),
@@ -111,7 +114,7 @@ fn a_revoked_and_an_expired_token_are_401() {
 }
 
 #[test]
-fn a_token_reaches_its_own_repositories_and_does_what_its_scope_says() {
+fn a_token_is_limited_to_its_repositories_and_its_scope() {
     let server = Server::start();
     let mine = MavenRepository::create(&server, "mine");
     let other = MavenRepository::create(&server, "other");
@@ -134,7 +137,7 @@ fn a_token_reaches_its_own_repositories_and_does_what_its_scope_says() {
     assert_eq!(read.send(delete()).field("reason_code"), "scope_mismatch_repo");
     denied(write.get(&mine.path(FILE)), "[read]");
     write.put(&mine.path(OTHER), "hello").expect(201);
-    // What a publish asks for is part of it.
+    // The write scope covers the requests that a client makes during a publish.
     write.get(&mine.path("org/example/a/maven-metadata.xml")).expect(200);
     write.get(&mine.path("org/example/a/maven-metadata.xml.sha1")).expect(200);
 
@@ -150,7 +153,7 @@ fn a_token_reaches_its_own_repositories_and_does_what_its_scope_says() {
 }
 
 #[test]
-fn a_public_repository_is_read_by_anyone_and_written_by_its_own() {
+fn a_public_repository_is_readable_by_anyone_and_writable_with_its_tokens() {
     let server = Server::start();
     let repository = MavenRepository::create_with(&server, "public", &json!({"public": true}));
     repository.put(FILE, "hello").expect(201);
@@ -162,7 +165,7 @@ fn a_public_repository_is_read_by_anyone_and_written_by_its_own() {
 }
 
 #[test]
-fn an_existing_version_is_409_and_says_so() {
+fn an_existing_version_is_refused_with_409() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "kept");
     repository.put(FILE, "hello").expect(201);
@@ -178,6 +181,6 @@ fn the_database_holds_no_secret() {
     let dump = database::sqlite(&server, ".dump");
     assert!(dump.contains("tokens"));
     for secret in [&repository.token.secret, PASSWORD] {
-        assert!(!dump.contains(secret), "the database holds {secret}");
+        assert!(!dump.contains(secret), "the database contains {secret}");
     }
 }

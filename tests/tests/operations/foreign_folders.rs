@@ -1,5 +1,5 @@
-//! Compiled code is run only where no other account can have written it: every command over a data folder of another account, and
-//! the code that packages bring.
+//! Compiled code runs only if no other account can have written it. The tests run every command on
+//! a data folder of another account, and check the compiled code that packages ship.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown};
@@ -7,19 +7,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use packhouse_tests::clients::Said;
+use packhouse_tests::clients::ProgramOutput;
 use packhouse_tests::server::program;
 use packhouse_tests::{Server, skip};
 use tempfile::TempDir;
 
-/// The account of whoever runs nothing here.
+/// An account that runs nothing on this machine.
 const NOBODY: u32 = 65_534;
-/// What a command says that keeps no compiled code.
-const NOT_KEPT: &str = "compiled plugins are not kept";
+/// The warning of a command that does not cache compiled code.
+const NOT_CACHED: &str = "cannot cache compiled plugins";
 
-/// Every command of the program but `serve`, each with arguments that it accepts, in an order in which they can run. Words in capitals
-/// stand for paths in the test's folder; `MISSING` is a path without a file. No server answers at port 1.
-const COMMANDS: [&str; 61] = [
+/// Every command of the program except `serve`, each with valid arguments, in an order in which the
+/// commands succeed. Words in capitals stand for paths in the test's folder. `MISSING` is a path
+/// without a file. No server answers at port 1.
+const COMMANDS: [&str; 58] = [
     "healthcheck --api-listen 127.0.0.1:1",
     "doctor",
     "migrate --check",
@@ -32,9 +33,6 @@ const COMMANDS: [&str; 61] = [
     "plugins lock",
     "plugins activate generic DIGEST",
     "plugins rollback generic",
-    "plugins shadow generic DIGEST",
-    "plugins canary generic DIGEST",
-    "plugins trial generic",
     "plugins new acme --into FOLDER",
     "plugins build MISSING",
     "plugins test MISSING",
@@ -84,27 +82,28 @@ const COMMANDS: [&str; 61] = [
 ];
 
 /// A plugin folder with one plugin, and a data folder with its compiled code.
-struct Scene {
+struct PluginFolders {
     home: TempDir,
     plugins: PathBuf,
     data: PathBuf,
 }
 
-impl Scene {
-    fn new() -> Scene {
+impl PluginFolders {
+    fn new() -> PluginFolders {
         let home = TempDir::new().unwrap();
         let (plugins, data) = (home.path().join("plugins"), home.path().join("data"));
-        // A cache of its own: other tests share theirs.
+        // The fixture has its own cache, because other tests share one.
         for new in [&plugins, &data.join("cache")] {
             fs::create_dir_all(new).unwrap();
         }
         let plugin = program().with_file_name("plugins").join("generic.wasm");
         fs::copy(plugin, plugins.join("generic.wasm")).unwrap();
-        Scene { home, plugins, data }
+        PluginFolders { home, plugins, data }
     }
 
-    /// The data folder is named by the environment: not every command has a flag for it.
-    fn run(&self, words: &[&str]) -> Said {
+    /// Runs a command. The environment names the data folder, because some commands have no flag
+    /// for it.
+    fn run(&self, words: &[&str]) -> ProgramOutput {
         let mut command = Command::new(program());
         command.args(words).env("PACKHOUSE_DATA", &self.data).env("PACKHOUSE_PLUGINS_DIR", &self.plugins);
         command.env("PACKHOUSE_LOG", "warn").env("PACKHOUSE_STAGING_KEEP_FREE_BYTES", "16 MiB");
@@ -115,15 +114,15 @@ impl Scene {
         Server::with().data(&self.data).arg("--plugins").arg(self.plugins.to_str().unwrap()).start()
     }
 
-    /// `compiled` or `kept`, as `plugins compile` says it of the plugin.
+    /// `compiled` or `kept`: the state that `plugins compile` prints for the plugin.
     fn compiled(&self) -> String {
-        let said = self.run(&["plugins", "compile"]).well().text;
+        let output = self.run(&["plugins", "compile"]).success().text;
         let line =
-            said.lines().find(|line| line.starts_with("generic\t")).unwrap_or_else(|| panic!("{said}"));
+            output.lines().find(|line| line.starts_with("generic\t")).unwrap_or_else(|| panic!("{output}"));
         line.split('\t').nth(3).unwrap().to_owned()
     }
 
-    /// The files of compiled code.
+    /// The files with compiled code.
     fn code(&self) -> Vec<PathBuf> {
         code_in(&self.data.join("cache"))
     }
@@ -134,7 +133,7 @@ fn code_in(folder: &Path) -> Vec<PathBuf> {
     files.filter(|file| file.extension().is_some_and(|end| end == "cwasm")).collect()
 }
 
-/// Gives a folder with all that is in it to this account.
+/// Gives a folder and everything in it to this account.
 fn give(path: &Path, account: u32) {
     lchown(path, Some(account), Some(account)).unwrap();
     if path.is_dir() && !path.is_symlink() {
@@ -156,16 +155,18 @@ fn is_root(test: &str) -> bool {
     root
 }
 
-/// Whoever loads code from a file marks it as used: that is seen here.
+/// An old modification time. Loading code from a file updates the file's time, so a test can tell
+/// whether the code was loaded.
 fn long_ago() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000)
 }
 
-/// Returns the commands at and below this one, as `plugins list`, from the program's help. It leaves out the hidden commands, which have no
-/// data folder: the server and its packages run them.
+/// Returns the command and its subcommands, as in `plugins list`, from the program's help. The help
+/// leaves out hidden commands. They have no data folder, because only the server and its packages
+/// run them.
 fn listed(command: &str) -> Vec<String> {
-    let asked = Command::new(program()).args(command.split_whitespace()).arg("--help").output().unwrap();
-    let help = Said::from(asked).well().text;
+    let result = Command::new(program()).args(command.split_whitespace()).arg("--help").output().unwrap();
+    let help = ProgramOutput::from(result).success().text;
     let usage = help.lines().find(|line| line.starts_with("Usage:")).unwrap_or_else(|| panic!("{help}"));
     let is_group = usage.ends_with("<COMMAND>");
     let section = help.lines().skip_while(|line| *line != "Commands:").skip(1);
@@ -181,7 +182,8 @@ fn the_table_of_commands_has_every_command_of_the_program() {
     let mut missing = listed("");
     let commands = missing.clone();
     for row in COMMANDS {
-        // A command such as `backup` has others below it: the longest name is the one that the row runs.
+        // A command such as `backup` has subcommands, so the row runs the longest name that
+        // matches.
         let of_row = commands.iter().filter(|command| format!("{row} ").starts_with(&format!("{command} ")));
         let command = of_row.max_by_key(|command| command.len());
         let command = command.unwrap_or_else(|| panic!("the program has no command {row:?}"));
@@ -191,15 +193,15 @@ fn the_table_of_commands_has_every_command_of_the_program() {
 }
 
 #[test]
-fn no_command_of_root_runs_what_another_account_compiled() {
-    if !is_root("no_command_of_root_runs_what_another_account_compiled") {
+fn no_command_of_root_runs_code_that_another_account_compiled() {
+    if !is_root("no_command_of_root_runs_code_that_another_account_compiled") {
         return;
     }
-    let scene = Scene::new();
+    let scene = PluginFolders::new();
     drop(scene.server());
     assert_eq!(scene.compiled(), "kept");
     let code = scene.code();
-    assert!(!code.is_empty(), "the server kept nothing");
+    assert!(!code.is_empty(), "the server cached nothing");
     give(&scene.data, NOBODY);
     let untouched = |what: &str| {
         for file in &code {
@@ -207,7 +209,7 @@ fn no_command_of_root_runs_what_another_account_compiled() {
             assert_eq!(found.modified().unwrap(), long_ago(), "{what} used {}", file.display());
             assert_eq!(found.uid(), NOBODY, "{what} wrote {}", file.display());
         }
-        assert_eq!(scene.code().len(), code.len(), "{what} kept more");
+        assert_eq!(scene.code().len(), code.len(), "{what} cached more");
     };
     for file in &code {
         File::options().write(true).open(file).unwrap().set_modified(long_ago()).unwrap();
@@ -232,46 +234,46 @@ fn no_command_of_root_runs_what_another_account_compiled() {
     };
     for row in COMMANDS {
         let words: Vec<String> = row.split(' ').map(filled).collect();
-        let said = scene.run(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        let output = scene.run(&words.iter().map(String::as_str).collect::<Vec<_>>());
         untouched(row);
-        assert!(!said.text.contains("panicked"), "{row}: {}", said.text);
-        assert!(!said.text.contains("try '--help'"), "{row} is not run: {}", said.text);
+        assert!(!output.text.contains("panicked"), "{row}: {}", output.text);
+        assert!(!output.text.contains("try '--help'"), "{row} is not run: {}", output.text);
     }
-    assert!(scene.run(&["retention", "run"]).well().text.contains(NOT_KEPT));
+    assert!(scene.run(&["retention", "run"]).success().text.contains(NOT_CACHED));
     assert_eq!(scene.compiled(), "compiled");
     let server = scene.server();
     untouched("serve");
-    assert!(server.log().contains(NOT_KEPT), "{}", server.log());
+    assert!(server.log().contains(NOT_CACHED), "{}", server.log());
     drop(server);
     give(&scene.data, 0);
-    assert_eq!(scene.compiled(), "kept", "it is this account's own again");
+    assert_eq!(scene.compiled(), "kept", "the folder belongs to this account again");
 }
 
 #[test]
 fn code_that_other_accounts_can_write_is_compiled_again() {
-    let scene = Scene::new();
+    let scene = PluginFolders::new();
     assert_eq!(scene.compiled(), "compiled");
     assert_eq!(scene.compiled(), "kept");
     for bits in [0o620, 0o602] {
         scene.code().iter().for_each(|file| mode(file, bits));
         assert_eq!(scene.compiled(), "compiled");
-        assert_eq!(scene.compiled(), "kept", "what was written in its place is this account's alone");
+        assert_eq!(scene.compiled(), "kept", "the new code belongs to this account alone");
     }
     let cache = scene.data.join("cache");
     mode(&cache, 0o770);
-    assert_eq!(scene.compiled(), "compiled", "what others could put there is thrown away");
+    assert_eq!(scene.compiled(), "compiled", "code that others could have written is discarded");
     assert_eq!(fs::metadata(&cache).unwrap().mode() & 0o777, 0o700);
     assert_eq!(scene.compiled(), "kept");
 }
 
 #[test]
-fn a_package_brings_its_plugins_compiled() {
-    let scene = Scene::new();
+fn a_package_ships_compiled_plugins() {
+    let scene = PluginFolders::new();
     let into = scene.home.path().join("compiled");
     let precompile = || {
         let mut command = Command::new(program());
         command.args(["plugins", "precompile", "--into"]).arg(&into).arg("--plugins").arg(&scene.plugins);
-        Said::from(command.stdin(Stdio::null()).output().unwrap()).well().text
+        ProgramOutput::from(command.stdin(Stdio::null()).output().unwrap()).success().text
     };
     assert!(precompile().contains("\tcompiled"));
     let code = code_in(&into);
@@ -280,14 +282,14 @@ fn a_package_brings_its_plugins_compiled() {
     assert_eq!(fs::metadata(&code[0]).unwrap().mode() & 0o777, 0o644);
     fs::write(into.join("of-another-version.cwasm"), "x").unwrap();
     assert!(precompile().contains("\tkept"));
-    assert_eq!(code_in(&into), code, "what is of no use any more is gone");
+    assert_eq!(code_in(&into), code, "outdated code is removed");
 
     let server = scene.server();
     assert!(!server.log().contains("compiling"), "{}", server.log());
     drop(server);
     assert!(scene.code().is_empty(), "nothing had to be compiled");
     assert_eq!(scene.compiled(), "kept");
-    // Whoever can write there could run code in the server.
+    // An account that can write to this folder could run its own code in the server.
     mode(&into, 0o777);
     assert_eq!(scene.compiled(), "compiled");
     mode(&into, 0o755);
@@ -296,7 +298,7 @@ fn a_package_brings_its_plugins_compiled() {
     mode(&code[0], 0o664);
     assert_eq!(scene.compiled(), "compiled");
     mode(&code[0], 0o644);
-    if is_root("a_package_brings_its_plugins_compiled") {
+    if is_root("a_package_ships_compiled_plugins") {
         fs::remove_dir_all(scene.data.join("cache")).unwrap();
         give(&into, NOBODY);
         assert_eq!(scene.compiled(), "compiled");

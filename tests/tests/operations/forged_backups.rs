@@ -1,33 +1,34 @@
-//! Whoever can write to a place of backups cannot have a forged one restored: kinds of keys, MACs and signatures, from outside.
+//! The program refuses to restore a forged backup. The tests cover the kinds of keys, MACs and
+//! signatures.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use packhouse_tests::cli::{packhouse, packhouse_with};
-use packhouse_tests::clients::Said;
+use packhouse_tests::clients::ProgramOutput;
 use packhouse_tests::digests::sha256;
 use packhouse_tests::server::{OWNER, PASSWORD, program};
 use packhouse_tests::{Api, Server};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// An identity of age and its recipient: of a test, and of no use anywhere else.
+/// An age identity and its recipient, made for this test only.
 const IDENTITY: &str = "AGE-SECRET-KEY-1RFMGGUF0EWSW460TP483D2564T0MQMR463PK9QZNK22D4VP9T6GSZDNQZ5";
 const RECIPIENT: &str = "age1y4506l9l3sdaruew28s4wrcxf82ck0mq2jlg3t2cwe3amf434q5q2y2jr5";
 
-/// A server that has stopped, and files of keys.
-struct Scene {
+/// A stopped server, and key files.
+struct BackupFixture {
     home: TempDir,
     data: PathBuf,
 }
 
-impl Scene {
-    fn new() -> Scene {
+impl BackupFixture {
+    fn new() -> BackupFixture {
         let home = TempDir::new().unwrap();
         let data = home.path().join("data");
         drop(Server::with().data(&data).start());
-        Scene { home, data }
+        BackupFixture { home, data }
     }
 
     fn at(&self, name: &str) -> String {
@@ -39,54 +40,54 @@ impl Scene {
         self.at(name)
     }
 
-    fn run(&self, words: &[&str]) -> Said {
+    fn run(&self, words: &[&str]) -> ProgramOutput {
         packhouse(&self.data, words, "")
     }
 
     /// The public key of this server.
     fn key(&self) -> String {
-        self.run(&["backup", "key"]).well().text.trim().to_owned()
+        self.run(&["backup", "key"]).success().text.trim().to_owned()
     }
 
-    /// Neither a verification nor a restore takes what is there.
+    /// Fails unless both `verify` and `restore` refuse the backup.
     #[track_caller]
     fn is_refused(&self, words: &[&str], why: &str) {
         verify(words).refused(why);
-        let (said, data) = self.restore(words);
-        said.refused(why);
+        let (output, data) = self.restore(words);
+        output.refused(why);
         assert!(!data.join("packhouse.db").exists(), "a database was written");
     }
 
-    /// Both take it.
+    /// Fails unless both `verify` and `restore` accept the backup.
     #[track_caller]
     fn is_taken(&self, words: &[&str]) {
-        verify(words).well();
-        let (said, data) = self.restore(words);
-        said.well();
+        verify(words).success();
+        let (output, data) = self.restore(words);
+        output.success();
         let server = Server::with().data(&data).start();
         Api::sign_in_as(&server, OWNER, PASSWORD);
     }
 
-    fn restore(&self, words: &[&str]) -> (Said, PathBuf) {
+    fn restore(&self, words: &[&str]) -> (ProgramOutput, PathBuf) {
         let data = TempDir::new_in(self.home.path()).unwrap().keep();
         (packhouse(&data, &[&["restore"], words].concat(), ""), data)
     }
 }
 
-fn verify(words: &[&str]) -> Said {
+fn verify(words: &[&str]) -> ProgramOutput {
     let mut command = Command::new(program());
     command.args(["backup", "verify"]).args(words).env("PACKHOUSE_LOG", "error");
     command.stdin(Stdio::null()).output().unwrap().into()
 }
 
-/// The folder of the only backup of a place.
+/// The folder of the only backup at a location.
 fn backup(place: &str) -> PathBuf {
     let backups = std::fs::read_dir(Path::new(place).join("backups")).unwrap();
     let [only] = backups.map(|entry| entry.unwrap().path()).collect::<Vec<_>>().try_into().unwrap();
     only
 }
 
-/// Changes the manifest as whoever can write to the place does: with the digest that belongs to it.
+/// Changes the manifest and its digest, as an attacker with write access can.
 fn forge_manifest(place: &str) {
     let file = backup(place).join("manifest.json");
     let text = std::fs::read_to_string(&file).unwrap();
@@ -96,21 +97,21 @@ fn forge_manifest(place: &str) {
     std::fs::write(&file, format!("{json}\n{}\n", sha256(json.as_bytes()))).unwrap();
 }
 
-/// As versions before proofs left it.
+/// Removes the proof, as in backups of versions that did not write one.
 fn remove_proof(place: &str) {
     std::fs::remove_file(backup(place).join("proof.json")).unwrap();
 }
 
 #[test]
-fn a_place_of_another_kind_is_refused_where_a_key_is_given() {
-    let scene = Scene::new();
+fn a_location_with_another_kind_of_key_is_refused() {
+    let scene = BackupFixture::new();
     let phrase = scene.file("phrase", "correct horse battery");
     let identity = scene.file("identity", IDENTITY);
     let recipients = scene.file("recipients", RECIPIENT);
     let (plain, sealed, shared) = (scene.at("plain"), scene.at("sealed"), scene.at("shared"));
-    scene.run(&["backup", &plain]).well();
-    scene.run(&["backup", &sealed, "--passphrase-file", &phrase]).well();
-    scene.run(&["backup", &shared, "--recipients-file", &recipients]).well();
+    scene.run(&["backup", &plain]).success();
+    scene.run(&["backup", &sealed, "--passphrase-file", &phrase]).success();
+    scene.run(&["backup", &shared, "--recipients-file", &recipients]).success();
     for more in [&[][..], &["--unauthenticated"]] {
         let with = |words: &[&str]| scene.is_refused(&[words, more].concat(), "a key of another kind");
         with(&[&plain, "--passphrase-file", &phrase]);
@@ -124,10 +125,10 @@ fn a_place_of_another_kind_is_refused_where_a_key_is_given() {
 
 #[test]
 fn a_backup_that_the_passphrase_did_not_make_is_refused() {
-    let scene = Scene::new();
+    let scene = BackupFixture::new();
     let phrase = scene.file("phrase", "correct horse battery");
     let place = scene.at("place");
-    scene.run(&["backup", &place, "--passphrase-file", &phrase]).well();
+    scene.run(&["backup", &place, "--passphrase-file", &phrase]).success();
     let words = [place.as_str(), "--passphrase-file", &phrase];
     scene.is_taken(&words);
     forge_manifest(&place);
@@ -139,13 +140,13 @@ fn a_backup_that_the_passphrase_did_not_make_is_refused() {
 
 #[test]
 fn a_backup_for_recipients_needs_the_signature_of_the_server() {
-    let (scene, other) = (Scene::new(), Scene::new());
+    let (scene, other) = (BackupFixture::new(), BackupFixture::new());
     let identity = scene.file("identity", IDENTITY);
     let recipients = scene.file("recipients", RECIPIENT);
     let place = scene.at("place");
-    let said = scene.run(&["backup", &place, "--recipients-file", &recipients]).well().text;
+    let output = scene.run(&["backup", &place, "--recipients-file", &recipients]).success().text;
     let key = scene.key();
-    assert!(said.contains(&format!("signed by {key}")), "{said}");
+    assert!(output.contains(&format!("signed by {key}")), "{output}");
     let words = [place.as_str(), "--identity-file", &identity];
     let signed_by = |key: &str| [&words[..], &["--signed-by", key]].concat().join("\n");
     let with = |key: &str| signed_by(key).split('\n').map(str::to_owned).collect::<Vec<_>>();
@@ -168,22 +169,22 @@ fn a_backup_for_recipients_needs_the_signature_of_the_server() {
 }
 
 #[test]
-fn the_key_of_sealed_secrets_is_part_of_what_is_signed() {
-    let scene = Scene::new();
+fn the_signature_covers_the_key_of_sealed_secrets() {
+    let scene = BackupFixture::new();
     let place = scene.at("place");
-    scene.run(&["backup", &place]).well();
+    scene.run(&["backup", &place]).success();
     let key = scene.key();
     let words = [place.as_str(), "--signed-by", &key];
     scene.is_taken(&words);
-    std::fs::write(backup(&place).join("sealing.key"), "a key of somebody else's").unwrap();
+    std::fs::write(backup(&place).join("sealing.key"), "another server's key").unwrap();
     scene.is_refused(&words, "sealing.key is not what was written");
 }
 
 #[test]
-fn the_public_key_follows_from_the_setting_too() {
-    let scene = Scene::new();
+fn the_public_key_is_derived_from_the_setting_too() {
+    let scene = BackupFixture::new();
     let setting = |text: &str| [("PACKHOUSE_SEALING_KEY", text.to_owned())];
-    let key = |text: &str| packhouse_with(&scene.data, &["backup", "key"], &setting(text)).well().text;
+    let key = |text: &str| packhouse_with(&scene.data, &["backup", "key"], &setting(text)).success().text;
     assert_eq!(key("a long sealing key of ours"), key("a long sealing key of ours"));
     assert_ne!(key("a long sealing key of ours"), key("a long sealing key of others"));
     let empty = TempDir::new().unwrap();
@@ -192,10 +193,10 @@ fn the_public_key_follows_from_the_setting_too() {
 }
 
 #[test]
-fn a_folder_with_other_files_is_left_alone() {
-    let scene = Scene::new();
+fn a_backup_folder_with_other_files_is_not_changed() {
+    let scene = BackupFixture::new();
     let place = scene.at("place");
-    scene.run(&["backup", &place]).well();
+    scene.run(&["backup", &place]).success();
     let folder = TempDir::new().unwrap();
     std::fs::write(folder.path().join("letters.txt"), "mine").unwrap();
     let mode = || std::fs::metadata(folder.path()).unwrap().permissions().mode() & 0o777;
@@ -203,6 +204,6 @@ fn a_folder_with_other_files_is_left_alone() {
     packhouse(folder.path(), &["restore", &place], "").refused("--beside-other-files");
     assert_eq!(mode(), 0o755);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "something was written");
-    packhouse(folder.path(), &["restore", &place, "--beside-other-files"], "").well();
+    packhouse(folder.path(), &["restore", &place, "--beside-other-files"], "").success();
     assert!(folder.path().join("packhouse.db").exists());
 }

@@ -1,20 +1,19 @@
-//! Every list of the API comes in pages.
+//! Pagination of every list of the API.
 
 use packhouse_tests::{Api, Server};
 use serde_json::{Value, json};
 
-/// The answer of success as its schema says, with references resolved.
+/// Returns the schema of the success response, with references resolved.
 fn answer<'a>(document: &'a Value, operation: &'a Value) -> &'a Value {
     let schema = &operation["responses"]["200"]["content"]["application/json"]["schema"];
     match schema["$ref"].as_str() {
-        Some(reference) => {
-            document.pointer(reference.trim_start_matches('#')).expect("a schema that is there")
-        }
+        Some(reference) => document.pointer(reference.trim_start_matches('#')).expect("the schema exists"),
         None => schema,
     }
 }
 
-/// The lists of the document: paths whose GET answers `items` and `next`, each with the names of its query.
+/// Returns the list calls of the OpenAPI document: paths whose GET returns `items` and `next`, each
+/// with its query parameters.
 fn lists(document: &Value) -> Vec<(String, Vec<String>)> {
     let mut found = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {

@@ -1,4 +1,5 @@
-//! Invitations, password resets and changes of how members sign in by mail, where there is a mail server; and without it nothing is lost.
+//! Mail for invitations, password resets and changed sign-in methods. The tests run with a mail
+//! server and without one.
 
 use packhouse_tests::server::{OWNER, eventually, free_port};
 use packhouse_tests::smtp::{Letter, Sink};
@@ -10,7 +11,7 @@ fn invite(api: &Api, email: &str) -> Value {
 }
 
 #[test]
-fn invitations_and_password_resets_are_mailed_and_told_all_the_same() {
+fn invitations_and_password_resets_are_mailed_and_returned() {
     let sink = Sink::start();
     let server = Server::with()
         .env("PACKHOUSE_SMTP_URL", &sink.url("smtp-password"))
@@ -44,17 +45,18 @@ fn invitations_and_password_resets_are_mailed_and_told_all_the_same() {
     assert_eq!(letters.len(), 2);
     assert!(letters[1].text.contains(reset["reset_code"].as_str().unwrap()), "{}", letters[1].text);
     for secret in [&code, reset["reset_code"].as_str().unwrap(), "smtp-password"] {
-        assert!(!server.log().contains(secret), "the log holds {secret}");
+        assert!(!server.log().contains(secret), "the log contains {secret}");
     }
 }
 
 #[test]
-fn every_owner_is_mailed_how_members_sign_in_from_now_on() {
+fn every_owner_is_mailed_when_the_sign_in_method_changes() {
     const OTHER_OWNER: &str = "other@example.com";
     let sink = Sink::start();
     let server = Server::with().env("PACKHOUSE_SMTP_URL", &sink.url("smtp-password")).start();
     let api = Api::sign_in(&server);
-    // Letters are sent in the order in which the members were made: one to the second would come before that to the third.
+    // The server sends mail in the order in which the members were created. The second member is
+    // not an owner, so mail to this member would arrive before the other owner's.
     for (email, organization) in
         [("dev@example.com", json!([])), (OTHER_OWNER, json!(["manage-owner-account"]))]
     {
@@ -63,25 +65,25 @@ fn every_owner_is_mailed_how_members_sign_in_from_now_on() {
         api.post("/v1/members", &member).expect(201);
     }
     let letters = |count: usize| -> Vec<Letter> {
-        eventually("the letters come", || Some(sink.letters()).filter(|letters| letters.len() >= count))
+        eventually("the letters arrive", || Some(sink.letters()).filter(|letters| letters.len() >= count))
     };
     let tell = |letters: &[Letter], how: &str| {
         let receivers: Vec<&str> = letters.iter().map(|letter| letter.envelope[1].as_str()).collect();
         assert_eq!(receivers, [OWNER, OTHER_OWNER].map(|owner| format!("RCPT TO:<{owner}>")));
         for letter in letters {
-            assert!(letter.text.contains(&format!("{OWNER} has changed how members")), "{}", letter.text);
+            assert!(letter.text.contains(&format!("{OWNER} changed how members")), "{}", letter.text);
             assert!(letter.text.contains(how), "{}", letter.text);
         }
     };
     let settings = json!({"issuer": "https://login.example.com", "client_id": "packages"});
     api.send("PUT", "/v1/sso", &settings).expect(200);
-    tell(&letters(2), "by the provider https://login.example.com from now on");
+    tell(&letters(2), "From now on, members sign in through the provider https://login.example.com.");
     api.call("DELETE", "/v1/sso").expect(204);
-    tell(&letters(4)[2..], "by password alone from now on");
+    tell(&letters(4)[2..], "From now on, members sign in with a password only.");
 }
 
 #[test]
-fn a_mail_that_cannot_be_sent_costs_the_mail_alone() {
+fn a_mail_that_cannot_be_sent_does_not_fail_the_request() {
     let refusing = Sink::refusing();
     let nobody = format!("smtp://127.0.0.1:{}", free_port());
     for url in [refusing.url("smtp-password"), nobody] {
@@ -89,7 +91,7 @@ fn a_mail_that_cannot_be_sent_costs_the_mail_alone() {
         let invitation = invite(&Api::sign_in(&server), "new@example.com");
         assert_eq!(invitation["mailed"], false);
         assert!(invitation["code"].as_str().unwrap().len() > 20);
-        assert!(server.log().contains("a mail could not be sent"), "{}", server.log());
+        assert!(server.log().contains("sending mail failed"), "{}", server.log());
         assert!(!server.log().contains("smtp-password"));
     }
     let server = Server::start();
@@ -98,14 +100,14 @@ fn a_mail_that_cannot_be_sent_costs_the_mail_alone() {
 }
 
 #[test]
-fn a_mail_server_that_makes_no_sense_stops_the_start_and_is_not_repeated() {
+fn an_invalid_mail_server_setting_stops_the_start_and_is_not_echoed() {
     for (url, from, words) in [
         ("imap://u:canary-password@mail.example", "", "smtp_url"),
         ("smtp://u:canary-password@mail.example", "nobody", "smtp_from"),
     ] {
         let server = Server::with().env("PACKHOUSE_SMTP_URL", url).env("PACKHOUSE_SMTP_FROM", from);
-        let (status, said) = server.start_refused();
-        assert!(!status.success() && said.contains(words), "{said}");
-        assert!(!said.contains("canary-password"), "{said}");
+        let (status, output) = server.start_refused();
+        assert!(!status.success() && output.contains(words), "{output}");
+        assert!(!output.contains("canary-password"), "{output}");
     }
 }

@@ -1,4 +1,5 @@
-//! What operators and programs do: the API, the command line, backups, retention, webhooks, start and stop.
+//! The interfaces for operators and for programs: the API, the command line, backups, retention,
+//! webhooks, start and stop.
 
 #[path = "../../../plugins/npm/tests/release.rs"]
 #[allow(dead_code, reason = "shared with tests that make more")]
@@ -15,9 +16,11 @@ mod backup;
 mod cli;
 mod confirmations;
 mod credentials;
+mod docs;
 mod doctor;
 mod foreign_folders;
 mod forged_backups;
+mod jobs;
 mod list_pages;
 mod mail;
 mod members;

@@ -1,4 +1,5 @@
-//! Members from outside: invited, made, changed and deleted, and what their credentials may do from the next request on.
+//! Members over the API: invitation, creation, change and deletion. Changed permissions apply to a
+//! member's credentials from the next request on.
 
 use packhouse_tests::{Api, Client, MavenRepository, Request, Response, Server};
 use serde_json::{Value, json};
@@ -17,7 +18,8 @@ fn send(client: &Client, method: &str, path: &str, body: &Value) -> Response {
     client.send(request.body(body.to_string()))
 }
 
-/// A member with these permissions, made by the owner and signed in: its id, and a client of the API.
+/// Creates a member with these permissions, as the owner, and signs the member in. Returns the
+/// member's id and an API client.
 fn member(server: &Server, permissions: &Value) -> (String, Client) {
     let body = json!({"email": EMAIL, "password": PASSWORD, "permissions": permissions});
     let id = Api::sign_in(server).post("/v1/members", &body).expect(201).field("id");
@@ -31,7 +33,7 @@ fn sign_in(server: &Server, password: &str) -> Option<Client> {
     (answer.status == 201).then(|| client.with("Authorization", &session))
 }
 
-/// A client of the repository host with a token of this member's.
+/// Returns a client of the repository host with a new token of this member.
 fn token(server: &Server, session: &Client, repository: &str, scope: &[&str]) -> Client {
     let confirmation = json!({"action": "create_token", "password": PASSWORD});
     let confirmation = send(session, "POST", "/v1/confirmations", &confirmation).expect(201);
@@ -62,7 +64,7 @@ fn an_invited_member_signs_in_and_works_with_its_own_password() {
 }
 
 #[test]
-fn what_a_member_loses_its_tokens_lose_at_the_next_request() {
+fn a_members_tokens_lose_revoked_permissions_at_the_next_request() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "clamped");
     repository.put(FILE, "hello").expect(201);
@@ -95,7 +97,7 @@ fn what_a_member_loses_its_tokens_lose_at_the_next_request() {
 }
 
 #[test]
-fn a_new_password_takes_the_place_of_the_old_one_everywhere() {
+fn a_new_password_replaces_the_old_one_everywhere() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "reset");
     repository.put(FILE, "hello").expect(201);
@@ -117,6 +119,6 @@ fn a_new_password_takes_the_place_of_the_old_one_everywhere() {
     assert!(sign_in(&server, PASSWORD).is_none());
     assert!(sign_in(&server, new).is_some());
     assert_eq!((packages(PASSWORD), packages(new)), (401, 200));
-    // Tokens are no part of the password.
+    // Tokens do not depend on the password.
     by_token.get(&repository.path(FILE)).expect(200);
 }

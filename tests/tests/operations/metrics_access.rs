@@ -1,4 +1,5 @@
-//! Who may read `/metrics` on the API's listener: clients of the allowed networks, whatever stands in between.
+//! Access to `/metrics` on the API's listener. Only clients in the allowed networks have access,
+//! directly and through proxies.
 
 use packhouse_tests::{Client, Response, Server, server};
 
@@ -59,7 +60,7 @@ fn the_operator_allows_other_networks() {
 }
 
 #[test]
-fn a_listener_of_its_own_is_open_to_who_reaches_it() {
+fn a_separate_metrics_listener_is_open_to_everyone_who_reaches_it() {
     let own = format!("127.0.0.1:{}", server::free_port());
     let server = Server::with()
         .env("PACKHOUSE_METRICS_LISTEN", &own)

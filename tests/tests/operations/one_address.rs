@@ -1,5 +1,5 @@
-//! One name and one port: packages at the root, portal and API below a path, on one listener or behind a proxy. And public addresses that
-//! have a path.
+//! One host name and one port: packages at the root, portal and API below a path, on one listener
+//! or behind a proxy. Also public addresses with a path.
 
 use crate::release;
 
@@ -16,7 +16,8 @@ use release::Release;
 use serde_json::json;
 use tempfile::TempDir;
 
-/// A repository of files with a client that shows a token for it, made through an API below this path.
+/// Creates a generic repository through an API below this path. Returns the API, a client with a
+/// token for the repository, and the repository's address.
 fn files(server: &Server, client: Client, base: &str) -> (Api, Client, String) {
     let api = Api::below(client, base);
     let body = json!({"name": "files", "format": "generic", "kind": "hosted"});
@@ -25,13 +26,13 @@ fn files(server: &Server, client: Client, base: &str) -> (Api, Client, String) {
     (api, server.anonymous().basic(OWNER, &token.secret), made.field("connection_address"))
 }
 
-/// The cookies that an answer sets, as they are set.
+/// The `Set-Cookie` values of a response.
 fn cookies(answer: &Response) -> Vec<String> {
     let set = answer.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie"));
     set.map(|(_, value)| value.clone()).collect()
 }
 
-/// Signs in through the page below this path, and follows the way to the next page.
+/// Signs in through the page below this path and follows the redirect.
 fn sign_in_through_the_page(client: &Client, base: &str) -> Response {
     let page = client.get(&format!("{base}/sign-in")).expect(200);
     let text = page.text();
@@ -85,14 +86,14 @@ fn one_listener_serves_packages_at_the_root_and_the_portal_below_its_path() {
         anonymous.get(path).expect(200);
         anonymous.get(&format!("/portal{path}")).expect(200);
     }
-    // A page's name is none of a package's, and the other way round.
+    // The server serves no portal page at package paths, and no package at portal paths.
     anonymous.get("/v1/me").expect(401);
     assert_eq!(anonymous.get("/portal/repositories/files/a.txt").status, 404);
     assert_eq!(anonymous.get("/portal/v1/me").expect(401).field("error"), "not_signed_in");
 }
 
 #[test]
-fn image_clients_find_a_shared_listener_at_its_root() {
+fn image_clients_use_the_root_of_a_shared_listener() {
     let server = Server::with().on_one_listener().start();
     let api = Api::below(server.anonymous(), "/portal");
     let body = json!({"name": "images", "format": "docker", "kind": "hosted"});
@@ -103,7 +104,7 @@ fn image_clients_find_a_shared_listener_at_its_root() {
 }
 
 #[test]
-fn the_path_of_the_portal_is_that_of_its_public_address() {
+fn the_portal_uses_the_path_of_its_public_address() {
     let server =
         Server::with().on_one_listener().arg("--api-url").arg("http://tools.example/team/console").start();
     let client = server.anonymous().with("Host", "tools.example");
@@ -115,7 +116,7 @@ fn the_path_of_the_portal_is_that_of_its_public_address() {
 }
 
 #[test]
-fn an_api_on_a_listener_of_its_own_takes_the_path_of_its_public_address() {
+fn an_api_on_a_separate_listener_uses_the_path_of_its_public_address() {
     let server = Server::with().arg("--api-url").arg("http://tools.example/portal").start();
     let client = Client::new(server.api()).with("Host", "tools.example");
     files(&server, client.clone(), "/portal");
@@ -125,7 +126,7 @@ fn an_api_on_a_listener_of_its_own_takes_the_path_of_its_public_address() {
 }
 
 #[test]
-fn requests_and_links_of_packages_have_the_path_of_the_public_address() {
+fn package_requests_and_links_have_the_path_of_the_public_address() {
     let server = Server::with().arg("--base-url").arg("http://tools.example:8080/packages").start();
     let repository = FormatRepository::hosted(&server, "npm", "js", &json!({}));
     let client = repository.client.clone().with("Host", "tools.example:8080");
@@ -139,16 +140,16 @@ fn requests_and_links_of_packages_have_the_path_of_the_public_address() {
     assert!(text.contains(link), "{text}");
     client.get("/packages/repositories/js/hello/-/hello-1.0.0.tgz").expect(200);
     let api = Api::sign_in(&server);
-    let shown = api.call("GET", &format!("/v1/repositories/{}", repository.id)).expect(200);
-    assert_eq!(shown.field("connection_address"), "http://tools.example:8080/packages/repositories/js/");
+    let details = api.call("GET", &format!("/v1/repositories/{}", repository.id)).expect(200);
+    assert_eq!(details.field("connection_address"), "http://tools.example:8080/packages/repositories/js/");
     assert_eq!(server.anonymous().get("/packages/livez").expect(200).text(), "ok\n");
 
-    // Another path that only begins so is none of it.
+    // `/packages-old` only begins with the letters of `/packages`, so the path does not match.
     client.get("/packages-old/repositories/js/hello").expect(401);
 }
 
 #[test]
-fn image_clients_need_no_path_and_are_sent_where_requests_arrive() {
+fn image_clients_need_no_path_and_are_sent_to_the_request_address() {
     let server = Server::with().arg("--base-url").arg("http://tools.example/packages").start();
     let images = ImageRepository::create(&server, "images", &json!({}));
     images.push("app", "1", &[b"layer"]).unwrap();
@@ -181,11 +182,13 @@ fn image_clients_need_no_path_and_are_sent_where_requests_arrive() {
             .body(bytes.as_bytes());
         client.send(whole).expect(201);
     }
-    // What a person is told to write has no path in it: a registry is at the root of its name.
+    // The portal's commands for image clients contain no path, because these clients expect a
+    // registry at the root of a host.
     let api = Api::sign_in(&server);
-    let told = api.call("GET", &format!("/v1/repositories/{}/connection", images.id)).expect(200).text();
-    assert!(told.contains("tools.example/repositories/images/IMAGE:TAG"), "{told}");
-    assert!(!told.contains("tools.example/packages/repositories/images/IMAGE"), "{told}");
+    let connection =
+        api.call("GET", &format!("/v1/repositories/{}/connection", images.id)).expect(200).text();
+    assert!(connection.contains("tools.example/repositories/images/IMAGE:TAG"), "{connection}");
+    assert!(!connection.contains("tools.example/packages/repositories/images/IMAGE"), "{connection}");
 }
 
 #[test]
@@ -203,9 +206,9 @@ fn doctor_objects_to_addresses_that_cannot_work_together() {
     };
     let site = "http://127.0.0.1:8080";
     for (base_url, api_url, words) in [
-        (site.to_owned(), site.to_owned(), "packages_listen and api_listen are one address"),
-        (format!("{site}/portal/packages"), format!("{site}/portal"), "below the path of the API"),
-        (site.to_owned(), format!("{site}/repositories"), "a path that packages have already"),
+        (site.to_owned(), site.to_owned(), "packages_listen and api_listen are the same address"),
+        (format!("{site}/portal/packages"), format!("{site}/portal"), "is below the path of api_url"),
+        (site.to_owned(), format!("{site}/repositories"), "a path that the repository host uses"),
     ] {
         doctor(&one, &base_url, &api_url).refused(words);
     }
@@ -216,8 +219,8 @@ fn doctor_objects_to_addresses_that_cannot_work_together() {
         (&one, format!("{site}/packages"), format!("{site}/portal")),
         (&other, site.to_owned(), format!("{site}/portal")),
     ] {
-        let said = doctor(api, &base_url, &api_url);
-        assert!(!said.text.contains("WRONG") || !said.text.contains("api_url"), "{}", said.text);
+        let output = doctor(api, &base_url, &api_url);
+        assert!(!output.text.contains("WRONG") || !output.text.contains("api_url"), "{}", output.text);
     }
 }
 
@@ -231,12 +234,12 @@ fn a_path_that_begins_like_one_below_it_is_refused_at_the_start() {
         ("--base-url", "repositories/packages"),
     ] {
         let url = format!("http://tools.example/{path}");
-        let (status, said) = Server::with().arg(setting).arg(&url).start_refused();
-        assert!(!status.success() && said.contains("a request could mean either"), "{url}: {said}");
+        let (status, output) = Server::with().arg(setting).arg(&url).start_refused();
+        assert!(!status.success() && output.contains("a request could mean either"), "{url}: {output}");
     }
 }
 
-/// The file of `deploy/proxies` with other addresses in it.
+/// Starts nginx with the file of `deploy/proxies` and this test's addresses.
 fn nginx(folder: &Path, port: u16, server: &Server) -> Child {
     let text = std::fs::read_to_string(checkout().join("deploy/proxies/nginx.conf")).unwrap();
     let text = text
@@ -285,7 +288,7 @@ fn behind_nginx_packages_and_portal_are_at_one_name_and_one_port() {
         "links lead through the proxy"
     );
     let packages = packages.at(through.address());
-    // More than the megabyte that nginx takes by itself.
+    // The body exceeds nginx's default limit of one megabyte.
     let large = vec![7; 3 * 1024 * 1024];
     packages.put("/repositories/files/large.bin", large.clone()).expect(201);
     assert_eq!(packages.get("/repositories/files/large.bin").expect(200).body, large);

@@ -1,7 +1,8 @@
-//! OPERATING.md's commands, run as they stand there but for the places and names that a reader fills in. Those of the chapter on
-//! installing, and of TLS with each package, are run where the packages are: `dist.rs`.
+//! Commands of docs/guides. The tests replace the names and places that a reader fills in.
+//! `dist.rs` runs the commands of install.md and tls.md, because these commands need the built
+//! packages.
 
-use packhouse_tests::clients::{Said, run};
+use packhouse_tests::clients::{ProgramOutput, run};
 use packhouse_tests::database::Postgres;
 use packhouse_tests::s3::S3;
 use packhouse_tests::server::{OWNER, program};
@@ -11,11 +12,12 @@ use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Of a test, and of no use anywhere else.
+/// A key pair for this test only.
 const IDENTITY: &str = "AGE-SECRET-KEY-1RFMGGUF0EWSW460TP483D2564T0MQMR463PK9QZNK22D4VP9T6GSZDNQZ5";
 const RECIPIENT: &str = "age1y4506l9l3sdaruew28s4wrcxf82ck0mq2jlg3t2cwe3amf434q5q2y2jr5";
 
-/// Each command in the page's text, and what a reader may have made of it. One that only names its group is covered by any that goes on.
+/// Each command in the text of the guides, with an example of it. The text may also name only a
+/// group of commands; then the group needs one longer command here.
 const COMMANDS: &[(&str, &str)] = &[
     ("healthcheck", "healthcheck"),
     ("doctor", "doctor"),
@@ -52,7 +54,8 @@ const COMMANDS: &[(&str, &str)] = &[
     ("org create NAME --base-url URL", "org create second --base-url http://second.example"),
     ("member create EMAIL --org NAME --owner", "member create other@example.com --org second --owner"),
 ];
-/// Those that other tests run: by the page's blocks, by being the server, or in `operator_commands`, `forged_backups` and packaging.
+/// Commands that other tests run: commands in fenced blocks, the server itself, and the commands of
+/// `operator_commands`, `forged_backups` and packaging.
 const ELSEWHERE: &[&str] = &[
     "backup key",
     "plugins precompile --into compiled --plugins plugins",
@@ -60,25 +63,32 @@ const ELSEWHERE: &[&str] = &[
     "repo members NAME [--set a,b] [--add c] [--remove d]",
     "repo set NAME SETTING=VALUE… [--upstream URL]",
     "serve",
+    "repo create NAME --format FORMAT --kind proxy --upstream URL",
     "backup TO",
+    "backup verify FROM [--backup ID]",
     "restore FROM",
     "plugins install FILE",
     "plugins install oci://HOST/PATH:1.2",
     "plugins activate FORMAT DIGEST",
     "plugins rollback FORMAT",
     "plugins pin REPOSITORY DIGEST",
-    "plugins shadow FORMAT DIGEST",
-    "plugins canary FORMAT DIGEST",
-    "plugins trial FORMAT",
     "plugins replay FILE",
 ];
 
-fn page() -> String {
-    std::fs::read_to_string(checkout().join("docs/OPERATING.md")).unwrap()
+/// Guides that other tests cover: `moving/page.rs` and the tests of policies and plugins.
+const OTHER_GUIDES: [&str; 3] = ["moving.md", "policies.md", "write-a-policy.md"];
+
+/// Returns the text of all guides that this test covers.
+fn guides() -> String {
+    let folder = checkout().join("docs/guides");
+    let mut guides: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    guides.retain(|guide| !OTHER_GUIDES.iter().any(|name| guide.ends_with(name)));
+    guides.sort();
+    guides.iter().map(|guide| std::fs::read_to_string(guide).unwrap()).collect()
 }
 
-/// Lines for a shell that knows `packhouse`, run in `folder` with these settings.
-fn shell(folder: &Path, text: &str, settings: &[(&str, String)]) -> Said {
+/// Runs these lines in a shell that knows the command `packhouse`, in `folder` with these settings.
+fn shell(folder: &Path, text: &str, settings: &[(&str, String)]) -> ProgramOutput {
     let text = format!("packhouse() {{ '{}' \"$@\"; }}\n{text}", program().display());
     let mut command = Command::new("bash");
     command.args(["-euo", "pipefail", "-c", &text]).current_dir(folder);
@@ -86,7 +96,7 @@ fn shell(folder: &Path, text: &str, settings: &[(&str, String)]) -> Said {
     run(&mut command)
 }
 
-/// The settings of a running server, for the commands beside it.
+/// Returns the settings of a running server, for commands that run beside it.
 fn beside(server: &Server) -> Vec<(&'static str, String)> {
     vec![
         ("PACKHOUSE_DATA", server.data().display().to_string()),
@@ -97,21 +107,21 @@ fn beside(server: &Server) -> Vec<(&'static str, String)> {
 
 #[test]
 fn each_command_of_the_text_is_known_to_this_test() {
-    let page = page();
-    let named: BTreeSet<&str> = page
+    let guides = guides();
+    let named: BTreeSet<&str> = guides
         .split('`')
         .filter_map(|code| code.strip_prefix("packhouse "))
         .filter(|command| {
             command.starts_with(|letter: char| letter.is_ascii_lowercase()) && !command.contains('\n')
         })
         .collect();
-    assert!(named.len() > 20, "the page was not read: {named:?}");
+    assert!(named.len() > 20, "the guides were not read: {named:?}");
     let run: Vec<&str> = COMMANDS.iter().map(|(text, _)| *text).chain(ELSEWHERE.iter().copied()).collect();
     let unknown: Vec<_> =
         named.iter().filter(|command| !run.iter().any(|known| known.starts_with(**command))).collect();
     assert!(unknown.is_empty(), "no test runs {unknown:?}");
     let gone: Vec<_> = run.iter().filter(|command| !named.contains(*command)).collect();
-    assert!(gone.is_empty(), "the page does not say {gone:?} any more");
+    assert!(gone.is_empty(), "no guide has {gone:?} any more");
 }
 
 #[test]
@@ -125,7 +135,7 @@ fn each_command_of_the_text_does_its_work_beside_a_server() {
     let plugins = program().with_file_name("plugins").display().to_string();
     for (_, command) in COMMANDS {
         let text = format!("packhouse {}", command.replace("PLUGINS", &plugins));
-        shell(home.path(), &text, &beside(&server)).well();
+        shell(home.path(), &text, &beside(&server)).success();
     }
     for (command, what) in [
         ("member list --org default", "dev@example.com"),
@@ -133,21 +143,19 @@ fn each_command_of_the_text_does_its_work_beside_a_server() {
         ("token list --org default", "old"),
         ("org list", "second"),
     ] {
-        let said = shell(home.path(), &format!("packhouse {command}"), &beside(&server)).well();
+        let said = shell(home.path(), &format!("packhouse {command}"), &beside(&server)).success();
         assert!(said.text.contains(what), "{command}: {}", said.text);
     }
 }
 
-/// The blocks of shell lines of this chapter, in order.
-fn blocks(chapter: &str) -> Vec<String> {
-    let page = page();
-    let (_, text) = page.split_once(&format!("\n## {chapter}\n")).unwrap();
-    let text = text.split("\n## ").next().unwrap();
+/// Returns the `bash` blocks of this guide, in order.
+fn blocks(guide: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(checkout().join("docs/guides").join(guide)).unwrap();
     let blocks = text.split("```bash\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_owned());
     blocks.collect()
 }
 
-/// A server that was stopped once something had been published to it, and what was.
+/// Returns a server with one published file, and the repository of the file.
 fn published() -> (Server, MavenRepository) {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "releases");
@@ -155,7 +163,7 @@ fn published() -> (Server, MavenRepository) {
     (server, repository)
 }
 
-/// A server over this data has what was published.
+/// Checks that a server on this data folder serves the published file.
 fn has_it(data: &Path, repository: &MavenRepository, settings: &[(&str, String)]) {
     let mut server = Server::with().data(data);
     for (name, value) in settings {
@@ -169,7 +177,7 @@ fn has_it(data: &Path, repository: &MavenRepository, settings: &[(&str, String)]
 
 #[test]
 fn the_lines_about_backups_end_in_a_server_that_has_all() {
-    let [first, encrypted, moved] = blocks("Backup and restore").try_into().unwrap();
+    let [first, encrypted, moved] = blocks("backup-and-restore.md").try_into().unwrap();
     let home = TempDir::new().unwrap();
     let at = |name: &str| home.path().join(name).display().to_string();
     let (server, repository) = published();
@@ -197,30 +205,30 @@ fn the_lines_about_backups_end_in_a_server_that_has_all() {
             lines = lines.replace("s3://BUCKET/packhouse?endpoint=https://…&region=…", &address);
         }
         None => {
-            skip("OPERATING's backup into S3", "no weed; `./bootstrap test` installs it");
+            skip("the guide's backup into S3", "no weed; `./bootstrap test` installs it");
             lines = lines.lines().filter(|line| !line.contains("s3://")).collect::<Vec<_>>().join("\n");
         }
     }
-    shell(home.path(), &lines, &[]).well();
+    shell(home.path(), &lines, &[]).success();
     has_it(&home.path().join("plain-new"), &repository, &[]);
 
-    // Each kind of a backup wants a place of its own.
+    // Each kind of encrypted backup needs a location of its own.
     let data = [("PACKHOUSE_DATA", server.data().display().to_string())];
     for (number, lines) in encrypted.trim().split("\n\n").enumerate() {
         let place = format!("kind-{number}");
-        shell(home.path(), &fill(lines, &place), &data).well();
+        shell(home.path(), &fill(lines, &place), &data).success();
         if lines.contains("restore") {
             has_it(&home.path().join(format!("{place}-new")), &repository, &[]);
         }
     }
 
     let (Ok(database), Some(address)) = (Postgres::start(), bucket("blobs")) else {
-        return skip("OPERATING's move to PostgreSQL and S3", "no PostgreSQL or no weed");
+        return skip("the guide's move to PostgreSQL and S3", "no PostgreSQL or no weed");
     };
     let lines = fill(&moved, "move")
         .replace("postgres://packhouse@db/packhouse", &database.url())
         .replace("s3://BUCKET?region=…", &address);
-    shell(home.path(), &lines, &[]).well();
+    shell(home.path(), &lines, &[]).success();
     let settings = [("PACKHOUSE_DATABASE_URL", database.url()), ("PACKHOUSE_BLOBS", address)];
     has_it(&home.path().join("move-new"), &repository, &settings);
 }

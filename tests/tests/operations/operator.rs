@@ -1,7 +1,7 @@
-//! What an operator meets: a start that says what is wrong and in whose words, settings that are looked at, plugins that are missing,
-//! and metrics that show what hangs.
+//! A server as its operators see it: start errors, settings, missing plugins, and metrics that show
+//! stuck requests.
 
-use packhouse_tests::clients::{Said, run};
+use packhouse_tests::clients::{ProgramOutput, run};
 use packhouse_tests::database::Postgres;
 use packhouse_tests::server::{self, OWNER, eventually, free_port};
 use packhouse_tests::{Api, Client, Connection, MavenRepository, Request, Server, checkout};
@@ -17,15 +17,15 @@ fn refused(environment: &[(&str, &str)], words: &[&str]) -> String {
     for (name, text) in environment {
         builder = builder.env(name, text);
     }
-    let (status, said) = builder.start_refused();
-    assert!(!status.success(), "{environment:?}: {said}");
+    let (status, output) = builder.start_refused();
+    assert!(!status.success(), "{environment:?}: {output}");
     for word in words {
-        assert!(said.contains(word), "{environment:?}: {word:?} is not in: {said}");
+        assert!(output.contains(word), "{environment:?}: {word:?} is not in: {output}");
     }
-    said
+    output
 }
 
-/// A folder with these files of `target/release`, linked.
+/// A folder with links to these files of `target/release`.
 fn plugins(files: &[&str]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for file in files {
@@ -39,7 +39,7 @@ fn plugins(files: &[&str]) -> tempfile::TempDir {
 const ALL: [&str; 4] = ["plugins/maven.wasm", "plugins/npm.wasm", "plugins/oci.wasm", "plugins/python.wasm"];
 
 #[test]
-fn whoever_reads_may_stop_reading() {
+fn the_reader_of_the_output_may_stop_reading() {
     let program = server::program();
     let plugin = checkout().join("target/release/plugins/maven.wasm");
     let words: [&[&str]; 3] =
@@ -52,10 +52,11 @@ fn whoever_reads_may_stop_reading() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // As `| head` does once it has its lines: the reading end is gone before a word is written.
+        // The test closes the reading end before the program writes anything, as `| head` does once
+        // it has its lines.
         drop(child.stdout.take());
-        let said: Said = child.wait_with_output().unwrap().into();
-        assert!(said.success && !said.text.contains("panicked"), "{words:?}: {}", said.text);
+        let output: ProgramOutput = child.wait_with_output().unwrap().into();
+        assert!(output.success && !output.text.contains("panicked"), "{words:?}: {}", output.text);
     }
     let full = Command::new(&program)
         .args(["config", "show"])
@@ -71,10 +72,10 @@ fn whoever_reads_may_stop_reading() {
 }
 
 #[test]
-fn settings_that_make_no_sense_stop_the_start() {
-    let said =
+fn invalid_settings_stop_the_start() {
+    let error =
         refused(&[("PACKHOUSE_OWNER_PASSWORD", "a")], &["owner.password", "PACKHOUSE_OWNER_PASSWORD", "8"]);
-    assert_eq!(said.lines().count(), 1, "{said}");
+    assert_eq!(error.lines().count(), 1, "{error}");
     refused(&[("PACKHOUSE_LOG", "verbose")], &["PACKHOUSE_LOG", "verbose", "debug"]);
     refused(&[("PACKHOUSE_LOG", "info,packhouse_store")], &["packhouse_store"]);
     refused(
@@ -89,7 +90,7 @@ fn settings_that_make_no_sense_stop_the_start() {
 }
 
 #[test]
-fn what_others_set_stops_nothing() {
+fn variables_of_other_programs_do_not_stop_the_start() {
     let folder = plugins(&["plugins/maven.wasm"]);
     let server = Server::with()
         .env("PACKHOUSE_PLUGINS_DIR", folder.path().to_str().unwrap())
@@ -103,7 +104,7 @@ fn what_others_set_stops_nothing() {
         1,
         "the folder of PACKHOUSE_PLUGINS_DIR: {formats}"
     );
-    assert!(server.log().contains("PACKHOUSE_PORT is no setting"), "{}", server.log());
+    assert!(server.log().contains("PACKHOUSE_PORT is not a setting"), "{}", server.log());
 }
 
 #[test]
@@ -118,11 +119,11 @@ fn a_password_is_printed_once_the_ports_are_bound() {
         command.env_remove("PACKHOUSE_OWNER_PASSWORD").env("PACKHOUSE_LOG", "error");
         command
     };
-    let said = run(&mut serve(&taken.local_addr().unwrap().to_string()));
+    let result = run(&mut serve(&taken.local_addr().unwrap().to_string()));
     assert!(
-        !said.success && said.text.contains("in use") && !said.text.contains("password"),
+        !result.success && result.text.contains("in use") && !result.text.contains("password"),
         "{}",
-        said.text
+        result.text
     );
 
     let log = home.path().join("out");
@@ -137,12 +138,12 @@ fn a_password_is_printed_once_the_ports_are_bound() {
     let _ = child.wait();
 }
 
-/// The sentences of an error, none of which stands in it twice.
+/// Checks that an error does not repeat a sentence.
 #[track_caller]
-fn said_once(error: &str) {
+fn assert_no_repetition(error: &str) {
     let parts: Vec<&str> = error.trim().split(": ").collect();
     for (at, part) in parts.iter().enumerate() {
-        assert!(!parts[at + 1..].contains(part), "{part:?} stands twice in: {error}");
+        assert!(!parts[at + 1..].contains(part), "{part:?} occurs twice in: {error}");
     }
 }
 
@@ -150,16 +151,17 @@ fn said_once(error: &str) {
 fn a_database_that_refuses_is_quoted() {
     let postgres = Postgres::start().expect("PostgreSQL, which ./bootstrap test installs");
     let away = format!("postgres://packhouse@127.0.0.1:{}/packhouse", free_port());
-    let said = refused(&[("PACKHOUSE_DATABASE_URL", &away)], &["refused"]);
-    assert!(!said.contains("pool timed out"), "{said}");
-    said_once(&said);
+    let text = refused(&[("PACKHOUSE_DATABASE_URL", &away)], &["refused"]);
+    assert!(!text.contains("pool timed out"), "{text}");
+    assert_no_repetition(&text);
 
-    // What keeps a pool waiting without a word: PostgreSQL has no room for one more.
+    // A role without a free connection makes the pool wait. The error must still contain
+    // PostgreSQL's own message.
     let plain = postgres.url_of_a_plain_role();
     postgres.sql("alter role plain connection limit 0");
-    let said = refused(&[("PACKHOUSE_DATABASE_URL", &plain)], &["too many connections"]);
-    assert!(!said.contains("pool timed out"), "{said}");
-    said_once(&said);
+    let text = refused(&[("PACKHOUSE_DATABASE_URL", &plain)], &["too many connections"]);
+    assert!(!text.contains("pool timed out"), "{text}");
+    assert_no_repetition(&text);
 
     postgres.sql("alter role plain connection limit -1");
     let server = Server::with().env("PACKHOUSE_DATABASE_URL", &plain).start();
@@ -167,7 +169,7 @@ fn a_database_that_refuses_is_quoted() {
     repository.put(FILE, "hello").expect(201);
     postgres.sql("alter role plain connection limit 0");
     postgres.sql("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'plain'");
-    eventually("its requests fail, and the log says why", || {
+    eventually("requests fail, and the log names the reason", || {
         repository.get(FILE).expect(503);
         server.log().contains("too many connections").then_some(())
     });
@@ -207,17 +209,17 @@ fn a_plugin_whose_file_is_missing_is_not_called_switched_off() {
         ("format_disabled", Some("5"))
     );
     let sentence = answer.field("message");
-    assert!(sentence.contains("loaded") && !sentence.contains("switched off"), "{sentence}");
-    assert!(!sentence.contains(&path), "a client is told no paths");
+    assert!(sentence.contains("loaded") && !sentence.contains("disabled"), "{sentence}");
+    assert!(!sentence.contains(&path), "clients see no paths");
 }
 
 #[test]
-fn a_plugin_that_cannot_be_loaded_costs_its_own_format() {
+fn a_plugin_that_cannot_be_loaded_disables_only_its_format() {
     let folder = plugins(&["plugins/maven.wasm"]);
     let file = |name: &str| folder.path().join(name);
     std::fs::copy(checkout().join("target/release/plugins/python.wasm"), file("python.wasm")).unwrap();
     let path = folder.path().to_str().unwrap().to_owned();
-    // What is set for it is no mistake of the settings.
+    // The server starts even if a setting belongs to a plugin that it cannot load.
     let mut server =
         Server::with().arg("--plugins").arg(&path).env("PACKHOUSE_PLUGINS_PYTHON_CONCURRENCY", "9").start();
     let api = Api::sign_in(&server);
@@ -230,15 +232,15 @@ fn a_plugin_that_cannot_be_loaded_costs_its_own_format() {
     let log = server.log();
     for name in ["python.wasm", "second.wasm"] {
         let line = log.lines().find(|line| line.contains("\"ERROR\"") && line.contains(name));
-        assert!(line.is_some_and(|line| line.contains("cannot be loaded")), "{name}: {log}");
+        assert!(line.is_some_and(|line| line.contains("could not load a plugin")), "{name}: {log}");
     }
     let report = Client::new(server.api()).get("/readyz").expect(200).json();
     assert_eq!(report["status"], "degraded");
-    let told = report["degraded"].to_string();
+    let degraded = report["degraded"].to_string();
     for words in
-        ["is not a WebAssembly component", "two plugins are of the format maven", "1 repositories need it"]
+        ["is not a WebAssembly component", "two plugins implement the format maven", "1 repositories need it"]
     {
-        assert!(told.contains(words), "{words}: {report}");
+        assert!(degraded.contains(words), "{words}: {report}");
     }
     server.anonymous().basic(OWNER, &token.secret).get("/repositories/wheels/simple/").expect(503);
     let maven = MavenRepository::create(&server, "jars");
@@ -248,7 +250,7 @@ fn a_plugin_that_cannot_be_loaded_costs_its_own_format() {
 
 #[test]
 fn a_concurrency_that_is_the_default_counts_as_set() {
-    // One more than have room for the default, and for those that may come later.
+    // The pool cannot give each of these plugins the default concurrency.
     let built = std::fs::read_dir(checkout().join("target/release/plugins")).unwrap();
     let built = built.map(|entry| format!("plugins/{}", entry.unwrap().file_name().to_string_lossy()));
     let mut files: Vec<String> = built.filter(|file| file.ends_with(".wasm")).collect();
@@ -262,13 +264,13 @@ fn a_concurrency_that_is_the_default_counts_as_set() {
         }
         builder.start()
     };
-    let warns = |server: &Server| server.log().contains("must fit the pool");
-    assert!(!warns(&start(None)), "nobody asked for as many");
+    let warns = |server: &Server| server.log().contains("must fit into the pool");
+    assert!(!warns(&start(None)), "the default needs no warning");
     let server = start(Some("250"));
     assert!(warns(&server), "{}", server.log());
     let formats = Api::sign_in(&server).call("GET", "/v1/formats").expect(200).json();
     let maven = formats["items"].as_array().unwrap().iter().find(|item| item["format"] == "maven").unwrap();
-    assert_eq!(maven["limits"]["concurrency"], 230, "what holds is shown, not what was asked for");
+    assert_eq!(maven["limits"]["concurrency"], 230, "the effective value is shown, not the configured one");
 }
 
 struct Metrics(String);
@@ -294,7 +296,7 @@ impl Metrics {
 }
 
 #[test]
-fn counters_are_there_from_the_start_and_times_are_histograms() {
+fn counters_exist_from_the_start_and_durations_are_histograms() {
     let server = Server::start();
     let metrics = Metrics::of(&server);
     for (name, labels) in [
@@ -330,7 +332,7 @@ fn counters_are_there_from_the_start_and_times_are_histograms() {
     };
     assert_eq!((requests("maven", "PUT", "2xx"), requests("maven", "GET", "2xx")), (1.0, 1.0));
     assert_eq!((requests("maven", "other", "4xx"), requests("none", "GET", "4xx")), (1.0, 1.0));
-    assert!(!metrics.0.contains("BREW"), "nobody makes labels");
+    assert!(!metrics.0.contains("BREW"), "clients cannot create labels");
     let got = [("host", "packages"), ("format", "maven"), ("method", "GET")];
     assert_eq!(metrics.value("packhouse_request_seconds_count", &got), 1.0);
     let within = [got[0], got[1], got[2], ("le", "60")];
@@ -343,26 +345,26 @@ fn counters_are_there_from_the_start_and_times_are_histograms() {
 }
 
 #[test]
-fn what_hangs_shows_while_it_hangs() {
+fn stuck_requests_are_visible_in_the_metrics() {
     let server = Server::with().env("PACKHOUSE_GC_INTERVAL_MS", "200").start();
     let repository = MavenRepository::create(&server, "hanging");
     let packages = [("host", "packages")];
     let in_flight = || Metrics::of(&server).value("packhouse_requests_in_flight", &packages);
-    eventually("nothing is under way", || (in_flight() == 0.0).then_some(()));
+    eventually("no request is in flight", || (in_flight() == 0.0).then_some(()));
     let head = Request::new("PUT", &repository.path(FILE))
         .header("Content-Length", "10")
         .header("Expect", "100-continue");
     let mut connection = Connection::open(server.packages()).unwrap();
     connection.send(&repository.client.head_bytes(head)).unwrap();
     assert_eq!(connection.read_head().unwrap().status, 100);
-    eventually("the upload that does not go on is seen, and how old it is", || {
+    eventually("the stalled upload and its age are visible", || {
         let metrics = Metrics::of(&server);
         let oldest = metrics.value("packhouse_requests_oldest_seconds", &packages);
         (metrics.value("packhouse_requests_in_flight", &packages) == 1.0 && oldest > 0.5).then_some(())
     });
     connection.send(b"0123456789").unwrap();
     connection.read_response(false).unwrap().expect(201);
-    eventually("it is over", || (in_flight() == 0.0).then_some(()));
+    eventually("the upload has ended", || (in_flight() == 0.0).then_some(()));
 
     eventually("garbage was collected", || {
         (Metrics::of(&server).0.contains("packhouse_gc_last_success_timestamp_seconds")).then_some(())
@@ -404,7 +406,7 @@ fn what_hangs_shows_while_it_hangs() {
 }
 
 #[test]
-fn what_a_plugin_says_when_it_fails_is_in_the_log() {
+fn the_output_of_a_failing_plugin_is_in_the_log() {
     let folder = plugins(&["guests/outspoken.wasm"]);
     let server = Server::with()
         .env("PACKHOUSE_PLUGINS_DIR", folder.path().to_str().unwrap())
@@ -415,20 +417,21 @@ fn what_a_plugin_says_when_it_fails_is_in_the_log() {
     let repository = api.post("/v1/repositories", &made).expect(201).field("id");
     let token = api.create_token(&[&repository], &["read"], None);
     let client = server.anonymous().basic(OWNER, &token.secret);
-    let said = |path: &str, status: u16, words: &[&str], times: usize| {
+    let assert_logged = |path: &str, status: u16, words: &[&str], times: usize| {
         let answer = client.get(&format!("/repositories/words/{path}"));
         assert_eq!(answer.status, status, "{path}: {}", answer.text());
         let id = answer.header("x-request-id").unwrap().to_owned();
-        assert!(words.iter().all(|word| !answer.text().contains(word)), "it is in the log alone");
+        assert!(words.iter().all(|word| !answer.text().contains(word)), "the text is only in the log");
         let log = server.log();
         let lines = log.lines().filter(|line| line.contains(&id));
         let of_it: Vec<&str> = lines.filter(|line| words.iter().all(|word| line.contains(word))).collect();
         assert_eq!(of_it.len(), times, "{path}: {words:?} under {id}: {log}");
     };
-    said("panic", 500, &["outspoken/src/lib.rs", "the shelf is empty"], 1);
-    // Nothing can be logged from `route`: the words are part of the failure, told by the runtime and with the request.
-    said("route", 500, &["outspoken/src/lib.rs", "no such aisle"], 2);
-    said("print/0", 204, &["it printed", "KeyError: 'shelf'"], 1);
-    said("print/10", 204, &["Traceback", "KeyError: 'shelf'"], 1);
-    said("print/1000", 204, &["Traceback", "bytes more"], 1);
+    assert_logged("panic", 500, &["outspoken/src/lib.rs", "the shelf is empty"], 1);
+    // `route` has no import for logging. The text is part of the failure, which the runtime and the
+    // request both log.
+    assert_logged("route", 500, &["outspoken/src/lib.rs", "no such aisle"], 2);
+    assert_logged("print/0", 204, &["plugin output", "KeyError: 'shelf'"], 1);
+    assert_logged("print/10", 204, &["Traceback", "KeyError: 'shelf'"], 1);
+    assert_logged("print/1000", 204, &["Traceback", "bytes more"], 1);
 }

@@ -1,4 +1,5 @@
-//! Two organizations on one server, told apart by the host: names, members, tokens and blobs of one are nothing to the other.
+//! Two organizations on one server, which tells them apart by the request's host. For one
+//! organization, the names, members, tokens and blobs of the other do not exist.
 
 use packhouse_tests::cli::{json as packhouse_json, packhouse};
 use packhouse_tests::server::{OWNER, PASSWORD};
@@ -8,14 +9,15 @@ use serde_json::{Value, json};
 const FILE: &str = "org/example/a/1.0/a-1.0.jar";
 const OTHER: &str = "other@example.com";
 
-/// A server with the organizations `default` at one.example and `second` at two.example. OWNER is in both, with one password.
+/// A server with the organizations `default` at one.example and `second` at two.example. OWNER is
+/// in both, with one password.
 fn two() -> Server {
     let server = Server::with().arg("--base-url").arg("http://one.example").start();
     let data = server.data();
     packhouse_json(data, &["org", "create", "second", "--base-url", "https://two.example/"]);
     let create = ["member", "create", "--org", "second", "--owner", "--password-stdin"];
     for (email, password) in [(OWNER, PASSWORD), (OTHER, "another password")] {
-        packhouse(data, &[&create[..], &[email]].concat(), password).well();
+        packhouse(data, &[&create[..], &[email]].concat(), password).success();
     }
     server
 }
@@ -39,7 +41,8 @@ fn error(answer: (u16, Value)) -> (u16, String) {
     (answer.0, answer.1["error"].as_str().unwrap_or_default().to_owned())
 }
 
-/// A repository `libs` with a token that reads and writes there, and the token's id.
+/// Creates a repository `libs` and a token that may read and write it. Returns both ids and the
+/// secret.
 fn libs(client: &Client) -> (String, String, String) {
     let (status, made) =
         post(client, "/v1/repositories", &json!({"name": "libs", "format": "maven", "kind": "hosted"}));
@@ -75,13 +78,13 @@ fn the_host_picks_the_organization_and_an_unknown_one_is_401() {
     for host in ["three.example", "127.0.0.1", "one.example.evil.example"] {
         assert_eq!(at(host, &secret_one).get(&path).expect(401).field("error"), "unauthorized");
     }
-    // A member's own password is good in each organization that has the member, and nowhere else.
+    // A member's password is valid only in the organizations that have this member.
     at("two.example", PASSWORD).get(&path).expect(200);
     server.anonymous().with("Host", "one.example").basic(OTHER, "another password").get(&path).expect(401);
 }
 
 #[test]
-fn what_one_has_the_other_does_not_know_of() {
+fn content_of_one_organization_does_not_exist_in_the_other() {
     let server = two();
     let (first, second) = (sign_in(&server, "default"), sign_in(&server, "second"));
     let (id, _, token_id) = libs(&first);
@@ -100,7 +103,7 @@ fn what_one_has_the_other_does_not_know_of() {
     assert_eq!(post(&second, &rotation, &confirmed_by(&confirmed)).0, 404);
     second.send(Request::new("DELETE", &format!("/v1/tokens/{token_id}"))).expect(404);
     second.send(Request::new("DELETE", &format!("/v1/repositories/{id}"))).expect(404);
-    // A confirmation given in one organization is none in the other, though it is the same person's.
+    // A confirmation in one organization is not valid in the other, even for the same person.
     let body = json!({"confirmation_token": confirmed["confirmation_token"]});
     assert_eq!(error(post(&first, &rotation, &body)), (401, "step_up_required".to_owned()));
 
@@ -115,7 +118,7 @@ fn what_one_has_the_other_does_not_know_of() {
     let unknown = first.get(&format!("/v1/tokens?member={OTHER}")).expect(404);
     assert_eq!(unknown.field("error"), "user_not_found");
 
-    // Switched off in one, a format serves in the other.
+    // A format that is disabled in one organization still works in the other one.
     let off = Request::new("PATCH", "/v1/formats/maven").header("Content-Type", "application/json");
     second.send(off.body("{\"enabled\": false}")).expect(200);
     let at = |host: &str| server.anonymous().with("Host", host).basic(OWNER, PASSWORD);
@@ -129,7 +132,7 @@ fn confirmed_by(confirmed: &Value) -> Value {
 }
 
 #[test]
-fn a_sign_in_is_to_one_organization() {
+fn a_session_belongs_to_one_organization() {
     let server = two();
     let client = Client::new(server.api());
     let body = json!({"email": OWNER, "password": PASSWORD});

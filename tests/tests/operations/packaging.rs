@@ -1,5 +1,5 @@
-//! What packages are made with, as far as it is quick: the same files make the same bytes, the service may do little, versions agree.
-//! `just test-dist` makes and installs the packages themselves.
+//! Quick checks of the files that make packages: equal input makes equal bytes, the systemd service
+//! has few rights, and versions agree. `just test-dist` makes and installs the packages themselves.
 
 use packhouse_tests::clients::{has, run};
 use packhouse_tests::digests::sha256;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 const UNIT: &str = "packaging/debian/packhouse.service";
 
-/// A folder as packaging/gather leaves it, of small files that were made in this order.
+/// Creates a folder of small files in this order, laid out as `packaging/gather` leaves it.
 fn stage(home: &Path, order: &[usize]) -> PathBuf {
     let stage = home.join("stage");
     for folder in ["plugins", "sbom", "docs"] {
@@ -29,13 +29,15 @@ fn stage(home: &Path, order: &[usize]) -> PathBuf {
     for at in order {
         fs::write(stage.join(files[*at]), files[*at]).unwrap();
     }
-    // The tag is read from a program's symbols: any program will do.
+    // The build of the wheel reads the platform tag from the program's symbols. Any program will
+    // do.
     fs::copy("/bin/true", stage.join("packhouse")).unwrap();
     fs::set_permissions(stage.join("packhouse"), fs::Permissions::from_mode(0o755)).unwrap();
     stage
 }
 
-/// Runs a line of bash in the checkout with `$1` as the stage and `$2` as an empty folder; answers the digest of all that is in it.
+/// Runs a line of bash in the checkout with `$1` as the stage and `$2` as an empty folder. Returns
+/// the digests of all files in `$2`, and the temporary folder around it.
 fn packed(line: &str, order: &[usize], umask: &str, epoch: &str) -> (String, TempDir) {
     let home = TempDir::new().unwrap();
     let stage = stage(home.path(), order);
@@ -46,10 +48,10 @@ fn packed(line: &str, order: &[usize], umask: &str, epoch: &str) -> (String, Tem
         .args(["-euo", "pipefail", "-c", &format!("umask {umask}; {line}"), "packed"])
         .arg(stage)
         .arg(&out);
-    run(command.current_dir(checkout()).env("SOURCE_DATE_EPOCH", epoch).env("TZ", "Asia/Tokyo")).well();
+    run(command.current_dir(checkout()).env("SOURCE_DATE_EPOCH", epoch).env("TZ", "Asia/Tokyo")).success();
     let mut files: Vec<PathBuf> = fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
-    assert!(!files.is_empty(), "nothing was made");
+    assert!(!files.is_empty(), "the command made no file");
     let sums: Vec<String> = files.iter().map(|file| sha256(&fs::read(file).unwrap())).collect();
     (sums.join(" "), home)
 }
@@ -68,54 +70,8 @@ fn the_same_files_make_the_same_packages() {
         let (again, _) = packed(line, &[5, 3, 1, 4, 2, 0], "077", "1700000000");
         assert_eq!(first, again, "{line}");
         let (later, _) = packed(line, &[0, 1, 2, 3, 4, 5], "022", "1700000002");
-        assert_ne!(first, later, "its times are SOURCE_DATE_EPOCH: {line}");
+        assert_ne!(first, later, "the package contains SOURCE_DATE_EPOCH as its time: {line}");
     }
-}
-
-/// Links a program of four functions with packaging/layout/cc, where two of them are listed; prints the names in the order in which they lie.
-const LAID_OUT: &str = r#"
-cp packaging/layout/{cc,names.py} "$1"
-cd "$1"
-export PYTHONDONTWRITEBYTECODE=1
-for name in first second third fourth; do printf 'int %s(int x) { return x + %d; }\n' $name ${#name}$RANDOM; done >parts.c
-echo 'int first(int), second(int), third(int), fourth(int); int main(void) { return first(second(third(fourth(1)))) == 0; }' >main.c
-for part in parts main; do cc -O1 -fno-inline -ffunction-sections -c $part.c; done
-python3 -c 'from names import key; print(key("third")); print(key("second"))' >functions
-./cc -B"$2" -fuse-ld=lld parts.o main.o -o packhouse-1
-./cc parts.o main.o -o other
-[ "$(cat packhouse-layout)" = '2 2' ]
-nm --numeric-sort packhouse-1 | sed -n 's/.* T \(first\|second\|third\|fourth\)$/\1/p'
-"#;
-/// A name says the same whatever numbers the compiler gives to crates, and not the same of another type.
-const KEYS: &str = r#"
-from names import key
-one = key("_RINvNtCs1aB_4core3ptr13drop_in_placeNtNtCs1Cd_5bytes5bytes5BytesEB4_")
-assert one == key("_RINvNtCslongEr_4core3ptr13drop_in_placeNtNtCs9_5bytes5bytes5BytesEB7_.llvm.77")
-assert one != key("_RINvNtCs1aB_4core3ptr13drop_in_placeNtNtCs1Cd_5bytes5bytes8BytesMutEB4_")
-"#;
-
-#[test]
-fn functions_that_run_lie_together() {
-    let list = fs::read_to_string(checkout().join("packaging/layout/functions")).unwrap();
-    let mut keys: Vec<&str> = list.lines().collect();
-    assert!(
-        keys.len() > 1000 && keys.iter().all(|key| key.len() == 8 && u32::from_str_radix(key, 16).is_ok())
-    );
-    keys.sort_unstable();
-    keys.dedup();
-    assert_eq!(keys.len(), list.lines().count(), "each once");
-    let layout = checkout().join("packaging/layout");
-    run(Command::new("python3").args(["-B", "-c", KEYS]).current_dir(layout)).well();
-    let toolchain = run(Command::new("rustc").args(["--print", "target-libdir"])).well().text;
-    let lld = Path::new(toolchain.trim()).with_file_name("bin/gcc-ld");
-    if !cfg!(target_arch = "x86_64") || !lld.is_dir() || !has("nm") {
-        return skip("the layout of functions", "no nm, or no lld in Rust's toolchain");
-    }
-    let home = TempDir::new().unwrap();
-    let mut command = Command::new("bash");
-    command.args(["-euo", "pipefail", "-c", LAID_OUT, "layout"]).arg(home.path()).arg(lld);
-    let said = run(command.current_dir(checkout())).well().text;
-    assert_eq!(said.split_whitespace().collect::<Vec<_>>(), ["third", "second", "first", "fourth"]);
 }
 
 #[test]
@@ -130,18 +86,23 @@ fn a_wheel_is_what_pip_takes() {
         "1700000000",
     );
     let wheel = fs::read_dir(made.path().join("out")).unwrap().next().unwrap().unwrap().path();
-    // The program is not ours here, but it is started as ours would be, beside its plugins.
+    // The wheel contains another program than `packhouse`. Python starts it in the same way, from
+    // the folder with the plugins.
     let wheel = wheel.display().to_string();
-    home.run("", "pip", &["install", "--no-index", "--target", "there", &wheel], &[]).well();
+    home.run("", "pip", &["install", "--no-index", "--target", "there", &wheel], &[]).success();
     let program = home.folder().join("there/packhouse/bin/packhouse");
-    assert_eq!(fs::metadata(&program).unwrap().permissions().mode() & 0o111, 0o111, "it may be executed");
+    assert_eq!(
+        fs::metadata(&program).unwrap().permissions().mode() & 0o111,
+        0o111,
+        "the program is executable"
+    );
     assert!(home.folder().join("there/packhouse/bin/plugins/a.wasm").is_file());
     let said = run(home
         .command("", "python")
         .args(["-m", "packhouse", "--version"])
         .env("PYTHONPATH", home.folder().join("there")));
     let same = run(Command::new(&program).arg("--version"));
-    assert_eq!((said.success, said.text), (same.success, same.text), "Python became the program");
+    assert_eq!((said.success, said.text), (same.success, same.text), "Python runs the program");
     let record = fs::read_to_string(home.folder().join("there/packhouse-1.2.3.dist-info/METADATA")).unwrap();
     assert!(record.contains("License-Expression: Apache-2.0"), "{record}");
 }
@@ -151,16 +112,16 @@ fn the_service_may_do_little() {
     if !has("systemd-analyze") {
         return skip("the systemd unit", "no systemd-analyze on the path");
     }
-    // It is judged as a file: the program need not be installed.
+    // `systemd-analyze` reads the unit as a file, so the program need not be installed.
     let mut command = Command::new("systemd-analyze");
     command.args(["security", "--offline=true", "--no-pager", "--threshold=20"]).arg(checkout().join(UNIT));
-    let said = run(&mut command).well().text;
+    let said = run(&mut command).success().text;
     let line =
         said.lines().find(|line| line.contains("Overall exposure level")).unwrap_or_else(|| panic!("{said}"));
     let level: f64 = line.split_once(": ").unwrap().1.split_whitespace().next().unwrap().parse().unwrap();
     assert!(level <= 2.0, "{line}");
     let open: Vec<&str> = said.lines().filter(|line| line.starts_with('✗')).collect();
-    // What stays open is what the server is for, and what its compiled plugins need.
+    // The service keeps only the rights that the server and its compiled plugins need.
     for line in open {
         let known = [
             "SystemCallFilter=~@resources",
@@ -200,10 +161,10 @@ fn the_settings_of_the_debian_package_are_settings() {
     let file = checkout().join("packaging/debian/packhouse.toml");
     let show = |file: &Path| {
         let mut command = Command::new(packhouse_tests::server::program());
-        run(command.args(["config", "show", "--config"]).arg(file).env_clear()).well().text
+        run(command.args(["config", "show", "--config"]).arg(file).env_clear()).success().text
     };
     assert!(show(&file).contains("/var/lib/packhouse"));
-    // What stands there as a comment is a setting too.
+    // Settings in comments of the file must be valid settings too.
     let home = TempDir::new().unwrap();
     let text = fs::read_to_string(&file)
         .unwrap()
@@ -218,6 +179,9 @@ fn the_settings_of_the_debian_package_are_settings() {
     fs::write(&all, &text).unwrap();
     assert!(show(&all).contains("https://packages.example.com"), "{text}");
 }
+
+/// The guide with the commands for each package.
+const INSTALL: &str = "docs/guides/install.md";
 
 #[test]
 fn every_place_that_names_the_version_names_the_same() {
@@ -237,7 +201,7 @@ fn every_place_that_names_the_version_names_the_same() {
         chart.contains(&format!("\nversion: {version}\n"))
             && chart.contains(&format!("\nappVersion: {version}\n"))
     );
-    for page in ["README.md", "docs/OPERATING.md"] {
+    for page in ["README.md", INSTALL, "docs/guides/tls.md"] {
         let text = read(page);
         for begin in ["packhouse_", "packhouse:", "packhouse-chart-"] {
             for (at, _) in text.match_indices(begin) {
@@ -250,14 +214,14 @@ fn every_place_that_names_the_version_names_the_same() {
     }
 }
 
-/// The documentation as packages ship it.
+/// Builds the documentation as packages ship it. Returns its folder.
 fn documentation(home: &Path) -> PathBuf {
     let folder = home.join("shipped");
-    run(Command::new("python3").arg("packaging/docs.py").arg(&folder).current_dir(checkout())).well();
+    run(Command::new("python3").arg("packaging/docs.py").arg(&folder).current_dir(checkout())).success();
     folder
 }
 
-/// The paths of all files below a folder, as they are written in it.
+/// Returns the paths of all files below a folder, relative to the folder.
 fn files_below(folder: &Path) -> Vec<String> {
     let (mut files, mut folders) = (Vec::new(), vec![folder.to_path_buf()]);
     while let Some(next) = folders.pop() {
@@ -288,13 +252,13 @@ fn every_link_of_a_shipped_page_leads_to_a_shipped_file() {
             assert!(file.parent().unwrap().join(link).exists(), "{page} links to {link}");
         }
     }
-    assert!(links > 100, "{links} links: those between pages stay");
-    for file in ["docs/formats/python.md", "docs/monitoring/alerts.yml", "deploy/proxies/nginx.conf"] {
+    assert!(links > 100, "{links} links between pages are too few");
+    for file in ["docs/clients/python.md", "docs/monitoring/alerts.yml", "deploy/proxies/nginx.conf"] {
         assert!(shipped.join(file).is_file(), "{file}");
     }
 }
 
-/// Whether a source of an asset of cargo-deb names this file.
+/// Returns `true` if the source of an asset of cargo-deb matches this file.
 fn names(source: &str, file: &str) -> bool {
     if let Some(folder) = source.strip_suffix("**/*") {
         return file.starts_with(folder);
@@ -335,9 +299,9 @@ fn the_debian_package_has_every_file_of_the_tarball() {
     for file in &files {
         assert!(sources.iter().any(|source| names(source, file)), "{file} is not in the Debian package");
     }
-    // cargo-deb fails for a source that names nothing.
+    // cargo-deb fails if a source matches no file.
     for source in sources {
-        assert!(files.iter().any(|file| names(source, file)), "{source} names no file");
+        assert!(files.iter().any(|file| names(source, file)), "{source} matches no file");
     }
     let unit = fs::read_to_string(checkout().join(UNIT)).unwrap();
     let (_, page) = unit.split_once("Documentation=file:///usr/share/doc/packhouse/").unwrap();
@@ -354,10 +318,10 @@ fn lines(page: &str, heading: &str) -> String {
 
 #[test]
 fn the_readmes_lines_are_those_that_are_tested() {
-    let operating = "docs/OPERATING.md";
-    assert_eq!(lines("README.md", "### With docker or podman"), lines(operating, "### A container"));
-    assert!(lines(operating, "### Debian").starts_with(&lines("README.md", "### On Debian 12")));
-    assert_eq!(lines("README.md", "### From the tarball"), lines(operating, "### A tarball"));
+    assert_eq!(lines("README.md", "### With docker or podman"), lines(INSTALL, "## Container image"));
+    assert!(lines(INSTALL, "## Debian package").starts_with(&lines("README.md", "### On Debian 12")));
+    assert_eq!(lines("README.md", "### From the tarball"), lines(INSTALL, "## Tarball"));
+    assert_eq!(lines("README.md", "## The first package"), lines(INSTALL, "## Create the first repository"));
 }
 
 #[test]
@@ -368,14 +332,15 @@ fn a_health_check_says_how_the_server_is() {
         command.args(["healthcheck", "--api-listen", &server.api().to_string()]).args(more);
         run(&mut command)
     };
-    assert!(check(&server, &[]).well().text.contains("ready"));
-    check(&server, &["--live"]).well();
-    // A listener on all addresses is asked on loopback.
+    assert!(check(&server, &[]).success().text.contains("ready"));
+    check(&server, &["--live"]).success();
+    // The command connects to loopback if the server listens on all addresses.
     let all = format!("0.0.0.0:{}", server.api().port());
-    run(Command::new(packhouse_tests::server::program()).args(["healthcheck", "--api-listen", &all])).well();
+    run(Command::new(packhouse_tests::server::program()).args(["healthcheck", "--api-listen", &all]))
+        .success();
     server.kill9();
-    check(&server, &[]).refused("does not answer");
-    // Something else that listens there, and says nothing of HTTP.
+    check(&server, &[]).refused("did not answer");
+    // Another program that does not speak HTTP listens at the address.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap().to_string();
     let stranger = std::thread::spawn(move || {

@@ -1,4 +1,5 @@
-//! Previews, runs and recordings of policies tell no names of packages in repositories that the caller may not read.
+//! Previews, runs and recordings of policies contain no package names from repositories that the
+//! caller may not read.
 
 use packhouse_tests::database::sqlite;
 use packhouse_tests::person::Person;
@@ -10,8 +11,8 @@ const RETENTION: &str = "/v1/retention-policies";
 const POLICIES: &str = "/v1/policies";
 const MANAGER: &str = "m@example.com";
 
-/// Two repositories with one version each, and a manager of repositories who may read the first.
-struct World {
+/// Two repositories with one version each, and a repository manager who may read only the first.
+struct PreviewFixture {
     owner: Api,
     manager: Api,
     open: MavenRepository,
@@ -19,8 +20,8 @@ struct World {
     server: Server,
 }
 
-impl World {
-    fn start() -> World {
+impl PreviewFixture {
+    fn start() -> PreviewFixture {
         let server = Server::start();
         let owner = Api::sign_in(&server);
         let open = MavenRepository::create(&server, "open");
@@ -34,12 +35,12 @@ impl World {
         let member = json!({"email": MANAGER, "password": PASSWORD, "permissions": permissions});
         owner.post("/v1/members", &member).expect(201);
         let manager = Api::sign_in_as(&server, MANAGER, PASSWORD);
-        World { owner, manager, open, secret, server }
+        PreviewFixture { owner, manager, open, secret, server }
     }
 }
 
-/// The packages that a preview names, and how many it leaves out.
-fn told(preview: &Value) -> (Vec<String>, u64) {
+/// Returns the packages that a preview names, and the number of packages that it leaves out.
+fn named_packages(preview: &Value) -> (Vec<String>, u64) {
     let items = preview["items"].as_array().unwrap().iter();
     let names = items.map(|item| item["package"].as_str().unwrap().to_owned()).collect();
     (names, preview["hidden"].as_u64().unwrap())
@@ -51,17 +52,17 @@ fn both() -> Vec<String> {
 
 #[test]
 fn a_preview_of_retention_names_only_what_the_caller_may_read() {
-    let world = World::start();
+    let world = PreviewFixture::start();
     let body = json!({
         "name": "all", "repositories": "*", "delete": {"published_before_days": 0}, "max_deletes": 1000,
     });
     let id = world.owner.post(RETENTION, &body).expect(201).field("id");
     let path = format!("{RETENTION}/{id}/preview");
     let preview = world.manager.call("POST", &path).expect(200).json();
-    assert_eq!(told(&preview), (vec!["org.example:known".to_owned()], 1));
-    assert_eq!(preview["versions"], 2, "it is counted all the same");
+    assert_eq!(named_packages(&preview), (vec!["org.example:known".to_owned()], 1));
+    assert_eq!(preview["versions"], 2, "the unnamed version is still counted");
     assert!(!preview.to_string().contains("hidden-1.0") && !preview.to_string().contains("example:hidden"));
-    let (mut names, hidden) = told(&world.owner.call("POST", &path).expect(200).json());
+    let (mut names, hidden) = named_packages(&world.owner.call("POST", &path).expect(200).json());
     names.sort();
     let mut expected = both();
     expected.sort();
@@ -70,7 +71,7 @@ fn a_preview_of_retention_names_only_what_the_caller_may_read() {
 
 #[test]
 fn the_report_of_a_run_names_only_what_the_caller_may_read() {
-    let world = World::start();
+    let world = PreviewFixture::start();
     let body = json!({
         "name": "nothing", "repositories": "*", "match": {"packages": ["nothing*"]},
         "delete": {"published_before_days": 0}, "max_deletes": 1000,
@@ -83,11 +84,12 @@ fn the_report_of_a_run_names_only_what_the_caller_may_read() {
     world.owner.call("POST", &path).expect(202);
     let last = |api: &Api| api.call("GET", &path).expect(200).json()["items"][0].clone();
     eventually("the run has ended", || last(&world.owner)["ended_at"].is_i64().then_some(()));
-    // A run skips only what others change at that very moment, so the report is written for it.
+    // A run skips only versions that another request changes at that very moment. So the test
+    // itself writes a report with skipped versions.
     let skipped = |repository: &MavenRepository, package: &str| {
         json!({
             "repository": repository.id, "package": package, "version": "1.0", "published_at": 1,
-            "last_downloaded_at": null, "bytes": 1, "because": "It was deleted meanwhile.",
+            "last_downloaded_at": null, "bytes": 1, "because": "It was deleted in the meantime.",
         })
     };
     let [known, hidden] = ["org.example:known", "org.example:hidden"];
@@ -110,21 +112,21 @@ fn the_report_of_a_run_names_only_what_the_caller_may_read() {
 
 #[test]
 fn a_preview_of_a_policy_names_only_what_the_caller_may_read() {
-    let world = World::start();
+    let world = PreviewFixture::start();
     let body = json!({
         "name": "ours", "component": "names", "settings": {"publish": ["acme:*"]}, "repositories": "*",
     });
     let id = world.owner.post(POLICIES, &body).expect(201).field("id");
     let path = format!("{POLICIES}/{id}/preview");
     let preview = world.manager.call("POST", &path).expect(200).json();
-    assert_eq!(told(&preview), (vec!["org.example:known".to_owned()], 1));
+    assert_eq!(named_packages(&preview), (vec!["org.example:known".to_owned()], 1));
     assert_eq!((&preview["versions"], &preview["denied"]), (&json!(2), &json!(2)));
-    assert_eq!(told(&world.owner.call("POST", &path).expect(200).json()).0.len(), 2);
+    assert_eq!(named_packages(&world.owner.call("POST", &path).expect(200).json()).0.len(), 2);
 }
 
 #[test]
-fn a_recording_of_a_policy_is_for_who_may_read_where_it_holds() {
-    let world = World::start();
+fn a_recording_of_a_policy_needs_read_access_to_its_repository() {
+    let world = PreviewFixture::start();
     let body = json!({
         "name": "ours", "component": "licences", "settings": {"allow": ["MIT"], "unknown": "deny"},
         "repositories": [world.secret.id],

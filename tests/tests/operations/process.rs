@@ -1,4 +1,5 @@
-//! The program as its operator meets it: health, metrics, stopping, configuration, and what it says when something is wrong.
+//! The program as its operator sees it: health, metrics, stopping, configuration, and error
+//! messages.
 
 use packhouse_tests::clients::{self, run};
 use packhouse_tests::server::{self, eventually};
@@ -27,12 +28,13 @@ fn both_hosts_answer_their_fixed_addresses() {
     let unknown = api.get("/nowhere").expect(404);
     assert_eq!(unknown.field("error"), "not_found");
 
-    // R2: the bare host checks no credential. R1: what is not below /repositories/ is an address not served.
+    // The address `/` of the repository host checks no credential (R2). A path outside of
+    // `/repositories/` is not served (R1).
     server.anonymous().get("/").expect(200);
     server.anonymous().basic("nobody", "wrong").get("/").expect(200);
     let nowhere = server.anonymous().get("/nowhere/org/example").expect(401);
     let challenge = nowhere.header("www-authenticate").unwrap_or_default();
-    assert_eq!(challenge, "Basic realm=\"127.0.0.1\"", "sbt and Ivy send nothing when the realm is another");
+    assert_eq!(challenge, "Basic realm=\"127.0.0.1\"", "sbt and Ivy send no credential for another realm");
     assert_eq!(nowhere.field("error"), "unauthorized");
     let repository = MavenRepository::create(&server, "fixed");
     repository.client.get("/elsewhere/fixed/org/example").expect(401);
@@ -41,7 +43,7 @@ fn both_hosts_answer_their_fixed_addresses() {
 }
 
 #[test]
-fn every_answer_has_a_request_id_that_the_log_knows() {
+fn every_response_has_a_request_id_that_is_in_the_log() {
     let server = Server::start();
     let answer = server.anonymous().get("/repositories/absent/x").expect(401);
     let id = answer.header("x-request-id").unwrap_or_default().to_owned();
@@ -52,12 +54,12 @@ fn every_answer_has_a_request_id_that_the_log_knows() {
     let line: serde_json::Value = serde_json::from_str(&line).expect("off a terminal, each line is JSON");
     assert!(line.is_object());
     let mine = server.anonymous().with("X-Request-Id", "mine").get("/").expect(200);
-    assert_ne!(mine.header("x-request-id"), Some("mine"), "a client does not choose what the log says");
+    assert_ne!(mine.header("x-request-id"), Some("mine"), "a client cannot choose the request id in the log");
 }
 
 #[test]
 fn no_secret_is_ever_logged() {
-    // All but what the compiler says of its own work, which is hundreds of megabytes.
+    // Logs everything except the compiler's own messages, which are hundreds of megabytes.
     let all = "trace,cranelift_codegen=off,cranelift_frontend=off,wasmtime_internal_cranelift=off";
     let server = Server::with().env("PACKHOUSE_LOG", all).start();
     let repository = MavenRepository::create(&server, "secrets");
@@ -77,11 +79,12 @@ fn no_secret_is_ever_logged() {
         "password-canary",
         &basic["Basic ".len()..],
     ] {
-        assert!(!server.log().contains(secret), "the log holds {secret}");
+        assert!(!server.log().contains(secret), "the log contains {secret}");
     }
 }
 
-/// Tokens that were brought in from another server look as that server made them.
+/// Tokens that an operator imported from another server have any form, so the server cannot
+/// recognize them by their form.
 #[test]
 fn a_credential_in_a_path_is_not_logged() {
     let server = Server::start();
@@ -97,12 +100,12 @@ fn a_credential_in_a_path_is_not_logged() {
         let line =
             eventually("the request is logged", || server.log().lines().find(is_mine).map(str::to_owned));
         assert!(line.contains("\"/repositories/secrets/-/token/***/***\""), "{line}");
-        assert!(!server.log().contains(secret), "the log holds {secret}");
+        assert!(!server.log().contains(secret), "the log contains {secret}");
     }
 }
 
 #[test]
-fn metrics_count_what_was_served() {
+fn metrics_count_the_served_requests() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "counted");
     repository.put(FILE, "hello").expect(201);
@@ -111,7 +114,7 @@ fn metrics_count_what_was_served() {
 }
 
 #[test]
-fn a_stop_finishes_what_is_in_flight() {
+fn a_stop_finishes_requests_in_flight() {
     let mut server = Server::start();
     let repository = MavenRepository::create(&server, "stopped");
     let head = Request::new("PUT", &repository.path(FILE))
@@ -123,7 +126,7 @@ fn a_stop_finishes_what_is_in_flight() {
 
     server.terminate();
     let address = server.packages();
-    eventually("nothing new is accepted", || Connection::open(address).is_err().then_some(()));
+    eventually("no new connection is accepted", || Connection::open(address).is_err().then_some(()));
     connection.send(b"0123456789").unwrap();
     connection.read_response(false).unwrap().expect(201);
     drop(connection);
@@ -133,16 +136,18 @@ fn a_stop_finishes_what_is_in_flight() {
     assert_eq!(repository.get(FILE).expect(200).text(), "0123456789");
 }
 
-/// The store closes while requests still come in, because there is next to no time for those in flight: who cannot be looked up is told
-/// that the storage is away, and never that the credential does not count. Connections are kept, so that whoever answers is this server.
+/// The time for requests in flight is very short, so the store closes while requests still arrive.
+/// The server can then look up no credential. It must answer that the storage is unavailable, never
+/// that the credential is invalid. The client reuses its connections, so that every response comes
+/// from this server.
 #[test]
 fn no_credential_is_refused_while_the_server_stops() {
     let mut server = Server::with().env("PACKHOUSE_LIMITS_SHUTDOWN_MS", "1").start();
     let repository = MavenRepository::create(&server, "stopping");
     repository.put(FILE, "hello").expect(201);
-    let token = repository.client.head_bytes(kept_open(&repository.path(FILE)));
+    let token = repository.client.head_bytes(over_keep_alive(&repository.path(FILE)));
     let password = server.anonymous().basic(server::OWNER, server::PASSWORD);
-    let password = password.head_bytes(kept_open(&repository.path(FILE)));
+    let password = password.head_bytes(over_keep_alive(&repository.path(FILE)));
     let rounds = if packhouse_tests::long() { 50 } else { 3 };
     for _ in 0..rounds {
         let (stopping, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -162,7 +167,7 @@ fn no_credential_is_refused_while_the_server_stops() {
                     }
                 });
             }
-            eventually("all are at work", || (answered.load(Ordering::Relaxed) >= 200).then_some(()));
+            eventually("all clients are running", || (answered.load(Ordering::Relaxed) >= 200).then_some(()));
             stopping.store(true, Ordering::Relaxed);
             server.terminate();
             assert!(server.wait().success(), "{}", server.log());
@@ -171,7 +176,7 @@ fn no_credential_is_refused_while_the_server_stops() {
     }
 }
 
-fn kept_open(path: &str) -> Request {
+fn over_keep_alive(path: &str) -> Request {
     Request::new("GET", path).header("Connection", "keep-alive")
 }
 
@@ -188,62 +193,63 @@ fn http_2_without_tls_serves_the_same() {
     };
     let file = packhouse_tests::checkout().join("LICENSE");
     let file = file.to_string_lossy().into_owned();
-    assert!(curl(&["--upload-file", &file]).well().text.ends_with("2 201"));
-    assert!(curl(&["--upload-file", &file]).well().text.ends_with("2 409"));
-    let got = curl(&[]).well().text;
+    assert!(curl(&["--upload-file", &file]).success().text.ends_with("2 201"));
+    assert!(curl(&["--upload-file", &file]).success().text.ends_with("2 409"));
+    let got = curl(&[]).success().text;
     assert!(got.contains("Apache License") && got.ends_with("2 200"), "{got}");
-    assert!(curl(&["--range", "0-9"]).well().text.ends_with("2 206"));
-    assert!(curl(&["--head"]).well().text.ends_with("2 200"));
+    assert!(curl(&["--range", "0-9"]).success().text.ends_with("2 206"));
+    assert!(curl(&["--head"]).success().text.ends_with("2 200"));
 }
 
 #[test]
-fn a_configuration_that_is_wrong_is_refused_with_what_to_do() {
+fn an_invalid_configuration_is_refused_with_a_remedy() {
     let home = tempfile::TempDir::new().unwrap();
     let refused = |text: &str, words: &[&str]| {
         let file = home.path().join("packhouse.toml");
         std::fs::write(&file, text).unwrap();
-        let (status, said) = Server::with().arg("--config").arg(&file.to_string_lossy()).start_refused();
+        let (status, output) = Server::with().arg("--config").arg(&file.to_string_lossy()).start_refused();
         assert!(!status.success());
         for word in words {
-            assert!(said.contains(word), "{word:?} is not in: {said}");
+            assert!(output.contains(word), "{word:?} is not in: {output}");
         }
     };
     refused("packges_listen = \"127.0.0.1:1\"", &["packges_listen", "packages_listen"]);
     refused("[limits]\nbody_idle_ms = \"soon\"", &["body_idle_ms", "soon"]);
-    refused("this is no TOML", &["TOML"]);
+    refused("this is not TOML", &["TOML"]);
 }
 
 #[test]
-fn each_setting_is_shown_with_where_it_came_from() {
+fn each_setting_is_listed_with_its_origin() {
     let mut command = Command::new(server::program());
     command
         .args(["config", "show"])
         .env("PACKHOUSE_LOG", "debug")
         .env("PACKHOUSE_OWNER_PASSWORD", "canary-password");
-    let said = run(&mut command).well().text;
-    let line = |name: &str| said.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
-    assert!(line("log ").contains("debug") && line("log ").contains("PACKHOUSE_LOG"), "{said}");
+    let output = run(&mut command).success().text;
+    let line = |name: &str| output.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+    assert!(line("log ").contains("debug") && line("log ").contains("PACKHOUSE_LOG"), "{output}");
     assert!(
         line("packages_listen").contains("127.0.0.1:8080") && line("packages_listen").contains("default"),
-        "{said}"
+        "{output}"
     );
-    assert!(!said.contains("canary-password"), "a secret is shown");
+    assert!(!output.contains("canary-password"), "a secret is shown");
 }
 
 #[test]
 fn plugins_are_listed_and_checked() {
-    let said = run(Command::new(server::program()).args(["plugins", "list"])).well().text;
-    assert!(said.contains("maven"), "{said}");
+    let output = run(Command::new(server::program()).args(["plugins", "list"])).success().text;
+    assert!(output.contains("maven"), "{output}");
     let file = packhouse_tests::checkout().join("target/release/plugins/maven.wasm");
-    let said = run(Command::new(server::program()).args(["plugins", "check"]).arg(&file)).well().text;
-    assert!(said.contains("maven"), "{said}");
+    let output = run(Command::new(server::program()).args(["plugins", "check"]).arg(&file)).success().text;
+    assert!(output.contains("maven"), "{output}");
     let licence = packhouse_tests::checkout().join("LICENSE");
-    let said: clients::Said = run(Command::new(server::program()).args(["plugins", "check"]).arg(licence));
-    assert!(!said.success && !said.text.is_empty(), "{}", said.text);
+    let output: clients::ProgramOutput =
+        run(Command::new(server::program()).args(["plugins", "check"]).arg(licence));
+    assert!(!output.success && !output.text.is_empty(), "{}", output.text);
 }
 
 #[test]
-fn a_port_in_use_is_said_plainly() {
+fn a_port_in_use_is_reported() {
     let server = Server::start();
     let taken = server.packages().to_string();
     let home = tempfile::TempDir::new().unwrap();
@@ -251,11 +257,11 @@ fn a_port_in_use_is_said_plainly() {
     command
         .args(["serve", "--packages-listen", &taken, "--api-listen", "127.0.0.1:0", "--data"])
         .arg(home.path());
-    let said = run(&mut command);
-    assert!(!said.success && said.text.contains(&taken), "{}", said.text);
+    let output = run(&mut command);
+    assert!(!output.success && output.text.contains(&taken), "{}", output.text);
 }
 
-/// A program that starts a server for itself may be killed: its server is not left.
+/// A program that starts its own server may be killed. The server must end with that program.
 #[test]
 fn a_server_that_hangs_on_its_input_ends_with_it() {
     let data = tempfile::TempDir::new().unwrap();
@@ -268,7 +274,7 @@ fn a_server_that_hangs_on_its_input_ends_with_it() {
     let mut child = command.stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap();
     let serves = || std::fs::read_to_string(&log).unwrap().contains("\"serving\"").then_some(());
     eventually("it serves", serves);
-    assert!(child.try_wait().unwrap().is_none(), "it runs as long as its input is open");
+    assert!(child.try_wait().unwrap().is_none(), "the server runs as long as its input is open");
     drop(child.stdin.take());
     assert!(eventually("it ends", || child.try_wait().unwrap()).success());
 }

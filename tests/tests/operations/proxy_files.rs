@@ -1,24 +1,28 @@
-//! What OPERATING.md promises of each file in `deploy/proxies`, read in the file itself. `one_address` runs the one of nginx.
+//! Promises of docs/guides/behind-a-proxy.md about each file in `deploy/proxies`. The tests read
+//! the files. `one_address` runs nginx with its file.
 
 use packhouse_tests::checkout;
 use std::collections::BTreeSet;
 use std::fs;
 
-/// A file, with what keeps its promises: settings that it has, and words of settings that would break one.
-struct Proxy {
+/// A file, the settings that keep the guide's promises, and words of settings that would break a
+/// promise.
+struct ProxyPromises {
     file: &'static str,
-    /// Bodies of any size, passed on as they come, however long that takes.
+    /// Settings that let bodies of any size and any duration pass without buffering.
     bodies: &'static [&'static str],
-    /// The name and the scheme that the client asked, never as the client itself claims them.
+    /// Settings that pass on the host name and the scheme of the request. They drop the forwarding
+    /// headers that the client itself sends.
     site: &'static [&'static str],
-    /// Nobody reads the metrics through it.
+    /// Settings that hide the metrics.
     metrics: &'static [&'static str],
-    /// By default this proxy keeps a promise; these would change that.
+    /// Words that the file must not contain. The proxy's default keeps a promise, and these
+    /// settings would break the promise.
     lacks: &'static [&'static str],
 }
 
-const PROXIES: [Proxy; 4] = [
-    Proxy {
+const PROXIES: [ProxyPromises; 4] = [
+    ProxyPromises {
         file: "nginx.conf",
         bodies: &[
             "client_max_body_size 0;",
@@ -39,12 +43,13 @@ const PROXIES: [Proxy; 4] = [
         metrics: &["location = /metrics { return 404; }", "location = /portal/metrics { return 404; }"],
         lacks: &[],
     },
-    Proxy {
+    ProxyPromises {
         file: "Caddyfile",
         bodies: &["flush_interval -1"],
         site: &["header_up -Forwarded", "header_up -X-Forwarded-Port"],
         metrics: &["@metrics path /metrics /portal/metrics", "respond @metrics 404"],
-        // Caddy bounds and buffers no body, passes `Host` on, and believes forwarding fields of proxies that it trusts alone.
+        // Caddy neither limits nor buffers bodies and passes `Host` on. It accepts forwarding
+        // headers only from trusted proxies.
         lacks: &[
             "request_body",
             "_buffers",
@@ -54,14 +59,14 @@ const PROXIES: [Proxy; 4] = [
             "trusted_proxies",
         ],
     },
-    Proxy {
+    ProxyPromises {
         file: "traefik.yaml",
         bodies: &["flushInterval: -1ms"],
         site: &["passHostHeader: true", "Forwarded: \"\""],
         metrics: &["rule: Host(`packages.example`) && !Path(`/metrics`) && !Path(`/portal/metrics`)"],
         lacks: &["buffering", "BodyBytes", "X-Forwarded-"],
     },
-    Proxy {
+    ProxyPromises {
         file: "ingress-nginx.yaml",
         bodies: &[
             "nginx.ingress.kubernetes.io/proxy-body-size: \"0\"",
@@ -70,14 +75,15 @@ const PROXIES: [Proxy; 4] = [
             "nginx.ingress.kubernetes.io/proxy-read-timeout: \"300\"",
             "nginx.ingress.kubernetes.io/proxy-send-timeout: \"300\"",
         ],
-        // The controller passes `Host` on and writes the forwarding fields itself. Behind it the server refuses the metrics.
+        // The controller passes `Host` on and writes the forwarding headers itself. The server
+        // itself refuses requests for its metrics that come through this controller.
         site: &[],
         metrics: &[],
         lacks: &["upstream-vhost", "x-forwarded-prefix", "rewrite-target", "use-regex"],
     },
 ];
 
-/// The lines of a file that are no comments, without the space around them.
+/// Returns the lines of a file without comments and without surrounding space.
 fn settings(file: &str) -> Vec<String> {
     let text = fs::read_to_string(checkout().join("deploy/proxies").join(file)).unwrap();
     let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
@@ -85,11 +91,11 @@ fn settings(file: &str) -> Vec<String> {
 }
 
 #[test]
-fn each_file_for_a_proxy_keeps_what_is_promised_of_it() {
-    for Proxy { file, bodies, site, metrics, lacks } in PROXIES {
+fn each_proxy_file_keeps_the_promises_of_the_guide() {
+    for ProxyPromises { file, bodies, site, metrics, lacks } in PROXIES {
         let settings = settings(file);
-        for wanted in bodies.iter().chain(site).chain(metrics) {
-            assert!(settings.iter().any(|line| line == wanted), "{file} lacks {wanted}");
+        for required in bodies.iter().chain(site).chain(metrics) {
+            assert!(settings.iter().any(|line| line == required), "{file} lacks {required}");
         }
         for word in lacks {
             let line = settings.iter().find(|line| line.contains(word));
@@ -99,14 +105,14 @@ fn each_file_for_a_proxy_keeps_what_is_promised_of_it() {
 }
 
 #[test]
-fn each_file_for_a_proxy_is_known_to_this_test_and_to_the_page() {
+fn each_proxy_file_is_in_this_test_and_in_the_guide() {
     let entries = fs::read_dir(checkout().join("deploy/proxies")).unwrap();
     let files: BTreeSet<String> =
         entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
     let known: BTreeSet<String> = PROXIES.map(|proxy| proxy.file.to_owned()).into_iter().collect();
     assert_eq!(files, known);
-    let page = fs::read_to_string(checkout().join("docs/OPERATING.md")).unwrap();
+    let page = fs::read_to_string(checkout().join("docs/guides/behind-a-proxy.md")).unwrap();
     for file in files {
-        assert!(page.contains(&format!("(../deploy/proxies/{file})")), "OPERATING.md does not name {file}");
+        assert!(page.contains(&format!("(../../deploy/proxies/{file})")), "the guide does not name {file}");
     }
 }

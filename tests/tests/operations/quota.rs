@@ -1,5 +1,5 @@
-//! Quotas from outside: 64 publishers at once at the edge, in each format, on both databases; what cannot fit is refused before its
-//! bytes; and what a refusal looks like.
+//! Quotas: 64 concurrent publishers near the limit, in each format, on both databases. The server
+//! refuses a publish that cannot fit before it reads the body. Also the form of a refusal.
 
 use crate::release;
 use crate::wheel;
@@ -14,7 +14,7 @@ use release::Release;
 use serde_json::{Value, json};
 
 const PUBLISHERS: usize = 64;
-/// How many of them there is room for.
+/// Number of publishes that fit into the quota.
 const ROOM: usize = 20;
 
 fn set_quota(api: &Api, id: &str, bytes: Option<u64>) {
@@ -29,7 +29,7 @@ fn used(api: &Api, id: &str) -> u64 {
     own["bytes"].as_u64().unwrap()
 }
 
-/// A refusal says both figures, in words and by its code.
+/// Checks that a refusal states the quota and the use, both in its sentence and in its fields.
 #[track_caller]
 fn refused(answer: &Response, quota: u64) {
     let body = answer.json();
@@ -41,18 +41,20 @@ fn refused(answer: &Response, quota: u64) {
             errors[0]["message"].as_str().unwrap()
         }
     };
-    let begins = format!("is {quota} bytes, of which ");
-    assert!(sentence.contains(&begins) && sentence.contains(" are used: "), "{sentence}");
+    let begins = format!("is {quota} bytes. ");
+    assert!(sentence.contains(&begins) && sentence.contains(" bytes are used, so "), "{sentence}");
 }
 
-/// The quota takes so many of what one publish adds, and half of one more. All publish at once; as many as there is room for get through.
+/// Sets a quota that fits `ROOM` publishes and a half. All publishers publish at once, and exactly
+/// `ROOM` of them succeed.
 fn at_the_edge(api: &Api, id: &str, format: &str, publish: impl Fn(usize) -> Response + Sync) {
     let before = used(api, id);
     assert!(publish(PUBLISHERS).status < 300, "{format}");
     let first = used(api, id);
     let size = first - before;
     assert!(size > 0, "{format}");
-    // Numbers of the same length, so that each is nearly as large as the next, whatever compression makes of it.
+    // All numbers of publishers have the same number of digits, so the compressed sizes are nearly
+    // equal.
     let quota = first + size * ROOM as u64 + size / 2;
     set_quota(api, id, Some(quota));
     let answers = at_once(PUBLISHERS, &publish);
@@ -61,7 +63,7 @@ fn at_the_edge(api: &Api, id: &str, format: &str, publish: impl Fn(usize) -> Res
     let now = used(api, id);
     assert_eq!(through, ROOM, "{format}: {now} of {quota}");
     assert!(now <= quota && now > quota - size, "{format}: {now} of {quota}");
-    // Nothing of a refused one is left behind, and all that is missing is room.
+    // A refused publish leaves nothing behind, so it succeeds once the quota is gone.
     let late = answers.iter().position(|answer| answer.status >= 300).unwrap();
     set_quota(api, id, None);
     assert!(publish(late).status < 300, "{format}");
@@ -81,7 +83,7 @@ fn in_all_formats(server: &Server) {
     let npm = NpmRepository::create(server, "js");
     at_the_edge(&api, &npm.id, "npm", |publisher| {
         let version = format!("1.0.{}", number(publisher));
-        // As large as any other: gzip makes of each version what it likes.
+        // Stored without compression, because gzip would give each version another size.
         let tarball = release::stored(&release::tar(&[(
             "package/package.json",
             json!({"name": "lib", "version": version}).to_string().as_bytes(),
@@ -89,7 +91,8 @@ fn in_all_formats(server: &Server) {
         let release = Release::new("lib", &version).raw(&tarball);
         let path = npm.path(release.path().trim_start_matches('/'));
         let request = Request::new("PUT", &path).header("Content-Type", "application/json");
-        // Of one package one commit at a time gets through: who was overtaken tries again, as people do.
+        // Only one of several concurrent publishes of a package commits. A publisher that loses the
+        // race tries again, as people do.
         loop {
             let answer = npm.client.send(request.clone().body(release.document().to_string()));
             if answer.status != 409 && answer.status != 503 {
@@ -125,14 +128,14 @@ fn sixty_four_publishers_never_pass_a_quota_together() {
 }
 
 #[test]
-fn nor_do_they_with_postgresql() {
+fn sixty_four_publishers_never_pass_a_quota_together_with_postgresql() {
     match Postgres::start() {
         Ok(postgres) => in_all_formats(&Server::with().arg("--database-url").arg(&postgres.url()).start()),
         Err(reason) => skip("quotas on PostgreSQL", &reason),
     }
 }
 
-/// Announces a body, to be sent when leave is given.
+/// Announces a body with `Expect: 100-continue`.
 fn announce(client: &Client, request: Request, length: u64) -> Connection {
     let head = request.header("Expect", "100-continue").header("Content-Length", &length.to_string());
     let mut connection = Connection::open(client.address()).unwrap();
@@ -140,16 +143,16 @@ fn announce(client: &Client, request: Request, length: u64) -> Connection {
     connection
 }
 
-/// The refusal that comes in the place of leave to send.
+/// Returns the refusal that the server sends instead of `100 Continue`.
 #[track_caller]
 fn announced(client: &Client, request: Request, length: u64) -> Response {
     let answer = announce(client, request, length).read_response(false).unwrap();
-    assert!(answer.interim.is_empty(), "leave was given");
+    assert!(answer.interim.is_empty(), "the server sent 100 Continue");
     answer
 }
 
 #[test]
-fn what_cannot_fit_is_refused_before_its_bytes() {
+fn a_publish_that_cannot_fit_is_refused_before_its_bytes() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let maven = MavenRepository::create(&server, "jars");
@@ -160,12 +163,13 @@ fn what_cannot_fit_is_refused_before_its_bytes() {
     let other = "org/example/a/2.0/a-2.0.jar";
     let answer = announced(&maven.client, put(other), 301);
     refused(&answer, 1000);
-    assert!(answer.text().contains("of which 700 are used: 301 more"));
+    assert!(answer.text().contains("700 bytes are used, so 301 more"));
     assert_eq!(announce(&maven.client, put(other), 300).read_head().unwrap().status, 100);
-    // What is there is there, room or not.
+    // An existing version is a conflict, with room and without.
     assert_eq!(announced(&maven.client, put(jar), 700).status, 409);
     maven.put(other, vec![2; 300]).expect(201);
-    // What belongs to files that are there is no file: it goes through with no room left.
+    // The quota does not include checksums and metadata of existing files, so the server accepts
+    // these even if nothing else fits.
     maven.put(&format!("{other}.sha1"), "0").expect(400);
     let metadata = "<metadata><groupId>org.example</groupId><artifactId>a</artifactId></metadata>";
     maven.put("org/example/a/maven-metadata.xml", metadata).expect(201);
@@ -185,14 +189,14 @@ fn what_cannot_fit_is_refused_before_its_bytes() {
     let layer = payload::bytes(1, 1001);
     let whole = Request::new("POST", &images.path(&format!("app/blobs/uploads/?digest={}", digest(&layer))));
     refused(&announced(&images.client, whole, 1001), 1000);
-    // In pieces, those that are there already count.
+    // The chunks that an upload session already contains are part of the use.
     let begun = images.ask("POST", "app/blobs/uploads/").expect(202);
     let session = begun.header("location").unwrap();
     let piece = |range: &str| Request::new("PATCH", session).header("Content-Range", range);
     images.client.send(piece("0-599").body(&layer[..600])).expect(202);
     refused(&announced(&images.client, piece("600-1000"), 401), 1000);
 
-    // The organization's holds beside it, and what is deleted makes room.
+    // The organization's quota applies too. A deletion frees room.
     let organization =
         |quota: Value| api.patch("/v1/organization", &json!({"quota_bytes": quota})).expect(200);
     organization(json!(1100));

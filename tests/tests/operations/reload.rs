@@ -1,5 +1,5 @@
-//! Settings that change while the server runs: by SIGHUP, and by a call of those who manage the server; and a server that takes no
-//! changes.
+//! Settings that change while the server runs, by SIGHUP and by a call of an operator. Also
+//! read-only mode and maintenance mode.
 
 use std::io::Write as _;
 
@@ -9,7 +9,7 @@ use packhouse_tests::server::{OWNER, PASSWORD, eventually};
 use packhouse_tests::{Api, MavenRepository, Request, Server, cli};
 use serde_json::json;
 
-/// A server with a configuration file of its own.
+/// Starts a server with its own configuration file. Also returns a function that rewrites the file.
 fn configured(text: &str) -> (Server, tempfile::TempDir, impl Fn(&str)) {
     let home = tempfile::TempDir::new().unwrap();
     let file = home.path().join("packhouse.toml");
@@ -19,7 +19,7 @@ fn configured(text: &str) -> (Server, tempfile::TempDir, impl Fn(&str)) {
 }
 
 #[test]
-fn what_may_change_holds_at_once_and_the_rest_is_said() {
+fn reloadable_settings_apply_at_once_and_the_others_are_reported() {
     let (server, _home, write) = configured("log = \"info\"\n");
     let api = Api::sign_in(&server);
     let body = json!({"name": "x".repeat(300), "format": "maven", "kind": "hosted"});
@@ -30,27 +30,27 @@ fn what_may_change_holds_at_once_and_the_rest_is_said() {
     assert_eq!(answer["needs_restart"], json!(["audit_days"]));
     api.post("/v1/repositories", &body).expect(413);
     eventually("the log is at debug", || {
-        // A connection that ends with nonsense is told of at this level.
+        // At the level `debug` the server logs a connection that ends with an invalid request.
         let mut connection = std::net::TcpStream::connect(server.api()).unwrap();
         connection.write_all(b"nonsense\r\n\r\n").unwrap();
         server.log().contains("\"DEBUG\"").then_some(())
     });
-    // A mistake changes nothing, and is told with its place.
+    // A file with an error changes no setting, and the error names the line.
     write("log = \"info\"\n[limits]\napi_body_bytes = \"many\"\n");
     let refused = api.call("POST", "/v1/reload").expect(400).text();
     assert!(refused.contains("limits.api_body_bytes") && refused.contains("line 3"), "{refused}");
     api.post("/v1/repositories", &body).expect(413);
-    // By a signal as well.
+    // A signal reloads the settings as well.
     write("log = \"info\"\n");
     server.signal("-HUP");
     eventually("the limit is as before", || {
         (api.post("/v1/repositories", &body).status != 413).then_some(())
     });
-    assert!(server.log().contains("the settings were read again"), "{}", server.log());
+    assert!(server.log().contains("settings reloaded"), "{}", server.log());
 }
 
 #[test]
-fn only_who_manages_the_server_may_reload() {
+fn only_operators_of_the_server_may_reload() {
     let server = Server::start();
     let owner = Api::sign_in(&server);
     assert!(owner.call("GET", "/v1/me").expect(200).text().contains("manage-server"));
@@ -65,11 +65,11 @@ fn only_who_manages_the_server_may_reload() {
     assert_eq!(refused.field("error"), "insufficient_permissions");
     Api::sign_in_as(&server, "ops@example.com", PASSWORD).call("POST", "/v1/reload").expect(200);
     server_anonymous(&server);
-    // An owner elsewhere owns an organization and no server.
+    // The owner of another organization does not manage the server.
     cli::packhouse(server.data(), &["org", "create", "second", "--base-url", "http://second.test"], "")
-        .well();
+        .success();
     let words = ["member", "create", "second@example.com", "--org", "second", "--owner", "--password-stdin"];
-    cli::packhouse(server.data(), &words, PASSWORD).well();
+    cli::packhouse(server.data(), &words, PASSWORD).success();
     let second = Api::sign_in_as(&server, "second@example.com", PASSWORD);
     second.call("POST", "/v1/reload").expect(403);
     assert!(!second.call("GET", "/v1/me").expect(200).text().contains("manage-server"));
@@ -83,7 +83,7 @@ fn server_anonymous(server: &Server) {
 }
 
 #[test]
-fn a_server_that_takes_no_changes_serves_on() {
+fn a_read_only_server_keeps_serving_reads() {
     let (server, _home, write) = configured("");
     let repository = MavenRepository::create(&server, "maven");
     let path = "org/example/a/1.0/a-1.0.txt";
@@ -102,31 +102,32 @@ fn a_server_that_takes_no_changes_serves_on() {
     let refused = api.post("/v1/repositories", &body).expect(503);
     assert_eq!((refused.field("error").as_str(), refused.header("retry-after")), ("read_only", Some("5")));
     api.call("DELETE", &format!("/v1/tokens/{}", repository.token.id)).expect(503);
-    // Reads and sign-in go on; so does a confirmation, which changes nothing by itself.
+    // Reads and sign-in still work. A confirmation works too, because it changes nothing by itself.
     assert_eq!(repository.get(path).expect(200).body, b"before");
     api.call("GET", "/v1/repositories").expect(200);
     let again = Api::sign_in(&server);
     again.confirm("create_token");
     again.call("DELETE", "/v1/sessions/current").expect(204);
-    // Pages are shown; their forms change nothing, with a session and without, but sign in and out.
+    // The portal serves its pages. Their forms change nothing, with a session or without, except
+    // for sign-in and sign-out.
     let form = [("name", "new"), ("format", "maven"), ("kind", "hosted"), ("once", "1")];
     let refused = person.send_form("/repositories/new", &form).expect(503);
     assert_eq!(refused.header("retry-after"), Some("5"));
-    assert!(refused.text().contains("takes no changes"), "{}", refused.text());
+    assert!(refused.text().contains("is in read-only mode"), "{}", refused.text());
     let accept = [("name", "New"), ("password", PASSWORD)];
     let mut guest = Person::new(&server);
     guest.send_form(&format!("/invitations/{code}"), &accept).expect(503);
     Person::owner(&server).send_form("/sign-out", &[]).expect(303);
-    // A stranger hears what he ever hears.
+    // An unauthenticated client gets 401, as it does without read-only mode.
     server.anonymous().put(&repository.path("org/example/a/2.0/a-2.0.txt"), "x").expect(401);
 
     write("");
     server.signal("-HUP");
-    eventually("it takes changes again", || {
+    eventually("changes are accepted again", || {
         (api.post("/v1/repositories", &body).status == 201).then_some(())
     });
     repository.put("org/example/a/2.0/a-2.0.txt", "after").expect(201);
-    // What was refused is not used up.
+    // A person can submit a refused form again.
     let form = [("name", "newer"), ("format", "maven"), ("kind", "hosted"), ("once", "1")];
     person.send_form("/repositories/new", &form).expect(303);
     guest.send_form(&format!("/invitations/{code}"), &accept).expect(201);
@@ -135,7 +136,7 @@ fn a_server_that_takes_no_changes_serves_on() {
 }
 
 #[test]
-fn a_server_that_is_being_worked_on_says_so_in_the_operators_words() {
+fn maintenance_mode_shows_the_operators_message() {
     let (server, _home, write) = configured("");
     let repository = MavenRepository::create(&server, "maven");
     let path = "org/example/a/1.0/a-1.0.txt";
@@ -144,27 +145,27 @@ fn a_server_that_is_being_worked_on_says_so_in_the_operators_words() {
     let mut person = Person::owner(&server);
     write("maintenance = \"Back at <noon>.\"\n");
     assert_eq!(api.call("POST", "/v1/reload").expect(200).json()["applied"], json!(["maintenance"]));
-    let said = |answer: Response| {
+    let maintenance = |answer: Response| {
         let answer = answer.expect(503);
         assert_eq!(answer.header("retry-after"), Some("5"));
         answer
     };
-    let refused = said(repository.get(path));
+    let refused = maintenance(repository.get(path));
     assert_eq!(
         (refused.field("error"), refused.field("message")),
         ("maintenance".into(), "Back at <noon>.".into())
     );
-    said(repository.put("org/example/a/2.0/a-2.0.txt", "after"));
-    said(server.anonymous().get("/repositories/none/x"));
-    // Where the path tells the format, in its shape.
-    let refused = said(server.anonymous().get("/v2/none/manifests/x")).json();
-    let said_there = (&refused["errors"][0]["code"], &refused["errors"][0]["message"]);
-    assert_eq!(said_there, (&json!("UNAVAILABLE"), &json!("Back at <noon>.")));
-    assert_eq!(said(api.call("GET", "/v1/repositories")).field("error"), "maintenance");
-    let page = said(person.get("/repositories")).text();
+    maintenance(repository.put("org/example/a/2.0/a-2.0.txt", "after"));
+    maintenance(server.anonymous().get("/repositories/none/x"));
+    // If the path reveals the format, the error has the format's shape.
+    let refused = maintenance(server.anonymous().get("/v2/none/manifests/x")).json();
+    let error = (&refused["errors"][0]["code"], &refused["errors"][0]["message"]);
+    assert_eq!(error, (&json!("UNAVAILABLE"), &json!("Back at <noon>.")));
+    assert_eq!(maintenance(api.call("GET", "/v1/repositories")).field("error"), "maintenance");
+    let page = maintenance(person.get("/repositories")).text();
     assert!(page.contains("Back at &lt;noon&gt;."), "{page}");
-    said(Person::new(&server).get("/sign-in"));
-    // Health goes on, and the operator's way back.
+    maintenance(Person::new(&server).get("/sign-in"));
+    // Health checks still work, and an operator can still end maintenance.
     for host in [server.packages(), server.api()] {
         for path in ["/livez", "/readyz"] {
             packhouse_tests::Client::new(host).get(path).expect(200);

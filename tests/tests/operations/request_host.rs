@@ -1,4 +1,5 @@
-//! A server without a public address: links follow the host that a client asks, and no client's host reaches another's answer.
+//! A server without a public address. Links use the host of the request. A host that one client
+//! sends never appears in another client's response.
 
 use crate::release;
 
@@ -9,13 +10,13 @@ use release::Release;
 use serde_json::json;
 use tempfile::TempDir;
 
-/// The addresses of repositories, as the repository host lists them.
+/// Returns the repository host's list of repositories, which contains their addresses.
 fn listed(client: &Client) -> String {
     client.get("/repositories/").expect(200).text()
 }
 
 #[test]
-fn links_follow_the_host_that_was_asked() {
+fn links_use_the_host_of_the_request() {
     let server = Server::start();
     let repository = FormatRepository::hosted(&server, "generic", "files", &json!({}));
     let api = Api::sign_in(&server);
@@ -28,10 +29,10 @@ fn links_follow_the_host_that_was_asked() {
         let text = listed(&repository.client.clone().with("Host", host));
         assert!(text.contains(&format!("\"http://{site}/repositories/files/\"")), "{host}: {text}");
         let client = api.client().clone().with("Host", host);
-        let shown = client.get(&format!("/v1/repositories/{}", repository.id)).expect(200);
-        // At the port of the repository host, which the API's own is not.
+        let details = client.get(&format!("/v1/repositories/{}", repository.id)).expect(200);
+        // Links have the port of the repository host, which differs from the API's port.
         let port = server.packages().port();
-        assert_eq!(shown.field("connection_address"), format!("http://{name}:{port}/repositories/files/"));
+        assert_eq!(details.field("connection_address"), format!("http://{name}:{port}/repositories/files/"));
     }
 }
 
@@ -47,7 +48,7 @@ fn no_link_leads_to_an_unspecified_address() {
 }
 
 #[test]
-fn a_trusted_proxy_says_where_it_was_asked() {
+fn a_trusted_proxy_sets_the_host_of_links() {
     let server = Server::with().env("PACKHOUSE_TRUSTED_PROXIES", "127.0.0.0/8").start();
     let repository = FormatRepository::hosted(&server, "generic", "files", &json!({}));
     let through = |fields: &[(&str, &str)]| {
@@ -71,19 +72,19 @@ fn a_trusted_proxy_says_where_it_was_asked() {
 }
 
 #[test]
-fn an_answer_for_one_host_is_not_given_to_another() {
+fn a_response_for_one_host_is_not_served_to_another() {
     let server = Server::start();
     let repository = FormatRepository::hosted(&server, "npm", "js", &json!({}));
     let publish = Release::new("hello", "1.0.0").document();
     let request = Request::new("PUT", "/repositories/js/hello").header("Content-Type", "application/json");
     let published = repository.client.send(request.body(publish.to_string()));
     assert!(published.status < 300, "{}", published.text());
-    let asked = |host: &str| {
+    let list_for = |host: &str| {
         repository.client.clone().with("Host", host).get("/repositories/js/hello").expect(200).text()
     };
     for round in 0..3 {
         for host in ["evil.example", "packages.corp", "evil.example:81"] {
-            let text = asked(host);
+            let text = list_for(host);
             assert!(text.contains(&format!("http://{host}/repositories/js/")), "{round} {host}: {text}");
             let others = ["evil.example/", "packages.corp/", "evil.example:81/"].into_iter();
             let strange = others
@@ -92,10 +93,10 @@ fn an_answer_for_one_host_is_not_given_to_another() {
             assert_eq!(strange, None, "{round} {host}");
         }
     }
-    // Names without end are answered all the same.
+    // Requests with many different host names still succeed.
     for number in 0..40 {
         let host = format!("h{number}.example");
-        assert!(asked(&host).contains(&format!("http://{host}/repositories/js/")));
+        assert!(list_for(&host).contains(&format!("http://{host}/repositories/js/")));
     }
 }
 
@@ -112,7 +113,7 @@ fn an_id_token_for_another_service_is_not_accepted_under_that_services_name() {
 }
 
 #[test]
-fn a_public_address_that_was_removed_is_not_in_force_any_more() {
+fn a_public_address_that_was_removed_is_no_longer_used() {
     let data = TempDir::new().unwrap();
     let server = Server::with().data(data.path()).arg("--base-url").arg("https://production.example").start();
     let repository = FormatRepository::hosted(&server, "generic", "files", &json!({}));
@@ -124,7 +125,7 @@ fn a_public_address_that_was_removed_is_not_in_force_any_more() {
     assert!(text.contains(&repository.url) && !text.contains("production.example"), "{text}");
     let me = Api::sign_in(&server).call("GET", "/v1/me").expect(200).json();
     assert_eq!(me["organization"]["base_url"], server.base_url());
-    assert!(server.log().contains("base_url is not set any more"), "{}", server.log());
+    assert!(server.log().contains("base_url is no longer set"), "{}", server.log());
 }
 
 #[test]
@@ -148,15 +149,19 @@ fn a_request_that_names_two_hosts_is_refused() {
 }
 
 #[test]
-fn the_operator_is_told_that_no_public_address_is_set() {
+fn the_start_warns_if_no_public_address_is_set() {
     let data = TempDir::new().unwrap();
     let listen = |port: u16| format!("0.0.0.0:{port}");
     let (packages, api) = (listen(server::free_port()), listen(server::free_port()));
     let settings = [("PACKHOUSE_PACKAGES_LISTEN", packages), ("PACKHOUSE_API_LISTEN", api)];
-    let said = packhouse_with(data.path(), &["doctor"], &settings);
-    assert!(said.text.contains("every address of this machine, and base_url is not set"), "{}", said.text);
+    let output = packhouse_with(data.path(), &["doctor"], &settings);
+    assert!(
+        output.text.contains("all addresses of this machine, and base_url is not set"),
+        "{}",
+        output.text
+    );
     let with_address =
         [&settings[..], &[("PACKHOUSE_BASE_URL", "http://127.0.0.1:8080".to_owned())]].concat();
-    let said = packhouse_with(data.path(), &["doctor"], &with_address);
-    assert!(!said.text.contains("base_url is not set"), "{}", said.text);
+    let output = packhouse_with(data.path(), &["doctor"], &with_address);
+    assert!(!output.text.contains("base_url is not set"), "{}", output.text);
 }

@@ -1,5 +1,6 @@
-//! schemathesis over the OpenAPI document against the running server: as the owner, as a member who may only read, and as nobody.
-//! No 5xx, no status that is not described, no answer that is not as described, whatever is sent.
+//! Runs schemathesis with the OpenAPI document against a server: as the owner, as a read-only
+//! member, and without a credential. No request may cause a 5xx response, an undescribed status or
+//! an undescribed body.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,7 +11,8 @@ use packhouse_tests::{Api, MavenRepository, Server, checkout, long, skip};
 use serde_json::{Value, json};
 
 const READER: &str = "reader@example.com";
-/// What a schema allows may still be refused for what is stored: 400 for a repository that is not there, 409 for a name in use.
+/// A check that the test leaves out. The server may refuse a valid request because of stored data:
+/// 400 for a missing repository, 409 for a name in use.
 const LEFT_OUT: &str = "positive_data_acceptance";
 
 fn program() -> Option<PathBuf> {
@@ -22,7 +24,7 @@ fn program() -> Option<PathBuf> {
     None
 }
 
-/// Calls every route many times, with what its description allows and with what it does not.
+/// Calls every route many times, with valid and with invalid requests.
 fn call(server: &Server, program: &PathBuf, who: Option<&Api>, email: &str, known: &Value) {
     let examples = if long() { "200" } else { "12" };
     let url = format!("http://{}", server.api());
@@ -40,11 +42,11 @@ fn call(server: &Server, program: &PathBuf, who: Option<&Api>, email: &str, know
         command.env("PACKHOUSE_EMAIL", email).env("PACKHOUSE_PASSWORD", PASSWORD);
         command.env("PACKHOUSE_SESSION", &api.session);
     }
-    let said = run(&mut command);
-    assert!(said.success, "as {email}:\n{}\nthe server's log:\n{}", said.text, errors(server));
+    let output = run(&mut command);
+    assert!(output.success, "as {email}:\n{}\nthe server's log:\n{}", output.text, errors(server));
 }
 
-/// A server that believes who says from which address it calls.
+/// Starts a server that trusts the client's statement of its own address.
 fn server() -> Server {
     Server::with().env("PACKHOUSE_TRUSTED_PROXIES", "127.0.0.0/8").start()
 }
@@ -71,7 +73,8 @@ fn as_the_owner() {
     let Some(program) = program() else { return };
     let server = server();
     let mut known = known(&server);
-    // The owner's calls may delete the reader, and change what the reader may do.
+    // The owner's requests do not get the reader's id, because they could delete the reader or
+    // change the reader's rights.
     known.as_object_mut().unwrap().remove("/v1/members/");
     call(&server, &program, Some(&Api::sign_in(&server)), OWNER, &known);
 }

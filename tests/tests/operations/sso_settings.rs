@@ -1,5 +1,5 @@
-//! An organization's sign-in settings: what a change that fails leaves, who signs in where they cannot be read, and what a stranger learns
-//! of which organizations there are.
+//! An organization's sign-in settings: changes that fail, and sign-in while the settings are
+//! unreadable. Without a credential nobody can probe which organizations exist.
 
 use packhouse_tests::database::sqlite;
 use packhouse_tests::server::{OWNER, PASSWORD};
@@ -13,12 +13,13 @@ fn settings(client: &str) -> Value {
 }
 
 #[test]
-fn settings_stay_as_they_are_where_their_change_is_answered_with_an_error() {
+fn a_failed_change_leaves_the_settings_unchanged() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let member = json!({"email": MEMBER, "password": "a long password", "permissions": {"repositories": []}});
     api.post("/v1/members", &member).expect(201);
-    // Owners are looked for among the members, to tell them of the change.
+    // The server reads all members to mail the owners, so an unreadable member makes the change
+    // fail.
     let damage = |created_at: &str| {
         sqlite(&server, &format!("update members set created_at = {created_at} where email = '{MEMBER}'"));
     };
@@ -38,7 +39,7 @@ fn settings_stay_as_they_are_where_their_change_is_answered_with_an_error() {
 }
 
 #[test]
-fn settings_that_cannot_be_read_let_owners_alone_use_a_password() {
+fn only_owners_sign_in_with_a_password_if_the_settings_are_unreadable() {
     const FILE: &str = "org/example/a/1.0/a-1.0.jar";
     const OF_MEMBER: &str = "a long password";
     let server = Server::start();
@@ -49,7 +50,8 @@ fn settings_that_cannot_be_read_let_owners_alone_use_a_password() {
     let member = json!({"email": MEMBER, "password": OF_MEMBER, "permissions": permissions});
     api.post("/v1/members", &member).expect(201);
     api.send("PUT", "/v1/sso", &settings("client")).expect(200);
-    // The statuses of a sign-in and of a file that is fetched with the password itself.
+    // Returns the status of a sign-in, and the status of a download with the password as the
+    // credential.
     let by_password = |email: &str, password: &str| {
         let body = json!({"email": email, "password": password}).to_string();
         let request = Request::new("POST", "/v1/sessions").header("Content-Type", "application/json");
@@ -68,7 +70,7 @@ fn settings_that_cannot_be_read_let_owners_alone_use_a_password() {
 }
 
 #[test]
-fn an_organization_without_a_provider_is_not_told_from_one_that_is_not_there() {
+fn an_organization_without_a_provider_looks_like_a_missing_one() {
     let server = Server::start();
     let name = Api::sign_in(&server).call("GET", "/v1/organization").expect(200).field("name");
     let start = |organization: &str| {

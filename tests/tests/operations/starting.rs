@@ -1,5 +1,6 @@
-//! The start: what was compiled before is served at once, and what was not once it is compiled, each format by itself. Until then nobody is
-//! told that it is not there.
+//! The start of the server. It serves formats with cached compiled code at once, and each other
+//! format as soon as its component is compiled. Until then it tells no client that something does
+//! not exist.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,15 +14,15 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const FILE: &str = "org/example/a/1.0/a-1.0.jar";
-/// The file of the component that takes long: its name says nothing of its format.
+/// The file of the component that compiles slowly. The file's name does not reveal the format.
 const SLOW: &str = "slow.wasm";
 
-/// A folder of plugins, and one of data with a cache of its own that is empty: other tests share theirs.
-struct Place {
+/// A folder of plugins, and a data folder with its own empty cache, because other tests share one.
+struct ServerFolders {
     folder: TempDir,
 }
 
-impl Place {
+impl ServerFolders {
     fn new() -> Self {
         let folder = TempDir::new().unwrap();
         for name in ["plugins", "data/cache"] {
@@ -43,7 +44,7 @@ impl Place {
         Server::with().data(&self.folder.path().join("data")).arg("--plugins").arg(plugins.to_str().unwrap())
     }
 
-    /// With nothing compiled.
+    /// Removes all compiled code from the cache.
     fn forget_compiled(&self) {
         let cache = self.folder.path().join("data/cache");
         std::fs::remove_dir_all(&cache).unwrap();
@@ -55,17 +56,17 @@ fn shipped(name: &str) -> Vec<u8> {
     std::fs::read(program().with_file_name("plugins").join(name)).unwrap()
 }
 
-/// The same component with a core module more that nobody uses: so many functions, none of them small, that a compiler sits over it for a
-/// minute or more.
+/// Returns this component with an additional unused core module. The module's functions are so many
+/// and so large that compiling them takes a minute or more.
 fn slow(component: &[u8]) -> Vec<u8> {
     const FUNCTIONS: usize = 600;
     const BLOCKS: usize = 2_000;
     const VARIABLES: usize = 500;
-    // Variables of 64 bits.
+    // Local variables of 64 bits.
     let mut body = [vec![1], leb(VARIABLES), vec![0x7e]].concat();
     for at in 0..BLOCKS {
         let [one, other, third] = [1, 3, 7].map(|step| leb(at * step % VARIABLES));
-        // Out of the block where `one` is 0; else `other = (third + one) * other`.
+        // Leaves the block if `one` is 0; otherwise `other = (third + one) * other`.
         body.extend(
             [&[0x02, 0x40, 0x20][..], &one, &[0x50, 0x0d, 0x00, 0x20], &third, &[0x20], &one].concat(),
         );
@@ -84,7 +85,7 @@ fn section(number: u8, content: Vec<u8>) -> Vec<u8> {
     [vec![number], leb(content.len()), content].concat()
 }
 
-/// A number as WebAssembly has it: seven bits a byte, the lowest first.
+/// Encodes a number as WebAssembly does: seven bits in each byte, the lowest first.
 fn leb(mut number: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while number >= 0x80 {
@@ -97,18 +98,19 @@ fn leb(mut number: usize) -> Vec<u8> {
 
 #[track_caller]
 fn is_starting(answer: Response) {
-    let told = (answer.status, answer.header("retry-after"), answer.field("error"));
-    assert_eq!(told, (503, Some("5"), "server_starting".to_owned()), "{}", answer.text());
+    let observed = (answer.status, answer.header("retry-after"), answer.field("error"));
+    assert_eq!(observed, (503, Some("5"), "server_starting".to_owned()), "{}", answer.text());
 }
 
 fn named<'a>(list: &'a Value, field: &str, name: &str) -> Option<&'a Value> {
     list["items"].as_array().unwrap().iter().find(|item| item[field] == name)
 }
 
-/// What is ready is served beside what is not; a kill in the middle of it leaves everything as it was.
+/// The server serves compiled formats while it compiles others. A kill in the middle changes
+/// nothing.
 #[test]
 fn each_format_is_served_as_soon_as_its_own_component_is_compiled() {
-    let place = Place::new();
+    let place = ServerFolders::new();
     let (maven, docker) = (shipped("maven.wasm"), shipped("oci.wasm"));
     place.plugin("maven.wasm", &maven);
     place.plugin("oci.wasm", &docker);
@@ -133,18 +135,24 @@ fn each_format_is_served_as_soon_as_its_own_component_is_compiled() {
     assert_eq!(served.text(), "hello");
     libs.put("/repositories/libs/org/example/a/2.0/a-2.0.jar", "more").expect(201);
     assert!(server.log().contains("compiling slow") && !server.log().contains("compiled slow"));
-    // A client that shows its credential only when it is asked for one gets on.
-    let asked = packages.get(&file).expect(401);
-    assert!(asked.header("www-authenticate").unwrap().starts_with("Basic"), "{:?}", asked.headers);
+    // A client without a credential gets the challenge, so clients that wait for one before they
+    // send their credential work.
+    let challenge = packages.get(&file).expect(401);
+    assert!(challenge.header("www-authenticate").unwrap().starts_with("Basic"), "{:?}", challenge.headers);
 
-    what_is_awaited_is_503(&packages, &libs, &images);
-    it_is_said_which_is_awaited(&server, &api, &packages);
+    awaited_formats_answer_503(&packages, &libs, &images);
+    the_awaited_plugin_is_named(&server, &api, &packages);
 
-    // Nobody waits for the compiler when the server is killed, and what was compiled by then is kept.
+    // A kill of the server also ends the compiling process. Components that were compiled before
+    // the kill stay in the cache.
     let compiling = compiling_process(&server);
-    assert_eq!(std::fs::read(format!("/proc/{compiling}/environ")).unwrap(), b"", "secrets may be in it");
+    assert_eq!(
+        std::fs::read(format!("/proc/{compiling}/environ")).unwrap(),
+        b"",
+        "the environment may contain secrets"
+    );
     server.kill9();
-    eventually("what compiled for the server ends with it", || (!is_running(compiling)).then_some(()));
+    eventually("the compiling process ends with the server", || (!is_running(compiling)).then_some(()));
     place.remove(SLOW);
     place.plugin("oci.wasm", &docker);
     let server = place.server().start();
@@ -159,39 +167,43 @@ fn each_format_is_served_as_soon_as_its_own_component_is_compiled() {
     assert!(text.contains("packhouse_plugins_awaited 0"), "{text}");
     drop(server);
 
-    // The next version of a format that is known: what is said meanwhile is said in its words, also where they are asked for by nobody.
+    // A new version of a known format compiles. Meanwhile errors have the format's shape, for
+    // clients with and without a credential.
     place.plugin("oci.wasm", &slow(&docker));
     let server = place.server().begin();
     let [packages, images] = [server.anonymous(), images.at(server.packages())];
     let ask = |client: &Client, path: &str| client.try_send(Request::new("GET", path)).ok();
     eventually("it listens", || ask(&packages, "/livez"));
     for path in ["/v2/", "/v2/repositories/images/app/tags/list", "/repositories/images/app"] {
-        let told = |answer: &Response| answer.json()["errors"][0]["code"].is_string();
-        let answer = eventually("it is said in the format's words", || ask(&images, path).filter(told));
+        let is_registry_error = |answer: &Response| answer.json()["errors"][0]["code"].is_string();
+        let answer =
+            eventually("the error has the format's shape", || ask(&images, path).filter(is_registry_error));
         assert_eq!((answer.status, answer.header("retry-after")), (503, Some("5")), "{}", answer.text());
     }
     assert_eq!(packages.get("/v2/").expect(503).json()["errors"].as_array().map(Vec::len), Some(1));
 
-    // Where what compiles for it is killed, for its memory it may be, the server does it itself.
+    // If the compiling process is killed, for example by the system for lack of memory, the server
+    // compiles in its own process.
     let killed = Command::new("kill").arg("-KILL").arg(compiling_process(&server).to_string()).status();
     assert!(killed.unwrap().success());
-    eventually("the server goes on", || server.log().contains("so this one does").then_some(()));
+    eventually("the server continues", || server.log().contains("compiling in this process").then_some(()));
     images.get("/v2/").expect(503);
 }
 
-/// What a component said of itself when it was compiled is taken from beside its code; where that is of no use it is asked again.
+/// The server reads the description of a compiled component from the cache, beside the code. If the
+/// cached description is unusable, the server calls the component for it again.
 #[test]
-fn a_component_that_was_compiled_is_not_asked_again_what_it_is() {
-    let place = Place::new();
+fn the_description_of_a_compiled_component_is_cached() {
+    let place = ServerFolders::new();
     place.plugin("generic.wasm", &shipped("generic.wasm"));
     drop(place.server().start());
     let folder = place.folder.path().join("data/cache/descriptions/by-digest");
     let file = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
-    let said = std::fs::read_to_string(&file).unwrap();
-    let version = serde_json::from_str::<Value>(&said).unwrap()["version"].as_str().unwrap().to_owned();
-    let other = said.replace(&format!("\"{version}\""), "\"0.0.1\"");
-    for (kept, expected) in [(other.as_str(), "0.0.1"), ("{", version.as_str())] {
-        std::fs::write(&file, kept).unwrap();
+    let cached = std::fs::read_to_string(&file).unwrap();
+    let version = serde_json::from_str::<Value>(&cached).unwrap()["version"].as_str().unwrap().to_owned();
+    let other = cached.replace(&format!("\"{version}\""), "\"0.0.1\"");
+    for (content, expected) in [(other.as_str(), "0.0.1"), ("{", version.as_str())] {
+        std::fs::write(&file, content).unwrap();
         let server = place.server().start();
         let plugins = Api::sign_in(&server).call("GET", "/v1/plugins").expect(200).json();
         assert_eq!(named(&plugins, "source", "generic.wasm").unwrap()["version"], expected);
@@ -199,16 +211,16 @@ fn a_component_that_was_compiled_is_not_asked_again_what_it_is() {
     }
 }
 
-/// Whoever connects to a server that has everything waits for it, and is not told to come back.
+/// Clients that connect during a start with only compiled components wait. They get no 503.
 #[test]
-fn a_start_with_everything_compiled_sends_nobody_away() {
-    let place = Place::new();
+fn a_start_with_everything_compiled_refuses_no_client() {
+    let place = ServerFolders::new();
     place.plugin("generic.wasm", &shipped("generic.wasm"));
     drop(place.server().start());
     let mut server = place.server().begin();
     for address in [server.packages(), server.api()] {
         let client = Client::new(address);
-        let first = eventually("it takes a connection", || {
+        let first = eventually("the server accepts a connection", || {
             assert!(server.running(), "{}", server.log());
             client.try_send(Request::new("GET", "/readyz")).ok()
         });
@@ -217,7 +229,7 @@ fn a_start_with_everything_compiled_sends_nobody_away() {
     assert!(!server.log().contains("compiling"), "{}", server.log());
 }
 
-/// The process that compiles for this server.
+/// Returns the id of the process that compiles for this server.
 fn compiling_process(server: &Server) -> u32 {
     let of_server = |process: &u32| {
         let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
@@ -229,7 +241,8 @@ fn compiling_process(server: &Server) -> u32 {
     })
 }
 
-/// The state of a process as `/proc` has it, and its parent; none where it is gone.
+/// Returns the state and the parent of a process, from `/proc`; `None` if the process does not
+/// exist.
 fn state(process: u32) -> Option<(String, u32)> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
@@ -240,18 +253,19 @@ fn parent(process: u32) -> Option<u32> {
     state(process).map(|(_, parent)| parent)
 }
 
-/// Whether it is there, and not only waits until somebody asks what became of it.
+/// Returns `true` if the process exists and is not a zombie.
 fn is_running(process: u32) -> bool {
     state(process).is_some_and(|(state, _)| state != "Z")
 }
 
-/// Whatever may be the format's that is not there yet: never a 401 or a 404 of somebody who does not know.
-fn what_is_awaited_is_503(packages: &Client, libs: &Client, images: &Client) {
+/// Checks that the server answers 503, never 401 or 404, for every path that may belong to a format
+/// that is still compiling.
+fn awaited_formats_answer_503(packages: &Client, libs: &Client, images: &Client) {
     for path in ["/v2/", "/v2/repositories/images/app/tags/list", "/nowhere", "/repositories/"] {
         is_starting(packages.get(path));
         is_starting(images.get(path));
     }
-    // A repository that is awaited and one that is not there are not told apart.
+    // A repository of a compiling format and a missing repository get the same response.
     for path in ["/repositories/images/x", "/repositories/absent/x"] {
         is_starting(images.get(path));
         is_starting(libs.get(path));
@@ -263,7 +277,7 @@ fn what_is_awaited_is_503(packages: &Client, libs: &Client, images: &Client) {
     packages.get("/livez").expect(200);
 }
 
-fn it_is_said_which_is_awaited(server: &Server, api: &Client, packages: &Client) {
+fn the_awaited_plugin_is_named(server: &Server, api: &Client, packages: &Client) {
     let ready = api.get("/readyz").expect(503);
     assert_eq!(
         (ready.field("status").as_str(), ready.field("error").as_str()),
@@ -299,14 +313,14 @@ fn it_is_said_which_is_awaited(server: &Server, api: &Client, packages: &Client)
     api.patch("/v1/formats/maven", &json!({"enabled": true})).expect(200);
 }
 
-/// Over TLS as without it: handshakes do not wait for a compiler either.
+/// TLS handshakes do not wait for the compiler.
 #[test]
 fn handshakes_do_not_wait_for_a_compiler() {
     let authority = match Authority::new() {
         Ok(authority) => authority,
         Err(reason) => return skip("handshakes while a server starts", &reason),
     };
-    let place = Place::new();
+    let place = ServerFolders::new();
     place.plugin("maven.wasm", &shipped("maven.wasm"));
     place.plugin(SLOW, &slow(&shipped("generic.wasm")));
     let pair = authority.issue("starting", &["DNS:localhost", "IP:127.0.0.1"]);
@@ -315,7 +329,7 @@ fn handshakes_do_not_wait_for_a_compiler() {
     let get = |address: std::net::SocketAddr, path: &str| {
         status(&authority.ca(), &format!("https://{address}{path}"))
     };
-    eventually("it shakes hands", || (get(server.api(), "/livez") == "200").then_some(()));
+    eventually("the handshake completes", || (get(server.api(), "/livez") == "200").then_some(()));
     assert_eq!(get(server.api(), "/readyz"), "503");
     eventually("the other format is compiled", || server.log().contains("compiled maven").then_some(()));
     assert_eq!(get(server.packages(), "/repositories/libs/a"), "401");
@@ -329,10 +343,11 @@ fn status(ca: &Path, url: &str) -> String {
     run(curl.arg("--cacert").arg(ca).arg(url)).text
 }
 
-/// What somebody chose for a format is waited for: nothing else answers in its place.
+/// Start with an activated component. Requests for its format wait until the component is compiled.
+/// No other component answers in the meantime.
 #[test]
 fn an_activated_component_is_waited_for_and_no_other_serves_meanwhile() {
-    let place = Place::new();
+    let place = ServerFolders::new();
     let maven = shipped("maven.wasm");
     place.plugin("maven.wasm", &maven);
     let server = place.server().start();
@@ -342,7 +357,7 @@ fn an_activated_component_is_waited_for_and_no_other_serves_meanwhile() {
     let active =
         named(&api.call("GET", "/v1/plugins").expect(200).json(), "format", "maven").unwrap()["digest"]
             .clone();
-    // Another of the same: it has a section more, of which nothing depends.
+    // The copy has an additional section, so it is another component with the same behaviour.
     let chosen = [maven.as_slice(), &[0, 2, 1, b'x']].concat();
     let install = Request::new("POST", "/v1/plugins").header("Content-Type", "application/wasm");
     let digest = api.request(install.body(chosen)).expect(201).field("digest");

@@ -1,4 +1,5 @@
-//! How a server stops: it says that it is not ready before it stops listening, and it ends in time whatever hangs.
+//! Stopping. The server reports not ready before it stops listening. It stops in time even if
+//! everything hangs.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -12,13 +13,13 @@ use serde_json::json;
 const FILE: &str = "org/example/a/1.0/a-1.0.jar";
 
 #[test]
-fn a_server_that_is_to_stop_says_so_and_serves_on_until_it_is_told_again() {
+fn a_stopping_server_reports_not_ready_and_serves_until_a_second_signal() {
     let mut server = Server::with().env("PACKHOUSE_LIMITS_DRAIN_MS", "600000").start();
     let repository = MavenRepository::create(&server, "drained");
     repository.put(FILE, "here").expect(201);
     server.terminate();
     let api = Client::new(server.api());
-    let answer = eventually("it is not ready", || {
+    let answer = eventually("the server is not ready", || {
         let answer = api.get("/readyz");
         (answer.status == 503).then_some(answer)
     });
@@ -27,26 +28,28 @@ fn a_server_that_is_to_stop_says_so_and_serves_on_until_it_is_told_again() {
     for _ in 0..10 {
         assert_eq!(repository.get(FILE).expect(200).text(), "here", "new connections are served");
     }
-    let kept_open = Request::new("GET", &repository.path(FILE)).header("Connection", "keep-alive");
+    let keep_alive = Request::new("GET", &repository.path(FILE)).header("Connection", "keep-alive");
     let mut connection = Connection::open(server.packages()).unwrap();
-    connection.send(&repository.client.head_bytes(kept_open)).unwrap();
+    connection.send(&repository.client.head_bytes(keep_alive)).unwrap();
     let answer = connection.read_response(false).unwrap().expect(200);
-    assert_eq!(answer.header("connection"), Some("close"), "who keeps connections comes back on another");
+    assert_eq!(answer.header("connection"), Some("close"), "a client with keep-alive reconnects");
     server.terminate();
     assert!(server.wait().success(), "{}", server.log());
 }
 
-/// Without a setting, and with nobody at a terminal who would wait for it.
+/// Default behaviour, without a setting. No person waits at a terminal, so the server waits for
+/// load balancers.
 #[test]
-fn a_server_says_that_it_stops_before_it_does_by_default() {
+fn a_server_reports_not_ready_before_it_stops_by_default() {
     let unset = ["env", "-u", "PACKHOUSE_LIMITS_DRAIN_MS"];
     let mut server = Server::with().wrapped_in(&unset).start();
     server.terminate();
     assert!(server.wait().success(), "{}", server.log());
-    assert!(server.log().contains("not ready any more, and still serving"), "{}", server.log());
+    assert!(server.log().contains("reporting not ready, still serving"), "{}", server.log());
 }
 
-/// A balancer that asks for readiness now and then, sends on while it holds, and never sends anything twice.
+/// A rolling restart behind a load balancer. The balancer checks readiness at intervals, forwards
+/// requests while the server is ready, and never retries.
 #[test]
 fn a_balancer_without_retries_loses_nothing_in_a_rolling_restart() {
     let mut server = Server::with().env("PACKHOUSE_LIMITS_DRAIN_MS", "3000").start();
@@ -57,28 +60,29 @@ fn a_balancer_without_retries_loses_nothing_in_a_rolling_restart() {
         for _ in 0..4 {
             let (repository, ready, served) = (&repository, &ready, &served);
             scope.spawn(move || {
-                let mut kept: Option<Connection> = None;
+                let mut reusable: Option<Connection> = None;
                 while ready.load(Ordering::SeqCst) {
                     let request =
                         Request::new("GET", &repository.path(FILE)).header("Connection", "keep-alive");
                     let head = repository.client.head_bytes(request);
                     let address = repository.client.address();
-                    let mut connection = kept.take().unwrap_or_else(|| Connection::open(address).unwrap());
-                    connection.send(&head).expect("a request is taken");
+                    let mut connection =
+                        reusable.take().unwrap_or_else(|| Connection::open(address).unwrap());
+                    connection.send(&head).expect("the request is accepted");
                     let answer =
                         connection.read_response(false).expect("each request is answered").expect(200);
                     if answer.header("connection") != Some("close") {
-                        kept = Some(connection);
+                        reusable = Some(connection);
                     }
                     served.fetch_add(1, Ordering::Relaxed);
                 }
             });
         }
-        eventually("all are at work", || (served.load(Ordering::Relaxed) > 200).then_some(()));
+        eventually("all clients are running", || (served.load(Ordering::Relaxed) > 200).then_some(()));
         server.terminate();
         let api = Client::new(server.api());
         loop {
-            // As often as a balancer would ask.
+            // The usual interval of a load balancer.
             std::thread::sleep(Duration::from_millis(200));
             let answer = api.try_send(Request::new("GET", "/readyz"));
             if answer.map_or(true, |answer| answer.status != 200) {
@@ -90,9 +94,10 @@ fn a_balancer_without_retries_loses_nothing_in_a_rolling_restart() {
     assert!(server.wait().success(), "{}", server.log());
 }
 
-/// A database that does not answer, an upstream that says nothing, a client that takes nothing and one that sends nothing, all at once.
+/// Everything hangs at once: the database and an upstream do not answer, one client does not read,
+/// and another does not send.
 #[test]
-fn a_stop_ends_in_time_although_everything_hangs() {
+fn a_stop_finishes_in_time_even_if_everything_hangs() {
     const SHUTDOWN: Duration = Duration::from_secs(4);
     let postgres = Postgres::start().expect("PostgreSQL, which ./bootstrap test installs");
     let mut server = Server::with()
@@ -118,7 +123,7 @@ fn a_stop_ends_in_time_although_everything_hangs() {
         connection
     };
     let of_upstream = send(&of_proxy, Request::new("GET", &format!("/repositories/proxy/{FILE}")), b"");
-    eventually("the upstream is asked", || (!upstream.seen().is_empty()).then_some(()));
+    eventually("the upstream has a request", || (!upstream.requests().is_empty()).then_some(()));
     let mut takes_nothing = send(&repository.client, Request::new("GET", &repository.path(FILE)), b"");
     takes_nothing.read_head().unwrap().expect(200);
     let half =
@@ -144,19 +149,19 @@ fn a_stop_ends_in_time_although_everything_hangs() {
 }
 
 #[test]
-fn a_stop_with_nothing_under_way_is_quick() {
+fn a_stop_with_no_request_in_flight_is_quick() {
     let mut server = Server::start();
     let repository = MavenRepository::create(&server, "quick");
     repository.put(FILE, "here").expect(201);
-    // A connection that is kept open, and one on which nothing was ever said.
-    let kept_open = Request::new("GET", &repository.path(FILE)).header("Connection", "keep-alive");
-    let mut kept = Connection::open(server.packages()).unwrap();
-    kept.send(&repository.client.head_bytes(kept_open)).unwrap();
-    kept.read_response(false).unwrap().expect(200);
+    // One connection is idle after a request, and another never sent a request.
+    let keep_alive = Request::new("GET", &repository.path(FILE)).header("Connection", "keep-alive");
+    let mut idle = Connection::open(server.packages()).unwrap();
+    idle.send(&repository.client.head_bytes(keep_alive)).unwrap();
+    idle.read_response(false).unwrap().expect(200);
     let silent = Connection::open(server.api()).unwrap();
     server.terminate();
     let start = Instant::now();
     assert!(server.wait().success(), "{}", server.log());
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
-    drop((kept, silent));
+    drop((idle, silent));
 }

@@ -1,4 +1,5 @@
-//! What a supervisor hears: readiness, the watchdog, a reload, the stop (`sd_notify(3)`); and what a person reads at a terminal.
+//! Messages of the server to a supervisor: readiness, watchdog, reload and stop (`sd_notify(3)`).
+//! Also the greeting at a terminal.
 
 use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
@@ -8,8 +9,8 @@ use packhouse_tests::clients::has;
 use packhouse_tests::server::{self, eventually, free_port};
 use packhouse_tests::{Server, skip};
 
-/// The next message that holds this.
-fn heard(socket: &UnixDatagram, words: &str) -> String {
+/// Waits for the next message that contains this text.
+fn next_message(socket: &UnixDatagram, words: &str) -> String {
     eventually(words, || {
         let mut buffer = [0; 4096];
         let length = socket.recv(&mut buffer).ok()?;
@@ -19,34 +20,34 @@ fn heard(socket: &UnixDatagram, words: &str) -> String {
 }
 
 #[test]
-fn a_supervisor_is_told_of_readiness_life_reload_and_stop() {
+fn a_supervisor_is_notified_of_readiness_watchdog_reload_and_stop() {
     let home = tempfile::TempDir::new().unwrap();
     let path = home.path().join("notify");
     let socket = UnixDatagram::bind(&path).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     let server = Server::with().env("NOTIFY_SOCKET", &path.to_string_lossy()).env("WATCHDOG_USEC", "400000");
     let mut server = server.start();
-    heard(&socket, "READY=1");
+    next_message(&socket, "READY=1");
     for _ in 0..3 {
-        heard(&socket, "WATCHDOG=1");
+        next_message(&socket, "WATCHDOG=1");
     }
     server.signal("-HUP");
-    assert!(heard(&socket, "RELOADING=1").contains("MONOTONIC_USEC="));
-    heard(&socket, "READY=1");
+    assert!(next_message(&socket, "RELOADING=1").contains("MONOTONIC_USEC="));
+    next_message(&socket, "READY=1");
     server.terminate();
-    heard(&socket, "STOPPING=1");
+    next_message(&socket, "STOPPING=1");
     assert!(server.wait().success());
 }
 
-/// Of a watchdog that is for another process nothing is heard.
+/// A server that runs without a supervisor sends no message.
 #[test]
-fn without_a_supervisor_nothing_is_said() {
+fn without_a_supervisor_there_are_no_notifications() {
     let server = Server::start();
-    assert!(!server.log().contains("supervisor"), "{}", server.log());
+    assert!(!server.log().contains("sd_notify"), "{}", server.log());
 }
 
 #[test]
-fn a_person_reads_three_lines_that_lead_to_a_first_token() {
+fn the_greeting_at_a_terminal_leads_to_a_first_token() {
     if !has("script") {
         return skip("the greeting", "no script (util-linux) to make a terminal");
     }
@@ -76,14 +77,14 @@ fn a_person_reads_three_lines_that_lead_to_a_first_token() {
     };
     assert!(line("Packages:").contains(&format!("http://127.0.0.1:{packages}/repositories/")), "{text}");
     assert!(line("Portal:").contains(&format!("http://127.0.0.1:{api}/")), "{text}");
-    // The command does what it says.
+    // The command that the greeting prints works.
     let (_, command) = text.split_once("a first token: ").unwrap();
     let command = command.lines().next().unwrap().trim();
     let program = server::program();
     let command = command.replace("packhouse ", &format!("{} ", program.display()));
     let output = Command::new("sh").args(["-c", &command]).env("PACKHOUSE_LOG", "error").output().unwrap();
-    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    assert!(output.status.success() && said.contains("pkh_"), "{command}\n{said}");
+    let printed = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success() && printed.contains("pkh_"), "{command}\n{printed}");
     let _ = child.kill();
     let _ = child.wait();
 }

@@ -1,5 +1,6 @@
-//! Traces of requests, as a collector of OpenTelemetry gets them: parents and children are right, whoever is trusted goes on with a
-//! trace of its own, and nothing secret is in them. Without the setting there are none; without the collector requests are served.
+//! Traces of requests, as an OpenTelemetry collector receives them. Spans have the right parents,
+//! and trusted clients continue their own traces. Spans contain no secrets. Without the setting the
+//! server sends no traces. Without a collector requests still succeed.
 
 use packhouse_tests::otlp::{Collector, Span};
 use packhouse_tests::server::{PASSWORD, free_port};
@@ -10,12 +11,13 @@ const FILE: &str = "org/example/a/1.0/a-1.0.jar";
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
 
-/// Begins a trace that is to be recorded.
+/// Adds the header of a sampled trace.
 fn traced(request: Request) -> Request {
     request.header("traceparent", &format!("00-{TRACE}-{PARENT}-01"))
 }
 
-/// What a server with these settings tells of a publish and a read, both with a `traceparent`; and the secret they were made with.
+/// Publishes and reads on a server with these settings, both with a `traceparent`. Returns the
+/// spans, the collector, and the secret of the token.
 fn publish_and_read(settings: &[(&str, &str)]) -> (Vec<Span>, Collector, String) {
     let collector = Collector::default();
     let mut builder = Server::with().env("PACKHOUSE_TRACING_OTLP_ENDPOINT", &collector.url());
@@ -43,7 +45,7 @@ fn of<'a>(spans: &'a [Span], name: &str, parent: &Span) -> Vec<&'a Span> {
 }
 
 #[test]
-fn a_publish_and_a_read_are_told_from_request_to_plugin_to_store() {
+fn a_publish_and_a_read_are_traced_from_request_to_plugin_to_store() {
     let (spans, ..) = publish_and_read(&[("PACKHOUSE_TRUSTED_PROXIES", "127.0.0.0/8")]);
     let requests: Vec<&Span> =
         spans.iter().filter(|span| span.trace == TRACE && span.parent == PARENT).collect();
@@ -71,21 +73,21 @@ fn a_publish_and_a_read_are_told_from_request_to_plugin_to_store() {
         inside.iter().map(|parent| of(&spans, "store.commit", parent).len()).sum::<usize>()
     };
     assert_eq!((commits(publish), commits(read)), (1, 0), "{spans:#?}");
-    // Calls of the API have traces as well, with the route in the place of the path.
+    // API calls have traces as well, with the route instead of the path.
     let routes: Vec<&str> =
         spans.iter().filter_map(|span| span.attributes.get("http.route").map(String::as_str)).collect();
     assert!(routes.contains(&"/v1/tokens") && routes.contains(&"/v1/sessions"), "{routes:?}");
 }
 
 #[test]
-fn a_trace_of_somebody_who_is_not_trusted_does_not_count() {
+fn the_trace_of_an_untrusted_client_is_ignored() {
     let (spans, ..) = publish_and_read(&[]);
     assert!(spans.iter().any(|span| span.name == "request" && span.parent.is_empty()), "{spans:#?}");
     assert!(spans.iter().all(|span| span.trace != TRACE), "{spans:#?}");
 }
 
 #[test]
-fn a_ratio_of_none_makes_none_but_of_traces_that_were_begun_elsewhere() {
+fn a_ratio_of_zero_records_only_traces_of_trusted_clients() {
     let (spans, ..) = publish_and_read(&[("PACKHOUSE_TRACING_SAMPLING_RATIO", "0")]);
     assert!(spans.is_empty(), "{spans:#?}");
     let settings = [("PACKHOUSE_TRACING_SAMPLING_RATIO", "0"), ("PACKHOUSE_TRUSTED_PROXIES", "127.0.0.0/8")];
@@ -93,9 +95,9 @@ fn a_ratio_of_none_makes_none_but_of_traces_that_were_begun_elsewhere() {
     assert!(!spans.is_empty() && spans.iter().all(|span| span.trace == TRACE), "{spans:#?}");
 }
 
-/// Requests are served, and the stop takes no longer than the last try to send.
+/// Requests succeed without a collector. The stop takes no longer than the last attempt to send.
 #[test]
-fn a_collector_that_is_away_holds_nobody_up() {
+fn an_unreachable_collector_delays_no_request() {
     let nobody = format!("http://127.0.0.1:{}", free_port());
     let mut server = Server::with().env("PACKHOUSE_TRACING_OTLP_ENDPOINT", &nobody).start();
     let repository = MavenRepository::create(&server, "traced");

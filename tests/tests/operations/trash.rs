@@ -1,5 +1,6 @@
-//! The trash from outside: what the API deletes in each format is gone for its clients, and comes back as it was; and a server that is
-//! killed while it deletes or brings back leaves nothing lost and nothing doubled.
+//! The trash. A version that a caller deletes is gone for clients of each format, and a restore
+//! brings it back unchanged. A kill of the server during a deletion or a restore loses nothing and
+//! duplicates nothing.
 
 use crate::release;
 use crate::wheel;
@@ -27,43 +28,45 @@ fn restore(api: &Api, repository: &str, entry: &Value) -> packhouse_tests::Respo
     api.call("POST", &path)
 }
 
-/// Deletes a version, sees that it is gone, brings it back, and sees that what clients and people see is what it was.
+/// Deletes a version and checks that it is gone. Then restores it and checks that clients and the
+/// API return the former state.
 fn there_and_back(
     api: &Api,
     repository: &str,
     package: &str,
     number: &str,
-    seen: impl Fn() -> Vec<(u16, String)>,
+    view: impl Fn() -> Vec<(u16, String)>,
 ) {
     let path = version(repository, package, number);
-    // What is signed of it is judged a moment after it is there.
-    let shown = packhouse_tests::server::eventually("what is signed is judged", || {
-        let shown = api.call("GET", &path).expect(200).json();
-        let signed = shown["attestations"].as_array().into_iter().flatten();
+    // The server verifies attestations shortly after the publish, so the test waits for the
+    // verdict.
+    let details = packhouse_tests::server::eventually("the attestation is verified", || {
+        let details = api.call("GET", &path).expect(200).json();
+        let signed = details["attestations"].as_array().into_iter().flatten();
         let is_pending = signed.into_iter().any(|stated| stated["verdict"] == "pending");
-        (!is_pending).then_some(shown)
+        (!is_pending).then_some(details)
     });
-    let before = seen();
+    let before = view();
     assert!(before.iter().all(|(status, _)| *status == 200), "{before:?}");
     api.call("DELETE", &path).expect(204);
     api.call("GET", &path).expect(404);
-    assert_ne!(seen(), before);
+    assert_ne!(view(), before);
     let entries = trash(api, repository);
     assert_eq!(
         (entries.len(), &entries[0]["version"], &entries[0]["deleted_by"]),
         (1, &json!(number), &json!(OWNER))
     );
     let bytes: u64 =
-        shown["files"].as_array().unwrap().iter().map(|file| file["size"].as_u64().unwrap()).sum();
+        details["files"].as_array().unwrap().iter().map(|file| file["size"].as_u64().unwrap()).sum();
     assert_eq!(entries[0]["bytes"], bytes);
     restore(api, repository, &entries[0]).expect(200);
-    assert_eq!((seen(), api.call("GET", &path).expect(200).json()), (before, shown));
+    assert_eq!((view(), api.call("GET", &path).expect(200).json()), (before, details));
     assert!(trash(api, repository).is_empty());
     restore(api, repository, &entries[0]).expect(404);
-    // And once more: nothing of the first time is in the way.
+    // A second deletion and restore work like the first.
     api.call("DELETE", &path).expect(204);
     restore(api, repository, &trash(api, repository)[0]).expect(200);
-    assert_eq!(seen().iter().map(|(status, _)| *status).max(), Some(200));
+    assert_eq!(view().iter().map(|(status, _)| *status).max(), Some(200));
 }
 
 fn in_all_formats(server: &Server) {
@@ -88,7 +91,8 @@ fn in_all_formats(server: &Server) {
         npm.client.send(request.body(release.document().to_string())).expect(201);
     }
     there_and_back(&api, &npm.id, "%40acme%2Flib", "1.1.0", || {
-        // The revision counts on: it names a state for whoever changes the package.
+        // Each change increases the revision, because clients name the state that they change by
+        // its revision.
         let mut document = npm.get("@acme/lib").json();
         assert!(document.as_object_mut().unwrap().remove("_rev").is_some());
         let files =
@@ -100,7 +104,7 @@ fn in_all_formats(server: &Server) {
     let python = PythonRepository::create(server, "py");
     let name = wheel::wheel_name("tool", "1.0");
     python.publish("tool", "1.0", &name, &wheel::wheel("tool", "1.0", "")).expect(200);
-    // It is the only one: with it goes the project.
+    // The project has only this version, so the deletion also removes the project.
     there_and_back(&api, &python.id, "tool", "1.0", || {
         let (page, file) = (python.ask("tool"), python.file("tool", "1.0", &name));
         vec![(page.status, page.text()), (file.status, digest(&file.body))]
@@ -115,7 +119,7 @@ fn in_all_formats(server: &Server) {
     images.push_manifest("app", &digest(signature.as_bytes()), MANIFEST, &signature).expect(201);
     let tag = images.get("app/manifests/one").expect(200);
     assert_eq!(tag.text(), manifest(&[b"layer"]));
-    // Its manifest and what says something about it go with it.
+    // The deletion also removes the manifest and its referrers.
     there_and_back(&api, &images.id, "app", "one", || {
         let of = digest(image.as_bytes());
         [
@@ -129,7 +133,8 @@ fn in_all_formats(server: &Server) {
         .map(|got| (got.status, got.text()))
         .to_vec()
     });
-    // Two tags of one manifest: it goes with the last of them, and comes back with either.
+    // Two tags name one manifest. A deletion of both tags removes the manifest, and a restore of
+    // one tag brings the manifest back.
     images.push_manifest("app", "two", MANIFEST, &image).expect(201);
     for tag in ["one", "two"] {
         api.call("DELETE", &version(&images.id, "app", tag)).expect(204);
@@ -149,7 +154,7 @@ fn a_version_comes_back_as_it_was_in_each_format() {
 }
 
 #[test]
-fn and_with_postgresql() {
+fn a_version_comes_back_as_it_was_in_each_format_with_postgresql() {
     match Postgres::start() {
         Ok(postgres) => in_all_formats(&Server::with().arg("--database-url").arg(&postgres.url()).start()),
         Err(reason) => skip("the trash on PostgreSQL", &reason),
@@ -157,7 +162,7 @@ fn and_with_postgresql() {
 }
 
 #[test]
-fn who_may_undo_and_what_stands_in_the_way() {
+fn a_restore_needs_the_right_to_delete_and_no_conflicting_version() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let maven = MavenRepository::create_with(&server, "jars", &json!({"republish_deleted": true}));
@@ -170,11 +175,11 @@ fn who_may_undo_and_what_stands_in_the_way() {
         entry["gone_at"].as_i64().unwrap() - entry["deleted_at"].as_i64().unwrap(),
         7 * 24 * 60 * 60 * 1000
     );
-    // Published again: that one stays.
+    // A client published the version again after the deletion, so the new version stays.
     maven.put(jar, vec![2; 100]).expect(201);
     assert_eq!(restore(&api, &maven.id, &entry).expect(409).field("error"), "version_already_exists");
     assert_eq!(maven.get(jar).expect(200).body, vec![2; 100]);
-    // Without room for it.
+    // The quota has no room for the restored version.
     api.call("DELETE", &path).expect(204);
     let settings = |settings: Value| {
         api.patch(&format!("/v1/repositories/{}", maven.id), &json!({"settings": settings})).expect(200);
@@ -183,7 +188,7 @@ fn who_may_undo_and_what_stands_in_the_way() {
     let latest = trash(&api, &maven.id).remove(0);
     assert_eq!(restore(&api, &maven.id, &latest).expect(403).field("error"), "quota_exceeded");
     settings(json!({"quota_bytes": null}));
-    // Who may not delete sees nothing of it.
+    // A member who may not delete gets no access to the trash.
     let rights = json!([{"repository": maven.id, "actions": ["read", "publish"]}]);
     let member = json!({"email": "m@example.com", "password": PASSWORD,
         "permissions": {"organization": [], "repositories": rights}});
@@ -197,7 +202,8 @@ fn who_may_undo_and_what_stands_in_the_way() {
     assert_eq!(maven.get(jar).expect(200).body, vec![2; 100]);
     let events = api.call("GET", "/v1/audit-events?action=restore_version").expect(200).json();
     assert_eq!(events["items"][0]["subject"], "jars/org.example:a 1.0");
-    // In pages, the latest first; and with 0 days there is none.
+    // The list is paginated and begins with the latest deletion. With a retention of 0 days a
+    // deletion leaves no entry.
     let first = api.call("GET", &format!("{list}?limit=1")).expect(200).json();
     assert_eq!((first["items"].as_array().unwrap().len(), &first["next"]), (1, &Value::Null));
     settings(json!({"trash_days": 0}));
@@ -206,7 +212,7 @@ fn who_may_undo_and_what_stands_in_the_way() {
 }
 
 #[test]
-fn what_a_kill_leaves_is_deleted_or_there_and_comes_back_whole() {
+fn after_a_kill_each_version_is_deleted_or_present_and_can_be_restored() {
     let mut server = Server::start();
     let maven = MavenRepository::create(&server, "jars");
     const VERSIONS: usize = 60;
@@ -216,13 +222,14 @@ fn what_a_kill_leaves_is_deleted_or_there_and_comes_back_whole() {
     }
     let records = "select count(*), sum(length(value)) from records where key not like '%//t'";
     let before = sqlite(&server, records);
-    // Another server waits for the claim of the one that is gone: half a minute each time.
+    // After each kill the new server waits until the claim of the killed server expires, half a
+    // minute each time.
     for round in 0..if long() { 5 } else { 1 } {
         let api = Api::sign_in(&server);
         let path = format!("/v1/repositories/{}/packages/org.example%3Aa", maven.id);
         let client = api.client().clone();
         let deleting = std::thread::spawn(move || client.try_send(Request::new("DELETE", &path)));
-        // In the middle of it: some are gone.
+        // The test kills the server when some versions are deleted and others are not.
         packhouse_tests::server::eventually("the deletion has begun", || {
             let gone = sqlite(&server, "select count(*) from trash").trim().parse::<usize>().unwrap();
             (gone > 2 + round).then_some(())
@@ -231,7 +238,7 @@ fn what_a_kill_leaves_is_deleted_or_there_and_comes_back_whole() {
         let _ = deleting.join();
         server.restart();
         let api = Api::sign_in(&server);
-        // It goes on by itself, to its end.
+        // The restarted server continues the deletion to its end.
         packhouse_tests::server::eventually("the deletion has ended", || {
             let left = sqlite(&server, "select count(*) from versions");
             (left.trim() == "0" && sqlite(&server, "select count(*) from deletions").trim() == "0")
@@ -240,7 +247,7 @@ fn what_a_kill_leaves_is_deleted_or_there_and_comes_back_whole() {
         let listed = format!("/v1/repositories/{}/trash?limit=200", maven.id);
         let entries = api.call("GET", &listed).expect(200).json()["items"].as_array().unwrap().clone();
         assert_eq!(entries.len(), VERSIONS);
-        // Killed while they are brought back, too.
+        // The test also kills the server during the restore.
         let (client, id) = (api.client().clone(), maven.id.clone());
         let back = entries.clone();
         let restoring = std::thread::spawn(move || {
@@ -251,7 +258,7 @@ fn what_a_kill_leaves_is_deleted_or_there_and_comes_back_whole() {
                 }
             }
         });
-        packhouse_tests::server::eventually("some are back", || {
+        packhouse_tests::server::eventually("some versions are back", || {
             let back = sqlite(&server, "select count(*) from versions").trim().parse::<usize>().unwrap();
             (back > 2 + round).then_some(())
         });

@@ -1,5 +1,6 @@
-//! The promise of an upgrade: what an earlier version wrote is opened and served; a migration that is killed at any moment comes to the
-//! same end the next time; a database of a newer version is refused in words.
+//! Promises of an upgrade. The program opens and serves data of an earlier version. A migration
+//! that is killed at any moment reaches the same result the next time. The program refuses the
+//! database of a newer version with a clear error.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -12,8 +13,9 @@ use packhouse_tests::digests::sha256;
 use packhouse_tests::{Request, Server, checkout, cli, server, skip, strace};
 use serde_json::Value;
 
-/// Lays down the data folder that the program of schema step 9 wrote (`tests/fixtures/upgrade/make.py`); answers what it held.
-fn laid_down(data: &Path) -> Value {
+/// Unpacks a data folder that a program with schema step 9 wrote
+/// (`tests/fixtures/upgrade/make.py`). Returns the recorded content of that folder.
+fn unpack_data_folder(data: &Path) -> Value {
     let fixture = checkout().join("tests/fixtures/upgrade/schema-9");
     let text = |name: &str| std::fs::read_to_string(fixture.join(name)).unwrap();
     std::fs::create_dir_all(data).unwrap();
@@ -34,13 +36,13 @@ fn laid_down(data: &Path) -> Value {
 fn every_package_of_an_earlier_version_is_served() {
     let home = tempfile::TempDir::new().unwrap();
     let data = home.path().join("data");
-    let held = laid_down(&data);
-    // Whether there is anything to do can be asked without doing it.
+    let held = unpack_data_folder(&data);
+    // `--check` reports pending migrations and changes nothing.
     for _ in 0..2 {
         cli::packhouse(&data, &["migrate", "--check"], "").refused("step 9 of");
     }
     let server = Server::with().data(&data).start();
-    cli::packhouse(&data, &["migrate", "--check"], "").well();
+    cli::packhouse(&data, &["migrate", "--check"], "").success();
     let client = server.anonymous().with("Authorization", held["credential"].as_str().unwrap());
     let expected = held["expected"].as_object().unwrap();
     assert!(expected.len() >= 10);
@@ -48,7 +50,7 @@ fn every_package_of_an_earlier_version_is_served() {
         let answer = client.get(path).expect(200);
         assert_eq!(sha256(&answer.body), digest.as_str().unwrap(), "{path}");
     }
-    // The documents are made anew, with all that was there.
+    // The server generates the documents again, with all former content.
     assert_eq!(
         client.get("/repositories/npm/lib").expect(200).json()["versions"].as_object().unwrap().len(),
         2
@@ -58,28 +60,29 @@ fn every_package_of_an_earlier_version_is_served() {
         metadata.contains("<version>1.0</version>") && metadata.contains("<version>1.1</version>"),
         "{metadata}"
     );
-    // Immutable as ever, and open to what is new.
+    // Existing versions are still immutable, and new ones can be published.
     client.put("/repositories/maven/org/example/lib/1.0/lib-1.0.jar", "another").expect(409);
     client.put("/repositories/maven/org/example/lib/2.0/lib-2.0.jar", "new").expect(201);
     client.send(Request::new("DELETE", "/repositories/maven/org/example/lib/1.1/lib-1.1.jar"));
-    cli::packhouse(&data, &["scrub"], "").well();
+    cli::packhouse(&data, &["scrub"], "").success();
 }
 
 #[test]
-fn a_database_of_a_newer_version_is_refused_in_words() {
+fn a_database_of_a_newer_version_is_refused_with_a_reason() {
     let home = tempfile::TempDir::new().unwrap();
     let data = home.path().join("data");
-    laid_down(&data);
+    unpack_data_folder(&data);
     let sql = "INSERT INTO migrations VALUES (999, 0)";
     assert!(Command::new("sqlite3").arg(sqlite_file(&data)).arg(sql).status().unwrap().success());
-    let (status, said) = Server::with().data(&data).start_refused();
-    assert!(!status.success() && said.contains("newer version"), "{said}");
+    let (status, output) = Server::with().data(&data).start_refused();
+    assert!(!status.success() && output.contains("newer version"), "{output}");
     cli::packhouse(&data, &["migrate", "--check"], "").refused("step 999");
     cli::packhouse(&data, &["migrate"], "").refused("newer version");
     cli::packhouse(&data, &["doctor"], "").refused("newer version of this program");
 }
 
-/// Runs `packhouse migrate`, killed at the `at`-th of these system calls; whether it came to its end before.
+/// Runs `packhouse migrate` and kills it at the `at`-th of these system calls. Returns `true` if
+/// the migration finished before that call.
 fn migrate_killed(data: &Path, database: Option<&str>, call: &str, at: u32) -> bool {
     let inject = format!("inject={call}:signal=SIGKILL:when={at}");
     let mut command = Command::new("strace");
@@ -103,9 +106,10 @@ fn sqlite_schema(data: &Path) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Killed at its first write, its second and so on, from an empty database and from one of an earlier version.
+/// Kills the migration at a later write each time, until it finishes. Starts with an empty database
+/// and with one of an earlier version.
 #[test]
-fn a_migration_of_sqlite_that_is_killed_comes_to_the_same_end() {
+fn a_killed_migration_of_sqlite_reaches_the_same_result() {
     if let Some(reason) = strace::unavailable() {
         return skip("killed migrations", &reason);
     }
@@ -114,12 +118,12 @@ fn a_migration_of_sqlite_that_is_killed_comes_to_the_same_end() {
         let prepare = |name: &str| {
             let data = home.path().join(format!("{earlier}-{name}"));
             if earlier {
-                laid_down(&data);
+                unpack_data_folder(&data);
             }
             data
         };
         let whole = prepare("whole");
-        cli::packhouse(&whole, &["migrate"], "").well();
+        cli::packhouse(&whole, &["migrate"], "").success();
         let (mut killed, mut ended) = (0, false);
         let step = if packhouse_tests::long() { 1 } else { 11 };
         for at in (1..2000).step_by(step) {
@@ -129,16 +133,16 @@ fn a_migration_of_sqlite_that_is_killed_comes_to_the_same_end() {
                 break;
             }
             killed += 1;
-            cli::packhouse(&data, &["migrate"], "").well();
+            cli::packhouse(&data, &["migrate"], "").success();
             assert_eq!(sqlite_schema(&data), sqlite_schema(&whole), "killed at write {at}");
             std::fs::remove_dir_all(&data).unwrap();
         }
-        assert!(ended && killed >= 3, "it was killed {killed} times");
+        assert!(ended && killed >= 3, "the migration was killed {killed} times");
     }
 }
 
 #[test]
-fn a_migration_of_postgresql_that_is_killed_comes_to_the_same_end() {
+fn a_killed_migration_of_postgresql_reaches_the_same_result() {
     if let Some(reason) = strace::unavailable() {
         return skip("killed migrations", &reason);
     }
@@ -155,7 +159,7 @@ fn a_migration_of_postgresql_that_is_killed_comes_to_the_same_end() {
         database.query(sql)
     };
     let migrate = |data: &Path| {
-        cli::packhouse_with(data, &["migrate"], &[("PACKHOUSE_DATABASE_URL", url.clone())]).well();
+        cli::packhouse_with(data, &["migrate"], &[("PACKHOUSE_DATABASE_URL", url.clone())]).success();
     };
     let data = |name: &str| home.path().join(name);
     migrate(&data("whole"));
@@ -173,5 +177,5 @@ fn a_migration_of_postgresql_that_is_killed_comes_to_the_same_end() {
         migrate(&data);
         assert_eq!(schema(), whole, "killed at message {at}");
     }
-    assert!(ended && killed >= 3, "it was killed {killed} times");
+    assert!(ended && killed >= 3, "the migration was killed {killed} times");
 }

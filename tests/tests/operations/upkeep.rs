@@ -1,5 +1,5 @@
-//! What people change of a repository through the API: deleting packages and versions, and saying of a version that it should not
-//! be used. The same calls for every format, as far as its plugin offers them.
+//! Changes through the API: deleting packages and versions, and marking a version as deprecated or
+//! yanked. The calls are the same for every format whose plugin supports them.
 
 use crate::release;
 
@@ -39,7 +39,7 @@ fn versions_and_packages_are_deleted() {
 }
 
 #[test]
-fn rights_are_judged_and_states_are_known_ones() {
+fn rights_are_checked_and_unknown_states_refused() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "files");
     repository.put(ONE, "x").expect(201);
@@ -87,7 +87,7 @@ impl Npm {
         self.client.send(request.body(release.document().to_string()))
     }
 
-    /// A version, as its clients see it in the packument.
+    /// A version, as clients see it in the packument.
     fn version(&self, package: &str, version: &str) -> Value {
         let packument = self.client.get(&format!("/repositories/{}/{package}", self.name)).expect(200);
         packument.json()["versions"][version].clone()
@@ -117,7 +117,7 @@ fn a_version_is_deprecated_and_clients_see_it() {
 }
 
 #[test]
-fn a_deleted_number_is_given_again_only_where_that_is_set() {
+fn a_deleted_version_number_is_reusable_only_if_the_setting_allows_it() {
     let server = Server::start();
     for (name, settings, status) in
         [("once", json!({}), 409), ("again", json!({"republish_deleted": true}), 201)]
@@ -135,7 +135,7 @@ fn a_deleted_number_is_given_again_only_where_that_is_set() {
 }
 
 #[test]
-fn a_group_changes_nothing_of_its_members() {
+fn a_group_refuses_changes_of_its_members() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let create = |body: Value| api.post("/v1/repositories", &body).expect(201).field("id");
@@ -151,7 +151,7 @@ fn a_group_changes_nothing_of_its_members() {
 }
 
 #[test]
-fn a_format_that_does_not_offer_it_says_so() {
+fn a_format_without_this_operation_refuses_it() {
     let plugins = tempfile::tempdir().unwrap();
     std::fs::copy(checkout().join("target/release/guests/raw.wasm"), plugins.path().join("raw.wasm"))
         .unwrap();
@@ -167,7 +167,8 @@ fn a_format_that_does_not_offer_it_says_so() {
     assert_eq!(answer.field("error"), "not_supported");
 }
 
-/// More versions than are deleted while a caller waits: the rest goes by itself, though the server is killed at once.
+/// The package has more versions than one call deletes while the caller waits. The server deletes
+/// the rest in the background, even after an immediate kill and restart.
 #[test]
 fn a_package_of_very_many_versions_is_deleted_in_pieces_that_survive_a_kill() {
     const VERSIONS: usize = 900;

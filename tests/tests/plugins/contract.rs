@@ -1,4 +1,5 @@
-//! The contract: it parses, it has not been broken since a release, and what is shipped imports nothing else.
+//! The contract parses, is compatible with its releases, and is the only import of the shipped
+//! plugins.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,8 @@ use wasmparser::{Parser, Payload};
 use wit_parser::{Resolve, UnresolvedPackageGroup, WorldId};
 
 const WORLDS: [&str; 3] = ["imports", "plugin", "plugin-with-upkeep"];
-/// Those that came since: with what a component may export besides.
+/// Worlds that are newer than the released contract. They allow a component to have further
+/// exports.
 const NEW_WORLDS: [&str; 4] =
     ["plugin-with-present", "plugin-with-retention", "plugin-with-versions", "plugin-with-all"];
 
@@ -21,7 +23,7 @@ fn the_contract_parses_and_has_its_worlds() {
 }
 
 #[test]
-fn what_was_released_is_not_broken() {
+fn the_contract_is_compatible_with_its_releases() {
     let released = folders(&checkout().join("wit/released"));
     assert!(!released.is_empty(), "wit/released is empty");
     for folder in released {
@@ -35,7 +37,8 @@ fn compare(released: &Path, world: &str) {
     let mut resolve = Resolve::default();
     let before = push(&mut resolve, released, |text| text);
     let before = world_of(&resolve, before, world);
-    // Two packages of one name and version cannot stand side by side, and the check leaves versions out of account.
+    // The check cannot load two packages with the same name and version. It ignores versions, so
+    // the test changes the version of one.
     let now = push(&mut resolve, &checkout().join("wit/v0.1"), |text| text.replace("@0.1.", "@0.1.1000"));
     let now = world_of(&resolve, now, world);
     let checked = wit_component::semver_check(resolve, before, now);
@@ -53,7 +56,8 @@ fn shipped_plugins_import_the_contract_and_nothing_else() {
     }
 }
 
-/// The names that a component imports, those of components and modules within it left out.
+/// Returns the names that a component imports, without the imports of nested components and
+/// modules.
 fn imports(file: &Path) -> Vec<String> {
     let bytes = std::fs::read(file).expect("the plugin can be read");
     let mut imports = Vec::new();
@@ -75,10 +79,10 @@ fn imports(file: &Path) -> Vec<String> {
 }
 
 fn world_of(resolve: &Resolve, package: wit_parser::PackageId, world: &str) -> WorldId {
-    *resolve.packages[package].worlds.get(world).expect("the world is there")
+    *resolve.packages[package].worlds.get(world).expect("the world exists")
 }
 
-/// Adds the package of a folder's `.wit` files, their text changed on the way.
+/// Adds the package of a folder's `.wit` files. `change` edits each file's text first.
 fn push(resolve: &mut Resolve, folder: &Path, change: impl Fn(String) -> String) -> wit_parser::PackageId {
     let mut sources = wit_parser::SourceMap::new();
     for file in files(folder, "wit") {

@@ -1,4 +1,5 @@
-//! A format switched off and on while the server runs: on every server of the database at once, and nothing is lost.
+//! Disabling and enabling a format while servers run. A change applies at once to every server of
+//! the database, and no content is lost.
 
 use packhouse_tests::{Api, MavenRepository, Server, checkout, digests};
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ fn a_format_is_switched_off_and_on_without_a_restart() {
     assert_eq!(maven(&api)["enabled"], true);
     assert!(maven(&api)["limits"]["memory_bytes"].as_u64().unwrap() > 0);
     assert!(!maven(&api)["version"].as_str().unwrap().is_empty());
-    // Which plugin it is, and how it fares.
+    // The API lists the format's plugin and its state.
     let file = std::fs::read(checkout().join("target/release/plugins/maven.wasm")).unwrap();
     assert_eq!(maven(&api)["digest"], json!(format!("sha256:{}", digests::sha256(&file))));
     let calls = || maven(&api)["calls"].as_u64().unwrap();
@@ -39,11 +40,11 @@ fn a_format_is_switched_off_and_on_without_a_restart() {
             ("format_disabled", Some("5"))
         );
     }
-    // Whether it is on is nobody's to know who may not be here.
+    // Clients without access do not learn whether the format is enabled.
     server.anonymous().get(&repository.path(FILE)).expect(401);
     server.restart();
     let api = Api::sign_in(&server);
-    assert_eq!(maven(&api)["enabled"], false, "it is kept");
+    assert_eq!(maven(&api)["enabled"], false, "the state is stored");
     repository.get(FILE).expect(503);
 
     api.patch("/v1/formats/maven", &json!({"enabled": true})).expect(200);

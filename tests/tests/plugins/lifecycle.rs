@@ -1,5 +1,5 @@
-//! What formats run changes without a restart: installed, activated, pinned, rolled back, on every server of a database, and what
-//! cannot be or may not be is refused in words.
+//! Changes of a format's component without a restart: install, activate, pin and roll back, on
+//! every server of a database. The server refuses impossible and forbidden changes with a reason.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 use packhouse_tests::cli::packhouse;
 use packhouse_tests::database::Postgres;
 use packhouse_tests::person::Person;
-use packhouse_tests::race::Ended;
+use packhouse_tests::race::SetOnDrop;
 use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::server::eventually;
 use packhouse_tests::{Api, Client, Request, Response, Server, checkout, long};
 use serde_json::{Value, json};
 
-/// What `raw` says of a file that it has not.
+/// The error text of the guest `raw` for a missing file.
 const OLD: &str = "There is no such file";
-/// What its other edition says, in as many bytes.
+/// The error text of another edition of `raw`, of equal length.
 const NEW: &str = "No file is there here";
 
 fn guest(name: &str) -> Vec<u8> {
@@ -24,13 +24,14 @@ fn guest(name: &str) -> Vec<u8> {
     std::fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}; run `just guests`", file.display()))
 }
 
-/// `raw` that says something else: another component, and another answer, of the same length.
+/// Returns the plugin `raw` with another text of the same length. The result is another component,
+/// and clients can tell the two apart by the text.
 fn edition(words: &str) -> Vec<u8> {
     assert_eq!(words.len(), OLD.len());
     let mut bytes = guest("raw");
     let at: Vec<usize> =
         (0..bytes.len() - OLD.len()).filter(|at| bytes[*at..].starts_with(OLD.as_bytes())).collect();
-    assert_eq!(at.len(), 1, "the words stand once in the component");
+    assert_eq!(at.len(), 1, "the text occurs once in the component");
     bytes[at[0]..at[0] + OLD.len()].copy_from_slice(words.as_bytes());
     bytes
 }
@@ -40,7 +41,7 @@ fn send(api: &Api, bytes: Vec<u8>) -> Response {
     api.request(request.body(bytes))
 }
 
-/// Installs a component: its digest.
+/// Installs a component and returns its digest.
 fn install(api: &Api, bytes: Vec<u8>) -> String {
     let answer = send(api, bytes).expect(201);
     assert_eq!(answer.field("format"), "raw");
@@ -72,19 +73,19 @@ fn missing(repository: &FormatRepository) -> String {
 }
 
 #[test]
-fn a_format_comes_changes_and_goes_back_without_a_restart() {
+fn a_format_is_installed_upgraded_and_rolled_back_without_a_restart() {
     let mut server = Server::start();
     let api = Api::sign_in(&server);
     let unknown = api.post("/v1/repositories", &json!({"name": "a", "format": "raw", "kind": "hosted"}));
-    is(&unknown, 400, "invalid_format", "is one of");
+    is(&unknown, 400, "invalid_format", "must be one of");
     let first = install(&api, guest("raw"));
-    assert_eq!(install(&api, guest("raw")), first, "again is the same");
+    assert_eq!(install(&api, guest("raw")), first, "installing again gives the same digest");
     assert_eq!(states(&api), BTreeSet::from([(first.clone(), "candidate".to_owned())]));
     is(
         &activate(&api, &first, Some(&first)),
         409,
         "conflict",
-        "The format raw runs no component, and the activation expected the component sha256:",
+        "The format raw runs no component, but the activation expected the component sha256:",
     );
     let active = activate(&api, &first, None).expect(200).json();
     assert_eq!((&active["state"], &active["source"]), (&json!("active"), &json!("upload")));
@@ -108,13 +109,13 @@ fn a_format_comes_changes_and_goes_back_without_a_restart() {
     let expected = [(first.clone(), "retired".to_owned()), (second.clone(), "active".to_owned())];
     assert_eq!(states(&api), BTreeSet::from(expected));
 
-    // What came late is counted by name.
+    // The metrics include a format that an operator installed after the start.
     let counted = Client::new(server.api()).get("/metrics").expect(200).text();
     let of_format = r#"packhouse_requests_total{host="packages",format="raw",method="GET",status="2xx"} "#;
     let count = counted.lines().find_map(|line| line.strip_prefix(of_format)).map(str::parse::<u64>);
     assert!(count.is_some_and(|count| count.is_ok_and(|count| count > 0)), "{counted}");
 
-    // A pin goes before what the format runs, for its repository alone.
+    // A pin replaces the format's active component in one repository only.
     let other = FormatRepository::hosted(&server, "raw", "others", &json!({}));
     let pin = format!("/v1/repositories/{}/plugin", other.id);
     api.send("PUT", &pin, &json!({"digest": first})).expect(200);
@@ -124,15 +125,11 @@ fn a_format_comes_changes_and_goes_back_without_a_restart() {
     server.restart();
     let api = Api::sign_in(&server);
     let [repository, other] = [repository, other].map(|repository| repository.on(&server));
-    assert_eq!(
-        (missing(&repository), missing(&other)),
-        (NEW.to_owned(), OLD.to_owned()),
-        "what was said stays"
-    );
+    assert_eq!((missing(&repository), missing(&other)), (NEW.to_owned(), OLD.to_owned()), "the pin stays");
     let back = api.call("POST", "/v1/plugins/raw/rollback").expect(200);
     assert_eq!(back.field("digest"), first);
     assert_eq!(missing(&repository), OLD);
-    is(&api.call("POST", "/v1/plugins/raw/rollback"), 409, "conflict", "has run nothing before");
+    is(&api.call("POST", "/v1/plugins/raw/rollback"), 409, "conflict", "has no earlier component");
     api.send("PUT", &pin, &json!({"digest": second})).expect(200);
     assert_eq!((missing(&repository), missing(&other)), (OLD.to_owned(), NEW.to_owned()));
     api.send("PUT", &pin, &json!({"digest": null})).expect(200);
@@ -145,7 +142,7 @@ fn a_format_comes_changes_and_goes_back_without_a_restart() {
 }
 
 #[test]
-fn what_asks_more_has_to_be_accepted() {
+fn a_component_that_requests_more_needs_acceptance() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let first = install(&api, guest("raw"));
@@ -167,11 +164,11 @@ fn what_asks_more_has_to_be_accepted() {
     assert_eq!(repository.get("a.txt").expect(200).header("x-edition"), Some("more"));
     let claimed =
         server.anonymous().with("Authorization", &repository.authorization()).get("/raw/files/a.txt");
-    assert_eq!(claimed.expect(200).text(), "hello", "its path at the root is served");
+    assert_eq!(claimed.expect(200).text(), "hello", "the claimed path is served");
 }
 
 #[test]
-fn what_cannot_run_here_is_refused_in_words() {
+fn components_that_cannot_run_are_refused_with_a_reason() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let refused = |bytes: Vec<u8>, words: &str| is(&send(&api, bytes), 422, "plugin_refused", words);
@@ -192,7 +189,7 @@ fn what_cannot_run_here_is_refused_in_words() {
     is(&text, 415, "unsupported_media_type", "application/wasm");
     is(&api.request(request("application/json").body("{}")), 400, "invalid_request", "source");
 
-    // One of another format, one that nobody has, and what lies beside the program.
+    // The server refuses a component of another format and an unknown component.
     let raw = install(&api, guest("raw"));
     let body = json!({"digest": raw, "expected_active": null});
     let of_maven = api.call("GET", "/v1/plugins").json()["items"]
@@ -210,19 +207,19 @@ fn what_cannot_run_here_is_refused_in_words() {
         &api.post("/v1/plugins/maven/activate", &body),
         422,
         "plugin_refused",
-        "is of the format raw, not of maven",
+        "belongs to the format raw, not to maven",
     );
     let body = json!({"digest": format!("sha256:{}", "0".repeat(64)), "expected_active": null});
     is(&api.post("/v1/plugins/raw/activate", &body), 404, "not_found", "");
     let maven = FormatRepository::hosted(&server, "maven", "libs", &json!({}));
     let pin = format!("/v1/repositories/{}/plugin", maven.id);
-    is(&api.send("PUT", &pin, &json!({"digest": raw})), 422, "plugin_refused", "not of maven");
+    is(&api.send("PUT", &pin, &json!({"digest": raw})), 422, "plugin_refused", "not to maven");
     is(&api.send("PUT", "/v1/repositories/none/plugin", &json!({"digest": raw})), 404, "not_found", "");
 
-    // Whoever is nobody, and whoever does not manage the server.
-    let stranger =
+    // The server refuses clients without a credential, and members who do not manage the server.
+    let unauthenticated =
         Request::new("POST", "/v1/plugins").header("Content-Type", "application/wasm").body(guest("raw"));
-    is(&Client::new(server.api()).send(stranger), 401, "not_signed_in", "");
+    is(&Client::new(server.api()).send(unauthenticated), 401, "not_signed_in", "");
     let nothing = json!({"organization": ["manage-repositories"], "repositories": []});
     let member = json!({"email": "dev@example.com", "password": "a long password", "permissions": nothing});
     api.post("/v1/members", &member).expect(201);
@@ -234,13 +231,15 @@ fn what_cannot_run_here_is_refused_in_words() {
     assert!(states(&api).iter().all(|(_, state)| state == "candidate"));
 }
 
-/// What is displaced can be gone back to, though an upgrade has put another file into the folder.
+/// A rollback restores the displaced component, even if an upgrade has replaced its file in the
+/// folder.
 #[test]
-fn what_lay_beside_the_program_can_be_gone_back_to() {
+fn a_rollback_restores_the_shipped_component() {
     let plugins = tempfile::tempdir().unwrap();
     let file = plugins.path().join("raw.wasm");
     std::fs::write(&file, guest("raw")).unwrap();
-    // The operator allows less than the component asks for: another that asks the same asks no more.
+    // The operator allows less than the component requests. Another component with the same
+    // requests then needs no acceptance.
     let arguments = |builder: packhouse_tests::ServerBuilder| {
         let less = builder.env("PACKHOUSE_PLUGINS_RAW_MAX_FILE_BYTES", "1000000");
         less.arg("--plugins").arg(plugins.path().to_str().unwrap())
@@ -258,9 +257,9 @@ fn what_lay_beside_the_program_can_be_gone_back_to() {
     std::fs::write(&file, edition("Nothing is there now.")).unwrap();
     server.restart();
     let (api, repository) = (Api::sign_in(&server), repository.on(&server));
-    assert_eq!(missing(&repository), NEW, "what was activated stays through an upgrade");
+    assert_eq!(missing(&repository), NEW, "the activated component survives an upgrade");
     api.call("POST", "/v1/plugins/raw/rollback").expect(200);
-    assert_eq!(missing(&repository), OLD, "the file is gone, and what it was is kept");
+    assert_eq!(missing(&repository), OLD, "the file is gone, but its component is stored");
 }
 
 #[test]
@@ -273,9 +272,9 @@ fn the_command_line_does_the_same_beside_a_running_server() {
         std::fs::write(&path, bytes).unwrap();
         path.to_str().unwrap().to_owned()
     };
-    let ok = |words: &[&str]| packhouse(server.data(), words, "").well().text;
+    let ok = |words: &[&str]| packhouse(server.data(), words, "").success().text;
     let refused = |words: &[&str], why: &str| packhouse(server.data(), words, "").refused(why);
-    let digest = |said: &str| said.split('\t').next().unwrap().trim().to_owned();
+    let digest = |output: &str| output.split('\t').next().unwrap().trim().to_owned();
     let first = digest(&ok(&["plugins", "install", &file("raw.wasm", guest("raw"))]));
     ok(&["plugins", "activate", "raw", &first]);
     let served = || api.call("GET", "/v1/formats").expect(200).text().contains(&first);
@@ -291,21 +290,24 @@ fn the_command_line_does_the_same_beside_a_running_server() {
     eventually("the server follows", || (missing(&repository) == OLD).then_some(()));
     ok(&["plugins", "pin", "files"]);
     ok(&["plugins", "rollback", "raw"]);
-    refused(&["plugins", "rollback", "raw"], "has run nothing before");
+    refused(&["plugins", "rollback", "raw"], "has no earlier component");
     let more = digest(&ok(&["plugins", "install", &file("more.wasm", guest("raw-more"))]));
     refused(
         &["plugins", "activate", "raw", &more],
-        "it asks more than the component that runs: claims: /raw/",
+        "component requests more than the active one: claims: /raw/",
     );
     ok(&["plugins", "activate", "raw", &more, "--accept-changes"]);
 }
 
 #[test]
-fn a_person_does_it_in_the_portal() {
+fn a_component_is_installed_and_activated_in_the_portal() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let mut person = Person::owner(&server);
-    assert!(!person.get("/formats").expect(200).text().contains("Components"), "there is nothing to choose");
+    assert!(
+        !person.get("/formats").expect(200).text().contains("Components"),
+        "there is no component to choose"
+    );
     let first = install(&api, guest("raw"));
     let page = person.get("/formats").expect(200).text();
     assert!(page.contains("not run") && page.contains(&first), "{page}");
@@ -327,7 +329,7 @@ fn a_person_does_it_in_the_portal() {
     post(&mut person, &activate(&first, "", "")).expect(303);
     let more = install(&api, guest("raw-more"));
     let refused = post(&mut person, &activate(&more, &first, "")).expect(409).text();
-    assert!(refused.contains("it asks more") && refused.contains("Accept that"), "{refused}");
+    assert!(refused.contains("requests more") && refused.contains("Accept and activate"), "{refused}");
     post(&mut person, &activate(&more, &first, "on")).expect(303);
     let expected = [(first.clone(), "retired".to_owned()), (more.clone(), "active".to_owned())];
     assert_eq!(states(&api), BTreeSet::from(expected));
@@ -336,7 +338,8 @@ fn a_person_does_it_in_the_portal() {
     post(&mut person, &activate(&more, &more, "on")).expect(409);
 }
 
-/// Activations and rollbacks under load: no request fails, and each answer is one of the two components'.
+/// Activates and rolls back under load. No request fails, and each response comes from one of the
+/// two components.
 fn under_load(servers: &[&Server], rounds: usize, clients: usize) {
     let api = Api::sign_in(servers[0]);
     let first = install(&api, guest("raw"));
@@ -351,25 +354,25 @@ fn under_load(servers: &[&Server], rounds: usize, clients: usize) {
     let (stop, path) = (AtomicBool::new(false), repository.path("nothing"));
     let authorization = repository.authorization();
     let mut slowest = Duration::ZERO;
-    let asked: usize = std::thread::scope(|scope| {
+    let requests: usize = std::thread::scope(|scope| {
         let asking: Vec<_> = (0..clients)
             .map(|number| {
                 let server = servers[number % servers.len()];
                 let client = Client::new(server.packages()).with("Authorization", &authorization);
                 let (stop, path, file) = (&stop, &path, repository.path("a.txt"));
                 scope.spawn(move || {
-                    let mut asked = 0;
+                    let mut requests = 0;
                     while !stop.load(Ordering::Relaxed) {
                         let answer = client.get(path).expect(404).text();
                         assert!(answer.contains(OLD) || answer.contains(NEW), "{answer}");
                         assert_eq!(client.get(&file).expect(200).text(), "hello");
-                        asked += 2;
+                        requests += 2;
                     }
-                    asked
+                    requests
                 })
             })
             .collect();
-        let ended = Ended(&stop);
+        let ended = SetOnDrop(&stop);
         for round in 0..rounds {
             let (words, answer) = if round % 2 == 0 {
                 (NEW, activate(&api, &second, Some(&first)))
@@ -382,7 +385,8 @@ fn under_load(servers: &[&Server], rounds: usize, clients: usize) {
                 let there = repository.on(server);
                 eventually("every server follows", || (missing(&there) == words).then_some(()));
             }
-            // A second on a machine that has time for it; what hangs is found on one that has not, too.
+            // An unloaded machine needs one second for this change. The bound leaves time for a
+            // busy machine, and still detects a hang.
             slowest = slowest.max(changed.elapsed());
             assert!(slowest < Duration::from_secs(20), "{slowest:?}");
         }
@@ -390,10 +394,10 @@ fn under_load(servers: &[&Server], rounds: usize, clients: usize) {
         asking.into_iter().map(|asking| asking.join().unwrap()).sum()
     });
     println!(
-        "{rounds} changes on {} servers beside {asked} requests of {clients} clients, followed within {slowest:?}",
+        "{rounds} changes on {} servers beside {requests} requests of {clients} clients, followed within {slowest:?}",
         servers.len()
     );
-    assert!(asked > rounds);
+    assert!(requests > rounds);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Plugins and policies in a running server: the contract, their life cycle, their distribution, their authors' tools.
+//! Plugins and policies in a running server: the contract, the life cycle, distribution, and the
+//! tools for authors.
 
 #[path = "../../../plugins/npm/tests/release.rs"]
 #[allow(dead_code, reason = "shared with tests that make more")]
@@ -18,5 +19,4 @@ mod policy_coverage;
 mod policy_patterns;
 mod recordings;
 mod sandbox_http;
-mod trials;
 mod trusted_components;

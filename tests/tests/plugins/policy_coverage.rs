@@ -1,5 +1,5 @@
-//! What a policy denies does not come through a proxy or a group, by whatever address it is asked for: an image by its digest, a file beside
-//! those of a version, a signature.
+//! Denied content through proxies and groups. The server refuses it under every address: an image
+//! by its digest, a file beside the files of a version, a signature.
 
 use packhouse_tests::image_proxy::offer_blob;
 use packhouse_tests::images::{self, MANIFEST};
@@ -11,10 +11,11 @@ use serde_json::{Value, json};
 
 const POLICIES: &str = "/v1/policies";
 
-/// A format, with what lays files of `lib` down and answers where a repository of this name has them.
-type Format = (&'static str, fn(&Upstream, &str) -> Vec<String>);
+/// A format, with a function that offers files of `lib` at the upstream. The function returns the
+/// files' paths in the repository of this name.
+type FormatFiles = (&'static str, fn(&Upstream, &str) -> Vec<String>);
 
-const FORMATS: [Format; 10] = [
+const FORMATS: [FormatFiles; 10] = [
     ("maven", maven),
     ("docker", docker),
     ("npm", npm),
@@ -43,13 +44,15 @@ fn maven(upstream: &Upstream, repository: &str) -> Vec<String> {
     ];
     for path in paths {
         upstream.on(&format!("/{path}"), Answer::ok("bytes"));
-        // A client's `;` may reach the upstream in either spelling.
+        // A client may send `;` and `=` plain or encoded. The upstream offers the file under both
+        // targets.
         upstream.on(&format!("/{}", path.replace(';', "%3B").replace('=', "%3D")), Answer::ok("bytes"));
     }
     below(repository, &paths.map(str::to_owned))
 }
 
-/// An upstream that tells no digests, as some do.
+/// Offers an image at an upstream that sends no digest headers, as some registries do. Returns the
+/// manifest's digest.
 fn offer_image(upstream: &Upstream, image: &str, tag: &str, manifest: &str) -> String {
     let digest = images::digest(manifest.as_bytes());
     for reference in [tag, &digest] {
@@ -162,7 +165,8 @@ fn server() -> Server {
     Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start()
 }
 
-/// Makes a policy about these packages of all repositories, previews it and enforces it; its id.
+/// Creates a policy for these packages of all repositories, previews it and enforces it. Returns
+/// the policy's id.
 #[track_caller]
 fn enforce(api: &Api, component: &str, settings: Value, packages: Value) -> String {
     let body = json!({
@@ -183,20 +187,21 @@ fn deny_all(api: &Api) -> String {
     enforce(api, "names", json!({"claimed": ["*"], "distance": 0}), Value::Null)
 }
 
-/// Where the files of a proxy are, and through a group with it, with who may read them.
-struct Files {
+/// The paths of a proxy's files, also through a group with the proxy, and clients that may read
+/// them.
+struct ProxyFiles {
     format: &'static str,
     all: Vec<(Client, String)>,
 }
 
-impl Files {
-    fn of(server: &Server, upstream: &Upstream, (format, offer): Format) -> Files {
+impl ProxyFiles {
+    fn of(server: &Server, upstream: &Upstream, (format, offer): FormatFiles) -> ProxyFiles {
         let (near, group) = (format!("{format}-near"), format!("{format}-all"));
         let proxy = FormatRepository::proxy(server, format, &near, &upstream.url(), &json!({}));
         let all = FormatRepository::group(server, format, &group, &[&proxy]);
         let by_proxy = offer(upstream, &near).into_iter().map(|path| (proxy.client.clone(), path));
         let by_group = offer(upstream, &group).into_iter().map(|path| (all.client.clone(), path));
-        Files { format, all: by_proxy.chain(by_group).collect() }
+        ProxyFiles { format, all: by_proxy.chain(by_group).collect() }
     }
 
     #[track_caller]
@@ -220,16 +225,16 @@ impl Files {
 }
 
 #[test]
-fn nothing_comes_through_a_proxy_of_any_format_where_everything_is_denied() {
+fn a_proxy_of_any_format_serves_nothing_if_everything_is_denied() {
     let server = server();
     let api = Api::sign_in(&server);
     let upstreams = FORMATS.map(|format| (Upstream::start(), format));
-    let files: Vec<Files> =
-        upstreams.iter().map(|(upstream, format)| Files::of(&server, upstream, *format)).collect();
+    let files: Vec<ProxyFiles> =
+        upstreams.iter().map(|(upstream, format)| ProxyFiles::of(&server, upstream, *format)).collect();
     let rule = deny_all(&api);
     files.iter().for_each(|files| files.none_comes("before anything was fetched"));
     remove(&api, &rule);
-    files.iter().for_each(Files::each_comes);
+    files.iter().for_each(ProxyFiles::each_comes);
     deny_all(&api);
     files.iter().for_each(|files| files.none_comes("after everything was fetched"));
 }
@@ -247,7 +252,8 @@ fn checksums_are_text_that_no_policy_judges() {
     assert_eq!(proxy.get(&format!("{jar}.sha1")).expect(200).text(), digests::sha1(b"bytes"));
 }
 
-/// What a rule about `g:lib` says of files in its folders that belong to no version of it, and of others.
+/// A rule about `g:lib` applies to the files in that package's folders, even if they belong to no
+/// version. It does not apply to other files.
 #[test]
 fn a_file_without_a_version_is_judged_by_its_package() {
     let (server, upstream) = (server(), Upstream::start());
@@ -279,7 +285,8 @@ fn a_rule_about_some_packages_judges_files_whose_package_is_not_known() {
     assert_eq!(statuses(), [403, 403, 200, 200], "afterwards");
 }
 
-/// Through a rule that lets one tag pass: what its manifest names passes as well, and an image that no tag was seen to name does not.
+/// The policy lets one tag pass. The parts that the tag's manifest names pass as well. An image
+/// that no known tag names does not pass.
 #[test]
 fn the_parts_of_an_image_are_judged_as_the_version_that_named_them() {
     let (server, upstream) = (server(), Upstream::start());
@@ -296,7 +303,7 @@ fn the_parts_of_an_image_are_judged_as_the_version_that_named_them() {
     api.post(&format!("{POLICIES}/{rule}/exceptions"), &exception).expect(201);
     let get = |rest: &str| -> Response { proxy.client.get(&format!("/v2/repositories/near/lib/{rest}")) };
 
-    // Nobody has asked for the tag yet: nothing tells whose the digest is.
+    // No client has requested the tag yet, so the server does not know the package of the digest.
     get(&format!("manifests/{good}")).expect(403);
     get("manifests/1.0").expect(200);
     get(&format!("manifests/{good}")).expect(200);

@@ -1,5 +1,5 @@
-//! Patterns of packages in policies and retention are compared with names as the format spells them, and a policy that can judge nothing is
-//! refused.
+//! Patterns of packages in policies and retention. They match names as the format spells them, and
+//! the server refuses a policy that can never match.
 
 use packhouse_tests::python::{PythonRepository, SIMPLE_JSON};
 use packhouse_tests::upstream::{Answer, Upstream};
@@ -11,14 +11,14 @@ use crate::wheel;
 const POLICIES: &str = "/v1/policies";
 
 /// An upstream with `evil-pkg 1.0`, and a proxy of it.
-struct World {
+struct PatternFixture {
     api: Api,
     proxy: PythonRepository,
     server: Server,
 }
 
-impl World {
-    fn start() -> World {
+impl PatternFixture {
+    fn start() -> PatternFixture {
         let server = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
         let (api, upstream) = (Api::sign_in(&server), Upstream::start());
         let name = wheel::wheel_name("evil-pkg", "1.0");
@@ -30,14 +30,14 @@ impl World {
         upstream.on(&format!("/files/{name}"), Answer::ok("bytes"));
         let proxy =
             PythonRepository::proxy(&server, "near", &format!("{}/simple/", upstream.url()), &json!({}));
-        World { api, proxy, server }
+        PatternFixture { api, proxy, server }
     }
 
     fn status(&self) -> u16 {
         self.proxy.file("evil-pkg", "1.0", &wheel::wheel_name("evil-pkg", "1.0")).status
     }
 
-    /// Makes a policy and enforces it; its id.
+    /// Creates a policy and enforces it. Returns the policy's id.
     #[track_caller]
     fn enforce(&self, settings: Value, packages: Value) -> String {
         let body = json!({
@@ -57,7 +57,7 @@ impl World {
 
 #[test]
 fn a_pattern_covers_a_name_in_whatever_spelling_it_is_written() {
-    let world = World::start();
+    let world = PatternFixture::start();
     assert_eq!(world.status(), 200);
     for (claimed, packages) in [
         (json!(["Evil_*"]), Value::Null),
@@ -77,7 +77,7 @@ fn a_pattern_covers_a_name_in_whatever_spelling_it_is_written() {
 
 #[test]
 fn an_exception_covers_a_name_in_whatever_spelling_it_is_written() {
-    let world = World::start();
+    let world = PatternFixture::start();
     let id = world.enforce(json!({"claimed": ["*"], "distance": 0}), Value::Null);
     assert_eq!(world.status(), 403);
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as i64;
@@ -107,7 +107,7 @@ fn retention_covers_a_name_in_whatever_spelling_it_is_written() {
 
 #[test]
 fn a_policy_about_a_group_is_refused() {
-    let world = World::start();
+    let world = PatternFixture::start();
     let group = PythonRepository::group(&world.server, "all", &[&world.proxy], &json!({}));
     let body = json!({
         "name": "ours", "component": "names", "settings": {"claimed": ["*"]}, "repositories": [group.id],

@@ -1,4 +1,5 @@
-//! Calls of plugins are recorded as the API and the command line say, by every server of a database, and replayed by the program.
+//! Recordings of plugin calls. The API and the command line request them, every server of a
+//! database makes them, and the program replays them.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -11,7 +12,7 @@ use tempfile::TempDir;
 
 const RECORDINGS: &str = "/v1/plugins/ledger/recordings";
 
-/// A folder with the guest that has a bug.
+/// Creates a plugin folder with a guest that has a bug.
 fn plugins() -> TempDir {
     let folder = TempDir::new().unwrap();
     let from = checkout().join("target/release/guests/ledger.wasm");
@@ -19,8 +20,8 @@ fn plugins() -> TempDir {
     folder
 }
 
-/// The same component without the bug.
-fn mended(plugins: &TempDir, to: &Path) {
+/// Writes a copy of the component without the bug.
+fn without_bug(plugins: &TempDir, to: &Path) {
     let mut bytes = std::fs::read(plugins.path().join("ledger.wasm")).unwrap();
     let mark = b"ledger variant 0";
     let place = bytes.windows(mark.len()).position(|at| at == mark).unwrap();
@@ -37,16 +38,16 @@ fn replay(data: &Path, plugins: &Path, file: &Path, more: &[&str]) -> (Option<i3
     command.args(["plugins", "replay"]).arg(file).arg("--data").arg(data).arg("--plugins").arg(plugins);
     let Output { status, stdout, stderr } =
         command.args(more).env("PACKHOUSE_LOG", "error").output().unwrap();
-    let said = [stdout, stderr].map(|said| String::from_utf8(said).unwrap()).concat();
-    (status.code(), said)
+    let output = [stdout, stderr].map(|output| String::from_utf8(output).unwrap()).concat();
+    (status.code(), output)
 }
 
-/// The items of the list, once there are so many.
-fn listed(api: &Api, query: &str, wanted: usize) -> Vec<Value> {
+/// Waits until the list has at least this many items. Returns the items.
+fn listed(api: &Api, query: &str, minimum: usize) -> Vec<Value> {
     eventually("the calls are recorded", || {
         let items = api.call("GET", &format!("{RECORDINGS}{query}")).expect(200).json()["items"].clone();
         let items = items.as_array().unwrap().clone();
-        (items.len() >= wanted).then_some(items)
+        (items.len() >= minimum).then_some(items)
     })
 }
 
@@ -64,7 +65,7 @@ fn a_failing_call_is_recorded_and_replayed() {
         repository.get("lunch").expect(500);
     }
     let set_id = set["id"].as_str().unwrap();
-    eventually("three failed, and two are kept", || {
+    eventually("of three failures two are stored", || {
         let found = api.call("GET", &format!("{RECORDINGS}/{set_id}")).expect(200).json();
         let newest = found["recordings"].as_array().unwrap().first()?.as_str()?.to_owned();
         assert!(found["recorded"].as_u64().unwrap() <= 2);
@@ -81,32 +82,33 @@ fn a_failing_call_is_recorded_and_replayed() {
     assert_eq!(answer.header("content-type"), Some("application/json"));
     let text = answer.text();
     assert!(text.contains("lunch holds no amount: invalid digit"), "{text}");
-    assert!(!text.contains(&repository.token.secret), "no credential is in it");
+    assert!(!text.contains(&repository.token.secret), "the recording contains no credential");
     let file = home.path().join("recording.json");
     std::fs::write(&file, &text).unwrap();
 
-    let (code, said) = replay(server.data(), plugins.path(), &file, &[]);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("did what was recorded: it trapped"), "{said}");
-    let component = home.path().join("mended.wasm");
-    mended(&plugins, &component);
-    let (code, said) =
+    let (code, output) = replay(server.data(), plugins.path(), &file, &[]);
+    assert_eq!(code, Some(0), "{output}");
+    assert!(output.contains("behaved as recorded: it trapped"), "{output}");
+    let component = home.path().join("without_bug.wasm");
+    without_bug(&plugins, &component);
+    let (code, output) =
         replay(server.data(), plugins.path(), &file, &["--component", component.to_str().unwrap()]);
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("lunch: twelve is no amount"), "{said}");
-    // Where it cannot be told, that is neither.
-    let (code, said) = replay(server.data(), home.path(), &file, &[]);
-    assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("holds the component sha256:"), "{said}");
-    // What the folder lost, the database may hold.
+    assert_eq!(code, Some(1), "{output}");
+    assert!(output.contains("lunch: twelve is not an amount"), "{output}");
+    // The exit code 2 means that the replay is impossible. It differs from both results of a
+    // replay.
+    let (code, output) = replay(server.data(), home.path(), &file, &[]);
+    assert_eq!(code, Some(2), "{output}");
+    assert!(output.contains("contains the recorded component sha256:"), "{output}");
+    // If the folder lacks the component, the program reads it from the database.
     let installed = plugins.path().join("ledger.wasm");
-    cli::packhouse(server.data(), &["plugins", "install", installed.to_str().unwrap()], "").well();
-    let (code, said) = replay(server.data(), home.path(), &file, &[]);
-    assert_eq!(code, Some(0), "{said}");
+    cli::packhouse(server.data(), &["plugins", "install", installed.to_str().unwrap()], "").success();
+    let (code, output) = replay(server.data(), home.path(), &file, &[]);
+    assert_eq!(code, Some(0), "{output}");
     std::fs::write(&file, "{}").unwrap();
     assert_eq!(replay(server.data(), plugins.path(), &file, &[]).0, Some(2));
 
-    // What was recorded can be removed, and then nothing is recorded any more.
+    // After a caller removes the recordings, the server records no further calls.
     api.call("DELETE", &format!("{RECORDINGS}/{id}")).expect(204);
     api.call("GET", &format!("{RECORDINGS}/{id}")).expect(404);
     api.call("DELETE", &format!("{RECORDINGS}/{set_id}")).expect(204);
@@ -120,7 +122,7 @@ fn a_failing_call_is_recorded_and_replayed() {
 }
 
 #[test]
-fn a_command_has_a_running_server_record() {
+fn a_command_makes_a_running_server_record() {
     let (plugins, home) = (plugins(), TempDir::new().unwrap());
     let server = serve(&plugins);
     let repository = FormatRepository::hosted(&server, "ledger", "accounts", &json!({}));
@@ -137,11 +139,11 @@ fn a_command_has_a_running_server_record() {
     });
     assert_eq!(items[0]["outcome"], "201");
     let id = items[0]["id"].as_str().unwrap();
-    let said = cli::packhouse(server.data(), &[&of[..], &[id]].concat(), "").well();
+    let output = cli::packhouse(server.data(), &[&of[..], &[id]].concat(), "").success();
     let file = home.path().join("recording.json");
-    std::fs::write(&file, &said.text).unwrap();
-    let (code, said) = replay(server.data(), plugins.path(), &file, &[]);
-    assert_eq!(code, Some(0), "{said}");
+    std::fs::write(&file, &output.text).unwrap();
+    let (code, output) = replay(server.data(), plugins.path(), &file, &[]);
+    assert_eq!(code, Some(0), "{output}");
     let words = ["plugins", "record", "--repository", "nothing"];
     cli::packhouse(server.data(), &words, "").refused("there is no repository");
     let words = ["plugins", "record", "--repository", "accounts", "--count", "51"];
@@ -149,7 +151,7 @@ fn a_command_has_a_running_server_record() {
 }
 
 #[test]
-fn only_who_manages_the_server_may_record() {
+fn only_operators_of_the_server_may_record() {
     let plugins = plugins();
     let server = serve(&plugins);
     let repository = FormatRepository::hosted(&server, "ledger", "accounts", &json!({}));

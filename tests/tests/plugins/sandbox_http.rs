@@ -1,5 +1,6 @@
-//! A hostile plugin seen from outside: its request gets a 500 that tells nothing but the request's id, the log tells the rest
-//! under that id, storage is as it was, and the next request on the same plugin is answered.
+//! A hostile plugin, as clients see it. The client gets a 500 that contains only the request's id.
+//! The log has the details under that id. Storage is unchanged, and the next request to the plugin
+//! succeeds.
 
 use std::path::Path;
 
@@ -22,7 +23,8 @@ const ATTACKS: &[(&str, &str)] = &[
     ("import-in-route", "trap"),
 ];
 
-/// A server that has the hostile plugin, beside the shipped one, with a short deadline.
+/// Starts a server with the hostile plugin, a shipped plugin, and a short deadline. Also returns a
+/// client.
 fn serve(plugins: &Path) -> (Server, Client) {
     for file in ["guests/hostile.wasm", "plugins/maven.wasm"] {
         let from = checkout().join("target/release").join(file);
@@ -44,7 +46,7 @@ fn serve(plugins: &Path) -> (Server, Client) {
 }
 
 #[test]
-fn a_hostile_plugin_costs_its_own_request_and_nothing_else() {
+fn a_hostile_plugin_fails_only_its_own_request() {
     let plugins = tempfile::tempdir().unwrap();
     let (server, client) = serve(plugins.path());
     for (path, kind) in ATTACKS {
@@ -61,12 +63,12 @@ fn a_hostile_plugin_costs_its_own_request_and_nothing_else() {
         );
         assert_eq!(fingerprint(&server), before, "{path} changed what is stored");
         let log = server.log();
-        let line = log.lines().find(|line| line.contains(&id) && line.contains("a plugin's call failed"));
+        let line = log.lines().find(|line| line.contains(&id) && line.contains("plugin call failed"));
         let line = line.unwrap_or_else(|| panic!("{path}: no line for {id} in {log}"));
         assert!(line.contains("hostile") && line.contains(kind), "{path}: {line}");
         client.send(Request::new("GET", "/repositories/lair/ok")).expect(200);
     }
-    // People are told how many there were.
+    // The API reports the number of failures for the format.
     let formats = Api::sign_in(&server).call("GET", "/v1/formats").expect(200).json();
     let hostile = formats["items"].as_array().unwrap().iter().find(|one| one["format"] == "hostile").unwrap();
     assert_eq!(hostile["failures"], json!(ATTACKS.len()), "{hostile}");
@@ -74,10 +76,10 @@ fn a_hostile_plugin_costs_its_own_request_and_nothing_else() {
 }
 
 #[test]
-fn a_read_is_routed_and_answered_in_one_instance_that_no_other_request_has() {
+fn a_read_is_routed_and_answered_in_one_instance_of_its_own() {
     let plugins = tempfile::tempdir().unwrap();
     let (_server, client) = serve(plugins.path());
-    // Each has a query of its own, so that none is answered from the response cache.
+    // Each request has another query, so that the response cache has no response for it.
     for number in 0..3 {
         let path = format!("/repositories/lair/routed-here?{number}");
         assert_eq!(client.send(Request::new("GET", &path)).expect(200).text(), "1");
@@ -86,7 +88,7 @@ fn a_read_is_routed_and_answered_in_one_instance_that_no_other_request_has() {
 }
 
 #[test]
-fn what_a_plugin_refuses_one_caller_is_not_served_from_anothers_answer() {
+fn a_refused_caller_does_not_get_another_callers_cached_response() {
     let plugins = tempfile::tempdir().unwrap();
     let (server, _) = serve(plugins.path());
     let api = Api::sign_in(&server);

@@ -1,4 +1,5 @@
-//! Where keys are trusted, no component runs that none of them signed: not as a trial, not by a pin, and not as a policy.
+//! Unsigned components never run while the settings name trusted keys, neither through a pin nor as
+//! a policy.
 
 use std::path::{Path, PathBuf};
 
@@ -7,34 +8,36 @@ use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use packhouse_tests::cli::packhouse_with;
-use packhouse_tests::clients::Said;
+use packhouse_tests::clients::ProgramOutput;
 use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::server::OWNER;
 use packhouse_tests::{Api, MavenRepository, Request, Response, Server, checkout};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// What `raw` says of a file that it has not, and what its other edition says, in as many bytes.
+/// The text of the guest `raw` for a missing file, and the text of another edition, of equal
+/// length.
 const EDITIONS: [&str; 2] = ["There is no such file", "No file is there here"];
 const KEYS: &str = "PACKHOUSE_PLUGINS_TRUSTED_KEYS";
 
-/// A folder with `raw` as a plugin beside the program, its other edition as a file, and a key that may be trusted.
-struct Scene {
+/// A folder with the shipped plugin `raw`, another edition of it as a file, and a key that the
+/// settings may trust.
+struct TrustFixture {
     home: TempDir,
     pair: EcdsaKeyPair,
 }
 
-impl Scene {
-    fn new() -> Scene {
+impl TrustFixture {
+    fn new() -> TrustFixture {
         let home = TempDir::new().unwrap();
         let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).unwrap();
-        // A public key of ECDSA on P-256 as DER: what says so, and the point.
+        // A public ECDSA key on P-256 in DER: the header, then the point.
         let mut der = hex::decode("3059301306072a8648ce3d020106082a8648ce3d030107034200").unwrap();
         der.extend_from_slice(pair.public_key().as_ref());
         let text = STANDARD.encode(der);
         let (first, second) = text.split_at(64);
         let pem = format!("-----BEGIN PUBLIC KEY-----\n{first}\n{second}\n-----END PUBLIC KEY-----\n");
-        let scene = Scene { home, pair };
+        let scene = TrustFixture { home, pair };
         std::fs::write(scene.at("key.pub"), pem).unwrap();
         std::fs::create_dir(scene.at("plugins")).unwrap();
         let raw = std::fs::read(checkout().join("target/release/guests/raw.wasm")).expect("`just guests`");
@@ -57,24 +60,24 @@ impl Scene {
         if trusts { server.env(KEYS, self.at("key.pub").to_str().unwrap()) } else { server }.start()
     }
 
-    fn run(&self, words: &[&str]) -> Said {
+    fn run(&self, words: &[&str]) -> ProgramOutput {
         let text = |path: &Path| path.to_str().unwrap().to_owned();
         let environment =
             [("PACKHOUSE_PLUGINS_DIR", text(&self.at("plugins"))), (KEYS, text(&self.at("key.pub")))];
         packhouse_with(&self.at("data"), words, &environment)
     }
 
-    /// Installs the other edition where no key is trusted; its digest.
+    /// Installs the other edition while the settings trust no key. Returns the edition's digest.
     fn install(&self) -> String {
         let environment = [("PACKHOUSE_PLUGINS_DIR", self.at("plugins").to_str().unwrap().to_owned())];
         let file = self.at("other.wasm");
         let words = ["plugins", "install", file.to_str().unwrap()];
-        let said = packhouse_with(&self.at("data"), &words, &environment).well().text;
-        said.split_whitespace().find(|word| word.starts_with("sha256:")).unwrap().to_owned()
+        let output = packhouse_with(&self.at("data"), &words, &environment).success().text;
+        output.split_whitespace().find(|word| word.starts_with("sha256:")).unwrap().to_owned()
     }
 }
 
-/// `raw` that says something else: another component.
+/// Returns the plugin `raw` with another text. The result is another component.
 fn edition(mut raw: Vec<u8>) -> Vec<u8> {
     let [old, new] = EDITIONS.map(str::as_bytes);
     let at = raw.windows(old.len()).position(|bytes| bytes == old).unwrap();
@@ -90,60 +93,52 @@ fn says(repository: &FormatRepository, edition: usize) -> bool {
 fn refused(answer: &Response) {
     assert_eq!((answer.status, answer.field("error").as_str()), (422, "plugin_refused"), "{}", answer.text());
     let text = answer.text();
-    assert!(text.contains("signed by none of the keys") || text.contains("is not signed"), "{text}");
+    assert!(text.contains("is not signed by a trusted key") || text.contains("is not signed"), "{text}");
 }
 
 #[test]
-fn a_trial_and_a_pin_of_what_no_trusted_key_signed_are_refused() {
-    let scene = Scene::new();
+fn a_pin_of_a_component_without_a_trusted_signature_is_refused() {
+    let scene = TrustFixture::new();
     let server = scene.server(false);
     let digest = scene.install();
     drop(server);
     let server = scene.server(true);
     let api = Api::sign_in(&server);
     let files = FormatRepository::hosted(&server, "raw", "files", &json!({}));
-    for mode in ["shadow", "canary"] {
-        let body = json!({"digest": digest, "mode": mode, "repositories": [files.id]});
-        refused(&api.send("PUT", "/v1/plugins/raw/candidate", &body));
-        scene.run(&["plugins", mode, "raw", &digest]).refused("signed by none of the keys");
-    }
     let pin = format!("/v1/repositories/{}/plugin", files.id);
     refused(&api.send("PUT", &pin, &json!({"digest": digest})));
-    scene.run(&["plugins", "pin", "files", &digest]).refused("signed by none of the keys");
+    scene.run(&["plugins", "pin", "files", &digest]).refused("is not signed by a trusted key");
     assert!(says(&files, 0));
 
-    // Signed, it may be tried.
+    // An operator may pin the component once it is signed.
     let signature = scene.at("signature");
     std::fs::write(&signature, scene.sign(&std::fs::read(scene.at("other.wasm")).unwrap())).unwrap();
     let file = scene.at("other.wasm");
     let words = ["plugins", "install", file.to_str().unwrap(), "--signature", signature.to_str().unwrap()];
-    scene.run(&words).well();
+    scene.run(&words).success();
     api.send("PUT", &pin, &json!({"digest": digest})).expect(200);
     assert!(says(&files, 1));
 }
 
 #[test]
-fn what_was_pinned_and_tried_before_keys_were_trusted_runs_no_more() {
-    let scene = Scene::new();
+fn a_component_pinned_before_keys_were_trusted_no_longer_runs() {
+    let scene = TrustFixture::new();
     let server = scene.server(false);
     let digest = scene.install();
     let api = Api::sign_in(&server);
-    let [pinned, tried] =
-        ["pinned", "tried"].map(|name| FormatRepository::hosted(&server, "raw", name, &json!({})));
+    let pinned = FormatRepository::hosted(&server, "raw", "pinned", &json!({}));
     let pin = format!("/v1/repositories/{}/plugin", pinned.id);
     api.send("PUT", &pin, &json!({"digest": digest})).expect(200);
-    let body = json!({"digest": digest, "mode": "canary", "repositories": [tried.id]});
-    api.send("PUT", "/v1/plugins/raw/candidate", &body).expect(200);
-    assert!(says(&pinned, 1) && says(&tried, 1));
+    assert!(says(&pinned, 1));
     drop(server);
 
     let server = scene.server(true);
     let api = Api::sign_in(&server);
-    assert!(says(&pinned.on(&server), 0) && says(&tried.on(&server), 0));
+    assert!(says(&pinned.on(&server), 0));
     let listed = api.call("GET", "/v1/plugins").expect(200).json();
     let item = listed["items"].as_array().unwrap().iter().find(|item| item["digest"] == digest.as_str());
     let error = item.unwrap()["error"].as_str().unwrap().to_owned();
-    assert!(error.contains("signed by none of the keys"), "{error}");
+    assert!(error.contains("is not signed by a trusted key"), "{error}");
 }
 
 fn install_policy(api: &Api, bytes: &[u8], signature: Option<&str>) -> Response {
@@ -156,16 +151,17 @@ fn install_policy(api: &Api, bytes: &[u8], signature: Option<&str>) -> Response 
 }
 
 #[test]
-fn a_policy_that_no_trusted_key_signed_judges_nothing() {
-    let scene = Scene::new();
-    // The formats of the program: a rule is about packages of one of them.
+fn a_policy_without_a_trusted_signature_does_not_run() {
+    let scene = TrustFixture::new();
+    // The server has the shipped formats, because the rule covers packages of one of them.
     let start = |trusts: bool| {
         let server = Server::with().data(&scene.at("data"));
         if trusts { server.env(KEYS, scene.at("key.pub").to_str().unwrap()) } else { server }.start()
     };
     let policy = checkout().join("target/release/plugins/policies/names.wasm");
     let mut policy = std::fs::read(policy).expect("`xtask plugins` made it");
-    // A section that nothing reads makes another component of it than the one beside the program.
+    // An additional section, which nothing reads, makes this another component than the shipped
+    // one.
     policy.extend([0, 3, 1, b'x', 1]);
     let server = start(false);
     let api = Api::sign_in(&server);

@@ -1,4 +1,4 @@
-//! `npm login` itself, with a person at a real browser in which scripts are switched off.
+//! The real `npm login` with a browser in which scripts are disabled.
 
 use packhouse_tests::chromium::Chromium;
 use packhouse_tests::server::{OWNER, PASSWORD, eventually};
@@ -28,13 +28,13 @@ fn npm_login_is_finished_in_a_browser_without_scripts() {
     Api::sign_in(&server).post("/v1/repositories", &body).expect(201);
     let home = tempfile::tempdir().unwrap();
     let registry = format!("{}/repositories/js/", server.base_url());
-    let said = home.path().join("said");
+    let output_file = home.path().join("output");
     let mut login = npm(home.path(), &registry, &["login", "--auth-type=web"]);
-    let output = std::fs::File::create(&said).unwrap();
+    let output = std::fs::File::create(&output_file).unwrap();
     login.stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output);
     let mut login = login.spawn().unwrap();
-    let page = eventually("npm says where to sign in", || {
-        let text = std::fs::read_to_string(&said).unwrap();
+    let page = eventually("npm prints the sign-in address", || {
+        let text = std::fs::read_to_string(&output_file).unwrap();
         let words: Vec<&str> = text.split_whitespace().collect();
         words.iter().find(|word| word.contains("/npm-login/")).map(|word| (*word).to_owned())
     });
@@ -44,24 +44,24 @@ fn npm_login_is_finished_in_a_browser_without_scripts() {
     let pictures = checkout().join("target/pictures");
     browser.open(&page);
     browser.comes_to("Sign in - Packhouse");
-    for (field, told) in [
+    for (field, expected) in [
         ("#email", ("textbox", "E-mail")),
         ("main button", ("button", "Sign in")),
         ("h1", ("heading", "Sign in")),
     ] {
-        let (role, name) = browser.told(field);
-        assert_eq!((role.as_str(), name.as_str()), told, "{field}");
+        let (role, name) = browser.role_and_name(field);
+        assert_eq!((role.as_str(), name.as_str()), expected, "{field}");
     }
     browser.fill("E-mail", OWNER);
     browser.fill("Password", "wrong");
     browser.press("Sign in");
-    eventually("it says what was wrong", || browser.has("//*[@role='alert']").then_some(()));
+    eventually("the page names the error", || browser.has("//*[@role='alert']").then_some(()));
     browser.picture(&pictures.join("npm-sign-in.png"));
-    // By keyboard alone: U+E007 is Enter.
+    // Keyboard only: U+E007 is Enter.
     browser.fill("Password", &format!("{PASSWORD}\u{e007}"));
     browser.comes_to("Confirm the sign-in - Packhouse");
     assert!(browser.text("dl").contains("read, publish and delete packages"), "{}", browser.text("dl"));
-    assert_eq!(browser.told("#days").1, "The token works for");
+    assert_eq!(browser.role_and_name("#days").1, "The token works for");
     browser.picture(&pictures.join("npm-confirm.png"));
     browser.choose("The token works for", "7");
     browser.fill("Password", &format!("{PASSWORD}\u{e007}"));
@@ -70,7 +70,7 @@ fn npm_login_is_finished_in_a_browser_without_scripts() {
     browser.picture(&pictures.join("npm-signed-in.png"));
 
     let ended = eventually("npm has its token", || login.try_wait().unwrap());
-    assert!(ended.success(), "{}", std::fs::read_to_string(&said).unwrap());
+    assert!(ended.success(), "{}", std::fs::read_to_string(&output_file).unwrap());
     assert!(std::fs::read_to_string(home.path().join(".npmrc")).unwrap().contains(":_authToken=pkh_"));
     let who = npm(home.path(), &registry, &["whoami"]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&who.stdout).trim(), OWNER);

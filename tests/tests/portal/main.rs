@@ -1,4 +1,4 @@
-//! The portal, signing in, and what people are shown.
+//! The portal, sign-in, and the pages for people.
 
 #[path = "../../../plugins/npm/tests/release.rs"]
 #[allow(dead_code, reason = "shared with tests that make more")]

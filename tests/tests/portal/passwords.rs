@@ -1,12 +1,14 @@
-//! Passwords under attack: right ones in parallel are one check and never held up, and who guesses holds up nobody but the account
-//! that is guessed at, until many accounts are tried from one place.
+//! Passwords under attack. Concurrent sign-ins with the right password share one check, and the
+//! server never delays them. Guesses delay only the attacked account, until one client address
+//! tries many accounts.
 
 use packhouse_tests::race::at_once;
 use packhouse_tests::server::{OWNER, PASSWORD};
 use packhouse_tests::{Api, Client, MavenRepository, Request, Response, Server};
 use serde_json::json;
 
-/// A server behind a proxy that names the callers' addresses, with a private repository and these members.
+/// Starts a server behind a proxy that states the clients' addresses. The server has a private
+/// repository and these members.
 fn server(members: &[&str]) -> (Server, MavenRepository) {
     let server = Server::with().env("PACKHOUSE_TRUSTED_PROXIES", "127.0.0.0/8").start();
     let repository = MavenRepository::create(&server, "private");
@@ -20,14 +22,14 @@ fn server(members: &[&str]) -> (Server, MavenRepository) {
     (server, repository)
 }
 
-/// Signs in at the API.
+/// Signs in through the API, from the client address `from`.
 fn sign_in(server: &Server, from: &str, email: &str, password: &str) -> Response {
     let client = Client::new(server.api()).with("X-Forwarded-For", from);
     let body = json!({"email": email, "password": password}).to_string();
     client.send(Request::new("POST", "/v1/sessions").header("Content-Type", "application/json").body(body))
 }
 
-/// Asks the repository host for a file that is not there: 404 for a right password.
+/// Requests a missing file from the repository host. Status 404 means that the password is right.
 fn fetch(server: &Server, from: &str, email: &str, password: &str) -> Response {
     let client = server.anonymous().with("X-Forwarded-For", from).basic(email, password);
     client.get("/repositories/private/org/example/a/1.0/a-1.0.jar")
@@ -40,7 +42,7 @@ fn hashes(server: &Server) -> u64 {
 }
 
 #[test]
-fn right_passwords_in_parallel_are_one_check_and_never_held_up() {
+fn concurrent_right_passwords_share_one_check_and_are_never_delayed() {
     let (server, _) = server(&["ann@example.com"]);
     for round in 0..5 {
         let from = format!("192.0.2.{round}");
@@ -54,13 +56,13 @@ fn right_passwords_in_parallel_are_one_check_and_never_held_up() {
 }
 
 #[test]
-fn guesses_in_parallel_do_not_outrun_the_count() {
+fn concurrent_guesses_do_not_exceed_the_limit() {
     let (server, _) = server(&[]);
     for email in [OWNER, "nobody@example.com"] {
         let guess = |number: usize| sign_in(&server, "203.0.113.9", email, &format!("guess {number}"));
         let answers = at_once(24, guess);
         let looked_at = answers.iter().filter(|answer| answer.status == 401).count();
-        assert_eq!(looked_at, 6, "known or not, an account is guessed at so often");
+        assert_eq!(looked_at, 6, "the limit is the same for known and unknown accounts");
         let held_up = answers.iter().filter(|answer| answer.status == 429);
         assert!(
             held_up.clone().all(|answer| answer.header("retry-after").unwrap().parse::<u64>().unwrap() > 0)
@@ -70,7 +72,7 @@ fn guesses_in_parallel_do_not_outrun_the_count() {
 }
 
 #[test]
-fn one_script_behind_an_offices_address_locks_nobody_else_out() {
+fn one_script_behind_an_office_address_locks_out_no_other_account() {
     let (server, _) = server(&["ann@example.com", "ben@example.com", "eve@example.com"]);
     let office = "192.0.2.1";
     sign_in(&server, office, "eve@example.com", PASSWORD).expect(201);
@@ -84,20 +86,21 @@ fn one_script_behind_an_offices_address_locks_nobody_else_out() {
         sign_in(&server, office, email, PASSWORD).expect(201);
         fetch(&server, office, email, PASSWORD).expect(404);
     }
-    // Nor does a script with another's account at where that one's builds run already.
+    // A script that guesses an account's password does not lock the account out at the address
+    // where its builds already run.
     for _ in 0..40 {
         fetch(&server, office, "ann@example.com", "an old password");
     }
     fetch(&server, office, "ann@example.com", "another").expect(429);
     fetch(&server, office, "ann@example.com", PASSWORD).expect(404);
-    // The others are not asked for their patience either.
+    // The guesses do not delay other accounts either.
     sign_in(&server, "198.51.100.1", "ben@example.com", PASSWORD).expect(201);
 }
 
 #[test]
-fn who_signed_in_from_there_before_goes_on_while_many_accounts_are_tried() {
+fn a_known_account_still_signs_in_while_its_address_tries_many_accounts() {
     let (server, _) = server(&["ann@example.com", "new@example.com"]);
-    // One host has all of its /64.
+    // A client can use every address of its /64 network.
     let host = |number: usize| format!("2001:db8:1:2::{:x}", number + 1);
     sign_in(&server, &host(0), "ann@example.com", PASSWORD).expect(201);
     let tried: Vec<u16> = (0..40)
@@ -115,13 +118,13 @@ fn who_signed_in_from_there_before_goes_on_while_many_accounts_are_tried() {
 }
 
 #[test]
-fn a_remembered_password_is_not_found_out_by_who_is_held_up() {
+fn a_delayed_attacker_cannot_probe_a_cached_password() {
     let (server, _) = server(&["ann@example.com"]);
     let (home, elsewhere) = ("192.0.2.1", "203.0.113.1");
     fetch(&server, home, "ann@example.com", PASSWORD).expect(404);
     let held_up = (0..20)
         .find(|guess| fetch(&server, elsewhere, "ann@example.com", &format!("guess {guess}")).status == 429);
-    assert!(held_up.is_some(), "nobody may guess for ever");
+    assert!(held_up.is_some(), "guessing is limited");
     fetch(&server, elsewhere, "ann@example.com", PASSWORD).expect(429);
     fetch(&server, home, "ann@example.com", PASSWORD).expect(404);
 }

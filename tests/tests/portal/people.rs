@@ -1,5 +1,5 @@
-//! What people are shown: search, a version with all that is known of it, how often it was fetched, the organization, and one's own
-//! sessions, name and password.
+//! Data for people: search, the details of a version, download counts, the organization. Also a
+//! member's own sessions, name and password.
 
 use crate::release;
 use crate::wheel;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 const OTHER_PASSWORD: &str = "another password of a test";
 
-/// A member who may do this in these repositories.
+/// Creates a member with these permissions for repositories and signs the member in.
 fn sign_in(server: &Server, email: &str, repositories: &Value) -> Api {
     let permissions = json!({"organization": [], "repositories": repositories});
     let member = json!({"email": email, "password": PASSWORD, "permissions": permissions});
@@ -33,7 +33,7 @@ fn publish_npm(repository: &NpmRepository, release: &Release) {
 }
 
 #[test]
-fn packages_are_found_wherever_one_may_read() {
+fn search_finds_packages_in_all_readable_repositories() {
     let server = Server::start();
     let maven = MavenRepository::create(&server, "jars");
     for file in ["org/example/tool/1.0/tool-1.0.jar", "org/example/tool-kit/1.0/tool-kit-1.0.jar"] {
@@ -42,7 +42,10 @@ fn packages_are_found_wherever_one_may_read() {
     let npm = NpmRepository::create(&server, "js");
     publish_npm(&npm, &Release::new("tool", "1.0.0"));
     publish_npm(&npm, &Release::new("toolbox", "1.0.0"));
-    publish_npm(&npm, &Release::new("other", "1.0.0").said(&json!({"description": "A TOOL for all"})));
+    publish_npm(
+        &npm,
+        &Release::new("other", "1.0.0").manifest_members(&json!({"description": "A TOOL for all"})),
+    );
     let api = Api::sign_in(&server);
     let search = |api: &Api, query: &str| api.call("GET", &format!("/v1/search?{query}")).expect(200).json();
     let all = search(&api, "q=tool");
@@ -59,7 +62,7 @@ fn packages_are_found_wherever_one_may_read() {
     assert_eq!(names(&search(&api, "q=tool&repository=nothing")).len(), 0);
     assert_eq!(names(&search(&api, "q=for+all+tool")), ["other"]);
     assert_eq!(names(&search(&api, "q=nothing")).len(), 0);
-    // Pages by keys.
+    // Each page names the key after which the next page begins.
     let (mut paged, mut after) = (Vec::new(), String::new());
     loop {
         let page = search(&api, &format!("q=tool&limit=2{after}"));
@@ -71,11 +74,12 @@ fn packages_are_found_wherever_one_may_read() {
     for wrong in ["q=a&limit=0", "q=a&after=nonsense", "q=a&what=1"] {
         api.call("GET", &format!("/v1/search?{wrong}")).expect(400);
     }
-    // Of one repository, as before.
+    // A search can be limited to one repository.
     let listed = api.call("GET", &format!("/v1/repositories/{}/packages?q=tool", npm.id)).expect(200).json();
     assert_eq!(names(&listed), ["tool", "toolbox", "other"]);
     assert_eq!(listed["items"][0]["versions"], 1);
-    // Who may read one alone finds what is there; who may read none finds nothing, and nobody learns what there is.
+    // A member finds only packages in readable repositories. A member without read access finds no
+    // packages.
     let reader =
         sign_in(&server, "reader@example.com", &json!([{"repository": npm.id, "actions": ["read"]}]));
     assert_eq!(names(&search(&reader, "q=tool")), ["tool", "toolbox", "other"]);
@@ -86,7 +90,7 @@ fn packages_are_found_wherever_one_may_read() {
     api.patch(&format!("/v1/repositories/{}", maven.id), &json!({"settings": {"public": true}})).expect(200);
     assert_eq!(names(&search(&nobody, "q=tool")), ["org.example:tool", "org.example:tool-kit"]);
     assert_eq!(Client::new(server.api()).get("/v1/search?q=tool").status, 401);
-    // What goes is found no longer.
+    // A search does not find a deleted package.
     api.call("DELETE", &format!("/v1/repositories/{}/packages/toolbox", npm.id)).expect(204);
     assert_eq!(
         names(&search(&reader, "q=tool")),
@@ -95,7 +99,7 @@ fn packages_are_found_wherever_one_may_read() {
 }
 
 #[test]
-fn a_version_is_shown_with_all_that_is_known_of_it() {
+fn a_version_is_returned_with_all_its_details() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let version = |id: &str, name: &str, number: &str| {
@@ -105,40 +109,40 @@ fn a_version_is_shown_with_all_that_is_known_of_it() {
     };
     let npm = NpmRepository::create(&server, "js");
     publish_npm(&npm, &Release::new("@acme/lib", "1.0.0").attested());
-    let shown = version(&npm.id, "%40acme%2Flib", "1.0.0");
-    assert_eq!((&shown["version"], &shown["published_by"]), (&json!("1.0.0"), &json!(OWNER)));
-    assert_eq!((&shown["downloads"], &shown["last_downloaded_at"]), (&json!(0), &Value::Null));
-    assert_eq!(shown["readme"], json!({"media_type": "text/markdown", "text": "# @acme/lib"}));
-    assert_eq!(shown["dependencies"], json!([{"name": "dep", "requirement": "^1.0.0", "group": ""}]));
-    assert_eq!(shown["summary"], "about @acme/lib");
+    let details = version(&npm.id, "%40acme%2Flib", "1.0.0");
+    assert_eq!((&details["version"], &details["published_by"]), (&json!("1.0.0"), &json!(OWNER)));
+    assert_eq!((&details["downloads"], &details["last_downloaded_at"]), (&json!(0), &Value::Null));
+    assert_eq!(details["readme"], json!({"media_type": "text/markdown", "text": "# @acme/lib"}));
+    assert_eq!(details["dependencies"], json!([{"name": "dep", "requirement": "^1.0.0", "group": ""}]));
+    assert_eq!(details["summary"], "about @acme/lib");
     assert_eq!(
-        shown["install"][0],
+        details["install"][0],
         json!({"client": "npm", "language": "shell", "text": "npm install @acme/lib@1.0.0"})
     );
-    assert_eq!(shown["files"][0]["downloads"], 0);
-    assert_eq!(shown["attestations"][0]["path"], "-/npm/v1/attestations/@acme/lib@1.0.0");
-    npm.client.get(&npm.path(shown["attestations"][0]["path"].as_str().unwrap())).expect(200);
+    assert_eq!(details["files"][0]["downloads"], 0);
+    assert_eq!(details["attestations"][0]["path"], "-/npm/v1/attestations/@acme/lib@1.0.0");
+    npm.client.get(&npm.path(details["attestations"][0]["path"].as_str().unwrap())).expect(200);
 
     let python = PythonRepository::create(&server, "py");
     let more = "Description-Content-Type: text/markdown\nRequires-Dist: six>=1\nRequires-Dist: pytest; extra == 'test'\n\n# Readme\n";
     let name = wheel::wheel_name("some-tool", "1.0");
     python.publish("some-tool", "1.0", &name, &wheel::wheel("some-tool", "1.0", more)).expect(200);
-    let shown = version(&python.id, "some-tool", "1.0");
-    assert_eq!(shown["readme"], json!({"media_type": "text/markdown", "text": "# Readme\n"}));
+    let details = version(&python.id, "some-tool", "1.0");
+    assert_eq!(details["readme"], json!({"media_type": "text/markdown", "text": "# Readme\n"}));
     let six = json!({"name": "six", "requirement": ">=1", "group": ""});
     let pytest = json!({"name": "pytest", "requirement": "", "group": "test"});
-    assert_eq!(shown["dependencies"], json!([six, pytest]));
-    assert_eq!(shown["files"][0]["path"], json!(format!("packages/some-tool/1.0/{name}")));
+    assert_eq!(details["dependencies"], json!([six, pytest]));
+    assert_eq!(details["files"][0]["path"], json!(format!("packages/some-tool/1.0/{name}")));
 
     let maven = MavenRepository::create(&server, "jars");
     let pom = "<project><description>About it</description><dependencies><dependency><groupId>g</groupId>\
                <artifactId>a</artifactId><version>1</version><scope>test</scope></dependency></dependencies></project>";
     maven.put("org/example/a/1.0/a-1.0.pom", pom).expect(201);
-    let shown = version(&maven.id, "org.example%3Aa", "1.0");
-    assert_eq!(shown["readme"], json!({"media_type": "text/plain", "text": "About it"}));
-    assert_eq!(shown["dependencies"], json!([{"name": "g:a", "requirement": "1", "group": "test"}]));
-    assert!(shown["install"][0]["text"].as_str().unwrap().contains("<artifactId>a</artifactId>"));
-    // What is not there, and what may not be read.
+    let details = version(&maven.id, "org.example%3Aa", "1.0");
+    assert_eq!(details["readme"], json!({"media_type": "text/plain", "text": "About it"}));
+    assert_eq!(details["dependencies"], json!([{"name": "g:a", "requirement": "1", "group": "test"}]));
+    assert!(details["install"][0]["text"].as_str().unwrap().contains("<artifactId>a</artifactId>"));
+    // The API answers 404 for a missing version, and for a version that the member may not read.
     for missing in ["org.example%3Aa/versions/2.0", "org.example%3Ab/versions/1.0"] {
         api.call("GET", &format!("/v1/repositories/{}/packages/{missing}", maven.id)).expect(404);
     }
@@ -151,7 +155,7 @@ fn a_version_is_shown_with_all_that_is_known_of_it() {
 }
 
 #[test]
-fn downloads_are_counted_and_nothing_else_is() {
+fn only_downloads_are_counted() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let maven = MavenRepository::create(&server, "jars");
@@ -161,7 +165,7 @@ fn downloads_are_counted_and_nothing_else_is() {
     let file = "org/example/a/1.0/a-1.0.jar";
     maven.put(file, "0123456789").expect(201);
     let path = maven.path(file);
-    // The second one is served from memory.
+    // The server answers the second download from memory.
     for _ in 0..2 {
         maven.client.get(&path).expect(200);
     }
@@ -181,20 +185,22 @@ fn downloads_are_counted_and_nothing_else_is() {
     maven.get(&format!("{file}.sha1")).expect(200);
     server.anonymous().basic(OWNER, &token.secret).get(&format!("/repositories/all/{file}")).expect(200);
     let version = format!("/v1/repositories/{}/packages/org.example%3Aa/versions/1.0", maven.id);
-    let shown = eventually("downloads", || {
-        let shown = api.call("GET", &version).expect(200).json();
-        (shown["downloads"].as_u64() >= Some(5)).then_some(shown)
+    let details = eventually("downloads", || {
+        let details = api.call("GET", &version).expect(200).json();
+        (details["downloads"].as_u64() >= Some(5)).then_some(details)
     });
-    // Whole, whole, its beginning, whole again, and by the group.
-    assert_eq!((&shown["downloads"], &shown["files"][0]["downloads"]), (&json!(5), &json!(5)));
-    assert!(shown["last_downloaded_at"].as_u64() > Some(1_700_000_000_000));
+    // The server counted five downloads: two whole files, a range from the start, another whole
+    // file, and a download through the group.
+    assert_eq!((&details["downloads"], &details["files"][0]["downloads"]), (&json!(5), &json!(5)));
+    assert!(details["last_downloaded_at"].as_u64() > Some(1_700_000_000_000));
     let usage = api.call("GET", "/v1/usage").expect(200).json();
     let own =
         usage["repositories"].as_array().unwrap().iter().find(|row| row["id"] == json!(maven.id)).unwrap();
     assert_eq!((&own["downloads"], &usage["downloads"]), (&json!(5), &json!(5)));
     assert_eq!((&own["bytes"], &own["packages"], &own["versions"]), (&json!(10), &json!(1), &json!(1)));
     assert!(usage["stored_bytes"].as_u64() >= Some(10));
-    // By day, of the package, the repository and the organization: a version that was published, and what was fetched of it.
+    // The activity of the package, the repository and the organization contains publishes and
+    // downloads by day.
     let base = format!("/v1/repositories/{}", maven.id);
     for path in
         ["/v1/activity", &format!("{base}/activity"), &format!("{base}/packages/org.example%3Aa/activity")]
@@ -266,20 +272,20 @@ fn a_member_manages_sessions_name_and_password() {
 }
 
 #[test]
-fn the_organization_is_shown_and_changed() {
+fn the_organization_is_read_and_changed() {
     let mut server = Server::start();
     packhouse_json(server.data(), &["org", "create", "second", "--base-url", "https://two.example/"]);
     server.restart();
     let api = Api::sign_in(&server);
-    let shown = api.call("GET", "/v1/organization").expect(200).json();
-    assert!(shown["id"].is_string() && shown["created_at"].is_u64());
-    assert_eq!(shown["quota_bytes"], Value::Null);
+    let details = api.call("GET", "/v1/organization").expect(200).json();
+    assert!(details["id"].is_string() && details["created_at"].is_u64());
+    assert_eq!(details["quota_bytes"], Value::Null);
     let changed = api
         .patch("/v1/organization", &json!({"name": "Acme", "quota_bytes": 5_000_000_000_u64}))
         .expect(200)
         .json();
     assert_eq!((&changed["name"], &changed["quota_bytes"]), (&json!("Acme"), &json!(5_000_000_000_u64)));
-    assert_eq!(changed["base_url"], shown["base_url"]);
+    assert_eq!(changed["base_url"], details["base_url"]);
     let taken = api.patch("/v1/organization", &json!({"name": "second"})).expect(409);
     assert_eq!(taken.field("error"), "organization_already_exists");
     for wrong in [json!({"quota_bytes": -1}), json!({"quota_bytes": "1"}), json!({"base_url": "x"})] {

@@ -1,13 +1,13 @@
-//! The portal over plain HTTP: what it refuses, what its answers carry, and what it makes of hostile names. How it looks and works in a
-//! browser is in `portal_browser.rs` and `portal_pages.rs`.
+//! The portal over plain HTTP: refusals, response headers, and hostile names. `portal_browser.rs`
+//! and `portal_pages.rs` test the portal in a browser.
 
 use packhouse_tests::person::{Person, form, hidden, inside};
 use packhouse_tests::server::{OWNER, PASSWORD};
 use packhouse_tests::{Api, Client, Request, Response, Server, database};
 use serde_json::json;
 
-/// Every page that needs nothing but a session.
-const PAGES: [&str; 20] = [
+/// Pages that the portal serves only to a person with a session.
+const PAGES: [&str; 21] = [
     "/repositories",
     "/repositories/new",
     "/repositories/lib",
@@ -22,6 +22,7 @@ const PAGES: [&str; 20] = [
     "/members",
     "/formats",
     "/audit",
+    "/jobs",
     "/backups",
     "/organization",
     "/organization/retention",
@@ -30,25 +31,25 @@ const PAGES: [&str; 20] = [
     "/repositories/lib/trash",
 ];
 
-struct World {
+struct PortalFixture {
     server: Server,
     api: Api,
     repository: String,
 }
 
-fn world() -> World {
+fn world() -> PortalFixture {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let repository = api.create_maven("lib", &json!({}));
-    World { server, api, repository }
+    PortalFixture { server, api, repository }
 }
 
-fn tokens(world: &World) -> usize {
+fn tokens(world: &PortalFixture) -> usize {
     world.api.call("GET", "/v1/tokens").expect(200).json()["items"].as_array().unwrap().len()
 }
 
-/// The fields of a new token.
-fn wanted(repository: &str) -> Vec<(&str, &str)> {
+/// The fields of the form for a new token.
+fn token_fields(repository: &str) -> Vec<(&str, &str)> {
     vec![
         ("do", "create"),
         ("name", "ci"),
@@ -60,17 +61,17 @@ fn wanted(repository: &str) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn who_has_no_session_is_led_to_the_sign_in_and_back() {
+fn a_client_without_a_session_is_redirected_to_the_sign_in_and_back() {
     let world = world();
-    let mut stranger = Person::new(&world.server);
+    let mut visitor = Person::new(&world.server);
     for page in PAGES.into_iter().chain(["/", "/account", "/npm-login/x", "/sign-out", "/repositories/none"])
     {
-        let answer = stranger.get(page).expect(303);
+        let answer = visitor.get(page).expect(303);
         let there = answer.header("location").unwrap();
         assert!(there.starts_with("/sign-in?return_to=%2F"), "{page}: {there}");
     }
     let path = "/sign-in?return_to=%2Fsearch%3Fq%3Da%2520b";
-    let page = stranger.get(path).expect(200).text();
+    let page = visitor.get(path).expect(200).text();
     assert_eq!(hidden(&page, "return_to").unwrap(), "/search?q=a%20b");
     let csrf = hidden(&page, "csrf").unwrap();
     let wrong = [
@@ -79,21 +80,21 @@ fn who_has_no_session_is_led_to_the_sign_in_and_back() {
         ("password", "no-such-one"),
         ("return_to", "/search?q=a"),
     ];
-    let refused = stranger.post("/sign-in", &wrong).expect(401).text();
+    let refused = visitor.post("/sign-in", &wrong).expect(401).text();
     assert!(
         refused.contains("role=\"alert\"") && refused.contains(OWNER) && !refused.contains("no-such-one"),
         "{refused}"
     );
     let right =
         [("csrf", csrf.as_str()), ("email", OWNER), ("password", PASSWORD), ("return_to", "/search?q=a")];
-    let answer = stranger.post("/sign-in", &right).expect(303);
+    let answer = visitor.post("/sign-in", &right).expect(303);
     assert_eq!(answer.header("location"), Some("/search?q=a"));
-    assert_eq!(stranger.get("/").expect(303).header("location"), Some("/repositories"));
-    assert_eq!(stranger.get("/sign-in").expect(303).header("location"), Some("/repositories"));
+    assert_eq!(visitor.get("/").expect(303).header("location"), Some("/repositories"));
+    assert_eq!(visitor.get("/sign-in").expect(303).header("location"), Some("/repositories"));
 }
 
 #[test]
-fn a_return_to_that_is_no_page_of_this_host_is_ignored() {
+fn a_return_to_that_is_not_a_page_of_this_host_is_ignored() {
     let world = world();
     for evil in [
         "https://evil.example/",
@@ -119,7 +120,7 @@ fn a_forged_form_changes_nothing() {
     let world = world();
     let mut owner = Person::owner(&world.server);
     let csrf = owner.csrf("/tokens");
-    let mut fields = wanted(&world.repository);
+    let mut fields = token_fields(&world.repository);
     fields.extend([("confirm", "yes"), ("password", PASSWORD)]);
     let with = |csrf: &str| {
         let mut all = fields.clone();
@@ -130,18 +131,18 @@ fn a_forged_form_changes_nothing() {
     for (what, request) in [
         ("no token", form("/tokens", &fields)),
         ("another's token", with("0000")),
-        ("an origin elsewhere", with(&csrf).header("Origin", "http://evil.example")),
-        ("no origin's name", with(&csrf).header("Origin", "null")),
+        ("another origin", with(&csrf).header("Origin", "http://evil.example")),
+        ("not an origin", with(&csrf).header("Origin", "null")),
         ("another site", with(&csrf).header("Sec-Fetch-Site", "cross-site")),
         ("a host beside it", with(&csrf).header("Sec-Fetch-Site", "same-site")),
-        ("an address field", with(&csrf).header("Sec-Fetch-Site", "none")),
+        ("an origin in the referer", with(&csrf).header("Sec-Fetch-Site", "none")),
     ] {
         let answer = owner.send(request);
         assert_eq!(answer.status, 403, "{what}: {}", answer.text());
         assert!(answer.text().contains("role=\"alert\""), "{what}");
     }
     assert_eq!(tokens(&world), 0);
-    // The same without what was wrong.
+    // The request succeeds with the right form token and origin.
     let right = with(&csrf).header("Origin", &own).header("Sec-Fetch-Site", "same-origin");
     let made = owner.send(right).expect(201).text();
     assert!(inside(&made, "data-secret").unwrap().starts_with("pkh_"), "{made}");
@@ -149,7 +150,7 @@ fn a_forged_form_changes_nothing() {
 }
 
 #[test]
-fn a_forged_sign_in_or_sign_out_does_neither() {
+fn a_forged_sign_in_or_sign_out_is_refused() {
     let world = world();
     let mut victim = Person::new(&world.server);
     let fields = [("email", OWNER), ("password", PASSWORD)];
@@ -168,26 +169,28 @@ fn a_forged_sign_in_or_sign_out_does_neither() {
     owner.post("/sign-out", &[]).expect(403);
     owner.get("/repositories").expect(200);
     owner.send_form("/sign-out", &[]).expect(303);
-    assert_eq!(owner.cookie("packhouse_session"), None, "its cookie is taken away");
+    assert_eq!(owner.cookie("packhouse_session"), None, "the session cookie is removed");
     let old = Request::new("GET", "/repositories").header("Cookie", &format!("packhouse_session={session}"));
     Client::new(world.server.api()).send(old).expect(303);
 }
 
 #[test]
-fn every_page_has_its_headers_and_its_frame() {
+fn every_page_has_its_headers_and_its_layout() {
     let world = world();
     let mut owner = Person::owner(&world.server);
-    let mut stranger = Person::new(&world.server);
+    let mut visitor = Person::new(&world.server);
     let mut answers: Vec<(&str, Response)> = PAGES
         .into_iter()
         .chain(["/account", "/repositories/none", "/npm-login/none", "/sign-out"])
         .map(|page| (page, owner.get(page)))
         .collect();
     for page in ["/sign-in", "/invitations/none", "/password-resets/none"] {
-        answers.push((page, stranger.get(page)));
+        answers.push((page, visitor.get(page)));
     }
     for (page, answer) in &answers {
-        let has = |name: &str, wanted: &str| assert_eq!(answer.header(name), Some(wanted), "{page}: {name}");
+        let has = |name: &str, token_fields: &str| {
+            assert_eq!(answer.header(name), Some(token_fields), "{page}: {name}")
+        };
         assert!([200, 404].contains(&answer.status), "{page}: {} {}", answer.status, answer.text());
         has("cache-control", "no-store");
         has("x-content-type-options", "nosniff");
@@ -210,7 +213,7 @@ fn every_page_has_its_headers_and_its_frame() {
 }
 
 #[test]
-fn assets_are_named_by_their_digests_and_kept() {
+fn assets_are_named_by_their_digests_and_cached() {
     let world = world();
     let page = Person::new(&world.server).get("/sign-in").text();
     let mut found = 0;
@@ -248,9 +251,10 @@ fn a_call_of_the_api_answers_json_and_a_page_html() {
     assert_eq!(answer.header("content-type"), Some("application/json"));
 }
 
-/// The member sees neither links nor pages beyond its rights, and the API says the same.
+/// The portal shows a member only the links and pages that the member's rights permit. A refused
+/// page contains the API's message.
 #[test]
-fn a_member_with_few_rights_sees_what_it_may() {
+fn a_member_with_few_rights_sees_only_permitted_pages() {
     let world = world();
     let hidden = world.api.create_maven("hidden", &json!({}));
     let rights =
@@ -284,17 +288,18 @@ fn a_member_with_few_rights_sees_what_it_may() {
         ("/organization/webhooks", 403, "/v1/webhooks".to_owned()),
         ("/repositories/lib/trash", 403, format!("/v1/repositories/{}/trash", world.repository)),
         ("/audit", 403, "/v1/audit-events".to_owned()),
+        ("/jobs", 403, "/v1/jobs".to_owned()),
         ("/audit?as=csv", 403, "/v1/audit-events".to_owned()),
         ("/subscribers", 403, "/v1/subscribers".to_owned()),
         ("/tokens?member=owner%40example.com", 403, "/v1/tokens?member=owner@example.com".to_owned()),
     ] {
         let sentence = api.call("GET", &call).expect(status).field("message");
-        let shown = reader.get(page).expect(status).text();
+        let page_text = reader.get(page).expect(status).text();
         let escaped =
             sentence.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
         assert!(
-            shown.contains("role=\"alert\"") && shown.contains(&escaped),
-            "{page}: {sentence} in {shown}"
+            page_text.contains("role=\"alert\"") && page_text.contains(&escaped),
+            "{page}: {sentence} in {page_text}"
         );
     }
     reader.get("/repositories/new").expect(403);
@@ -306,12 +311,12 @@ fn a_member_with_few_rights_sees_what_it_may() {
     world.api.call("GET", &format!("/v1/repositories/{}", world.repository)).expect(200);
 }
 
-/// What was filled in comes back after a refusal, and after a session that has ended meanwhile.
+/// A form keeps its values after a refusal, and after the session has ended.
 #[test]
-fn nothing_that_was_filled_in_is_lost() {
+fn form_values_survive_errors() {
     let world = world();
     let mut owner = Person::owner(&world.server);
-    let mut fields = wanted(&world.repository);
+    let mut fields = token_fields(&world.repository);
     fields.retain(|(name, _)| *name != "scope");
     fields[1] = ("name", "My <b>long</b> name");
     let again = owner.send_form("/tokens", &fields).expect(400).text();
@@ -321,17 +326,20 @@ fn nothing_that_was_filled_in_is_lost() {
     );
     assert!(again.contains(&format!("value=\"{}\" checked", world.repository)), "{again}");
 
-    // The confirmation carries it along, and asks again where it was wrong.
+    // The confirmation page contains the form's values, also after a wrong password.
     fields.push(("scope", "read"));
-    let asked = owner.send_form("/tokens", &fields).expect(200).text();
-    assert!(asked.contains("type=\"password\"") && asked.contains(">Confirm<"), "{asked}");
-    assert_eq!(hidden(&asked, "name").unwrap(), "My <b>long</b> name");
+    let confirmation = owner.send_form("/tokens", &fields).expect(200).text();
+    assert!(
+        confirmation.contains("type=\"password\"") && confirmation.contains(">Confirm<"),
+        "{confirmation}"
+    );
+    assert_eq!(hidden(&confirmation, "name").unwrap(), "My <b>long</b> name");
     fields.extend([("confirm", "yes"), ("password", "no-such-one")]);
     let refused = owner.send_form("/tokens", &fields).expect(401).text();
     assert_eq!(hidden(&refused, "name").unwrap(), "My <b>long</b> name");
     assert!(!refused.contains("no-such-one"), "{refused}");
 
-    // The session has ended.
+    // The session ends before the member submits the form.
     let csrf = owner.csrf("/tokens");
     database::sqlite(&world.server, "delete from sessions");
     fields.retain(|(name, _)| !["confirm", "password"].contains(name));
@@ -346,12 +354,12 @@ fn nothing_that_was_filled_in_is_lost() {
 }
 
 #[test]
-fn a_form_that_comes_twice_is_done_once() {
+fn a_form_that_is_sent_twice_is_applied_once() {
     let world = world();
     let mut owner = Person::owner(&world.server);
     let page = owner.get("/tokens").text();
     let (csrf, once) = (hidden(&page, "csrf").unwrap(), hidden(&page, "once").unwrap());
-    let mut fields = wanted(&world.repository);
+    let mut fields = token_fields(&world.repository);
     fields.extend([("confirm", "yes"), ("password", PASSWORD), ("csrf", &csrf), ("once", &once)]);
     let answers: Vec<String> = std::thread::scope(|scope| {
         let send = || {
@@ -366,7 +374,7 @@ fn a_form_that_comes_twice_is_done_once() {
     assert_eq!(tokens(&world), 1);
 }
 
-/// Names that people and clients choose are text, wherever they are shown.
+/// The portal renders names that people and clients choose as text everywhere.
 #[test]
 fn hostile_names_are_text() {
     let world = world();
@@ -394,13 +402,14 @@ fn hostile_names_are_text() {
         let text = owner.get(page).expect(200).text();
         assert!(!text.contains("<script>") && !text.contains("<img src=x"), "{page}: {text}");
     }
-    // A direction that is turned stays within its element, and out of the title.
+    // A character that changes the text direction stays within its element. The page's title does
+    // not contain the character.
     let turned = owner.get("/repositories/none%E2%80%AEgnp.exe").expect(404).text();
     assert!(!turned.contains('\u{202e}'), "{turned}");
 }
 
 #[test]
-fn the_audit_log_comes_as_a_file_without_formulas() {
+fn the_audit_log_is_exported_as_csv_without_formulas() {
     let world = world();
     let mut owner = Person::owner(&world.server);
     let body = json!({"name": "=HYPERLINK(\"http://evil.example\")", "repositories": []});
@@ -418,11 +427,11 @@ fn the_audit_log_comes_as_a_file_without_formulas() {
         lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 1, "{lines:?}");
     let listed = world.api.call("GET", "/v1/audit-events?action=create_subscriber").expect(200).json();
-    assert_eq!(lines[0], listed["items"][0], "as the API shows it");
+    assert_eq!(lines[0], listed["items"][0], "as the API returns it");
 }
 
 #[test]
-fn an_invitation_and_a_new_password_are_pages_for_who_has_the_code() {
+fn an_invitation_and_a_password_reset_are_pages_that_need_the_code() {
     let world = world();
     let mut owner = Person::owner(&world.server);
     let invited = owner

@@ -1,4 +1,5 @@
-//! The portal in a real browser, with scripts switched off and on: what a first visit does up to a working client, and each deed.
+//! The portal in a real browser, with scripts disabled and enabled. The tests perform the first
+//! visit up to a working client, and each action.
 
 use crate::wheel;
 
@@ -15,7 +16,7 @@ fn status(server: &Server, secret: &str) -> u16 {
     server.anonymous().basic(OWNER, secret).get("/repositories/py/simple/none/").status
 }
 
-/// How many rows of the page that is shown, once it is whole, have a button that revokes.
+/// Returns the number of rows with a revoke button on the current page; -1 while the page loads.
 fn revocable(browser: &Chromium) -> i64 {
     let script = "return document.readyState !== 'complete' ? -1 : [...document.querySelectorAll('button, summary')] \
         .filter(button => button.textContent.trim().startsWith('Revoke')).length";
@@ -26,7 +27,7 @@ fn tokens(api: &Api) -> Vec<Value> {
     api.call("GET", "/v1/tokens").expect(200).json()["items"].as_array().unwrap().clone()
 }
 
-/// From a fresh server to a client that works, with what the pages say, word for word.
+/// Sets up a new server until a client works. The test does exactly what the pages say.
 #[test]
 fn a_first_visit_ends_in_a_working_client() {
     both(|browser, scripts| {
@@ -37,7 +38,7 @@ fn a_first_visit_ends_in_a_working_client() {
         browser.fill("Password", PASSWORD);
         browser.press("Sign in");
         browser.comes_to("Repositories - Packhouse");
-        browser.follow("Make the first repository");
+        browser.follow("Create the first repository");
         browser.comes_to("New repository - Packhouse");
         browser.fill("Name", "py");
         browser.choose("Format", "python");
@@ -47,7 +48,7 @@ fn a_first_visit_ends_in_a_working_client() {
         let address = browser.text("#address");
         assert_eq!(address, format!("{}/repositories/py/", server.base_url()));
         let settings = pip_settings(browser);
-        browser.follow("Make a token for this repository");
+        browser.follow("Create a token for this repository");
         browser.comes_to("Repository Tokens - Packhouse");
         browser.fill("Name", "my laptop");
         browser.tick("Write");
@@ -58,9 +59,9 @@ fn a_first_visit_ends_in_a_working_client() {
         let secret = secret(browser);
         if scripts {
             browser.press("Copy");
-            eventually("it was copied", || browser.text("[data-said]").eq("Copied").then_some(()));
+            eventually("the text was copied", || browser.text("[data-said]").eq("Copied").then_some(()));
         }
-        assert_eq!(status(&server, &secret), 404, "it may read there");
+        assert_eq!(status(&server, &secret), 404, "the token can read");
         if clients::has("pip") {
             use_pip(&settings, &secret);
         }
@@ -71,7 +72,7 @@ fn a_first_visit_ends_in_a_working_client() {
             browser.open(&at(&server, "/repositories/py"));
             browser.follow("demo");
             browser.comes_to("demo - Packhouse");
-            // Published today.
+            // The chart contains the one version that a client published today.
             assert!(
                 browser.has("//*[name()='svg' and starts-with(@aria-label, 'Publishes by day: 1 in all')]")
             );
@@ -80,30 +81,30 @@ fn a_first_visit_ends_in_a_working_client() {
     });
 }
 
-/// What the page says of pip's files, as it stands there: of its settings, and of who it is.
+/// Returns pip's two files as the page shows them: the settings and the credentials.
 fn pip_settings(browser: &Chromium) -> [String; 2] {
-    let said = pasted(browser, "pip");
-    [0, 1].map(|at| said[at].clone())
+    let texts = pasted(browser, "pip");
+    [0, 1].map(|at| texts[at].clone())
 }
 
-/// Each text that the page has for this client.
+/// Returns each text that the page shows for this client.
 fn pasted(browser: &Chromium, client: &str) -> Vec<String> {
     let script = "return [...document.querySelectorAll('.card')] \
         .filter(card => card.querySelector('h3')?.textContent.trim() === arguments[0]) \
         .map(card => card.querySelector('pre code').textContent)";
-    let said = browser.run(script, &json!([client]));
-    said.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
+    let texts = browser.run(script, &json!([client]));
+    texts.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
-/// Publishes a wheel with twine's file and twine's command.
-fn publish_with(home: &Home, said: &[String], secret: &str) {
+/// Publishes a wheel with the page's configuration file and command for twine.
+fn publish_with(home: &Home, texts: &[String], secret: &str) {
     std::fs::create_dir(home.folder().join("dist")).unwrap();
     wheel(&home.folder().join("dist"));
-    home.write(".pypirc", said[0].replace("<REPOSITORY_TOKEN>", secret));
-    clients::run(home.shell().args(["-euo", "pipefail", "-c", &said[1]])).well();
+    home.write(".pypirc", texts[0].replace("<REPOSITORY_TOKEN>", secret));
+    clients::run(home.shell().args(["-euo", "pipefail", "-c", &texts[1]])).success();
 }
 
-/// Puts the settings into pip's files and asks for what is not there: an answer, and no refusal.
+/// Writes pip's files and requests a missing package. The server must accept the credentials.
 fn use_pip([settings, netrc]: &[String; 2], secret: &str) {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("pip.conf");
@@ -117,10 +118,11 @@ fn use_pip([settings, netrc]: &[String; 2], secret: &str) {
         .arg("not-there-at-all")
         .env("PIP_CONFIG_FILE", &file);
     pip.env("PIP_RETRIES", "0").env("PIP_DISABLE_PIP_VERSION_CHECK", "1").env("HOME", home.path());
-    let said = pip.output().unwrap();
-    let said = format!("{}{}", String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
-    assert!(said.contains("No matching distribution"), "{settings}\n{said}");
-    assert!(!said.contains("401"), "{said}");
+    let output = pip.output().unwrap();
+    let output =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.contains("No matching distribution"), "{settings}\n{output}");
+    assert!(!output.contains("401"), "{output}");
 }
 
 #[test]
@@ -133,7 +135,7 @@ fn a_token_is_created_rotated_and_revoked() {
         sign_in(browser, &server, OWNER);
         browser.follow("Repository Tokens");
         browser.comes_to("Repository Tokens - Packhouse");
-        // A refusal stands beside its field, and what was filled in stays.
+        // A refusal appears beside the field that caused it, and the form keeps its values.
         browser.fill("Name", "build");
         browser.tick("Read");
         browser.press("Create token");
@@ -145,17 +147,17 @@ fn a_token_is_created_rotated_and_revoked() {
         browser.comes_to("Confirm the new token - Packhouse");
         browser.fill("Password", "wrong");
         browser.press("Confirm");
-        eventually("it says that it was wrong", || browser.has("//*[@role='alert']").then_some(()));
+        eventually("the page names the error", || browser.has("//*[@role='alert']").then_some(()));
         browser.fill("Password", PASSWORD);
         browser.press_twice("Confirm");
         browser.comes_to("Token created - Packhouse");
         let first = secret(browser);
-        assert_eq!(tokens(&api).len(), 1, "a double click, one token");
+        assert_eq!(tokens(&api).len(), 1, "a double click creates one token");
         assert_eq!(tokens(&api)[0]["expires_at"], json!(4_073_587_199_999_i64), "the end of that day");
         assert_eq!(status(&server, &first), 404);
 
         browser.open(&at(&server, "/tokens"));
-        assert!(!browser.has(&format!("//*[contains(., '{first}')]")), "it is shown once");
+        assert!(!browser.has(&format!("//*[contains(., '{first}')]")), "the secret is shown once");
         browser.press("Rotate build");
         browser.comes_to("Rotate a token - Packhouse");
         browser.fill("Overlap (hours)", "2");
@@ -166,14 +168,14 @@ fn a_token_is_created_rotated_and_revoked() {
         assert_eq!(
             (status(&server, &first), status(&server, &second)),
             (404, 404),
-            "both work in the overlap"
+            "both tokens work during the overlap"
         );
         browser.open(&at(&server, "/tokens"));
         assert!(browser.has("//*[contains(@class, 'tag') and .='rotating']"));
         for left in [1, 0] {
             browser.press("Revoke");
             browser.press("Yes, revoke");
-            eventually("it is done", || (revocable(browser) == left).then_some(()));
+            eventually("the key is revoked", || (revocable(browser) == left).then_some(()));
         }
         assert!(browser.has("//*[contains(@class, 'tag') and .='revoked']"));
         assert_eq!((status(&server, &first), status(&server, &second)), (401, 401));
@@ -186,7 +188,7 @@ fn a_token_is_created_rotated_and_revoked() {
 }
 
 #[test]
-fn a_service_key_and_an_access_key_are_made_and_changed() {
+fn a_service_key_and_an_access_key_are_created_and_changed() {
     both(|browser, _| {
         let server = Server::start();
         let api = Api::sign_in(&server);
@@ -237,7 +239,7 @@ fn a_service_key_and_an_access_key_are_made_and_changed() {
             browser.comes_to("Revoke an access key - Packhouse");
             confirm(browser);
             browser.comes_to("A customer - Packhouse");
-            eventually("it is done", || (revocable(browser) == left).then_some(()));
+            eventually("the key is revoked", || (revocable(browser) == left).then_some(()));
         }
         assert_eq!((status(&server, &key), status(&server, &successor)), (401, 401));
         browser.press("Delete");
@@ -247,16 +249,16 @@ fn a_service_key_and_an_access_key_are_made_and_changed() {
     });
 }
 
-/// Publishes that wheel.
+/// Publishes the demo wheel.
 fn publish(home: &Home, server: &Server, secret: &str) {
     wheel(home.folder());
     let address = format!("{}/repositories/py/", server.base_url());
     let options = ["upload", "--non-interactive", "--disable-progress-bar", "--repository-url", &address];
     let who = ["-u", "__token__", "-p", secret, "demo-1.0-py3-none-any.whl"];
-    home.run("", "twine", &[&options[..], &who].concat(), &[]).well();
+    home.run("", "twine", &[&options[..], &who].concat(), &[]).success();
 }
 
-/// A wheel with a README that would do harm if it could.
+/// Writes a wheel whose README contains active content.
 fn wheel(folder: &Path) {
     let metadata = "Metadata-Version: 2.1\nName: demo\nVersion: 1.0\nSummary: A <b>demo</b> \u{202e}gnp.exe\n\
         Requires-Dist: requests (>=2)\nDescription-Content-Type: text/markdown\n\n# Demo\n\n<script>document.title='taken'</script>\n\n\
@@ -267,7 +269,7 @@ fn wheel(folder: &Path) {
 }
 
 #[test]
-fn a_package_is_found_read_marked_and_deleted() {
+fn a_package_is_found_read_yanked_and_deleted() {
     both(|browser, _| {
         let home = match Home::with("twine") {
             Ok(home) => home,
@@ -297,7 +299,7 @@ fn a_package_is_found_read_marked_and_deleted() {
         assert!(!browser.has("//main//img") && !browser.has("//section//script"));
         browser.fill("Reason", "a fault");
         browser.press("Yank");
-        eventually("it is yanked", || {
+        eventually("the version is yanked", || {
             browser.has("//*[contains(@class, 'tag') and .='yanked']").then_some(())
         });
         let state = api.call("GET", &format!("/v1/repositories/{id}/packages/demo/versions")).json();
@@ -306,7 +308,7 @@ fn a_package_is_found_read_marked_and_deleted() {
             (&json!("yanked"), &json!("a fault"))
         );
         browser.press("Restore");
-        eventually("it is restored", || {
+        eventually("the version is restored", || {
             (!browser.has("//*[contains(@class, 'tag') and .='yanked']")).then_some(())
         });
         // The first click deletes nothing.
@@ -321,7 +323,7 @@ fn a_package_is_found_read_marked_and_deleted() {
 }
 
 #[test]
-fn settings_are_saved_a_cache_is_purged_and_a_format_switched() {
+fn settings_are_saved_a_cache_is_purged_and_a_format_is_disabled() {
     both(|browser, _| {
         let server = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
         let api = Api::sign_in(&server);
@@ -335,15 +337,17 @@ fn settings_are_saved_a_cache_is_purged_and_a_format_switched() {
         browser.comes_to("mirror - Packhouse");
         browser.follow("Cache");
         browser.press("Purge");
-        eventually("it is purged", || browser.has("//*[@role='status' and .='Purged.']").then_some(()));
+        eventually("the cache is purged", || {
+            browser.has("//*[@role='status' and .='Purged.']").then_some(())
+        });
         browser.follow("Settings");
         browser.fill("Metadata ttl (seconds)", "77");
         browser.tick("Offline");
         browser.press("Save");
-        eventually("it is saved", || browser.has("//*[@role='status' and .='Saved.']").then_some(()));
+        eventually("the change is saved", || browser.has("//*[@role='status' and .='Saved.']").then_some(()));
         let settings = api.call("GET", "/v1/repositories").json()["items"][0]["settings"].clone();
         assert_eq!((&settings["metadata_ttl_s"], &settings["offline"]), (&json!(77), &json!(true)));
-        assert_eq!(settings["stale_on_error"], json!(true), "what was not changed stays");
+        assert_eq!(settings["stale_on_error"], json!(true), "unchanged settings stay");
         browser.press("Delete");
         browser.press("Yes, delete");
         browser.comes_to("Repositories - Packhouse");
@@ -351,7 +355,7 @@ fn settings_are_saved_a_cache_is_purged_and_a_format_switched() {
 
         browser.follow("Formats");
         browser.press("Switch off maven");
-        eventually("it is off", || browser.has("//button[.='Switch on maven']").then_some(()));
+        eventually("the format is disabled", || browser.has("//button[.='Switch on maven']").then_some(()));
         let enabled = |on: bool| {
             let formats = api.call("GET", "/v1/formats").json();
             let maven = formats["items"]
@@ -365,7 +369,7 @@ fn settings_are_saved_a_cache_is_purged_and_a_format_switched() {
         };
         enabled(false);
         browser.press("Switch on maven");
-        eventually("it is on", || browser.has("//button[.='Switch off maven']").then_some(()));
+        eventually("the format is enabled", || browser.has("//button[.='Switch off maven']").then_some(()));
         enabled(true);
         no_complaints(browser);
     });
@@ -380,7 +384,7 @@ fn a_member_is_invited_accepts_and_changes_its_password() {
         browser.follow("Members");
         browser.fill("E-mail", "new@example.com");
         browser.press("Invite");
-        browser.comes_to("Invited - Packhouse");
+        browser.comes_to("Invitation created - Packhouse");
         let address = browser.text("[data-secret]");
         browser.press("Sign out");
         browser.comes_to("Sign in - Packhouse");
@@ -391,13 +395,13 @@ fn a_member_is_invited_accepts_and_changes_its_password() {
         browser.press("Accept invitation");
         browser.comes_to("Invitation accepted - Packhouse");
         sign_in(browser, &server, "new@example.com");
-        assert!(!browser.has("//nav//a[.='Audit']"), "no way to what it may not see");
+        assert!(!browser.has("//nav//a[.='Audit']"), "there is no link to forbidden pages");
         browser.follow("new@example.com");
         browser.comes_to("Account - Packhouse");
         browser.fill("Current password", PASSWORD);
         browser.fill("New password", "quite another password");
         browser.press("Change password");
-        eventually("it is saved", || browser.has("//*[@role='status']").then_some(()));
+        eventually("the change is saved", || browser.has("//*[@role='status']").then_some(()));
         Api::sign_in_as(&server, "new@example.com", "quite another password");
         let members = api.call("GET", "/v1/members").json();
         assert_eq!(members["items"].as_array().unwrap().len(), 2);

@@ -1,11 +1,11 @@
-//! Forms offer those repositories that they take.
+//! Forms with a choice of repositories. Each form offers only the repositories that it accepts.
 
 use packhouse_tests::person::Person;
 use packhouse_tests::{Api, Server};
 use serde_json::{Value, json};
 
 #[test]
-fn forms_offer_the_repositories_that_they_take() {
+fn forms_offer_only_repositories_that_they_accept() {
     let server = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
     let api = Api::sign_in(&server);
     let make = |body: Value| api.post("/v1/repositories", &body).expect(201).field("id");

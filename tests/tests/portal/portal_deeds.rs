@@ -1,5 +1,6 @@
-//! What is done in the portal now and then, in a real browser with scripts switched off and on: several organizations, a provider's
-//! sign-in, a proxy's cache, a format that is switched off, members, groups, retention, and one's own account.
+//! Occasional tasks in the portal, in a real browser with scripts disabled and enabled. They
+//! concern several organizations, sign-in by a provider, a proxy's cache, a disabled format,
+//! members, groups and retention. Also a member's own account.
 
 use crate::release;
 
@@ -15,7 +16,7 @@ use packhouse_tests::{Api, MavenRepository, Server, skip};
 use release::Release;
 use serde_json::{Value, json};
 
-/// What the page says once a form was done.
+/// Waits for the status message of a form.
 fn says(browser: &Chromium, words: &str) {
     let path = format!("//*[@role='status' and normalize-space(.)='{words}']");
     eventually(words, || browser.has(&path).then_some(()));
@@ -26,12 +27,12 @@ fn items(api: &Api, path: &str) -> Vec<Value> {
 }
 
 #[test]
-fn of_two_organizations_each_shows_its_own() {
+fn each_of_two_organizations_shows_only_its_own_content() {
     both(|browser, _| {
         let server = Server::with().arg("--base-url").arg("http://one.example").start();
         packhouse_json(server.data(), &["org", "create", "second", "--base-url", "https://two.example/"]);
         let create = ["member", "create", "--org", "second", "--owner", "--password-stdin", OWNER];
-        packhouse(server.data(), &create, PASSWORD).well();
+        packhouse(server.data(), &create, PASSWORD).success();
         let enter = |organization: &str| {
             browser.open(&at(&server, "/sign-in"));
             browser.fill("E-mail", OWNER);
@@ -69,7 +70,7 @@ fn of_two_organizations_each_shows_its_own() {
             assert!(browser.has("//*[@role='alert']"), "{}", browser.title());
             browser.open(&at(&server, "/tokens"));
             assert!(!browser.has(&format!("//label[normalize-space(.)='{foreign}']")));
-            // The server is looked after from the first organization alone.
+            // Only the first organization manages the server.
             assert_eq!(browser.has("//nav//a[.='Backups']"), organization == "default");
             browser.press("Sign out");
             browser.comes_to("Sign in - Packhouse");
@@ -78,7 +79,7 @@ fn of_two_organizations_each_shows_its_own() {
     });
 }
 
-/// Fills in the provider's pages until the portal's page of this title is there.
+/// Fills in the provider's pages until the browser shows the portal's page with this title.
 fn through_the_provider(browser: &Chromium, provider: &Certified, user: &str, title: &str) {
     eventually(title, || {
         if browser.title() == title {
@@ -113,15 +114,16 @@ fn a_provider_signs_in_and_confirms() {
         browser.fill("Issuer", &provider.issuer);
         browser.fill("Client ID", "packhouse");
         browser.fill("Client secret", SECRET);
-        browser.press_under("Sign-in by a provider", "Save");
-        browser.comes_to("Confirm the change of the sign-in - Packhouse");
+        browser.press_under("Single sign-on", "Save");
+        browser.comes_to("Confirm the sign-in settings - Packhouse");
         confirm(browser);
         says(browser, "Saved.");
         assert_eq!(api.call("GET", "/v1/sso").expect(200).field("issuer"), provider.issuer);
         browser.press("Sign out");
         browser.comes_to("Sign in - Packhouse");
 
-        // From a page that wants a session, to the provider, and back to that page.
+        // The portal redirects from a page that needs a session to the provider, and then back to
+        // that page.
         browser.open(&at(&server, "/tokens?repository=releases"));
         browser.comes_to("Sign in - Packhouse");
         browser.follow("Sign in with your organization");
@@ -133,7 +135,7 @@ fn a_provider_signs_in_and_confirms() {
         browser.press("Create token");
         browser.comes_to("Confirm the new token - Packhouse");
         browser.click("main form.card a.button");
-        eventually("it asks anew", || browser.address().starts_with(&provider.issuer).then_some(()));
+        eventually("the page asks again", || browser.address().starts_with(&provider.issuer).then_some(()));
         through_the_provider(browser, &provider, "owner", "Confirm the new token - Packhouse");
         browser.press("Confirm");
         browser.comes_to("Token created - Packhouse");
@@ -142,11 +144,11 @@ fn a_provider_signs_in_and_confirms() {
         assert_eq!(
             (tokens.len(), &tokens[0]["name"]),
             (1, &json!("by the provider")),
-            "what was filled in came along"
+            "the form values were kept"
         );
         assert_eq!(server.anonymous().basic(OWNER, &made).get("/repositories/releases/none").status, 404);
 
-        // Somebody whom the provider knows and the organization does not.
+        // A user of the provider signs in who is not a member of the organization.
         browser.press("Sign out");
         browser.comes_to("Sign in - Packhouse");
         no_complaints(browser);
@@ -154,7 +156,7 @@ fn a_provider_signs_in_and_confirms() {
 }
 
 #[test]
-fn a_proxys_cache_is_shown_and_purged() {
+fn a_proxys_cache_is_listed_and_purged() {
     both(|browser, _| {
         let world = World::new(&json!({}));
         world.offer(JAR, Answer::ok("a jar"), b"a jar");
@@ -164,28 +166,28 @@ fn a_proxys_cache_is_shown_and_purged() {
         assert_eq!(world.upstream.count(&target), 1);
         sign_in(browser, &world.server, OWNER);
         browser.open(&at(&world.server, "/repositories/proxy/cache"));
-        let kept = world.kept();
-        let row = format!("//th[contains(., '{}')]", kept.iter().find(|path| path.ends_with(JAR)).unwrap());
-        assert!(browser.has(&row), "{kept:?}");
-        // Of what begins so alone.
+        let cached = world.cached_paths();
+        let row = format!("//th[contains(., '{}')]", cached.iter().find(|path| path.ends_with(JAR)).unwrap());
+        assert!(browser.has(&row), "{cached:?}");
+        // The filter shows only paths that begin with this text.
         browser.fill("Paths that begin with", "nothing/begins/so");
         browser.press("Show");
-        eventually("nothing is shown", || (!browser.has(&row)).then_some(()));
+        eventually("the list is empty", || (!browser.has(&row)).then_some(()));
         browser.press("Purge");
         says(browser, "Purged.");
-        assert_eq!(world.kept(), kept);
+        assert_eq!(world.cached_paths(), cached);
         browser.open(&at(&world.server, "/repositories/proxy/cache"));
         browser.press("Purge");
         says(browser, "Purged.");
-        assert!(world.kept().is_empty() && !browser.has(&row));
+        assert!(world.cached_paths().is_empty() && !browser.has(&row));
         world.get(JAR).expect(200);
-        assert_eq!(world.upstream.count(&target), 2, "it is fetched again");
+        assert_eq!(world.upstream.count(&target), 2, "the proxy fetches the file again");
         no_complaints(browser);
     });
 }
 
 #[test]
-fn a_format_that_is_off_is_served_again_once_it_is_on() {
+fn a_disabled_format_is_served_again_once_it_is_enabled() {
     both(|browser, _| {
         let server = Server::start();
         let repository = MavenRepository::create(&server, "releases");
@@ -193,17 +195,17 @@ fn a_format_that_is_off_is_served_again_once_it_is_on() {
         sign_in(browser, &server, OWNER);
         browser.follow("Formats");
         browser.press("Switch off maven");
-        eventually("it is off", || browser.has("//button[.='Switch on maven']").then_some(()));
+        eventually("the format is disabled", || browser.has("//button[.='Switch on maven']").then_some(()));
         assert_eq!(repository.get(JAR).expect(503).field("error"), "format_disabled");
         browser.press("Switch on maven");
-        eventually("it is on", || browser.has("//button[.='Switch off maven']").then_some(()));
+        eventually("the format is enabled", || browser.has("//button[.='Switch off maven']").then_some(()));
         assert_eq!(repository.get(JAR).expect(200).text(), "a jar");
         no_complaints(browser);
     });
 }
 
 #[test]
-fn members_are_made_changed_given_a_new_password_and_deleted() {
+fn members_are_created_changed_given_a_new_password_and_deleted() {
     both(|browser, _| {
         let server = Server::start();
         let api = Api::sign_in(&server);
@@ -211,7 +213,7 @@ fn members_are_made_changed_given_a_new_password_and_deleted() {
         sign_in(browser, &server, OWNER);
         browser.follow("Members");
         browser.follow("Create a member with a password instead");
-        eventually("its fields are there", || browser.has("//button[.='Create member']").then_some(()));
+        eventually("the fields are visible", || browser.has("//button[.='Create member']").then_some(()));
         browser.fill("E-mail", "new@example.com");
         browser.fill("Name", "Newcomer");
         browser.fill("Password", PASSWORD);
@@ -225,11 +227,11 @@ fn members_are_made_changed_given_a_new_password_and_deleted() {
         browser.press("Change new@example.com");
         browser.comes_to("new@example.com - Packhouse");
         browser.tick("Manage repositories");
-        browser.press_under("What they may do", "Save");
+        browser.press_under("Permissions", "Save");
         says(browser, "Saved.");
         assert_eq!(member().unwrap()["permissions"]["organization"], json!(["manage-repositories"]));
 
-        // Its token, which the owner sees and revokes.
+        // The owner sees and revokes the member's token.
         let theirs = Api::sign_in_as(&server, "new@example.com", PASSWORD);
         let token = theirs.create_token(&[&repository], &["read"], None);
         let use_it = || {
@@ -243,15 +245,15 @@ fn members_are_made_changed_given_a_new_password_and_deleted() {
         browser.open(&at(&server, "/tokens?member=new%40example.com"));
         browser.press("Revoke");
         browser.press("Yes, revoke");
-        eventually("it is revoked", || (use_it() == 401).then_some(()));
+        eventually("the token is revoked", || (use_it() == 401).then_some(()));
 
         browser.open(&at(&server, "/members"));
         browser.press("Change new@example.com");
         browser.comes_to("new@example.com - Packhouse");
-        browser.press("Make a code for a new password");
-        browser.comes_to("Confirm the code - Packhouse");
+        browser.press("Create password reset code");
+        browser.comes_to("Confirm the password reset code - Packhouse");
         confirm(browser);
-        browser.comes_to("A code for a new password - Packhouse");
+        browser.comes_to("Password reset code - Packhouse");
         let address = browser.text("[data-secret]");
         browser.press("Sign out");
         browser.comes_to("Sign in - Packhouse");
@@ -292,23 +294,23 @@ fn groups_are_ordered_and_an_upstreams_credentials_set() {
         says(browser, "Saved.");
         assert_eq!(members(), json!([one, two]));
         browser.open(&at(&server, "/repositories/all/settings"));
-        browser.fill("Place of one", "2");
-        browser.fill("Place of two", "1");
+        browser.fill("Position of one", "2");
+        browser.fill("Position of two", "1");
         browser.press_under("Members of the group", "Save");
         says(browser, "Saved.");
         assert_eq!(members(), json!([two, one]));
 
         api.create_proxy("hub", "docker", "http://127.0.0.1:9/", &json!({}));
         browser.open(&at(&server, "/repositories/hub/settings"));
-        browser.fill("Username there", "somebody");
-        browser.fill("Password or token there", "secret-of-theirs");
+        browser.fill("Upstream user name", "somebody");
+        browser.fill("Upstream password or token", "secret-of-theirs");
         browser.press("Set credentials");
-        browser.comes_to("Confirm the credentials - Packhouse");
+        browser.comes_to("Confirm the upstream credentials - Packhouse");
         confirm(browser);
         says(browser, "Saved.");
         let set = items(&api, "/v1/audit-events?action=set_upstream_credentials");
         assert_eq!(set.len(), 1, "{set:?}");
-        assert!(!browser.has("//*[contains(., 'secret-of-theirs')]"), "nothing shows it again");
+        assert!(!browser.has("//*[contains(., 'secret-of-theirs')]"), "the password is not shown again");
         no_complaints(browser);
     });
 }
@@ -337,7 +339,7 @@ fn a_policy_is_previewed_enforced_and_undone() {
         browser.fill("Newest", "1");
         browser.press("Create policy");
         browser.comes_to("old ones - Packhouse");
-        assert!(!browser.has("//button[.='Enforce']"), "not before it was seen");
+        assert!(!browser.has("//button[.='Enforce']"), "not before a preview");
         browser.press("Preview");
         assert!(
             browser.text("section[role=status]").contains("1 version"),
@@ -347,18 +349,18 @@ fn a_policy_is_previewed_enforced_and_undone() {
         assert!(browser.has("//td[contains(., '1.0')]") && !browser.has("//td[contains(., '2.0')]"));
         assert_eq!(left(), ["2.0", "1.0"]);
         browser.press("Enforce");
-        eventually("it is enforced", || browser.has("//button[.='Run now']").then_some(()));
+        eventually("the policy is enforced", || browser.has("//button[.='Run now']").then_some(()));
         browser.press("Run now");
         eventually("it ran", || (left() == ["2.0"]).then_some(()));
         browser.press("Pause");
-        eventually("it is paused", || {
+        eventually("the policy is paused", || {
             browser.has("//*[contains(@class, 'tag') and .='paused']").then_some(())
         });
         browser.open(&at(&server, "/repositories/releases/trash"));
         browser.press("Restore");
-        says(browser, "Brought back, as it was.");
+        says(browser, "Restored.");
         assert_eq!(left(), ["2.0", "1.0"]);
-        // What the format has no word for is refused with the format's sentence.
+        // The format does not support this mark, and the page shows the format's message.
         browser.open(&at(&server, "/repositories/releases/packages/org.example%3Aa/versions/1.0"));
         browser.press("Deprecate");
         assert!(!browser.text("[role=alert]").is_empty());
@@ -380,17 +382,17 @@ fn a_version_is_deprecated_and_restored() {
         browser.fill("Reason", "use 2.0.0");
         browser.press("Deprecate");
         let tag = "//*[contains(@class, 'tag') and .='deprecated']";
-        eventually("it is deprecated", || browser.has(tag).then_some(()));
+        eventually("the version is deprecated", || browser.has(tag).then_some(()));
         assert_eq!((&state()["state"], &state()["reason"]), (&json!("deprecated"), &json!("use 2.0.0")));
         browser.press("Restore");
-        eventually("it is restored", || (!browser.has(tag)).then_some(()));
+        eventually("the version is restored", || (!browser.has(tag)).then_some(()));
         assert_eq!(state()["state"], json!(""));
         no_complaints(browser);
     });
 }
 
 #[test]
-fn ones_own_account_the_organization_and_the_log() {
+fn the_own_account_the_organization_and_the_audit_log_work() {
     both(|browser, _| {
         let server = Server::start();
         let api = Api::sign_in(&server);
@@ -426,7 +428,7 @@ fn ones_own_account_the_organization_and_the_log() {
                 "{text}; {:?}",
                 browser.complaints()
             );
-            assert!(!text.contains("change_organization"), "as it is filtered");
+            assert!(!text.contains("change_organization"), "the export is filtered");
         }
 
         browser.follow(OWNER);
@@ -438,7 +440,7 @@ fn ones_own_account_the_organization_and_the_log() {
         let others =
             "//li[.//button[starts-with(normalize-space(.), 'End')] and not(contains(., 'this one'))]";
         for left in [2, 1] {
-            eventually("the others are shown", || (browser.count(others) == left).then_some(()));
+            eventually("the other sessions are listed", || (browser.count(others) == left).then_some(()));
             browser.press_at(&format!("{others}//button"));
             says(browser, "The session has ended.");
             browser.open(&at(&server, "/account"));
@@ -446,7 +448,7 @@ fn ones_own_account_the_organization_and_the_log() {
         for ended in [&api, &other] {
             ended.call("GET", "/v1/me").expect(401);
         }
-        assert!(browser.has("//h1[normalize-space(.)='Account']"), "its own goes on");
+        assert!(browser.has("//h1[normalize-space(.)='Account']"), "its own session continues");
         no_complaints(browser);
     });
 }

@@ -1,15 +1,16 @@
-//! What pages offer to delete, and that one click deletes nothing. In a browser it is pressed in `portal_browser`.
+//! Delete buttons on the portal's pages. One click deletes nothing. `portal_browser` clicks the
+//! buttons in a browser.
 
 use packhouse_tests::person::Person;
 use packhouse_tests::server::{OWNER, PASSWORD};
 use packhouse_tests::{Api, MavenRepository, Server, checkout};
 use serde_json::json;
 
-/// What a form says that deletes.
+/// The form field that makes the server delete.
 const DELETES: &str = "name=\"do\" value=\"delete\"";
 
 #[test]
-fn what_deletes_is_only_opened_by_the_first_click() {
+fn the_first_click_on_a_delete_button_only_opens_a_confirmation() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "releases");
     repository.put("org/example/a/1.0/a-1.0.jar", "a jar").expect(201);
@@ -28,7 +29,7 @@ fn what_deletes_is_only_opened_by_the_first_click() {
 }
 
 #[test]
-fn a_format_without_upkeep_shows_no_form_that_it_would_refuse() {
+fn a_format_without_version_changes_shows_no_form_for_them() {
     let plugins = tempfile::tempdir().unwrap();
     std::fs::copy(checkout().join("target/release/guests/raw.wasm"), plugins.path().join("raw.wasm"))
         .expect("`just guests`");

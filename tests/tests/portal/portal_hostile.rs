@@ -1,4 +1,5 @@
-//! What strangers publish, in a real browser: it runs nothing, loads nothing and turns nothing round, on any page that shows it.
+//! Hostile published content in a real browser. It runs no script, loads nothing and does not
+//! change the text direction of any page.
 
 use crate::release;
 
@@ -9,12 +10,13 @@ use packhouse_tests::{MavenRepository, Server};
 use release::Release;
 use serde_json::json;
 
-/// What strangers publish: markup, scripts, a turned direction, addresses that run something, and a mebibyte of nesting.
+/// Hostile content: markup, scripts, a direction override, addresses that contain scripts, and a
+/// mebibyte of nested elements.
 const HOSTILE: &str =
     "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">\u{202e}gnp.exe";
 
 #[test]
-fn what_strangers_publish_is_inert() {
+fn hostile_published_content_is_inert() {
     both(|browser, _| {
         let server = Server::start();
         let repository = NpmRepository::create(&server, "js");
@@ -26,7 +28,7 @@ fn what_strangers_publish_is_inert() {
             });
             let release =
                 Release::new("lib", version).package_json(&package.to_string()).file("README.md", &readme);
-            let release = release.file("<img src=x>.js", "").said(&json!({"readme": readme}));
+            let release = release.file("<img src=x>.js", "").manifest_members(&json!({"readme": readme}));
             repository.put("lib", &release.document()).expect(201);
         }
         let jars = MavenRepository::create(&server, "jars");
@@ -37,7 +39,7 @@ fn what_strangers_publish_is_inert() {
         );
         jars.put("org/example/a/1.0/a-1.0.pom", pom).expect(201);
         let name = "%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E";
-        // A file of that name is refused or shown as text.
+        // The server either refuses a file with this name, or the page shows the name as text.
         let status = jars.put(&format!("org/example/a/1.0/a-1.0-{name}.jar"), "a jar").status;
         assert!([201, 400].contains(&status), "{status}");
         sign_in(browser, &server, OWNER);
@@ -57,7 +59,7 @@ fn what_strangers_publish_is_inert() {
                 .map(one => one.outerHTML).concat([...document.querySelectorAll('main *')].filter(one => one.getAttributeNames() \
                 .some(name => name.startsWith('on')) || /^(javascript|data):/i.test(one.getAttribute('href') ?? '')).map(one => one.outerHTML))";
             assert_eq!(browser.run(bad, &json!([])), json!([]), "{path}");
-            // What turns the direction of a text stands within an element of its own.
+            // Each text with a direction override must have an element of its own.
             let turned = "return [...document.querySelectorAll('main *')].filter(one => [...one.childNodes].some(node => \
                 node.nodeType === 3 && node.data.includes('\\u202e')) && !one.closest('bdi, [dir=auto], pre')).map(one => one.outerHTML)";
             assert_eq!(browser.run(turned, &json!([])), json!([]), "{path}");

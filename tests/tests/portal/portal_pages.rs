@@ -1,5 +1,6 @@
-//! Every page of the portal as people with little sight, little screen or no mouse find it: axe-core over each, light and dark, 320 and
-//! 1280 pixels wide; nothing wider than the screen; no page heavier than 60 KiB with all its assets; nothing asked of another host.
+//! Accessibility of every page: axe-core in light and dark mode, 320 and 1280 pixels wide. No page
+//! is wider than the screen, is heavier than 60 KiB with its assets, or loads anything from another
+//! host.
 
 use packhouse_tests::chromium::Chromium;
 use packhouse_tests::person::Person;
@@ -7,27 +8,27 @@ use packhouse_tests::server::{OWNER, PASSWORD};
 use packhouse_tests::{Api, Request, Server, checkout, skip};
 use serde_json::{Value, json};
 
-/// The most that a page weighs with its style sheet and its script, uncompressed.
+/// Maximum size of a page with its style sheet and its script, uncompressed.
 const WEIGHT: usize = 60 * 1024;
-/// What is looked at: WCAG 2.2 at level AA.
+/// A script that runs axe with the rules of WCAG 2.2 at level AA.
 const LOOK: &str = "const done = arguments[arguments.length - 1]; \
     axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']}).then( \
     found => done(found.violations.map(one => one.id + ': ' + one.nodes.map(node => node.html + ' ' + node.failureSummary).join(' | '))), \
     error => done([String(error)]))";
 
-/// In an hour, in ms since 1970.
+/// Returns the time one hour from now, in ms since 1970.
 fn soon() -> i64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     now.as_millis() as i64 + 3_600_000
 }
 
-/// A server with something of everything.
-struct World {
+/// A server with content for every page, and the paths of these pages.
+struct PortalContent {
     server: Server,
     pages: Vec<String>,
 }
 
-fn world() -> World {
+fn world() -> PortalContent {
     let server = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
     let api = Api::sign_in(&server);
     let repository = api.create_maven("releases", &json!({}));
@@ -131,7 +132,7 @@ fn world() -> World {
         format!("/npm-login/{login}"),
         "/repositories/none".to_owned(),
     ];
-    World { server, pages: pages.into() }
+    PortalContent { server, pages: pages.into() }
 }
 
 fn axe() -> Option<String> {
@@ -139,7 +140,7 @@ fn axe() -> Option<String> {
     std::fs::read_to_string(file).ok()
 }
 
-/// What is wrong with the page that the browser is at, on this screen.
+/// Collects the problems of the browser's current page, for each colour scheme and width.
 fn look(browser: &Chromium, axe: &str, page: &str, wrong: &mut Vec<String>) {
     for dark in [false, true] {
         for width in [320, 1280] {
@@ -171,7 +172,7 @@ fn every_page_passes_axe_in_light_and_dark_narrow_and_wide() {
         Err(reason) => return skip("chromium", &reason),
     };
     let Some(axe) = axe() else { return skip("axe-core", "npm did not give it") };
-    let World { server, pages } = world();
+    let PortalContent { server, pages } = world();
     let at = |path: &str| format!("http://{}{path}", server.api());
     let mut wrong = Vec::new();
     for path in ["/sign-in", "/invitations/none"] {
@@ -191,7 +192,7 @@ fn every_page_passes_axe_in_light_and_dark_narrow_and_wide() {
         browser.open(&at(page));
         look(&browser, &axe, page, &mut wrong);
     }
-    // The pages that follow a form.
+    // The test also checks the pages that appear after submitting a form.
     let retention = pages.iter().find(|page| page.starts_with("/organization/retention/")).unwrap();
     browser.open(&at(retention));
     browser.press("Preview");
@@ -218,11 +219,11 @@ fn every_page_passes_axe_in_light_and_dark_narrow_and_wide() {
 }
 
 #[test]
-fn no_page_weighs_more_than_60_kib_or_asks_another_host() {
-    let World { server, pages } = world();
+fn no_page_exceeds_60_kib_or_requests_another_host() {
+    let PortalContent { server, pages } = world();
     let mut owner = Person::owner(&server);
     let api = Api::sign_in(&server);
-    // Full lists: of repositories to choose from, of tokens, of packages.
+    // Long lists of repositories to choose from, tokens and packages.
     let mut ids = Vec::new();
     for number in 0..120 {
         ids.push(api.create_maven(&format!("a-repository-with-a-long-name-{number}"), &json!({})));

@@ -1,5 +1,5 @@
-//! The picture that README begins with: `just picture` makes it anew. The test makes it into `target/pictures`, of a repository with packages
-//! and with days on which something happened.
+//! The picture at the top of README, which `just picture` updates. The test creates a repository
+//! with packages and daily activity and writes a picture of it to `target/pictures`.
 
 use packhouse_tests::chromium::Chromium;
 use packhouse_tests::portal::{at, sign_in};
@@ -7,10 +7,10 @@ use packhouse_tests::server::OWNER;
 use packhouse_tests::{MavenRepository, Server, checkout, database, skip};
 use std::path::PathBuf;
 
-/// The most bytes that the picture may have: it is kept with the sources.
+/// Maximum size of the picture in bytes, because it is committed with the sources.
 const MOST: usize = 100_000;
 
-/// Packages, how many versions each has, and its description.
+/// Packages, the number of their versions, and their descriptions.
 const PACKAGES: [(&str, usize, &str); 5] = [
     ("ledger-core", 7, "Double-entry books, and what is asked of them"),
     ("ledger-export", 4, "Books as files that others read"),
@@ -20,7 +20,7 @@ const PACKAGES: [(&str, usize, &str); 5] = [
 ];
 
 #[test]
-fn a_repository_is_shown_with_what_happened_in_it() {
+fn a_repository_page_shows_recent_activity() {
     let browser = match Chromium::with_scripts() {
         Ok(browser) => browser,
         Err(reason) => return skip("chromium", &reason),
@@ -38,7 +38,7 @@ fn a_repository_is_shown_with_what_happened_in_it() {
             repository.put(&format!("{file}.jar"), "a jar").expect(201);
         }
     }
-    // The weeks before today: fewer at weekends, and more of late.
+    // Activity of the previous weeks. It is lower at weekends and rises towards today.
     let days = format!(
         "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 29) \
          INSERT INTO activity (repository, name, day, publishes, downloads) \
@@ -52,9 +52,9 @@ fn a_repository_is_shown_with_what_happened_in_it() {
     browser.open(&at(&server, "/repositories/releases"));
     assert!(browser.text("#activity").contains("30 days"));
     for name in ["Downloads", "Publishes"] {
-        let told = browser.told(&format!("svg[aria-label^={name}]"));
-        assert!(["img", "image"].contains(&told.0.as_str()), "{told:?}");
-        assert!(told.1.starts_with(&format!("{name} by day: ")), "{told:?}");
+        let role_and_name = browser.role_and_name(&format!("svg[aria-label^={name}]"));
+        assert!(["img", "image"].contains(&role_and_name.0.as_str()), "{role_and_name:?}");
+        assert!(role_and_name.1.starts_with(&format!("{name} by day: ")), "{role_and_name:?}");
     }
     let bars =
         browser.run("return document.querySelectorAll('svg.days rect').length", &serde_json::json!([]));

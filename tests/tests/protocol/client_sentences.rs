@@ -1,5 +1,6 @@
-//! Where clients find the sentence of a refusal: in the body, and for clients that show nothing else in the reason phrase, in a header
-//! or as plain text. What is wrong with a credential that was sent is said in it.
+//! Sentences of refusals. Each sentence is in a place that the client displays: the body, and for
+//! some clients also the reason phrase, a header or plain text. The sentence names what is wrong
+//! with a credential.
 
 use packhouse_tests::person::Person;
 use packhouse_tests::repository::FormatRepository;
@@ -23,7 +24,7 @@ fn as_bearer(server: &Server, secret: &str) -> Client {
 }
 
 #[test]
-fn the_reason_phrase_is_the_usual_one_and_the_sentence_is_in_the_body() {
+fn the_reason_phrase_is_standard_and_the_sentence_is_in_the_body() {
     let server = Server::start();
     for (format, path) in
         [("npm", "absent"), ("maven", JAR), ("python", "simple/absent/"), ("helm", "a-1.0.0.tgz")]
@@ -34,12 +35,16 @@ fn the_reason_phrase_is_the_usual_one_and_the_sentence_is_in_the_body() {
         let answer = answer.expect(404);
         assert_eq!(answer.reason, "Not Found", "{format}");
         assert!(answer.json()["message"].as_str().unwrap().len() > 10, "{format}");
-        assert_eq!(answer.header("npm-notice"), None, "{format}: that nothing is there may be no failure");
+        assert_eq!(
+            answer.header("npm-notice"),
+            None,
+            "{format}: for this client a missing file may be normal"
+        );
     }
 }
 
 #[test]
-fn a_format_whose_clients_show_nothing_else_has_the_sentence_as_the_reason_phrase() {
+fn a_format_whose_clients_only_show_the_reason_phrase_has_the_sentence_there() {
     let server = Server::start();
     let repository = hosted(&server, "maven");
     repository.put(JAR, "one").expect(201);
@@ -51,10 +56,11 @@ fn a_format_whose_clients_show_nothing_else_has_the_sentence_as_the_reason_phras
 }
 
 #[test]
-fn clients_that_show_the_status_line_alone_find_the_sentence_in_it() {
+fn clients_that_only_show_the_status_line_find_the_sentence_in_it() {
     let server = Server::start();
     let images = hosted(&server, "docker");
-    // A repository is not an image. `skopeo sync` asks for the tags of whatever address it is given.
+    // `skopeo sync` requests the tags of any path that a person gives it. This path names a
+    // repository, not an image.
     let path = "/v2/repositories/our-docker/tags/list";
     let tags = |user_agent: &str| get(&images.client, path, &[("User-Agent", user_agent)]).expect(400);
     for user_agent in
@@ -64,7 +70,7 @@ fn clients_that_show_the_status_line_alone_find_the_sentence_in_it() {
         assert!(answer.reason.contains("require at least two segments"), "{user_agent}: {}", answer.reason);
         assert_eq!(answer.json()["errors"][0]["message"], answer.reason, "{user_agent}");
     }
-    assert_eq!(tags("docker/27.3.1 go/go1.22.7").reason, "Bad Request", "it shows the body");
+    assert_eq!(tags("docker/27.3.1 go/go1.22.7").reason, "Bad Request", "this client shows the body");
 
     let npm = hosted(&server, "npm");
     let login = |user_agent: &str| {
@@ -79,16 +85,16 @@ fn clients_that_show_the_status_line_alone_find_the_sentence_in_it() {
         "Bun/1.4.5",
     ] {
         let answer = login(user_agent);
-        assert!(answer.reason.contains("make a token in the portal"), "{user_agent}: {}", answer.reason);
+        assert!(answer.reason.contains("create a token in the portal"), "{user_agent}: {}", answer.reason);
         assert_eq!(answer.reason, answer.field("message"), "{user_agent}: the whole sentence");
         let absent = get(&npm.client, &npm.path("absent"), &[("User-Agent", user_agent)]).expect(404);
-        assert_eq!(absent.reason, "Not Found", "{user_agent}: that nothing is there may be no failure");
+        assert_eq!(absent.reason, "Not Found", "{user_agent}: for this client a missing file may be normal");
     }
-    assert_eq!(login("npm/10.8.2 node/v22").reason, "Gone", "it shows a header");
+    assert_eq!(login("npm/10.8.2 node/v22").reason, "Gone", "this client shows a header");
 }
 
 #[test]
-fn a_refused_credential_is_told_what_is_wrong_with_it() {
+fn a_refused_credential_gets_the_reason() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let repository = hosted(&server, "maven");
@@ -116,7 +122,7 @@ fn a_refused_credential_is_told_what_is_wrong_with_it() {
 }
 
 #[test]
-fn a_valid_token_with_another_user_name_is_told_which_names_work() {
+fn a_valid_token_with_another_user_name_gets_the_valid_names() {
     let server = Server::start();
     for (format, path) in [("maven", JAR), ("python", "simple/")] {
         let repository = hosted(&server, format);
@@ -130,10 +136,10 @@ fn a_valid_token_with_another_user_name_is_told_which_names_work() {
     }
     hosted(&server, "npm");
     let mut person = Person::owner(&server);
-    for (format, is_told) in [("maven", true), ("python", true), ("npm", false)] {
+    for (format, is_explained) in [("maven", true), ("python", true), ("npm", false)] {
         let page = person.get(&format!("/repositories/our-{format}/connection")).expect(200).text();
-        assert_eq!(page.contains("refuses a token with a user name"), is_told, "{format}");
-        assert_eq!(page.contains("<code>__token__</code>"), is_told, "{format}");
+        assert_eq!(page.contains("refuses a token with a user name"), is_explained, "{format}");
+        assert_eq!(page.contains("<code>__token__</code>"), is_explained, "{format}");
     }
 }
 
@@ -151,7 +157,7 @@ fn a_bearer_that_is_refused_is_an_invalid_token_in_the_challenge() {
 }
 
 #[test]
-fn npm_is_told_of_a_token_that_is_not_accepted() {
+fn npm_prints_that_a_token_is_not_accepted() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let repository = hosted(&server, "npm");
@@ -183,7 +189,7 @@ fn problem_details_are_sent_where_accept_names_them() {
     let usual = get(&repository.client, &path, &[("Accept", "*/*")]).expect(404);
     assert_eq!(usual.header("content-type"), Some("application/json"));
     let images = get(&server.anonymous(), "/v2/", &[("Accept", "application/problem+json")]).expect(401);
-    assert_eq!(images.header("content-type"), Some("application/json"), "its body has other members");
+    assert_eq!(images.header("content-type"), Some("application/json"), "a registry error has other fields");
 }
 
 #[test]
@@ -206,12 +212,12 @@ fn clients_that_show_the_body_get_plain_text() {
         let request = Request::new("POST", &repository.path("api/v1/gems")).header("User-Agent", user_agent);
         repository.client.send(request.body("no gem")).expect(422)
     };
-    assert!(push("RubyGems/3.6.2").text().starts_with("This is no gem"));
+    assert!(push("RubyGems/3.6.2").text().starts_with("This is not a valid gem"));
     assert_eq!(push("curl/8.0").header("content-type"), Some("application/json"));
 }
 
 #[test]
-fn npm_commands_that_are_not_offered_are_told_what_to_use() {
+fn unsupported_npm_commands_name_the_alternative() {
     let server = Server::start();
     let repository = hosted(&server, "npm");
     for (method, path, words) in [

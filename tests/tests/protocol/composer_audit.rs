@@ -1,4 +1,5 @@
-//! `composer audit`: the advisories that the operator imported beside an upstream's, by requests and with Composer itself.
+//! `composer audit`. The server returns imported advisories together with those of an upstream. The
+//! tests send requests and run Composer itself.
 
 use crate::zip;
 
@@ -22,7 +23,7 @@ fn publish(repository: &FormatRepository, name: &str, version: &str) {
     repository.put(&format!("?version={version}"), package(name, version, "")).expect(201);
 }
 
-/// Imports an advisory about the versions of a package below 1.5.
+/// Imports an advisory about versions of a package below 1.5.
 fn import(server: &Server, id: &str, name: &str) {
     let record = json!({
         "schema_version": "1.6.0", "id": id, "modified": "2026-02-01T00:00:00Z", "published": "2026-01-01T00:00:00Z",
@@ -35,11 +36,11 @@ fn import(server: &Server, id: &str, name: &str) {
     });
     let folder = TempDir::new().unwrap();
     std::fs::write(folder.path().join(format!("{id}.json")), record.to_string()).unwrap();
-    packhouse(server.data(), &["advisories", "import", folder.path().to_str().unwrap()], "").well();
+    packhouse(server.data(), &["advisories", "import", folder.path().to_str().unwrap()], "").success();
 }
 
-/// The advisories about these packages, as Composer asks for them.
-fn told(repository: &FormatRepository, names: &[&str]) -> packhouse_tests::Response {
+/// Requests the advisories about these packages as Composer does.
+fn request_advisories(repository: &FormatRepository, names: &[&str]) -> packhouse_tests::Response {
     let fields =
         names.iter().enumerate().map(|(at, name)| format!("packages%5B{at}%5D={}", name.replace('/', "%2F")));
     let body = fields.collect::<Vec<_>>().join("&");
@@ -49,8 +50,8 @@ fn told(repository: &FormatRepository, names: &[&str]) -> packhouse_tests::Respo
 }
 
 fn ids(repository: &FormatRepository, name: &str) -> Vec<String> {
-    let told: Value = told(repository, &[name]).expect(200).json();
-    let advisories = told["advisories"][name].as_array().into_iter().flatten();
+    let request_advisories: Value = request_advisories(repository, &[name]).expect(200).json();
+    let advisories = request_advisories["advisories"][name].as_array().into_iter().flatten();
     advisories.map(|one| one["advisoryId"].as_str().unwrap().to_owned()).collect()
 }
 
@@ -59,27 +60,27 @@ fn followed(repository: &FormatRepository, name: &str, expected: &[&str]) {
 }
 
 #[test]
-fn imported_advisories_are_told_of_hosted_packages() {
+fn imported_advisories_are_returned_for_hosted_packages() {
     let server = Server::start();
     let php = FormatRepository::hosted(&server, COMPOSER, "php", &json!({}));
     publish(&php, "acme/leaky", "1.0");
-    assert_eq!(told(&php, &["acme/leaky"]).expect(200).text(), r#"{"advisories":{}}"#);
+    assert_eq!(request_advisories(&php, &["acme/leaky"]).expect(200).text(), r#"{"advisories":{}}"#);
     import(&server, "GHSA-leak-leak-leak", "acme/leaky");
     followed(&php, "acme/leaky", &["GHSA-leak-leak-leak"]);
     let one =
-        told(&php, &["acme/leaky", "acme/sound"]).expect(200).json()["advisories"]["acme/leaky"][0].clone();
+        request_advisories(&php, &["acme/leaky", "acme/sound"]).expect(200).json()["advisories"]["acme/leaky"][0].clone();
     assert_eq!((&one["affectedVersions"], &one["severity"]), (&json!("<1.5"), &json!("medium")), "{one}");
     assert_eq!(
         (&one["title"], &one["reportedAt"]),
         (&json!("It leaks everything"), &json!("2026-01-01T00:00:00.000Z"))
     );
-    told(&php, &[]).expect(400);
+    request_advisories(&php, &[]).expect(400);
     let group = FormatRepository::group(&server, COMPOSER, "all", &[&php]);
     followed(&group, "acme/leaky", &["GHSA-leak-leak-leak"]);
 }
 
 #[test]
-fn an_audit_has_an_upstreams_advisories_and_the_imported_each_once() {
+fn an_audit_merges_upstream_and_imported_advisories() {
     let (server, upstream) = (near(), Upstream::start());
     let advisory = |id: &str, of: &str| {
         json!({
@@ -98,24 +99,24 @@ fn an_audit_has_an_upstreams_advisories_and_the_imported_each_once() {
     import(&server, "GHSA-same-same-same", "acme/lib");
     import(&server, "GHSA-ours-ours-ours", "acme/lib");
     followed(&proxy, "acme/lib", &["PKSA-1", "PKSA-2", "GHSA-ours-ours-ours"]);
-    // No upstream hears the name of a package of our own.
+    // The group sends no name of a hosted package to an upstream.
     let hosted = FormatRepository::hosted(&server, COMPOSER, "own", &json!({}));
     publish(&hosted, "acme/own", "1.0");
     let group = FormatRepository::group(&server, COMPOSER, "all", &[&hosted, &proxy]);
-    told(&group, &["acme/own", "acme/lib"]).expect(200);
-    let asked = upstream.seen().into_iter().rfind(|seen| seen.method == "POST").unwrap();
-    assert_eq!(String::from_utf8_lossy(&asked.body), "packages%5B0%5D=acme%2Flib");
-    // Without the upstream's answer nobody may believe that all is well.
+    request_advisories(&group, &["acme/own", "acme/lib"]).expect(200);
+    let request = upstream.requests().into_iter().rfind(|request| request.method == "POST").unwrap();
+    assert_eq!(String::from_utf8_lossy(&request.body), "packages%5B0%5D=acme%2Flib");
+    // If the upstream fails, the audit must fail too, because a partial result would look safe.
     for answer in
         [Answer::new(403, "no"), Answer::new(404, "no"), Answer::new(500, "no"), Answer::ok("<html>")]
     {
         upstream.on("/api/advisories", answer);
-        told(&group, &["acme/lib"]).expect(502);
+        request_advisories(&group, &["acme/lib"]).expect(502);
     }
 }
 
 #[test]
-fn composer_audit_finds_what_is_known() {
+fn composer_audit_finds_advisories() {
     let home = match ClientHome::with(COMPOSER) {
         Ok(home) => home,
         Err(reason) => return skip(COMPOSER, &reason),
@@ -140,9 +141,9 @@ fn composer_audit_finds_what_is_known() {
         home.run("app", COMPOSER, &[arguments, &["--no-interaction", "--no-ansi"]].concat(), &variables)
     };
     for (version, found) in [("1.0", true), ("1.5", false)] {
-        run(&["require", "--no-audit", &format!("acme/leaky:{version}")]).well();
-        let said = run(&["audit"]);
-        let leaks = said.text.contains("It leaks everything");
-        assert_eq!((said.success, leaks), (!found, found), "{version}: {}", said.text);
+        run(&["require", "--no-audit", &format!("acme/leaky:{version}")]).success();
+        let output = run(&["audit"]);
+        let leaks = output.text.contains("It leaks everything");
+        assert_eq!((output.success, leaks), (!found, found), "{version}: {}", output.text);
     }
 }

@@ -1,4 +1,4 @@
-//! Composer's versions whose records an earlier version of the plugin kept under other keys.
+//! Composer versions whose records an earlier version of the plugin stored under other keys.
 
 use crate::zip::package;
 

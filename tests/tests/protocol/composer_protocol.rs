@@ -1,5 +1,5 @@
-//! Composer's format through the server, beyond its table: the order of versions, what people see, branches that move, audits, and proxies
-//! over an upstream in the tests' hands.
+//! Composer's format through the server, beyond the plugin's table of requests. Covers the order of
+//! versions, the pages, moving branches, audits, and proxies of a test upstream.
 
 use crate::zip;
 
@@ -16,7 +16,7 @@ fn publish(repository: &FormatRepository, name: &str, version: &str, more: &str)
     repository.client.send(request.body(package(name, version, more))).expect(201);
 }
 
-/// The versions of a package, as Composer expands them.
+/// Returns the versions of a package, expanded as Composer does.
 fn versions(repository: &FormatRepository, name: &str) -> Vec<Map<String, Value>> {
     let document = repository.get(&format!("p2/{name}.json")).expect(200).json();
     let mut whole: Map<String, Value> = Map::new();
@@ -40,7 +40,7 @@ fn numbers(repository: &FormatRepository, name: &str) -> Vec<String> {
     all.iter().map(|one| one["version"].as_str().unwrap().to_owned()).collect()
 }
 
-/// What the management API says of a version.
+/// Returns a version as the management API describes it.
 fn known(api: &Api, repository: &FormatRepository, version: &str) -> Value {
     let path = format!("/v1/repositories/{}/packages/acme%2Fdemo/versions/{version}", repository.id);
     api.call("GET", &path).expect(200).json()
@@ -72,20 +72,24 @@ fn the_newest_version_is_first_and_each_is_whole() {
 }
 
 #[test]
-fn what_is_published_is_shown_and_a_deleted_version_leaves_its_number_used() {
+fn published_versions_are_listed_and_a_deleted_version_number_is_not_reusable() {
     let server = Server::start();
     let php = FormatRepository::hosted(&server, COMPOSER, "php", &json!({}));
     let more = r#", "require": {"php": ">=7"}, "require-dev": {"a/b": "*"}, "keywords": ["x", "y"]"#;
     publish(&php, "acme/demo", "v1.0", more);
     let api = Api::sign_in(&server);
-    let shown = known(&api, &php, "v1.0");
-    assert_eq!((&shown["summary"], &shown["state"]), (&json!("About acme/demo"), &json!("")), "{shown}");
-    assert_eq!(shown["files"][0]["path"], "dists/acme/demo/v1.0.zip", "{shown}");
-    assert!(shown.to_string().contains(r#""x y""#), "keywords among the properties: {shown}");
+    let details = known(&api, &php, "v1.0");
+    assert_eq!(
+        (&details["summary"], &details["state"]),
+        (&json!("About acme/demo"), &json!("")),
+        "{details}"
+    );
+    assert_eq!(details["files"][0]["path"], "dists/acme/demo/v1.0.zip", "{details}");
+    assert!(details.to_string().contains(r#""x y""#), "keywords among the properties: {details}");
     let dependencies = json!([
         {"name": "php", "requirement": ">=7", "group": ""}, {"name": "a/b", "requirement": "*", "group": "dev"}
     ]);
-    assert_eq!(shown["dependencies"], dependencies);
+    assert_eq!(details["dependencies"], dependencies);
     let version = format!("/v1/repositories/{}/packages/acme%2Fdemo/versions/v1.0", php.id);
     let mark = |state: &str, reason: &str| {
         api.send("PUT", &format!("{version}/state"), &json!({"state": state, "reason": reason}))
@@ -99,10 +103,14 @@ fn what_is_published_is_shown_and_a_deleted_version_leaves_its_number_used() {
     api.call("DELETE", &version).expect(204);
     php.get("p2/acme/demo.json").expect(404);
     let again = php.put("?version=1.0.0", package("acme/demo", "1.0", "")).expect(409);
-    assert!(again.text().contains("was deleted here, and its number is not used again"), "{}", again.text());
+    assert!(
+        again.text().contains("was deleted here, and its number cannot be used again"),
+        "{}",
+        again.text()
+    );
 }
 
-/// A server that may ask upstreams on this machine.
+/// Starts a server that may connect to upstreams on this machine.
 fn near() -> Server {
     Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start()
 }
@@ -114,7 +122,7 @@ fn proxy(server: &Server, upstream: &Upstream) -> FormatRepository {
     FormatRepository::proxy(server, COMPOSER, "proxy", &upstream.url(), &settings)
 }
 
-/// The upstream's metadata of a package in these versions.
+/// Makes the upstream offer a package with these versions.
 fn lay(upstream: &Upstream, name: &str, versions: &[&str]) {
     let listed: Vec<Value> = versions
         .iter()
@@ -130,7 +138,7 @@ fn lay(upstream: &Upstream, name: &str, versions: &[&str]) {
 }
 
 #[test]
-fn addresses_become_the_proxys_own() {
+fn addresses_are_rewritten_to_the_proxy() {
     let (server, upstream) = (near(), Upstream::start());
     let proxy = proxy(&server, &upstream);
     lay(&upstream, "acme/lib", &["1.9", "1.10"]);
@@ -142,7 +150,7 @@ fn addresses_become_the_proxys_own() {
     proxy.get("dists/acme/lib/3.0.zip").expect(404);
     proxy.get("p2/acme/lib~dev.json").expect(404);
     proxy.get("p2/acme/absent.json").expect(404);
-    // Other bytes than the metadata say are never handed on.
+    // The proxy never serves bytes whose digest differs from the metadata.
     upstream.on("/files/acme/lib-1.10", Answer::ok("other"));
     let answer = proxy.get("dists/acme/lib/1.10.zip");
     assert!(answer.status >= 500, "{}", answer.status);
@@ -164,7 +172,7 @@ fn a_fetched_version_that_the_upstream_drops_is_withdrawn() {
 }
 
 #[test]
-fn an_upstreams_document_is_read_or_its_fault() {
+fn an_unreadable_upstream_document_is_an_upstream_failure() {
     let (server, upstream) = (near(), Upstream::start());
     let proxy = proxy(&server, &upstream);
     let deep = format!(r#"{{"packages": {{"acme/lib": {}{}}}}}"#, "[".repeat(100_000), "]".repeat(100_000));
@@ -174,7 +182,7 @@ fn an_upstreams_document_is_read_or_its_fault() {
     }
     upstream.on("/packages.json", Answer::ok("[]"));
     proxy.get("p2/acme/lib.json").expect(502);
-    // A small upstream has all in one document.
+    // A small upstream may list all its packages in one document.
     let version = json!({"name": "acme/one", "version": "1.0", "dist": {"type": "zip", "url": "one.zip"}});
     let root = json!({"packages": {"acme/one": {"1.0": version}}}).to_string();
     upstream.on("/packages.json", Answer::ok(root));
@@ -183,7 +191,7 @@ fn an_upstreams_document_is_read_or_its_fault() {
 }
 
 #[test]
-fn in_a_group_our_names_are_ours() {
+fn in_a_group_hosted_names_hide_those_of_upstreams() {
     let (server, upstream) = (near(), Upstream::start());
     let proxy = proxy(&server, &upstream);
     lay(&upstream, "acme/own", &["9.0"]);
@@ -200,11 +208,11 @@ fn in_a_group_our_names_are_ours() {
     group.get("dists/acme/own/9.0.zip").expect(404);
     group.get("dists/acme/lib/1.0.zip").expect(200);
     let root = group.get("packages.json").expect(200).json();
-    assert!(root.get("available-packages").is_none(), "an upstream has others: {root}");
+    assert!(root.get("available-packages").is_none(), "the upstream may have more packages: {root}");
 }
 
 #[test]
-fn a_branch_moves_and_a_version_with_a_number_does_not() {
+fn a_branch_moves_and_a_numbered_version_does_not() {
     let server = Server::start();
     let php = FormatRepository::hosted(&server, COMPOSER, "php", &json!({}));
     let (first, second) = (package("acme/demo", "first", ""), package("acme/demo", "second", ""));
@@ -261,7 +269,7 @@ fn branches_dates_and_other_kinds_of_files_come_through_a_proxy() {
 }
 
 #[test]
-fn what_an_upstream_refuses_is_not_there() {
+fn a_package_that_the_upstream_refuses_is_not_found() {
     let (server, upstream) = (near(), Upstream::start());
     let proxy = proxy(&server, &upstream);
     for status in [401, 402, 403, 405, 409, 451] {
@@ -278,7 +286,7 @@ fn what_an_upstream_refuses_is_not_there() {
 }
 
 #[test]
-fn a_host_of_archives_that_asks_to_wait_does_not_stop_the_upstream() {
+fn a_rate_limit_of_the_archive_host_does_not_pause_the_upstream() {
     let (server, upstream, archives) = (near(), Upstream::start(), Upstream::start());
     let proxy = proxy(&server, &upstream);
     let url = format!("{}/lib.zip", archives.url());
@@ -293,7 +301,7 @@ fn a_host_of_archives_that_asks_to_wait_does_not_stop_the_upstream() {
 }
 
 #[test]
-fn in_a_group_a_member_that_cannot_be_read_is_left_out() {
+fn in_a_group_an_unreadable_member_is_left_out() {
     let (server, odd, sound) = (near(), Upstream::start(), Upstream::start());
     let first = proxy(&server, &odd);
     let root = json!({"packages": [], "metadata-url": "/p2/%package%.json"}).to_string();
@@ -309,7 +317,7 @@ fn in_a_group_a_member_that_cannot_be_read_is_left_out() {
     }
     odd.on("/packages.json", Answer::new(500, "no"));
     assert_eq!(numbers(&group, "acme/lib"), ["1.0"]);
-    // Only the failing member could have it.
+    // Only the failing member could have this package, so the group reports the failure.
     odd.on("/p2/acme/absent.json", Answer::new(500, "no"));
     group.get("p2/acme/absent.json").expect(502);
 }

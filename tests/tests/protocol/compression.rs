@@ -1,7 +1,8 @@
-//! Documents are sent compressed to clients that accept it: each variant decodes to the same bytes, has a tag of its own, and conditions
-//! and ranges hold for it. Files and what is verified by its bytes stay as they are.
+//! Compressed documents for clients that accept them. Each variant decodes to the same bytes and
+//! has its own entity tag. Conditional requests and range requests work. The server does not
+//! compress files, nor documents whose bytes clients verify.
 
-#[allow(dead_code, reason = "each test uses a part of it")]
+#[allow(dead_code, reason = "each test uses only some of it")]
 use super::npm_upstream;
 use crate::wheel;
 
@@ -30,7 +31,8 @@ impl Document<'_> {
         self.client.send(fields.iter().fold(request, add))
     }
 
-    /// In this coding. A large document that is read from storage is compressed while it is sent as it is.
+    /// Requests the document in this coding. The server sends a large document uncompressed until
+    /// the compressed variant exists, so this function waits for the variant.
     #[track_caller]
     fn coded(&self, coding: &str) -> Response {
         eventually(coding, || {
@@ -39,7 +41,8 @@ impl Document<'_> {
         })
     }
 
-    /// All that holds for a document with variants. Gives its bytes.
+    /// Checks everything that must be true of a document with variants. Returns the document's
+    /// bytes.
     #[track_caller]
     fn is_compressed(&self) -> Vec<u8> {
         let plain = self.ask("GET", &[]).expect(200);
@@ -67,7 +70,7 @@ impl Document<'_> {
         assert!(answer.body.len() < plain.body.len(), "{coding}");
         assert!(varies(&answer), "{:?}", answer.headers);
         assert_eq!(answer.header("content-type"), plain.header("content-type"));
-        assert_eq!(answer.header("accept-ranges"), None, "a range would be one of other bytes");
+        assert_eq!(answer.header("accept-ranges"), None, "ranges of a variant are of other bytes");
         let length = answer.body.len().to_string();
         assert_eq!(answer.header("content-length"), Some(length.as_str()));
         let (own, identity) = (answer.header("etag").unwrap(), plain.header("etag").unwrap());
@@ -78,7 +81,7 @@ impl Document<'_> {
         for name in ["content-encoding", "content-length", "content-type", "etag", "vary"] {
             assert_eq!(head.header(name), answer.header(name), "HEAD: {name}");
         }
-        // Whichever it has, it is told so, with the tag of what it has.
+        // A client may have either variant. It gets 304 with the tag of its own variant.
         for tag in [own, identity] {
             for fields in [vec![accepts], vec![]] {
                 let fields = [fields, vec![("If-None-Match", tag)]].concat();
@@ -89,7 +92,11 @@ impl Document<'_> {
             self.ask("GET", &[accepts, ("If-Match", tag)]).expect(200);
         }
         let other = [("Accept-Encoding", "identity"), ("If-None-Match", own)];
-        assert_eq!(self.ask("GET", &other).expect(200).body, plain.body, "it cannot read what it names");
+        assert_eq!(
+            self.ask("GET", &other).expect(200).body,
+            plain.body,
+            "the client cannot decode the variant that it names"
+        );
         self.ask("GET", &[accepts, ("If-Match", "\"other\"")]).expect(412);
 
         let range = ("Range", "bytes=3-9");
@@ -98,7 +105,7 @@ impl Document<'_> {
         assert_eq!(part.header("etag"), Some(identity));
         self.ask("GET", &[accepts, range, ("If-Range", identity)]).expect(206);
         let whole = self.ask("GET", &[accepts, range, ("If-Range", own)]).expect(200);
-        assert_eq!(decoded(&whole), plain.body, "a part of another variant is of no use");
+        assert_eq!(decoded(&whole), plain.body, "a range of another variant is useless");
     }
 }
 
@@ -120,7 +127,7 @@ fn decoded(answer: &Response) -> Vec<u8> {
     bytes
 }
 
-/// A package of this many versions, each of which needs as many others.
+/// Returns this number of versions of a package, each with this number of dependencies.
 fn parts(name: &str, versions: usize, needed: usize) -> Vec<Part> {
     let dependencies: serde_json::Map<_, _> =
         (0..needed).map(|number| (format!("needed-{number}"), json!("^1.0.0"))).collect();
@@ -136,10 +143,11 @@ fn packument<'a>(repository: &'a NpmRepository, client: &'a Client, name: &str) 
 }
 
 #[test]
-fn packuments_of_any_size() {
+fn packuments_of_any_size_are_compressed() {
     let server = server();
     let hosted = NpmRepository::create(&server, "hosted");
-    // Compressed while the request waits; elsewhere, from memory; and elsewhere, from storage.
+    // The server compresses the small document during the request. It compresses the larger ones in
+    // the background, and serves them from memory or from storage.
     for (name, versions, needed, least) in
         [("small", 4, 2, 1 << 10), ("middle", 4, 1000, 1 << 16), ("large", 4, 15_000, 1 << 20)]
     {
@@ -150,7 +158,7 @@ fn packuments_of_any_size() {
 }
 
 #[test]
-fn a_packument_that_was_changed_is_compressed_anew() {
+fn a_changed_packument_is_compressed_again() {
     let server = server();
     let hosted = NpmRepository::create(&server, "hosted");
     let parts = parts("changing", 8, 5);
@@ -163,7 +171,7 @@ fn a_packument_that_was_changed_is_compressed_anew() {
 }
 
 #[test]
-fn groups_and_proxies_compress_what_they_show() {
+fn groups_and_proxies_compress_their_documents() {
     let (server, upstream) = (server(), Upstream::start());
     let hosted = NpmRepository::create(&server, "hosted");
     let proxy = proxy(&server, "proxy", &upstream.url(), &json!({}));
@@ -181,7 +189,7 @@ fn groups_and_proxies_compress_what_they_show() {
 }
 
 #[test]
-fn indexes_of_python_projects() {
+fn indexes_of_python_projects_are_compressed() {
     let server = Server::start();
     let repository = PythonRepository::create(&server, "python");
     for number in 0..12 {
@@ -196,7 +204,7 @@ fn indexes_of_python_projects() {
 }
 
 #[test]
-fn metadata_of_maven_artifacts_and_no_jars() {
+fn maven_metadata_is_compressed_and_jars_are_not() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "maven");
     for number in 0..60 {
@@ -212,7 +220,7 @@ fn metadata_of_maven_artifacts_and_no_jars() {
 }
 
 #[test]
-fn what_is_verified_by_its_bytes_stays_as_it_is() {
+fn documents_verified_by_their_bytes_are_not_compressed() {
     let server = Server::start();
     let repository = ImageRepository::create(&server, "images", &json!({}));
     let layers: Vec<Vec<u8>> = (0..20_u8).map(|number| vec![number; 10]).collect();
@@ -226,7 +234,7 @@ fn what_is_verified_by_its_bytes_stays_as_it_is() {
 }
 
 #[test]
-fn what_tells_of_tokens_stays_as_it_is() {
+fn responses_with_tokens_are_not_compressed() {
     let server = Server::start();
     let hosted = NpmRepository::create(&server, "hosted");
     let api = Api::sign_in(&server);
@@ -241,7 +249,7 @@ fn what_tells_of_tokens_stays_as_it_is() {
 }
 
 #[test]
-fn an_operator_may_want_none() {
+fn an_operator_may_disable_compression() {
     let server = Server::with().env("PACKHOUSE_RESPONSES_COMPRESSION", "false").start();
     let hosted = NpmRepository::create(&server, "hosted");
     publish(&hosted, &parts("plain", 4, 2));
@@ -252,7 +260,7 @@ fn an_operator_may_want_none() {
 }
 
 #[test]
-fn lists_of_the_api() {
+fn lists_of_the_api_are_compressed() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     for number in 0..30 {

@@ -1,11 +1,11 @@
-//! How stored bytes are sent: whole, in parts, not at all when the client has them.
+//! Responses with stored bytes: whole files, ranges, and 304 if the client has the bytes already.
 
 use packhouse_tests::{MavenRepository, Request, Response, Server, digests, payload};
 
 const SMALL: &str = "org/example/a/1.0/a-1.0.jar";
 const LARGE: &str = "org/example/a/1.0/a-1.0-large.jar";
 
-/// One file that is kept in the database and one that is kept beside it.
+/// Publishes two files. The server stores one in the database and the other outside of it.
 fn published(server: &Server) -> (MavenRepository, [(&'static str, Vec<u8>); 2]) {
     let repository = MavenRepository::create(server, "content");
     let files = [(SMALL, payload::bytes(1, 1000)), (LARGE, payload::bytes(2, 1_000_000))];
@@ -39,7 +39,10 @@ fn a_file_comes_back_with_its_validators_and_digests() {
         assert_eq!(answer.header("x-checksum-sha256"), Some(digests::sha256(bytes).as_str()));
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
         let cache = answer.header("cache-control").unwrap_or_default();
-        assert!(cache.contains("private"), "a credential decided, so no shared cache may keep it: {cache:?}");
+        assert!(
+            cache.contains("private"),
+            "the response needed a credential, so shared caches must not store it: {cache:?}"
+        );
 
         let head = repository.client.send(Request::new("HEAD", &repository.path(file))).expect(200);
         for name in
@@ -51,7 +54,7 @@ fn a_file_comes_back_with_its_validators_and_digests() {
 }
 
 #[test]
-fn ranges_are_parts_of_it() {
+fn ranges_are_parts_of_the_file() {
     let server = Server::start();
     let (repository, files) = published(&server);
     for (file, bytes) in &files {
@@ -82,14 +85,14 @@ fn ranges_are_parts_of_it() {
             assert_eq!(
                 get(&repository, file, &[("Range", whole)]).expect(200).body.len(),
                 length,
-                "{whole} is no range"
+                "{whole} is not a range"
             );
         }
     }
 }
 
 #[test]
-fn what_the_client_has_is_not_sent_again() {
+fn a_file_that_the_client_has_is_not_sent_again() {
     let server = Server::start();
     let (repository, files) = published(&server);
     for (file, bytes) in &files {

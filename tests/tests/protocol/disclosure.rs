@@ -1,5 +1,6 @@
-//! What a stranger learns of which repositories there are: nothing. A repository that is private and one that is not there answer
-//! alike, to whoever shows no credential and to whoever shows one that is not taken, whatever its format, kind and state.
+//! Unauthenticated clients cannot learn which repositories exist. A private repository and a
+//! missing one give the same response, without a credential and with an invalid one. This is so for
+//! every format, kind and state.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -11,24 +12,26 @@ use serde_json::{Value, json};
 
 const ABSENT: &str = "absent";
 const HOST: &str = "one.example";
-/// Stands for the name and password of an account that nobody has tried before.
+/// Placeholder for a wrong password. The test sends it with an account name that no earlier attempt
+/// used.
 const WRONG: &str = "a wrong password";
 
-/// A server with a private repository of each format and kind, and what else there is to show than a good credential.
-struct World {
+/// A server with a private repository of each format and kind, and invalid credentials.
+struct DisclosureFixture {
     server: Server,
     api: Api,
     names: Vec<String>,
-    /// Those that the server has loaded.
+    /// The formats that the server has loaded.
     formats: Vec<String>,
-    /// Tokens that are not taken: of another organization, revoked, expired.
+    /// Invalid tokens: of another organization, revoked, expired.
     tokens: Vec<(&'static str, String)>,
 }
 
-/// No two attempts come from one address: who guesses passwords is held up, which is not what this is about.
+/// Number of the next client address. Each attempt comes from an address of its own, because a
+/// wrong password delays later attempts from the same address. These tests do not check delays.
 static CALLERS: AtomicU32 = AtomicU32::new(1);
 
-impl World {
+impl DisclosureFixture {
     fn new() -> Self {
         let server = Server::with()
             .arg("--base-url")
@@ -69,15 +72,15 @@ impl World {
         Self { server, api, names, formats, tokens }
     }
 
-    /// All that a stranger can show.
-    fn shown(&self) -> Vec<(String, Option<String>)> {
+    /// Returns everything that an unauthenticated client can send as a credential.
+    fn credentials(&self) -> Vec<(String, Option<String>)> {
         let basic = |password: &str| packhouse_tests::http::basic(OWNER, password);
         let unknown = "pkh_0000000000000000000000000000000000000000000";
         let mut all = vec![
             ("nothing".to_owned(), None),
             ("an empty Basic".to_owned(), Some("Basic Og==".to_owned())),
             ("another scheme".to_owned(), Some("Negotiate abc".to_owned())),
-            ("a bearer that is none".to_owned(), Some("Bearer wrong".to_owned())),
+            ("an invalid bearer".to_owned(), Some("Bearer wrong".to_owned())),
             (WRONG.to_owned(), Some(WRONG.to_owned())),
         ];
         let unknown = [("an unknown token", unknown.to_owned())];
@@ -88,17 +91,17 @@ impl World {
         all
     }
 
-    fn ask(&self, method: &str, path: &str, shown: Option<&str>, more: &[(&str, &str)]) -> Response {
+    fn ask(&self, method: &str, path: &str, credential: Option<&str>, more: &[(&str, &str)]) -> Response {
         let caller = CALLERS.fetch_add(1, Ordering::Relaxed);
         let address = std::net::Ipv4Addr::from_bits(0x0a00_0000 + caller).to_string();
-        let shown = shown.map(|shown| match shown {
+        let credential = credential.map(|credential| match credential {
             WRONG => packhouse_tests::http::basic(&format!("nobody{caller}@example.com"), "wrong"),
             other => other.to_owned(),
         });
         let mut client =
             Client::new(self.server.packages()).with("Host", HOST).with("X-Forwarded-For", &address);
-        if let Some(shown) = &shown {
-            client = client.with("Authorization", shown);
+        if let Some(credential) = &credential {
+            client = client.with("Authorization", credential);
         }
         let request = more
             .iter()
@@ -108,25 +111,27 @@ impl World {
         if !body || !expects {
             return client.send(if body { request.body("{}") } else { request });
         }
-        // Whoever waits to be told to go on hears the answer in its stead.
+        // A client that waits for `100 Continue` gets the refusal instead.
         let mut connection = Connection::open(self.server.packages()).unwrap();
         connection.send(&client.head_bytes(request.header("Content-Length", "1000000"))).unwrap();
         connection.read_response(false).unwrap()
     }
 }
 
-/// A token of another organization, for a repository there of a name that is here too.
+/// Returns a token of another organization. The token's repository has the name of a repository of
+/// this organization.
 fn elsewhere(server: &Server) -> String {
     packhouse_json(server.data(), &["org", "create", "second", "--base-url", "https://two.example/"]);
     let create = ["member", "create", "--org", "second", "--owner", "--password-stdin", "other@example.com"];
-    packhouse(server.data(), &create, PASSWORD).well();
+    packhouse(server.data(), &create, PASSWORD).success();
     let other = Api::sign_in_as(server, "other@example.com", PASSWORD);
     let body = json!({"name": "hosted-npm", "format": "npm", "kind": "hosted"});
     let id = other.post("/v1/repositories", &body).expect(201).field("id");
     other.create_token(&[&id], &["read", "write"], None).secret
 }
 
-/// All of an answer but what is new in each: status, reason, headers, body.
+/// Returns status, reason, headers and body of a response as text. Leaves out the parts that differ
+/// in each response.
 fn of(answer: &Response, name: &str) -> String {
     let fresh = ["x-request-id", "date"];
     let mut headers: Vec<String> = answer
@@ -141,7 +146,7 @@ fn of(answer: &Response, name: &str) -> String {
     if let Some(object) = body.as_object_mut() {
         object.remove("request_id");
         if object.contains_key("loginUrl") {
-            // It is of what is new.
+            // The entity tag depends on the secrets in the two URLs.
             headers.retain(|line| !line.starts_with("etag:"));
         }
         for field in ["loginUrl", "doneUrl"] {
@@ -177,12 +182,13 @@ const PATHS: [&str; 16] = [
     "/demo?write=true",
 ];
 
-/// Fails where one of these repositories is told from one that is not there.
-fn alike(world: &World, names: &[String], paths: &[&str], claim: &str) {
+/// Fails if a client can distinguish one of these repositories from a missing one.
+fn assert_indistinguishable(world: &DisclosureFixture, names: &[String], paths: &[&str], claim: &str) {
     let methods = ["GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "OPTIONS", "ODD"];
-    for (which, shown) in world.shown() {
+    for (which, credential) in world.credentials() {
         for (at, method) in methods.iter().enumerate() {
-            // A wrong password costs time by design, and few clients send the last of the methods.
+            // The server delays a wrong password by design, and few clients use the last of the
+            // methods. So the test skips most of these requests.
             if which == WRONG && !["GET", "PUT"].contains(method) {
                 continue;
             }
@@ -193,7 +199,7 @@ fn alike(world: &World, names: &[String], paths: &[&str], claim: &str) {
                         &world.ask(
                             method,
                             &format!("{claim}/repositories/{name}{path}"),
-                            shown.as_deref(),
+                            credential.as_deref(),
                             &[],
                         ),
                         name,
@@ -209,15 +215,15 @@ fn alike(world: &World, names: &[String], paths: &[&str], claim: &str) {
 }
 
 #[test]
-fn a_private_repository_and_none_are_alike() {
-    let world = World::new();
-    alike(&world, &world.names, &PATHS, "");
+fn a_private_repository_and_a_missing_one_give_the_same_response() {
+    let world = DisclosureFixture::new();
+    assert_indistinguishable(&world, &world.names, &PATHS, "");
     let large = [("Expect", "100-continue")];
-    for (which, shown) in world.shown() {
+    for (which, credential) in world.credentials() {
         for path in ["/org/example/a/1.0/a-1.0.jar", "/demo", "/-/v1/login"] {
             let ask = |name: &str| {
                 let path = format!("/repositories/{name}{path}");
-                of(&world.ask("PUT", &path, shown.as_deref(), &large), name)
+                of(&world.ask("PUT", &path, credential.as_deref(), &large), name)
             };
             let absent = ask(ABSENT);
             assert!(!absent.contains("[100]"), "{absent}");
@@ -227,13 +233,14 @@ fn a_private_repository_and_none_are_alike() {
                 .for_each(|name| assert_eq!(ask(name), absent, "{path} of {name} with {which}"));
         }
     }
-    // What clients need to hear.
+    // The refusal contains everything that clients need.
     for name in ["hosted-maven", "hosted-docker", ABSENT] {
         let answer = world.ask("GET", &format!("/repositories/{name}/x"), None, &[]).expect(401);
         assert_eq!(answer.header("www-authenticate"), Some("Basic realm=\"one.example\""), "{name}");
         assert_eq!(answer.field("error"), "unauthorized");
     }
-    // As specified for the token of an npm client, which is sent as a bearer.
+    // npm sends its token as a bearer. The specification requires these responses to an invalid
+    // one.
     let mistyped = Some("Bearer pkh_mistyped");
     world.ask("GET", "/repositories/hosted-npm/demo", mistyped, &[]).expect(404);
     world.ask("PUT", "/repositories/hosted-npm/demo", mistyped, &[]).expect(401);
@@ -241,8 +248,8 @@ fn a_private_repository_and_none_are_alike() {
 }
 
 #[test]
-fn a_format_that_is_switched_off_tells_nothing() {
-    let world = World::new();
+fn a_disabled_format_discloses_nothing() {
+    let world = DisclosureFixture::new();
     for format in &world.formats {
         let path = format!("/v1/formats/{format}");
         world.api.patch(&path, &json!({"enabled": false})).expect(200);
@@ -250,22 +257,22 @@ fn a_format_that_is_switched_off_tells_nothing() {
             world.names.iter().filter(|name| name.ends_with(&format!("-{format}"))).cloned().collect();
         let paths =
             ["/", "/demo", "/org/example/a/1.0/a-1.0.jar", "/simple/demo/", "/-/v1/login", "/@acme%2fdemo"];
-        alike(&world, &names, &paths, "");
+        assert_indistinguishable(&world, &names, &paths, "");
         world.api.patch(&path, &json!({"enabled": true})).expect(200);
     }
 }
 
 #[test]
-fn below_a_claim_the_path_says_the_format_and_nothing_else_does() {
-    let world = World::new();
+fn below_a_claim_only_the_path_reveals_the_format() {
+    let world = DisclosureFixture::new();
     let paths =
         ["/app/manifests/latest", "/app/tags/list", "/app/blobs/uploads/", "/app", "/", "/APP/manifests/x"];
-    alike(&world, &world.names, &paths, "/v2");
+    assert_indistinguishable(&world, &world.names, &paths, "/v2");
 }
 
 #[test]
-fn a_sign_in_is_offered_at_every_name_and_finished_where_there_is_a_repository() {
-    let world = World::new();
+fn a_sign_in_starts_at_every_name_and_finishes_only_at_a_repository() {
+    let world = DisclosureFixture::new();
     let begin = |name: &str| {
         world.ask(
             "POST",
@@ -280,11 +287,11 @@ fn a_sign_in_is_offered_at_every_name_and_finished_where_there_is_a_repository()
         let offered = begin(name);
         assert_eq!(of(&offered, name), of(&absent, ABSENT), "{name}");
         let (page, done) = (path(&offered.field("loginUrl")), path(&offered.field("doneUrl")));
-        let asked = world.ask("GET", &done, None, &[]);
-        assert_eq!((asked.status, asked.header("retry-after")), (202, Some("1")), "{name}");
-        // The page leads a stranger to the portal's sign-in, whatever the name.
+        let pending = world.ask("GET", &done, None, &[]);
+        assert_eq!((pending.status, pending.header("retry-after")), (202, Some("1")), "{name}");
+        // For every name, the page redirects an unauthenticated client to the portal's sign-in.
         Client::new(world.server.api()).get(&page).expect(303);
-        // The secret of one name is none at another.
+        // The secret that belongs to one name is not valid at another.
         let secret = done.rsplit('/').next().unwrap();
         for other in ["hosted-npm", "hosted-maven", ABSENT].iter().filter(|other| **other != name.as_str()) {
             world.ask("GET", &format!("/repositories/{other}/-/v1/login/{secret}"), None, &[]).expect(404);
@@ -306,7 +313,7 @@ fn a_sign_in_is_offered_at_every_name_and_finished_where_there_is_a_repository()
 }
 
 #[test]
-fn a_public_repository_is_there_for_anybody() {
+fn a_public_repository_is_readable_without_a_credential() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     api.create_maven("open", &json!({"public": true}));
@@ -315,7 +322,7 @@ fn a_public_repository_is_there_for_anybody() {
 }
 
 #[test]
-fn metrics_name_repositories_on_their_own_listener_alone() {
+fn metrics_name_repositories_only_on_their_own_listener() {
     let upstream = Upstream::start();
     let ask = |server: &Server| {
         let api = Api::sign_in(server);
@@ -327,14 +334,14 @@ fn metrics_name_repositories_on_their_own_listener_alone() {
     let near = || Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8");
     let server = near().start();
     ask(&server);
-    let shown = Client::new(server.api()).get("/metrics").expect(200).text();
-    assert!(shown.contains("packhouse_upstream_answers_total{result=\"miss\"} 1"), "{shown}");
-    assert!(!shown.contains("secret-project"), "{shown}");
+    let metrics = Client::new(server.api()).get("/metrics").expect(200).text();
+    assert!(metrics.contains("packhouse_upstream_answers_total{result=\"miss\"} 1"), "{metrics}");
+    assert!(!metrics.contains("secret-project"), "{metrics}");
 
     let address = format!("127.0.0.1:{}", server::free_port());
     let server = near().env("PACKHOUSE_METRICS_LISTEN", &address).start();
     ask(&server);
-    let shown = Client::new(address.parse().unwrap()).get("/metrics").expect(200).text();
-    assert!(shown.contains("repository=\"secret-project\""), "{shown}");
+    let metrics = Client::new(address.parse().unwrap()).get("/metrics").expect(200).text();
+    assert!(metrics.contains("repository=\"secret-project\""), "{metrics}");
     Client::new(server.api()).get("/metrics").expect(404);
 }

@@ -1,11 +1,13 @@
-//! What can be refused before the bytes is refused before the bytes, and before `100 Continue`.
+//! Early refusals. Wherever possible, the server refuses a request before it reads the body, and
+//! instead of sending `100 Continue`.
 
 use packhouse_tests::server::OWNER;
 use packhouse_tests::{Api, Client, Connection, MavenRepository, Request, Response, Server};
 
 const FILE: &str = "org/example/a/1.0/a-1.0.jar";
 
-/// Announces a body of this length and waits for leave to send it; sends it when leave is given.
+/// Announces a body of this length with `Expect: 100-continue`. Sends the body after `100
+/// Continue`. Returns the response.
 fn expecting(client: &Client, target: &str, length: u64, body: &[u8]) -> Response {
     let head = Request::new("PUT", target)
         .header("Expect", "100-continue")
@@ -23,7 +25,7 @@ fn expecting(client: &Client, target: &str, length: u64, body: &[u8]) -> Respons
 }
 
 #[test]
-fn leave_to_send_is_given_only_to_what_can_succeed() {
+fn continue_is_sent_only_to_requests_that_can_succeed() {
     let server = Server::with().env("PACKHOUSE_PLUGINS_MAVEN_MAX_FILE_BYTES", "1000").start();
     let repository = MavenRepository::create(&server, "early");
     let path = repository.path(FILE);
@@ -35,7 +37,7 @@ fn leave_to_send_is_given_only_to_what_can_succeed() {
 
     let refused = |client: &Client, path: &str, length, status| {
         let answer = expecting(client, path, length, b"").expect(status);
-        assert!(answer.interim.is_empty(), "{status} came after leave to send");
+        assert!(answer.interim.is_empty(), "{status} came after `100 Continue`");
     };
     let other = repository.path("org/example/a/2.0/a-2.0.jar");
     refused(&repository.client, &path, 5, 409);
@@ -49,7 +51,7 @@ fn leave_to_send_is_given_only_to_what_can_succeed() {
 }
 
 #[test]
-fn a_file_over_the_limit_is_refused_by_what_it_declares_and_by_what_comes() {
+fn a_file_over_the_limit_is_refused_by_declared_and_by_actual_length() {
     let server = Server::with().env("PACKHOUSE_PLUGINS_MAVEN_MAX_FILE_BYTES", "1000").start();
     let repository = MavenRepository::create(&server, "limit");
     repository.put(FILE, vec![0; 1000]).expect(201);
@@ -66,13 +68,13 @@ fn a_file_over_the_limit_is_refused_by_what_it_declares_and_by_what_comes() {
         connection.send(&[b'x'; 400]).unwrap();
         connection.send(b"\r\n").unwrap();
     }
-    // The last chunk never comes: the answer does not wait for it.
+    // The client never sends the last chunk. The server responds without it.
     connection.read_response(false).unwrap().expect(413);
     repository.get("org/example/a/2.0/a-2.0.jar").expect(404);
 }
 
 #[test]
-fn a_chunked_body_is_stored_as_what_it_carries() {
+fn a_chunked_body_is_stored_without_its_chunk_framing() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "chunked");
     let request = Request::new("PUT", &repository.path(FILE)).header("Transfer-Encoding", "chunked");
@@ -84,7 +86,7 @@ fn a_chunked_body_is_stored_as_what_it_carries() {
 }
 
 #[test]
-fn a_client_that_sends_at_once_is_answered_as_well() {
+fn a_client_that_does_not_wait_for_continue_is_answered_as_well() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "eager");
     let put =

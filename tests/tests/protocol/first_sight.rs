@@ -1,5 +1,5 @@
-//! Versions of an upstream that states no time for them: their age counts from when the server first saw them, in lists and for files
-//! alike, and a restart changes nothing of that.
+//! Upstream versions without a publication time. The server computes their age from the time when
+//! it first saw them. It does so in lists and for files, and a restart does not change the age.
 
 use super::npm_upstream::{self, Part, packument};
 
@@ -9,30 +9,35 @@ use packhouse_tests::upstream::{Answer, Upstream};
 use packhouse_tests::{Server, digests};
 use serde_json::json;
 
-/// The age that is asked for, in seconds.
+/// Minimum age that the proxies require, in seconds.
 const DAY: i64 = 86_400;
 const MINUTE: i64 = 60;
 
-/// A format whose lists need not state times, of one package.
-struct Format {
+/// A format whose lists may lack publication times, with one package.
+struct FormatLists {
     name: &'static str,
-    /// Lays these versions down at an upstream, without a time that counts.
+    /// Offers these versions at an upstream, without a publication time that the server uses.
     lay: fn(&Upstream, &[&str]),
-    /// Where they are listed.
+    /// Path of the list.
     list: &'static str,
-    /// Where the file of one is.
+    /// Path of the file of a version.
     file: fn(&str) -> String,
 }
 
-const FORMATS: [Format; 3] = [
-    Format {
+const FORMATS: [FormatLists; 3] = [
+    FormatLists {
         name: "go",
         lay: lay_modules,
         list: "example.com/lib/@v/list",
         file: |version| format!("example.com/lib/@v/v{version}.zip"),
     },
-    Format { name: "npm", lay: lay_packument, list: "lib", file: |version| Part::new("lib", version).path() },
-    Format {
+    FormatLists {
+        name: "npm",
+        lay: lay_packument,
+        list: "lib",
+        file: |version| Part::new("lib", version).path(),
+    },
+    FormatLists {
         name: "cargo",
         lay: lay_index,
         list: "li/br/library",
@@ -40,7 +45,8 @@ const FORMATS: [Format; 3] = [
     },
 ];
 
-/// Modules whose authors say that they are old.
+/// Offers modules whose authors claim an old date. The server does not use this date as the
+/// publication time.
 fn lay_modules(upstream: &Upstream, versions: &[&str]) {
     let list: String = versions.iter().map(|version| format!("v{version}\n")).collect();
     upstream.on("/example.com/lib/@v/list", Answer::ok(list));
@@ -77,15 +83,15 @@ fn lay_index(upstream: &Upstream, versions: &[&str]) {
     upstream.on("/li/br/library", Answer::ok(lines));
 }
 
-/// A proxy of an upstream of its own.
-struct Proxy {
-    format: Format,
+/// A proxy with its own upstream.
+struct ProxyFixture {
+    format: FormatLists,
     upstream: Upstream,
     repository: FormatRepository,
 }
 
-impl Proxy {
-    fn create(server: &Server, format: Format) -> Self {
+impl ProxyFixture {
+    fn create(server: &Server, format: FormatLists) -> Self {
         let upstream = Upstream::start();
         let settings = json!({"min_release_age_s": DAY, "metadata_ttl_s": 0, "negative_ttl_s": 0});
         let repository =
@@ -93,7 +99,8 @@ impl Proxy {
         Self { format, upstream, repository }
     }
 
-    /// Fails unless the first of these versions are listed and served, and the others are neither.
+    /// Fails unless the proxy lists and serves the offered versions, and neither lists nor serves
+    /// the withheld ones.
     #[track_caller]
     fn offers(&self, offered: &[&str], withheld: &[&str]) {
         let list = self.repository.get(self.format.list);
@@ -109,11 +116,11 @@ impl Proxy {
 }
 
 #[test]
-fn the_age_counts_from_the_first_sight_where_no_time_is_stated() {
+fn without_a_stated_time_the_age_counts_from_the_first_sight() {
     let clock = JumpingClock::new();
     let mut server =
         Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").clock(&clock).start();
-    let proxies = FORMATS.map(|format| Proxy::create(&server, format));
+    let proxies = FORMATS.map(|format| ProxyFixture::create(&server, format));
     let lay =
         |versions: &[&str]| proxies.iter().for_each(|proxy| (proxy.format.lay)(&proxy.upstream, versions));
     let offer = |offered: &[&str], withheld: &[&str]| {
@@ -131,5 +138,5 @@ fn the_age_counts_from_the_first_sight_where_no_time_is_stated() {
     clock.set(2 * DAY + MINUTE);
     offer(&["1.2.3", "1.3.7"], &[]);
     let info = proxies[0].repository.get("example.com/lib/@v/v1.2.3.info").expect(200).json();
-    assert_eq!(info["Time"], "2015-01-05T10:00:00Z", "it is told as the author gave it");
+    assert_eq!(info["Time"], "2015-01-05T10:00:00Z", "the author's time is passed on");
 }

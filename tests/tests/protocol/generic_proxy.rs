@@ -1,4 +1,5 @@
-//! A proxy of files: a `HEAD` tells of a file what a `GET` does, and a client that has a file by its date is not sent it again.
+//! A proxy of plain files. `HEAD` returns the same headers as `GET`, and a client with a current
+//! copy gets 304.
 
 use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::upstream::{Answer, Upstream};
@@ -18,7 +19,11 @@ fn a_head_has_the_headers_of_a_get() {
         let path = files.path(&format!("a/{name}"));
         let head = || files.client.send(Request::new("HEAD", &path)).expect(200);
         let length = length.to_string();
-        assert_eq!(head().header("content-length"), Some(length.as_str()), "before anything is kept: {name}");
+        assert_eq!(
+            head().header("content-length"),
+            Some(length.as_str()),
+            "before anything is cached: {name}"
+        );
         files.client.get(&path).expect(200);
         let (get, head) = (files.client.get(&path).expect(200), head());
         for header in ["etag", "accept-ranges", "content-length", "last-modified", "content-type"] {
@@ -29,13 +34,13 @@ fn a_head_has_the_headers_of_a_get() {
 }
 
 #[test]
-fn a_date_is_compared_with_that_of_the_file() {
+fn a_date_is_compared_with_the_date_of_the_file() {
     let server = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
     let upstream = Upstream::start();
     let (date, before) = ("Fri, 02 Jan 2026 03:04:05 GMT", "Fri, 02 Jan 2026 03:04:04 GMT");
     let bytes = payload::bytes(1, 1_000);
     upstream.on("/a/file.bin", Answer::ok(bytes.clone()).header("Last-Modified", date));
-    // Whether the upstream is asked again or not.
+    // The first proxy answers from its cache. The second one requests the upstream again.
     for (name, settings) in [("kept", json!({})), ("asked-again", json!({"metadata_ttl_s": 0}))] {
         let files = FormatRepository::proxy(&server, "generic", name, &upstream.url(), &settings);
         let ask = |headers: &[(&str, &str)]| {

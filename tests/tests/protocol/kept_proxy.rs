@@ -1,5 +1,6 @@
-//! What a proxy answers is kept with the end of what it used of the upstream: no plugin is called for it again, it counts as a use
-//! of what the proxy keeps, and it ends when that does, on each server.
+//! The response cache of a proxy. The server caches a response for as long as the upstream content
+//! in it. A cached response needs no plugin call. The server records each use of the response as a
+//! use of the content. When one server drops the content, every server drops the response.
 
 use packhouse_tests::database::Postgres;
 use packhouse_tests::proxy::{JAR, METADATA, World, metadata};
@@ -9,7 +10,7 @@ use packhouse_tests::{Api, Client, Server, payload};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// How often the Maven plugin was called on this server.
+/// Returns the number of calls of the Maven plugin on this server.
 fn calls(server: &Server) -> u64 {
     let text = Client::new(server.api()).get("/metrics").expect(200).text();
     let of_maven =
@@ -18,9 +19,9 @@ fn calls(server: &Server) -> u64 {
     text.lines().filter(of_maven).map(count).sum()
 }
 
-/// Asks until no plugin is called for the answer any more; how often a plugin was called by then.
-fn until_kept(server: &Server, ask: impl Fn()) -> u64 {
-    eventually("the answer is kept", || {
+/// Repeats a request until it causes no plugin call. Returns the number of plugin calls so far.
+fn repeat_until_cached(server: &Server, ask: impl Fn()) -> u64 {
+    eventually("the response is cached", || {
         let before = calls(server);
         ask();
         (calls(server) == before).then_some(before)
@@ -28,18 +29,18 @@ fn until_kept(server: &Server, ask: impl Fn()) -> u64 {
 }
 
 #[test]
-fn what_is_fresh_is_answered_without_a_call_and_counts_as_a_hit() {
+fn a_fresh_response_needs_no_call_and_counts_as_a_hit() {
     let world = World::new(&json!({"metadata_ttl_s": 600}));
     let large = payload::bytes(1, 200_000);
     world.offer_metadata(&["1.0"], |answer| answer);
     world.offer(JAR, Answer::ok(large.clone()), &large);
     for (path, body) in [(METADATA, metadata(&["1.0"]).into_bytes()), (JAR, large)] {
         let ask = || assert_eq!(world.get(path).expect(200).body, body);
-        let called = until_kept(&world.server, ask);
-        let (before, asked) = (world.counts(), world.upstream.seen().len());
+        let called = repeat_until_cached(&world.server, ask);
+        let (before, requests) = (world.counts(), world.upstream.requests().len());
         (0..3).for_each(|_| ask());
         assert_eq!(calls(&world.server), called, "{path}");
-        assert_eq!(world.upstream.seen().len(), asked, "{path}");
+        assert_eq!(world.upstream.requests().len(), requests, "{path}");
         let [hits, misses, stale, errors] = before;
         assert_eq!(world.counts(), [hits + 3, misses, stale, errors], "{path}");
     }
@@ -49,10 +50,10 @@ fn what_is_fresh_is_answered_without_a_call_and_counts_as_a_hit() {
 }
 
 #[test]
-fn a_download_beside_it_leaves_a_kept_answer_alone() {
+fn another_download_does_not_end_a_cached_response() {
     let world = World::new(&json!({"metadata_ttl_s": 600}));
     world.offer_metadata(&["1.0"], |answer| answer);
-    let called = until_kept(&world.server, || drop(world.get(METADATA).expect(200)));
+    let called = repeat_until_cached(&world.server, || drop(world.get(METADATA).expect(200)));
     let other = "org/example/b/1.0/b-1.0.jar";
     world.offer(other, Answer::ok("b"), b"b");
     world.get(other).expect(200);
@@ -63,26 +64,26 @@ fn a_download_beside_it_leaves_a_kept_answer_alone() {
 }
 
 #[test]
-fn it_ends_with_the_freshness_of_what_it_used() {
+fn a_cached_response_ends_with_the_freshness_of_its_content() {
     const FRESH: Duration = Duration::from_secs(2);
     let world = World::new(&json!({"metadata_ttl_s": FRESH.as_secs()}));
     world.offer_metadata(&["1.0"], |answer| answer);
-    until_kept(&world.server, || drop(world.get(METADATA).expect(200)));
+    repeat_until_cached(&world.server, || drop(world.get(METADATA).expect(200)));
     world.offer_metadata(&["1.0", "2.0"], |answer| answer);
     let (changed, new) = (Instant::now(), metadata(&["1.0", "2.0"]));
     eventually("the new version", || {
         let begun = Instant::now();
-        let shown = world.get(METADATA).expect(200).text() == new;
-        assert!(shown || begun <= changed + FRESH, "kept beyond its time");
-        shown.then_some(())
+        let is_new = world.get(METADATA).expect(200).text() == new;
+        assert!(is_new || begun <= changed + FRESH, "cached beyond its time");
+        is_new.then_some(())
     });
 }
 
 #[test]
-fn a_purge_ends_it_at_once() {
+fn a_purge_ends_a_cached_response_at_once() {
     let world = World::new(&json!({"metadata_ttl_s": 600}));
     world.offer(JAR, Answer::ok("one"), b"one");
-    until_kept(&world.server, || drop(world.get(JAR).expect(200)));
+    repeat_until_cached(&world.server, || drop(world.get(JAR).expect(200)));
     world.offer(JAR, Answer::ok("two"), b"two");
     assert_eq!(world.get(JAR).expect(200).text(), "one");
     world.api.call("DELETE", &format!("/v1/repositories/{}/cache?path=/org", world.id)).expect(204);
@@ -90,17 +91,18 @@ fn a_purge_ends_it_at_once() {
 }
 
 #[test]
-fn settings_count_at_once() {
+fn changed_settings_end_a_cached_response_at_once() {
     let world = World::new(&json!({"metadata_ttl_s": 600}));
     world.offer_metadata(&["1.0"], |answer| answer);
-    until_kept(&world.server, || drop(world.get(METADATA).expect(200)));
+    repeat_until_cached(&world.server, || drop(world.get(METADATA).expect(200)));
     world.offer_metadata(&["2.0"], |answer| answer);
     world.set(&json!({"metadata_ttl_s": 0}));
     assert_eq!(world.get(METADATA).expect(200).text(), metadata(&["2.0"]));
     world.upstream.down(true);
     world.set(&json!({"metadata_ttl_s": 0, "offline": true}));
-    // Without asking it stays as it is, and what is served is older than it should be.
-    until_kept(&world.server, || {
+    // The proxy is offline, so it serves the response without revalidation. The metrics count the
+    // response as stale.
+    repeat_until_cached(&world.server, || {
         assert_eq!(world.get(METADATA).expect(200).text(), metadata(&["2.0"]));
     });
     let stale = || world.counts()[2];
@@ -110,7 +112,7 @@ fn settings_count_at_once() {
 }
 
 #[test]
-fn what_stands_in_for_a_failing_upstream_is_not_kept() {
+fn a_stale_response_for_a_failing_upstream_is_not_cached() {
     let world = World::new(&json!({"metadata_ttl_s": 0}));
     world.offer_metadata(&["1.0"], |answer| answer);
     world.get(METADATA).expect(200);
@@ -123,9 +125,10 @@ fn what_stands_in_for_a_failing_upstream_is_not_kept() {
 }
 
 #[test]
-fn what_is_used_from_memory_does_not_make_room_first() {
+fn content_used_from_the_response_cache_is_not_evicted_first() {
     let world = World::new(&json!({"cache_max_bytes": 350_000}));
-    // Each of a package of its own: a download is shown among its package's versions, which decide over all files of it.
+    // The first download of a file changes the version list of its package. This change drops the
+    // cached responses for all files of the package. So each file here has a package of its own.
     let jar = |number: usize| format!("org/example/a{number}/1.0/a{number}-1.0.jar");
     let offer = |number: usize| {
         let bytes = payload::bytes(number as u64, 100_000);
@@ -133,24 +136,26 @@ fn what_is_used_from_memory_does_not_make_room_first() {
     };
     for number in 0..3 {
         offer(number);
-        until_kept(&world.server, || drop(world.get(&jar(number)).expect(200)));
+        repeat_until_cached(&world.server, || drop(world.get(&jar(number)).expect(200)));
     }
-    // The oldest is used again, without a call.
+    // A client uses the oldest file again. The response comes from the cache, without a plugin
+    // call.
     let called = calls(&world.server);
     world.get(&jar(0)).expect(200);
     assert_eq!(calls(&world.server), called);
     offer(3);
     world.get(&jar(3)).expect(200);
-    let jars = || world.kept().into_iter().filter(|kept| kept.ends_with(".jar")).collect::<Vec<_>>();
+    let jars = || world.cached_paths().into_iter().filter(|path| path.ends_with(".jar")).collect::<Vec<_>>();
     eventually("the cache shrinks", || (jars().len() < 4).then_some(()));
     assert_eq!(jars(), [0, 2, 3].map(|number| format!("/{}", jar(number))));
     world.get(&jar(1)).expect(200);
-    assert_eq!(world.upstream.count(&format!("/{}", jar(1))), 2, "what made room is fetched again");
+    assert_eq!(world.upstream.count(&format!("/{}", jar(1))), 2, "the evicted file is fetched again");
 }
 
-/// A group whose proxy has nothing: that nothing is there counts for a time, and no longer.
+/// The first proxy of a group lacks the file. The server caches this absence for a limited time
+/// only.
 #[test]
-fn a_group_answers_from_another_member_as_long_as_nothing_is_there() {
+fn a_group_uses_another_member_while_an_absence_is_cached() {
     const NOTHING: Duration = Duration::from_secs(2);
     let world = World::new(&json!({"metadata_ttl_s": 600, "negative_ttl_s": NOTHING.as_secs()}));
     let second = Upstream::start();
@@ -162,18 +167,18 @@ fn a_group_answers_from_another_member_as_long_as_nothing_is_there() {
     let token = world.api.create_token(&[&world.id, &other, &group], &["read"], None);
     let client = world.server.anonymous().basic(OWNER, &token.secret);
     let ask = || client.get(&format!("/repositories/all/{METADATA}")).expect(200).text();
-    let called = until_kept(&world.server, || assert!(!ask().contains("2.0")));
+    let called = repeat_until_cached(&world.server, || assert!(!ask().contains("2.0")));
     assert!(called > 0);
     world.offer_metadata(&["2.0"], |answer| answer);
     let changed = Instant::now();
     eventually("the first member's version", || {
         let begun = Instant::now();
-        let shown = ask().contains("2.0");
-        assert!(shown || begun <= changed + NOTHING, "kept beyond the time of what is not there");
-        shown.then_some(())
+        let is_new = ask().contains("2.0");
+        assert!(is_new || begun <= changed + NOTHING, "cached beyond the time of an absence");
+        is_new.then_some(())
     });
-    // A member's purge is the group's.
-    until_kept(&world.server, || assert!(ask().contains("2.0")));
+    // A purge of a member also drops the group's cached response.
+    repeat_until_cached(&world.server, || assert!(ask().contains("2.0")));
     world.offer_metadata(&["2.0", "3.0"], |answer| answer);
     assert!(!ask().contains("3.0"));
     world.api.call("DELETE", &format!("/v1/repositories/{}/cache", world.id)).expect(204);
@@ -181,7 +186,7 @@ fn a_group_answers_from_another_member_as_long_as_nothing_is_there() {
 }
 
 #[test]
-fn on_another_server_it_ends_as_well() {
+fn a_cached_response_ends_on_another_server_as_well() {
     let database = Postgres::start().expect("PostgreSQL, which ./bootstrap test installs");
     let folder = tempfile::tempdir().unwrap();
     let upstream = Upstream::start();
@@ -203,11 +208,11 @@ fn on_another_server_it_ends_as_well() {
     };
     upstream.on(&format!("/{METADATA}"), Answer::ok(metadata(&["1.0"])));
     for server in [&one, &other] {
-        until_kept(server, || assert_eq!(text(server), metadata(&["1.0"])));
+        repeat_until_cached(server, || assert_eq!(text(server), metadata(&["1.0"])));
     }
     upstream.on(&format!("/{METADATA}"), Answer::ok(metadata(&["2.0"])));
-    assert_eq!(text(&other), metadata(&["1.0"]), "it is fresh");
-    // What one server purges no other serves, and what it then fetches all serve.
+    assert_eq!(text(&other), metadata(&["1.0"]), "the response is fresh");
+    // After a purge on one server, no server serves the old content.
     api.call("DELETE", &format!("/v1/repositories/{id}/cache")).expect(204);
     assert_eq!(text(&other), metadata(&["2.0"]));
     assert_eq!(text(&one), metadata(&["2.0"]));

@@ -1,4 +1,5 @@
-//! Indexes of packages with many versions, which are put together of remembered pieces: what was acknowledged is in the next one.
+//! Indexes of packages with many versions. The server builds them from cached pieces. An index
+//! contains every publish that was acknowledged before the request.
 
 use crate::release;
 use crate::wheel;
@@ -31,9 +32,10 @@ fn members(of: &Value) -> BTreeSet<String> {
     of.as_object().unwrap().keys().cloned().collect()
 }
 
-/// Two readers ask again and again while versions are published: each sees all that was acknowledged when it asked.
+/// Two readers repeat their requests while a client publishes versions. Each response contains
+/// every version that was acknowledged before the request.
 #[test]
-fn a_packument_shows_what_was_published_before_it_was_asked_for() {
+fn a_packument_contains_everything_published_before_its_request() {
     let server = Server::start();
     let npm = NpmRepository::create(&server, "npm");
     (0..MANY).for_each(|number| publish(&npm, number));
@@ -65,7 +67,7 @@ fn a_packument_shows_what_was_published_before_it_was_asked_for() {
     });
 }
 
-/// What is changed by other requests than publishes shows at once as well.
+/// Other changes than publishes are also visible at once.
 #[test]
 fn a_packument_shows_changes_of_single_versions() {
     let server = Server::start();
@@ -75,23 +77,23 @@ fn a_packument_shows_changes_of_single_versions() {
     document["versions"]["1.77.0"]["deprecated"] = "use another".into();
     npm.put("lib", &document).expect(201);
     for accept in FORMS {
-        let shown = packument(&npm, accept);
-        assert_eq!(shown["versions"]["1.77.0"]["deprecated"], "use another");
-        assert!(shown["versions"]["1.78.0"]["deprecated"].is_null());
+        let served = packument(&npm, accept);
+        assert_eq!(served["versions"]["1.77.0"]["deprecated"], "use another");
+        assert!(served["versions"]["1.78.0"]["deprecated"].is_null());
     }
     let mut document = packument(&npm, FORMS[0]);
     document["versions"].as_object_mut().unwrap().remove("1.33.0");
     let revision = document["_rev"].as_str().unwrap().to_owned();
     npm.put(&format!("lib/-rev/{revision}"), &document).expect(201);
     for accept in FORMS {
-        let shown = packument(&npm, accept);
-        assert_eq!(members(&shown["versions"]).len(), MANY - 1);
-        assert!(!shown.to_string().contains("1.33.0"));
+        let served = packument(&npm, accept);
+        assert_eq!(members(&served["versions"]).len(), MANY - 1);
+        assert!(!served.to_string().contains("1.33.0"));
     }
 }
 
 #[test]
-fn a_page_shows_what_was_uploaded_before_it_was_asked_for() {
+fn a_page_contains_everything_uploaded_before_its_request() {
     let server = Server::start();
     let python = PythonRepository::create(&server, "python");
     let upload = |number: usize| {
@@ -106,7 +108,7 @@ fn a_page_shows_what_was_uploaded_before_it_was_asked_for() {
         let files = page["files"].as_array().unwrap();
         let names: Vec<String> =
             files.iter().map(|file| file["filename"].as_str().unwrap().to_owned()).collect();
-        // In the order of the versions, which is not that of the names.
+        // The page is ordered by version, not by file name.
         let expected: Vec<String> =
             (0..=number).map(|number| wheel::wheel_name("lib", &format!("1.{number}"))).collect();
         assert_eq!(names, expected);
@@ -114,8 +116,9 @@ fn a_page_shows_what_was_uploaded_before_it_was_asked_for() {
     }
 }
 
-/// A document that is put together of pieces is one document, whatever is remembered of it: it has one tag as long as nothing of it
-/// changes, and ranges of it and what was compressed piece by piece are of the same bytes.
+/// Clients see a document of pieces as one document, whatever the server has cached. Its entity tag
+/// stays while nothing changes. Ranges and compressed variants have the same bytes, also if the
+/// server compresses piece by piece.
 #[test]
 fn a_document_of_pieces_is_one_document() {
     let mut server = Server::start();
@@ -157,5 +160,5 @@ fn a_document_of_pieces_is_one_document() {
     let after = tags();
     assert!(before.iter().zip(&after).all(|(before, after)| before != after), "{before:?} {after:?}");
     server.restart();
-    assert_eq!(tags(), after, "nothing is remembered of it");
+    assert_eq!(tags(), after, "nothing is cached");
 }

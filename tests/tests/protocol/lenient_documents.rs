@@ -1,4 +1,5 @@
-//! One upstream's odd document takes nothing from what the others have, and a checksum that nobody may see takes no file away.
+//! Invalid documents of an upstream. They do not affect the content of other upstreams. A file
+//! stays available even if clients may not see its checksum.
 
 use packhouse_tests::digests::{sha1, sha256};
 use packhouse_tests::http::{Request, Response};
@@ -13,13 +14,13 @@ use std::rc::Rc;
 const METADATA: &str = "org/a/lib/maven-metadata.xml";
 const JAR: &str = "org/a/lib/1.0/lib-1.0.jar";
 
-/// A server whose repositories everyone may read.
-struct Depot {
+/// A server whose repositories are public.
+struct PublicServer {
     server: Server,
     api: Api,
 }
 
-impl Depot {
+impl PublicServer {
     fn start() -> Rc<Self> {
         let server = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
         let api = Api::sign_in(&server);
@@ -32,24 +33,25 @@ struct Repository {
     client: Client,
 }
 
-/// Two proxies of a format with an upstream each, and a group of both.
-struct World {
-    depot: Rc<Depot>,
+/// Two proxies of a format, each with its own upstream, and a group of both.
+struct GroupFixture {
+    depot: Rc<PublicServer>,
     upstreams: [Upstream; 2],
     proxies: [Repository; 2],
     group: Repository,
 }
 
-impl World {
+impl GroupFixture {
     fn new(format: &str, settings: &Value) -> Self {
-        Self::on(&Depot::start(), format, "", settings)
+        Self::on(&PublicServer::start(), format, "", settings)
     }
 
-    /// The same beside others, under names that begin so.
-    fn on(depot: &Rc<Depot>, format: &str, names: &str, settings: &Value) -> Self {
-        let Depot { server, api } = &**depot;
+    /// Creates the proxies and the group on an existing server. The repositories' names begin with
+    /// `names`.
+    fn on(depot: &Rc<PublicServer>, format: &str, names: &str, settings: &Value) -> Self {
+        let PublicServer { server, api } = &**depot;
         let upstreams = [Upstream::start(), Upstream::start()];
-        // Clients of images begin with a credential.
+        // Image clients need a credential even for public repositories.
         let client = match format {
             "docker" => server.anonymous().basic(OWNER, PASSWORD),
             _ => server.anonymous(),
@@ -82,28 +84,28 @@ fn metadata(versions: &[&str]) -> String {
     format!("<metadata><versioning><versions>{versions}</versions></versioning></metadata>")
 }
 
-/// A document of a format that members of a group may have.
-struct Document {
-    /// Its format, and behind that what tells it from others of the format.
+/// A document that the members of a group may have, for one format.
+struct FormatDocument {
+    /// The format, followed by a word that distinguishes its documents.
     which: &'static str,
-    /// Below a repository.
+    /// Path below a repository.
     path: &'static str,
-    /// With one version.
+    /// A valid document with one version.
     good: String,
-    /// Stands in each answer that is made of it.
-    told: &'static str,
-    /// What may stand there in its place.
+    /// A text that every response made from the valid document contains.
+    marker: &'static str,
+    /// Invalid documents that an upstream sends instead.
     odd: &'static [&'static [u8]],
-    /// The most bytes that are read of it.
+    /// Size limit of the document, in bytes.
     limit: u64,
 }
 
-impl Document {
+impl FormatDocument {
     fn format(&self) -> &'static str {
         self.which.split(' ').next().unwrap()
     }
 
-    /// Where an upstream has it.
+    /// Returns the path of the document at an upstream.
     fn target(&self) -> String {
         let path = self.path;
         match self.which {
@@ -131,28 +133,29 @@ impl Document {
         repository.client.send(request.header("Accept", &format!("{SIMPLE_JSON}, */*; q=0.1")))
     }
 
-    /// Two proxies and a group of this document alone.
-    fn world(&self, depot: &Rc<Depot>, number: usize) -> World {
+    /// Creates two proxies and a group whose upstreams offer nothing but this document.
+    fn world(&self, depot: &Rc<PublicServer>, number: usize) -> GroupFixture {
         let names = format!("{}-{number}-", self.which.replace(' ', "-"));
         let fresh = json!({"metadata_ttl_s": 0, "negative_ttl_s": 0});
-        let world = World::on(depot, self.format(), &names, &fresh);
+        let world = GroupFixture::on(depot, self.format(), &names, &fresh);
         for upstream in &world.upstreams {
-            // Composer begins with it.
+            // Composer requests this document first.
             let root = json!({"metadata-url": "/p2/%package%.json"});
             upstream.on("/packages.json", Answer::ok(root.to_string()));
         }
         world
     }
 
-    /// The group does without what the first member has, and serves what the second has. `alone` is its status while that has nothing.
-    fn is_left_out(&self, world: &World, alone: u16) {
+    /// Checks that the group ignores the first member's document and serves the second member's.
+    /// `alone` is the group's status while the second member has nothing.
+    fn is_left_out(&self, world: &GroupFixture, alone: u16) {
         let what = self.which;
         let answer = self.get(&world.group);
         assert_eq!(answer.status, alone, "{what}: {}", answer.text());
         world.upstreams[1].on(&self.target(), self.answer(self.good.as_str()));
         let answer = self.get(&world.group);
         assert_eq!(answer.status, 200, "{what}: {}", answer.text());
-        assert!(answer.text().contains(self.told), "{what}: {}", answer.text());
+        assert!(answer.text().contains(self.marker), "{what}: {}", answer.text());
     }
 }
 
@@ -160,7 +163,7 @@ const HTML: &[u8] = b"<html><body>Sign in</body></html>";
 
 type Row = (&'static str, &'static str, String, &'static str, &'static [&'static [u8]], u64);
 
-fn documents() -> Vec<Document> {
+fn documents() -> Vec<FormatDocument> {
     let sum = sha256(b"a file");
     let npm = json!({"name": "lib", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": {
         "name": "lib", "version": "1.0.0", "dist": {"tarball": "https://files.test/lib.tgz", "shasum": sha1(b"a file")},
@@ -176,7 +179,8 @@ fn documents() -> Vec<Document> {
     let files = json!({"path": "/a/", "next": null, "entries": [{"name": "lib-1.0", "kind": "file"}]});
     let info = format!("---\n1.0.0 |checksum:{sum}\n");
     let manifest = images::manifest(&[b"layer"]);
-    // Which, path, a good one, what is told of it, odd ones, the limit in KiB.
+    // Each row: format, path, valid document, text in the response, invalid documents, limit in
+    // KiB.
     let rows: [Row; 13] = [
         (
             "maven",
@@ -220,18 +224,19 @@ fn documents() -> Vec<Document> {
         ),
         ("generic", "a/", files.to_string(), "lib-1.0", &[b"", HTML, b"[]"], 8_192),
     ];
-    let document = |(which, path, good, told, odd, limit): Row| {
+    let document = |(which, path, good, marker, odd, limit): Row| {
         let limit = limit << 10;
-        Document { which, path, good, told, odd, limit }
+        FormatDocument { which, path, good, marker, odd, limit }
     };
     rows.into_iter().map(document).collect()
 }
 
 #[test]
 fn a_document_that_cannot_be_read_is_left_out_of_a_group() {
-    let depot = Depot::start();
+    let depot = PublicServer::start();
     for document in documents() {
-        // A list in another form than its own is nothing to a proxy of files: most servers write lists for people.
+        // A generic proxy treats a list of unknown form as a missing list, because most servers
+        // write lists for people.
         let alone = if document.which == "generic" { 404 } else { 502 };
         for (number, odd) in document.odd.iter().enumerate() {
             let world = document.world(&depot, number);
@@ -246,28 +251,30 @@ fn a_document_that_cannot_be_read_is_left_out_of_a_group() {
 
 #[test]
 fn a_document_over_its_limit_is_left_out_of_a_group() {
-    let depot = Depot::start();
+    let depot = PublicServer::start();
     for document in documents() {
-        let Document { which, limit, .. } = &document;
+        let FormatDocument { which, limit, .. } = &document;
         let world = document.world(&depot, 0);
-        // It is announced, so that nothing of it has to come.
+        // The header states the length, so the proxy can refuse the document before it reads the
+        // body.
         let large = document.answer("").header("Content-Length", &(limit + 1).to_string());
         world.upstreams[0].on(&document.target(), large);
         let answer = document.get(&world.proxies[0]);
-        // Of a manifest the specification says otherwise.
+        // OCI's specification requires another status for a manifest.
         let is_manifest = *which == "docker manifest";
         assert_eq!(answer.status, if is_manifest { 413 } else { 502 }, "{which}: {}", answer.text());
-        for told in [format!("is over the limit of {limit} bytes"), "upstream address".to_owned()] {
-            assert!(is_manifest || answer.text().contains(&told), "{which}: {}", answer.text());
+        for text in [format!("is over the limit of {limit} bytes"), "upstream address".to_owned()] {
+            assert!(is_manifest || answer.text().contains(&text), "{which}: {}", answer.text());
         }
         document.is_left_out(&world, 502);
     }
 }
 
 #[test]
-fn what_is_left_out_of_a_document_is_in_the_log() {
-    let depot = Depot::start();
-    // In each document, what stands where a version does and is none: with what it is replaced, and what is told of which package.
+fn parts_left_out_of_a_document_are_logged() {
+    let depot = PublicServer::start();
+    // Each row: document, valid part, invalid replacement, and the log's fields for the package and
+    // the kind of item.
     let table = [
         ("maven", "<versions>", "<versions><version>3/4</version>", "org.a:lib", "versions"),
         ("npm", "\"versions\":{", "\"versions\":{\"2.0.0\":{},", "lib", "versions"),
@@ -289,11 +296,11 @@ fn what_is_left_out_of_a_document_is_in_the_log() {
         world.upstreams[0].on(&document.target(), document.answer(body));
         let before = world.depot.server.log().len();
         let text = document.get(&world.proxies[0]).expect(200).text();
-        assert!(text.contains(document.told), "{which}: {text}");
+        assert!(text.contains(document.marker), "{which}: {text}");
         let (message, fields) =
-            (format!("{items} left out that cannot be read"), format!("package=\"{package}\" {items}=\"1\""));
-        eventually(&format!("{which}: it is told"), || {
-            // Quotes within a line of JSON have a backslash before them.
+            (format!("unreadable {items} left out"), format!("package=\"{package}\" {items}=\"1\""));
+        eventually(&format!("{which}: the omission is logged"), || {
+            // A line of the log is JSON, so a backslash precedes each quote inside a message.
             let log = world.depot.server.log()[before..].replace('\\', "");
             log.lines().any(|line| line.contains(&message) && line.contains(&fields)).then_some(())
         });
@@ -301,8 +308,8 @@ fn what_is_left_out_of_a_document_is_in_the_log() {
 }
 
 #[test]
-fn metadata_that_mavens_own_reader_takes_are_merged() {
-    let world = World::new("maven", &json!({"metadata_ttl_s": 0, "negative_ttl_s": 0}));
+fn metadata_that_mavens_own_reader_accepts_are_merged() {
+    let world = GroupFixture::new("maven", &json!({"metadata_ttl_s": 0, "negative_ttl_s": 0}));
     world.upstreams[1].on(&format!("/{METADATA}"), Answer::ok(metadata(&["1.0"])));
     let latin1 = b"<?xml version='1.0' encoding='ISO-8859-1'?><!-- \xe9 -->".to_vec();
     for before in [latin1, b"<!DOCTYPE metadata>".to_vec()] {
@@ -315,8 +322,8 @@ fn metadata_that_mavens_own_reader_takes_are_merged() {
 }
 
 #[test]
-fn a_page_of_python_that_cannot_be_read_is_left_out_of_a_group() {
-    let world = World::new("python", &json!({"metadata_ttl_s": 0, "negative_ttl_s": 0}));
+fn an_unreadable_python_page_is_left_out_of_a_group() {
+    let world = GroupFixture::new("python", &json!({"metadata_ttl_s": 0, "negative_ttl_s": 0}));
     let page = |answer: &str| Answer::ok(answer).header("Content-Type", SIMPLE_JSON);
     world.upstreams[0].on("/simple/demo/", page(r#"{"files": [{"filename": "demo-1.0"#));
     get(&world.proxies[0], "simple/demo/").expect(502);
@@ -330,8 +337,8 @@ fn a_page_of_python_that_cannot_be_read_is_left_out_of_a_group() {
 }
 
 #[test]
-fn a_file_whose_checksum_nobody_may_see_is_served() {
-    let world = World::new("maven", &json!({}));
+fn a_file_whose_checksum_is_forbidden_is_served() {
+    let world = GroupFixture::new("maven", &json!({}));
     world.upstreams[0].on(&format!("/{JAR}"), Answer::ok("a jar"));
     for ending in ["sha1", "sha256", "md5"] {
         world.upstreams[0].on(&format!("/{JAR}.{ending}"), Answer::new(403, ""));
@@ -341,10 +348,10 @@ fn a_file_whose_checksum_nobody_may_see_is_served() {
 }
 
 #[test]
-fn a_file_with_a_wrong_checksum_is_served_where_the_setting_says_so() {
+fn a_file_with_a_wrong_checksum_is_served_if_the_setting_allows_it() {
     let wrong = "da39a3ee5e6b4b0d3255bfef95601890afd80709";
     for policy in ["warn", "ignore"] {
-        let world = World::new("maven", &json!({"checksum_policy": policy}));
+        let world = GroupFixture::new("maven", &json!({"checksum_policy": policy}));
         world.upstreams[0].on(&format!("/{JAR}"), Answer::ok("a jar"));
         world.upstreams[0].on(&format!("/{JAR}.sha1"), Answer::ok(wrong));
         assert_eq!(get(&world.proxies[0], JAR).expect(200).text(), "a jar", "{policy}");
@@ -352,8 +359,8 @@ fn a_file_with_a_wrong_checksum_is_served_where_the_setting_says_so() {
 }
 
 #[test]
-fn a_catalogue_of_archetypes_is_that_of_all_members_and_changes() {
-    let world = World::new("maven", &json!({"metadata_ttl_s": 0, "negative_ttl_s": 0}));
+fn a_catalogue_of_archetypes_merges_all_members_and_changes() {
+    let world = GroupFixture::new("maven", &json!({"metadata_ttl_s": 0, "negative_ttl_s": 0}));
     let catalogue = |artifact: &str| {
         format!(
             "<archetype-catalog><archetypes><archetype><groupId>g</groupId><artifactId>{artifact}</artifactId>\

@@ -1,5 +1,6 @@
-//! What a Maven proxy offers of its upstream, in `maven-metadata.xml` and for each file alike, by itself and in a group: nothing
-//! that was withdrawn, nothing that is too young.
+//! Versions that a Maven proxy withholds, because they are withdrawn or too young. The proxy
+//! neither lists them in `maven-metadata.xml` nor serves their files, at its own address and in a
+//! group.
 
 use packhouse_tests::clock::JumpingClock;
 use packhouse_tests::server::OWNER;
@@ -8,12 +9,12 @@ use packhouse_tests::{Api, Client, MavenRepository, Request, Server, ServerBuild
 use serde_json::{Value, json};
 
 const OLD: &str = "Wed, 01 Jan 2020 00:00:00 GMT";
-/// Nothing of this date is ever old enough.
+/// A date in the far future, so that a version is always too young.
 const YOUNG: &str = "Tue, 01 Jan 2999 00:00:00 GMT";
 const VIEWS: [&str; 2] = ["proxy", "group"];
 
-/// A proxy, and a group of an empty hosted repository and it.
-struct World {
+/// A proxy, and a group of the proxy and an empty hosted repository.
+struct MavenProxyFixture {
     _server: Server,
     upstream: Upstream,
     api: Api,
@@ -22,7 +23,7 @@ struct World {
     client: Client,
 }
 
-impl World {
+impl MavenProxyFixture {
     fn new(settings: &Value) -> Self {
         Self::on(Server::with(), settings)
     }
@@ -45,7 +46,7 @@ impl World {
         self.api.patch(&path, &json!({"settings": settings})).expect(200);
     }
 
-    /// Lays down an artifact with these versions and their dates.
+    /// Offers an artifact with these versions and their dates at the upstream.
     fn lay(&self, artifact: &str, versions: &[(&str, &str)]) {
         for (version, date) in versions {
             for end in ["pom", "jar"] {
@@ -63,7 +64,8 @@ impl World {
         self.upstream.on(&format!("/org/example/{artifact}/maven-metadata.xml"), Answer::ok(document));
     }
 
-    /// Fails unless the metadata list these, and the files of these alone are served, in the proxy and in the group.
+    /// Fails unless the metadata list exactly the offered versions and the server serves only their
+    /// files. Checks the proxy and the group.
     #[track_caller]
     fn offers(&self, artifact: &str, offered: &[&str], withheld: &[&str]) {
         for view in VIEWS {
@@ -99,8 +101,10 @@ fn file(artifact: &str, version: &str, end: &str) -> String {
 }
 
 #[test]
-fn what_is_too_young_is_neither_offered_nor_served_but_for_names_that_may() {
-    let world = World::new(&json!({"min_release_age_s": 86_400, "metadata_ttl_s": 0, "negative_ttl_s": 0}));
+fn too_young_versions_are_withheld_except_for_exempt_names() {
+    let world = MavenProxyFixture::new(
+        &json!({"min_release_age_s": 86_400, "metadata_ttl_s": 0, "negative_ttl_s": 0}),
+    );
     for artifact in ["a", "b"] {
         world.lay(artifact, &[("1.0", OLD), ("2.0", YOUNG)]);
     }
@@ -110,7 +114,8 @@ fn what_is_too_young_is_neither_offered_nor_served_but_for_names_that_may() {
     world.offers("b", &["1.0", "2.0"], &[]);
     world.set(&json!({"min_release_age_except": ["org.example:*"]}));
     world.offers("a", &["1.0", "2.0"], &[]);
-    // What was fetched while it might be is held back again when it may not.
+    // The exemption is removed. The proxy withholds files again that it fetched under the
+    // exemption.
     world.set(&json!({"min_release_age_except": []}));
     world.offers("a", &["1.0"], &["2.0"]);
     world.offers("b", &["1.0"], &["2.0"]);
@@ -120,10 +125,10 @@ fn what_is_too_young_is_neither_offered_nor_served_but_for_names_that_may() {
 fn the_age_of_files_without_a_date_counts_from_their_first_sight() {
     let clock = JumpingClock::new();
     let settings = json!({"min_release_age_s": 86_400, "metadata_ttl_s": 0, "negative_ttl_s": 0});
-    let world = World::on(Server::with().clock(&clock), &settings);
+    let world = MavenProxyFixture::on(Server::with().clock(&clock), &settings);
     let all = [("1.0", OLD), ("2.0", ""), ("3.0", YOUNG), ("4.0", "")];
     world.lay("a", &all);
-    // The metadata name a version whose files come later.
+    // The metadata name version 4.0 before its files exist at the upstream.
     for end in ["pom", "jar"] {
         world.upstream.forget(&format!("/{}", file("a", "4.0", end)));
     }
@@ -134,13 +139,13 @@ fn the_age_of_files_without_a_date_counts_from_their_first_sight() {
 }
 
 #[test]
-fn what_the_upstream_withdraws_is_offered_no_longer() {
-    let world = World::new(&json!({"metadata_ttl_s": 0, "negative_ttl_s": 0}));
+fn versions_that_the_upstream_withdraws_are_withheld() {
+    let world = MavenProxyFixture::new(&json!({"metadata_ttl_s": 0, "negative_ttl_s": 0}));
     let both = [("1.0", OLD), ("2.0", OLD)];
     world.lay("a", &both);
     world.offers("a", &["1.0", "2.0"], &[]);
     world.lay("a", &both[..1]);
-    // The files are there still: what counts is what the metadata offer.
+    // The files still exist at the upstream, but only the metadata decide.
     world.offers("a", &["1.0"], &["2.0"]);
     let versions = format!("/v1/repositories/{}/packages/org.example%3Aa/versions", world.proxy);
     let states = || {
@@ -163,8 +168,8 @@ fn what_the_upstream_withdraws_is_offered_no_longer() {
 }
 
 #[test]
-fn a_claimed_or_published_name_is_nobody_elses() {
-    let world = World::new(&json!({}));
+fn a_claimed_or_hosted_name_is_not_served_from_upstream() {
+    let world = MavenProxyFixture::new(&json!({}));
     world.lay("own", &[("9.0", OLD)]);
     world.lay("next", &[("9.0", OLD)]);
     world.hosted.put(&file("own", "1.0", "jar"), "own 1.0 jar").expect(201);
@@ -179,5 +184,9 @@ fn a_claimed_or_published_name_is_nobody_elses() {
     assert!(document.contains("<version>1.0</version>") && !document.contains("9.0"), "{document}");
     get("org/example/next/maven-metadata.xml").expect(404);
     assert_eq!(get(&file("own", "1.0", "jar")).expect(200).text(), "own 1.0 jar");
-    assert!(world.upstream.seen().is_empty(), "it was not even asked: {:?}", world.upstream.seen());
+    assert!(
+        world.upstream.requests().is_empty(),
+        "the upstream got no request: {:?}",
+        world.upstream.requests()
+    );
 }

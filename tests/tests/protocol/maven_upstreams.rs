@@ -1,19 +1,19 @@
-//! A Maven proxy over every kind of upstream there is: how each states its checksums, what it sends for what it does not have,
-//! and what clients see of it.
+//! A Maven proxy over every kind of upstream. The upstreams differ in how they state checksums and
+//! in their responses for missing files. The tests check the results for clients.
 
 use packhouse_tests::server::{OWNER, eventually};
 use packhouse_tests::upstream::{Answer, Gate, Upstream};
 use packhouse_tests::{Api, Client, Response, Server, digests, payload};
 use serde_json::{Value, json};
 
-struct World {
+struct MavenProxyFixture {
     server: Server,
     upstream: Upstream,
     client: Client,
     id: String,
 }
 
-impl World {
+impl MavenProxyFixture {
     fn new(settings: &Value) -> Self {
         let server = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
         let (upstream, api) = (Upstream::start(), Api::sign_in(&server));
@@ -32,8 +32,8 @@ impl World {
         self.upstream.on(&format!("/{path}"), answer);
     }
 
-    /// Paths of the files that are kept, their sums aside.
-    fn kept(&self) -> Vec<String> {
+    /// Returns the paths of the cached files, without checksums.
+    fn cached_paths(&self) -> Vec<String> {
         let path = format!("/v1/repositories/{}/cache", self.id);
         let view = Api::sign_in(&self.server).call("GET", &path).expect(200).json();
         let files = view["items"].as_array().unwrap().iter().filter(|item| item["method"] == "GET");
@@ -42,7 +42,8 @@ impl World {
     }
 }
 
-/// A page for people, longer than any checksum's file, with a word in it that looks like a SHA-1.
+/// Returns a page for people. The page is longer than any checksum file and contains a word that
+/// looks like a SHA-1.
 fn page() -> Answer {
     let commit = digests::sha1(b"a commit");
     let page =
@@ -50,10 +51,11 @@ fn page() -> Answer {
     Answer::ok(page).header("Content-Type", "text/html; charset=utf-8")
 }
 
-/// What stands beside a file: extensions and what they answer, made of the digests of some bytes.
+/// Makes the responses for the files beside a file from the file's bytes. Each has an extension,
+/// such as `sha1`.
 type Beside = fn(&[u8]) -> Vec<(&'static str, Answer)>;
 
-/// Ways to state a checksum: what it is called, the files, and what clients are then told of the SHA-1.
+/// Ways to state a checksum: name, files, and `true` if clients get the SHA-1.
 const WAYS: [(&str, Beside, bool); 10] = [
     ("bare", |bytes| vec![("sha1", Answer::ok(digests::sha1(bytes)))], true),
     ("line", |bytes| vec![("sha1", Answer::ok(format!("{}\n", digests::sha1(bytes))))], true),
@@ -84,8 +86,8 @@ const WAYS: [(&str, Beside, bool); 10] = [
 ];
 
 #[test]
-fn whatever_way_a_checksum_is_stated_it_is_compared() {
-    let world = World::new(&json!({}));
+fn checksums_are_compared_however_they_are_stated() {
+    let world = MavenProxyFixture::new(&json!({}));
     let bytes = payload::bytes(1, 10_000);
     for (name, beside, states_sha1) in WAYS {
         for (version, of, status) in [("1.0", bytes.as_slice(), 200), ("2.0", b"other bytes", 502)] {
@@ -95,7 +97,7 @@ fn whatever_way_a_checksum_is_stated_it_is_compared() {
                 world.on(&format!("{path}.{extension}"), answer);
             }
             let answer = world.get(&path).expect(status);
-            assert_eq!(status == 200, world.kept().contains(&format!("/{path}")), "{name} {version}");
+            assert_eq!(status == 200, world.cached_paths().contains(&format!("/{path}")), "{name} {version}");
             if status == 200 {
                 assert_eq!(answer.body, bytes, "{name}");
                 let sum = world.get(&format!("{path}.sha1"));
@@ -110,8 +112,8 @@ fn whatever_way_a_checksum_is_stated_it_is_compared() {
 }
 
 #[test]
-fn a_checksum_in_a_header_spares_the_question_for_it() {
-    let world = World::new(&json!({}));
+fn a_checksum_in_a_header_saves_a_request() {
+    let world = MavenProxyFixture::new(&json!({}));
     for (algorithm, of, status) in
         [("sha1", "jar", 200), ("md5", "jar", 200), ("sha256", "other", 502), ("md5", "other", 502)]
     {
@@ -120,12 +122,12 @@ fn a_checksum_in_a_header_spares_the_question_for_it() {
         world.on(&path, Answer::ok("jar").header(&format!("X-Checksum-{algorithm}"), &sum));
         world.get(&path).expect(status);
     }
-    assert_eq!(world.upstream.seen().len(), 4, "{:?}", world.upstream.seen());
+    assert_eq!(world.upstream.requests().len(), 4, "{:?}", world.upstream.requests());
 }
 
 #[test]
-fn one_checksum_waits_for_no_other() {
-    let (world, gate) = (World::new(&json!({})), Gate::new());
+fn checksums_are_requested_concurrently() {
+    let (world, gate) = (MavenProxyFixture::new(&json!({})), Gate::new());
     let path = "org/example/slow/1.0/slow-1.0.jar";
     world.on(path, Answer::ok("jar"));
     world.on(&format!("{path}.sha256"), Answer::new(404, "no").silent(&gate));
@@ -133,39 +135,39 @@ fn one_checksum_waits_for_no_other() {
     std::thread::scope(|scope| {
         let asking = scope.spawn(|| world.get(path));
         let md5 = format!("/{path}.md5");
-        eventually("the second checksum is asked for", || (world.upstream.count(&md5) == 1).then_some(()));
+        eventually("the second checksum is requested", || (world.upstream.count(&md5) == 1).then_some(()));
         gate.open();
         assert_eq!(asking.join().unwrap().expect(200).text(), "jar");
     });
 }
 
 #[test]
-fn a_checksum_that_cannot_be_read_stops_no_file_where_the_setting_says_so() {
+fn an_unreadable_checksum_is_ignored_if_the_setting_allows_it() {
     for (policy, status) in [("fail", 502), ("warn", 200)] {
-        let world = World::new(&json!({"checksum_policy": policy}));
+        let world = MavenProxyFixture::new(&json!({"checksum_policy": policy}));
         let path = "org/example/a/1.0/a-1.0.jar";
         world.on(path, Answer::ok("jar"));
         world.on(&format!("{path}.sha1"), Answer::new(503, "no"));
         world.get(path).expect(status);
-        let told = world.server.log().contains("a file whose checksum cannot be read is served");
-        assert_eq!(told, policy == "warn");
+        let logged = world.server.log().contains("served a file whose checksum could not be read");
+        assert_eq!(logged, policy == "warn");
     }
 }
 
 #[test]
-fn what_states_no_checksum_at_all_is_served_as_it_came() {
-    let world = World::new(&json!({}));
+fn files_without_any_checksum_are_served() {
+    let world = MavenProxyFixture::new(&json!({}));
     let path = "org/example/bare/1.0/bare-1.0.jar";
     world.on(path, Answer::ok("jar"));
     assert_eq!(world.get(path).expect(200).text(), "jar");
     world.upstream.down(true);
-    let kept = world.get(path).expect(200);
-    assert_eq!(kept.header("x-checksum-sha1"), Some(digests::sha1(b"jar").as_str()));
+    let cached = world.get(path).expect(200);
+    assert_eq!(cached.header("x-checksum-sha1"), Some(digests::sha1(b"jar").as_str()));
 }
 
 #[test]
-fn a_page_for_people_is_no_file() {
-    let world = World::new(&json!({"negative_ttl_s": 0}));
+fn a_page_for_people_is_not_served_as_a_file() {
+    let world = MavenProxyFixture::new(&json!({"negative_ttl_s": 0}));
     for path in
         ["org/example/a/1.0/a-1.0.jar", "org/example/a/1.0/a-1.0.pom", "org/example/a/1.0/a-1.0.jar.asc"]
     {
@@ -174,7 +176,7 @@ fn a_page_for_people_is_no_file() {
         let head = packhouse_tests::Request::new("HEAD", &format!("/repositories/proxy/{path}"));
         world.client.send(head).expect(404);
         world.get(&format!("{path}.sha1")).expect(404);
-        assert!(world.kept().is_empty(), "{:?}", world.kept());
+        assert!(world.cached_paths().is_empty(), "{:?}", world.cached_paths());
         world.on(path, Answer::ok("bytes"));
         assert_eq!(world.get(path).expect(200).text(), "bytes");
         world.upstream.forget(&format!("/{path}"));
@@ -188,18 +190,18 @@ fn a_page_for_people_is_no_file() {
 }
 
 #[test]
-fn metadata_without_checksums_get_theirs_here() {
-    let world = World::new(&json!({}));
+fn metadata_without_checksums_get_computed_ones() {
+    let world = MavenProxyFixture::new(&json!({}));
     let document = "<metadata><groupId>org.example</groupId><artifactId>a</artifactId><versioning><release>1.0</release>\
                     <versions><version>1.0</version></versions></versioning></metadata>";
     let path = "org/example/a/maven-metadata.xml";
     world.on(path, Answer::ok(document));
-    // What stands beside it may be of other bytes: it is not even asked for.
+    // The checksum file may belong to older bytes, so the proxy does not request it.
     world.on(&format!("{path}.sha1"), Answer::ok(digests::sha1(b"of yesterday")));
     let served = world.get(path).expect(200).body;
     for algorithm in ["md5", "sha1", "sha256", "sha512"] {
         let sum = world.get(&format!("{path}.{algorithm}")).expect(200).text();
         assert_eq!(sum, digests::by_name(algorithm, &served), "{algorithm}");
     }
-    assert_eq!(world.upstream.seen().len(), 1, "{:?}", world.upstream.seen());
+    assert_eq!(world.upstream.requests().len(), 1, "{:?}", world.upstream.requests());
 }

@@ -1,34 +1,34 @@
-//! Upstreams of npm's speak dialects: where tarballs lie, what is said of them and what is left out. Each document here is made up
-//! in the shape that a registry gives it.
+//! Dialects of npm upstreams. They differ in the addresses of tarballs, and in the fields that they
+//! state or leave out. Each document here has the shape that a real registry gives it.
 
-#[allow(dead_code, reason = "each test uses a part of it")]
+#[allow(dead_code, reason = "each test uses only some of it")]
 use super::npm_upstream;
 
-use npm_upstream::{OLD, Part, at, client, kept, packument, project, proxy, server};
+use npm_upstream::{OLD, Part, at, cached_paths, client, packument, project, proxy, server};
 use packhouse_tests::npm::{NpmRepository, Tool};
 use packhouse_tests::upstream::{Answer, Upstream};
 use packhouse_tests::{Api, Request};
 use serde_json::{Value, json};
 
-/// Another server, where some registries keep their files.
+/// The upstream, and another server on which some registries store their files.
 struct Files<'a> {
     own: &'a Upstream,
     other: &'a Upstream,
 }
 
-/// How a registry speaks.
+/// A registry's dialect.
 struct Dialect {
-    /// Also of its package.
+    /// Name of the dialect and of its package.
     name: &'static str,
-    /// Where it says that the tarball lies, and has it lie there.
+    /// Serves the tarball and returns its address.
     tarball: fn(&Files<'_>, &Part) -> String,
-    /// What it makes of the document.
+    /// Changes the document as this registry does.
     document: fn(&mut Value),
-    /// Whether it says when a version was published.
+    /// `true` if the registry states publication times.
     times: bool,
 }
 
-/// A tarball at this target of an upstream.
+/// Serves a tarball at this path of an upstream.
 fn lies(upstream: &Upstream, part: &Part, target: &str) -> String {
     upstream.on(target, Answer::ok(part.tarball()).header("Content-Type", "application/octet-stream"));
     format!("{}{target}", upstream.url())
@@ -89,7 +89,7 @@ const DIALECTS: [Dialect; 11] = [
         times: true,
     },
     Dialect {
-        // It repeats the scope before the file's name.
+        // This registry repeats the scope before the file's name.
         name: "@acme/artifactory",
         tarball: |files, part| {
             lies(files.own, part, "/artifactory/api/npm/all/@acme/artifactory/-/@acme/artifactory-1.0.0.tgz")
@@ -104,7 +104,7 @@ const DIALECTS: [Dialect; 11] = [
         times: false,
     },
     Dialect {
-        // The address names no file, and leads to a signed one on another server.
+        // The address names no file. It redirects to a signed address on another server.
         name: "@acme/github",
         tarball: |files, part| {
             let signed = format!("/blobs/7f?sig=a%2Bb%3D&se={OLD}&sp=r");
@@ -156,7 +156,7 @@ const DIALECTS: [Dialect; 11] = [
         times: true,
     },
     Dialect {
-        // As an old CouchDB has it: capitals in a digest, and a time of a version that is not there.
+        // An old CouchDB writes a digest in capitals and states the time of a missing version.
         name: "couch",
         tarball: |files, part| lies(files.own, part, "/couch/-/couch-1.0.0.tgz"),
         document: |document| {
@@ -173,7 +173,8 @@ const DIALECTS: [Dialect; 11] = [
         times: true,
     },
     Dialect {
-        // More than one digest, options behind them, and one of an algorithm that is not known.
+        // The registry states several digests, one with options behind it and one with an unknown
+        // algorithm.
         name: "digests",
         tarball: |files, part| lies(files.own, part, "/digests/-/digests-1.0.0.tgz"),
         document: |document| {
@@ -187,8 +188,9 @@ const DIALECTS: [Dialect; 11] = [
     },
 ];
 
-/// What a proxy says of a dialect's package.
-fn is_in_our_words(
+/// Checks the proxy's document for a dialect's package. The document has the same form for each
+/// dialect.
+fn assert_normalized(
     dialect: &Dialect,
     proxy: &NpmRepository,
     address: &str,
@@ -227,31 +229,32 @@ fn every_dialect_is_understood() {
         let answer = Answer::ok(document.to_string()).header("Content-Type", "application/json");
         own.on(&format!("/registry{}", at(dialect.name)), answer);
     }
-    // Below a path of its own, as most are.
+    // The registry is below a path of its host, as most registries are.
     let proxy = proxy(&server, "proxy", &format!("{}/registry/", own.url()), &json!({}));
     let address = proxy.url(&server);
     for (dialect, part) in DIALECTS.iter().zip(&parts) {
-        is_in_our_words(dialect, &proxy, &address, part, &[&own, &other]);
+        assert_normalized(dialect, &proxy, &address, part, &[&own, &other]);
         for _ in 0..2 {
             assert_eq!(proxy.get(&part.path()).expect(200).body, part.tarball(), "{}", dialect.name);
         }
     }
-    // A packument and a tarball each, and for two of them the way there.
-    assert_eq!(own.seen().len() + other.seen().len(), 2 * DIALECTS.len() + 2);
+    // The proxy requests a packument and a tarball for each package. Two packages need one more
+    // request, for a redirect.
+    assert_eq!(own.requests().len() + other.requests().len(), 2 * DIALECTS.len() + 2);
     let Some(js) = client(&server, Tool::Npm11, &proxy) else { return };
     project(&js, &parts);
-    js.install("project").well();
+    js.install("project").success();
     for part in &parts {
         assert_eq!(js.installed("project", &part.name).as_deref(), Some("1.0.0"), "{}", part.name);
     }
 }
 
-/// What is wrong with a `dist`.
+/// Makes a `dist` invalid.
 type Spoil = fn(&mut Value);
 
-/// What cannot be fetched is the upstream's failure, and nothing is kept of it.
+/// An invalid `dist` is a failure of the upstream. The proxy caches nothing.
 #[test]
-fn what_no_dialect_says_is_refused() {
+fn invalid_dist_fields_are_refused() {
     let (server, upstream) = (server(), Upstream::start());
     let proxy = proxy(&server, "proxy", &format!("{}/registry", upstream.url()), &json!({}));
     let api = Api::sign_in(&server);
@@ -260,7 +263,7 @@ fn what_no_dialect_says_is_refused() {
     let cases: [(&str, Spoil, u16); 12] = [
         ("no digest at all", |dist| remove(dist, &["integrity", "shasum"]), 502),
         (
-            "a digest that is none",
+            "an invalid digest",
             |dist| {
                 dist["integrity"] = json!("sha512-x");
                 dist["shasum"] = json!("y");
@@ -268,7 +271,7 @@ fn what_no_dialect_says_is_refused() {
             502,
         ),
         (
-            "a weak one alone",
+            "only a weak digest",
             |dist| {
                 dist["integrity"] = json!("md5-AAAA");
                 remove(dist, &["shasum"]);
@@ -276,7 +279,7 @@ fn what_no_dialect_says_is_refused() {
             502,
         ),
         ("no address", |dist| remove(dist, &["tarball"]), 404),
-        ("an address that is none", |dist| dist["tarball"] = json!(7), 404),
+        ("an invalid address", |dist| dist["tarball"] = json!(7), 404),
         ("an empty address", |dist| dist["tarball"] = json!(""), 404),
         ("a credential in it", |dist| dist["tarball"] = json!("http://ann:secret@127.0.0.1/x.tgz"), 502),
         ("one outside of the upstream", |dist| dist["tarball"] = json!("../../x.tgz"), 502),
@@ -294,5 +297,9 @@ fn what_no_dialect_says_is_refused() {
         assert_eq!(answer.status, *status, "{what}: {}", answer.text());
         assert_eq!(upstream.count(&format!("/{}", part.path())), 0, "{what}");
     }
-    assert!(!kept(&api, &proxy).iter().any(|path| path.contains("tgz")), "{:?}", kept(&api, &proxy));
+    assert!(
+        !cached_paths(&api, &proxy).iter().any(|path| path.contains("tgz")),
+        "{:?}",
+        cached_paths(&api, &proxy)
+    );
 }

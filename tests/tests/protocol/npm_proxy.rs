@@ -1,17 +1,18 @@
-//! npm, pnpm, yarn and bun through a proxy: they install what the upstream has, and again when it is gone.
+//! npm, pnpm, yarn and bun through a proxy. They install the upstream's packages, and install them
+//! again after the upstream is gone.
 
-#[allow(dead_code, reason = "each test uses a part of it")]
+#[allow(dead_code, reason = "each test uses only some of it")]
 use super::npm_upstream;
 
-use npm_upstream::{Part, client, kept, offer, project, proxy, publish, server, tree};
+use npm_upstream::{Part, cached_paths, client, offer, project, proxy, publish, server, tree};
 use packhouse_tests::npm::{Js, NpmRepository, Tool};
 use packhouse_tests::upstream::{Answer, Upstream};
 use packhouse_tests::{Api, Server};
 use serde_json::{Value, json};
 
-/// Packages of the project.
+/// Number of packages in the project.
 const PARTS: usize = 36;
-/// What became of a proxy's questions.
+/// Returns the results of the proxy's cache look-ups.
 fn counts(api: &Api, proxy: &NpmRepository) -> Value {
     api.call("GET", &format!("/v1/repositories/{}/cache", proxy.id)).expect(200).json()["counts"].clone()
 }
@@ -52,11 +53,11 @@ fn every_client_installs_through_a_proxy_and_again_when_the_upstream_is_gone() {
     };
     with_each(&|_, js| {
         project(js, &parts);
-        js.install("project").well();
+        js.install("project").success();
         is_installed(js);
         if is_npm(js) {
             js.forget("project");
-            js.install_locked("project").well();
+            js.install_locked("project").success();
             is_installed(js);
         }
     });
@@ -66,15 +67,16 @@ fn every_client_installs_through_a_proxy_and_again_when_the_upstream_is_gone() {
     with_each(&|proxy, js| {
         let before = counts(&api, proxy);
         js.forget("project");
-        // Advisories are not a package's: they are asked for anew each time.
+        // The proxy does not cache advisories with the packages, so an audit would need the
+        // upstream.
         js.write("project/.npmrc", "audit=false\n");
-        js.install_locked("project").well();
+        js.install_locked("project").success();
         is_installed(js);
         let after = counts(&api, proxy);
         for count in ["misses", "stale", "errors"] {
             assert_eq!(
                 before[count], after[count],
-                "{:?}: the upstream was asked: {before} {after}",
+                "{:?}: the upstream got requests: {before} {after}",
                 js.tool
             );
         }
@@ -84,34 +86,34 @@ fn every_client_installs_through_a_proxy_and_again_when_the_upstream_is_gone() {
         if is_npm(js) {
             js.forget("project");
             js.write("project/.npmrc", "audit=true\n");
-            js.install_locked("project").well();
+            js.install_locked("project").success();
             is_installed(js);
         }
     });
 }
 
 #[test]
-fn a_project_without_a_lock_file_asks_the_upstream_nothing_more() {
+fn a_project_without_a_lock_file_needs_no_further_upstream_requests() {
     let (server, upstream) = (server(), Upstream::start());
     let parts = tree(9);
     parts.iter().for_each(|part| offer(&upstream, std::slice::from_ref(part)));
     let proxy = proxy(&server, "proxy", &upstream.url(), &json!({}));
     let Some(js) = client(&server, Tool::Npm11, &proxy) else { return };
     project(&js, &parts);
-    js.run("project", &["install", "--no-audit"]).well();
-    assert_eq!(upstream.seen().len(), 2 * parts.len(), "a packument and a tarball for each");
+    js.run("project", &["install", "--no-audit"]).success();
+    assert_eq!(upstream.requests().len(), 2 * parts.len(), "a packument and a tarball for each");
 
     let Some(fresh) = client(&server, Tool::Npm11, &proxy) else { return };
     project(&fresh, &parts);
-    fresh.run("project", &["install", "--no-audit"]).well();
-    assert_eq!(upstream.seen().len(), 2 * parts.len());
+    fresh.run("project", &["install", "--no-audit"]).success();
+    assert_eq!(upstream.requests().len(), 2 * parts.len());
     upstream.down(true);
     fresh.forget("project");
-    fresh.run("project", &["ci", "--no-audit"]).well();
+    fresh.run("project", &["ci", "--no-audit"]).success();
 }
 
 #[test]
-fn a_tarball_that_is_not_what_the_packument_says_reaches_no_client() {
+fn a_tarball_that_differs_from_its_packument_is_not_served() {
     let (server, upstream) = (server(), Upstream::start());
     let part = Part::new("lib", "1.0.0");
     offer(&upstream, std::slice::from_ref(&part));
@@ -123,14 +125,18 @@ fn a_tarball_that_is_not_what_the_packument_says_reaches_no_client() {
         upstream.on(&target, Answer::ok(bytes));
         let Some(js) = client(&server, tool, &proxy) else { continue };
         project(&js, std::slice::from_ref(&part));
-        let said = js.run("project", &["install", "--no-audit", "--fetch-retries=0"]);
-        assert!(!said.success, "{tool:?} installed it:\n{}", said.text);
+        let output = js.run("project", &["install", "--no-audit", "--fetch-retries=0"]);
+        assert!(!output.success, "{tool:?} installed it:\n{}", output.text);
         assert_eq!(js.installed("project", "lib"), None);
-        assert!(!kept(&api, &proxy).iter().any(|path| path.ends_with(".tgz")), "{:?}", kept(&api, &proxy));
+        assert!(
+            !cached_paths(&api, &proxy).iter().any(|path| path.ends_with(".tgz")),
+            "{:?}",
+            cached_paths(&api, &proxy)
+        );
     }
     upstream.on(&target, Answer::ok(part.tarball()));
     let Some(js) = client(&server, Tool::Npm11, &proxy) else { return };
     project(&js, std::slice::from_ref(&part));
-    js.install("project").well();
+    js.install("project").success();
     assert_eq!(js.installed("project", "lib").as_deref(), Some("1.0.0"));
 }

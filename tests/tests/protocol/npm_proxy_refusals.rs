@@ -1,7 +1,7 @@
-//! What a proxy of npm's does not do: take anything that is written, show credentials to its upstream, offer what was withdrawn
-//! there or is too young.
+//! Limits of an npm proxy. It accepts no writes, sends no client credentials to the upstream, and
+//! withholds versions that are withdrawn or too young.
 
-#[allow(dead_code, reason = "each test uses a part of it")]
+#[allow(dead_code, reason = "each test uses only some of it")]
 use super::npm_upstream;
 
 use npm_upstream::{Part, YOUNG, client, offer, packument, project, proxy, server, show};
@@ -11,7 +11,7 @@ use packhouse_tests::upstream::{Answer, Upstream};
 use packhouse_tests::{Api, Client, Request, Server};
 use serde_json::{Value, json};
 
-/// Every request that would change something in the repository, and some that nobody sends.
+/// Returns every request that would change the repository. Some of them no client sends.
 fn writes() -> Vec<(&'static str, &'static str, String)> {
     let document = Part::new("lib", "2.0.0").document();
     let deprecated = json!({"name": "lib", "versions": {"1.0.0": {"deprecated": "do not"}}});
@@ -38,12 +38,12 @@ fn writes() -> Vec<(&'static str, &'static str, String)> {
     ]
 }
 
-/// A bearer's client.
+/// Returns a client with this bearer.
 fn bearer(server: &Server, secret: &str) -> Client {
     server.anonymous().with("Authorization", &format!("Bearer {secret}"))
 }
 
-/// A token of npm's format for this repository.
+/// Creates an npm token for this repository.
 fn npm_token(api: &Api, repository: &NpmRepository) -> String {
     let body = json!({"name": "ci", "scope": ["read", "write"], "format": "npm", "repositories": [repository.id],
         "expires_at": null, "confirmation_token": api.confirm("create_token")});
@@ -51,7 +51,7 @@ fn npm_token(api: &Api, repository: &NpmRepository) -> String {
 }
 
 #[test]
-fn every_write_is_refused_and_the_upstream_hears_nothing_of_it() {
+fn every_write_is_refused_and_not_sent_upstream() {
     let (server, upstream) = (server(), Upstream::start());
     offer(&upstream, &[Part::new("lib", "1.0.0")]);
     let proxy = proxy(&server, "proxy", &upstream.url(), &json!({}));
@@ -77,13 +77,13 @@ fn every_write_is_refused_and_the_upstream_hears_nothing_of_it() {
             }
         }
     }
-    assert!(upstream.seen().is_empty(), "{:?}", upstream.seen());
+    assert!(upstream.requests().is_empty(), "{:?}", upstream.requests());
     let read = bearer(&server, &npm).get(&proxy.path("lib")).expect(403);
     assert_eq!(read.field("code"), "npm_token_not_supported_on_proxy");
 }
 
 #[test]
-fn the_api_writes_nothing_either_and_takes_no_credential_for_the_upstream() {
+fn the_api_refuses_writes_and_upstream_credentials() {
     let (server, upstream) = (server(), Upstream::start());
     let part = Part::new("lib", "1.0.0");
     offer(&upstream, std::slice::from_ref(&part));
@@ -101,15 +101,15 @@ fn the_api_writes_nothing_either_and_takes_no_credential_for_the_upstream() {
     assert_eq!(refused.field("error"), "upstream_credentials_not_supported");
     let address = upstream.url().replace("http://", "http://robot:secret@");
     let body = json!({"name": "other", "format": "npm", "kind": "proxy", "upstream": {"url": address}});
-    assert_eq!(api.post("/v1/repositories", &body).status, 400, "a credential in the address is one too");
+    assert_eq!(api.post("/v1/repositories", &body).status, 400, "a credential in the address is refused too");
     upstream.on("/private", Answer::new(401, "").header("WWW-Authenticate", "Basic realm=\"x\""));
     proxy.get("private").expect(404);
-    assert!(upstream.seen().iter().all(|seen| seen.header("authorization").is_none()));
+    assert!(upstream.requests().iter().all(|request| request.header("authorization").is_none()));
 }
 
-/// These change nothing in the repository, so that it does not matter what it is.
+/// Sign-in and tokens do not change the repository, so the repository's kind does not matter.
 #[test]
-fn signing_in_and_tokens_are_as_everywhere() {
+fn sign_in_and_tokens_work_as_in_hosted_repositories() {
     let (server, upstream) = (server(), Upstream::start());
     let proxy = proxy(&server, "proxy", &upstream.url(), &json!({}));
     let login = json!({"name": "ann", "password": "a password"});
@@ -121,28 +121,29 @@ fn signing_in_and_tokens_are_as_everywhere() {
     proxy.get("-/npm/v1/tokens").expect(200);
     let gone = format!("-/npm/v1/tokens/token/{}", proxy.token.id);
     proxy.client.send(Request::new("DELETE", &proxy.path(&gone))).expect(200);
-    // As npm sends it; a refused name and password are answered as at a repository that is not there.
+    // npm sends this request. The token was deleted above. A bearer gets 404, as at a missing
+    // repository; Basic gets 401.
     let bearer = format!("Bearer {}", proxy.token.secret);
     let whoami = Request::new("GET", &proxy.path("-/whoami")).header("Authorization", &bearer);
     server.anonymous().send(whoami).expect(404);
     proxy.get("-/whoami").expect(401);
-    assert!(upstream.seen().is_empty(), "{:?}", upstream.seen());
+    assert!(upstream.requests().is_empty(), "{:?}", upstream.requests());
 }
 
 #[test]
-fn npm_says_why_and_shows_the_upstream_nothing_of_its_user() {
+fn npm_prints_the_reason_and_its_credential_is_not_sent_upstream() {
     let (server, upstream) = (server(), Upstream::start());
     let part = Part::new("lib", "1.0.0");
     offer(&upstream, std::slice::from_ref(&part));
     let proxy = proxy(&server, "proxy", &upstream.url(), &json!({}));
-    let why = "A proxy repository holds only what it fetches; nothing can be written to it.";
+    let why = "A proxy repository contains only packages that it fetched; clients cannot write to it.";
     std::thread::scope(|scope| {
         for tool in [Tool::Npm10, Tool::Npm11] {
             let Some(js) = client(&server, tool, &proxy) else { continue };
             let part = &part;
             scope.spawn(move || {
                 project(&js, std::slice::from_ref(part));
-                js.install("project").well();
+                js.install("project").success();
                 js.package("own", &json!({"name": "own", "version": "1.0.0"}));
                 for command in [
                     &["publish"][..],
@@ -151,27 +152,28 @@ fn npm_says_why_and_shows_the_upstream_nothing_of_its_user() {
                     &["unpublish", "lib@1.0.0", "--force"],
                     &["unpublish", "lib", "--force"],
                 ] {
-                    let said = js.run("own", command).refused(why);
-                    assert!(said.text.contains("E405"), "{tool:?} {command:?}:\n{}", said.text);
+                    let output = js.run("own", command).refused(why);
+                    assert!(output.text.contains("E405"), "{tool:?} {command:?}:\n{}", output.text);
                 }
             });
         }
     });
-    let seen = upstream.seen();
-    assert!(!seen.is_empty());
-    for request in &seen {
+    let requests = upstream.requests();
+    assert!(!requests.is_empty());
+    for request in &requests {
         let sent: Vec<&str> = request.headers.iter().map(|(name, _)| name.as_str()).collect();
         let ours = ["host", "accept", "accept-encoding", "user-agent"];
         let body = ["content-type", "content-encoding", "content-length"];
         let allowed = |name: &&str| ours.contains(name) || (request.method == "POST" && body.contains(name));
         assert!(sent.iter().all(allowed), "{} {}: {sent:?}", request.method, request.target);
-        let told = format!("{request:?}");
-        assert!(!told.contains(&proxy.token.secret) && !told.contains("Bearer"), "{told}");
+        let text = format!("{request:?}");
+        assert!(!text.contains(&proxy.token.secret) && !text.contains("Bearer"), "{text}");
     }
-    assert!(seen.iter().all(|request| matches!(request.method.as_str(), "GET" | "POST")));
+    assert!(requests.iter().all(|request| matches!(request.method.as_str(), "GET" | "POST")));
 }
 
-/// What is offered of a package, in both forms, and which tarballs are served.
+/// Checks the offered versions of a package in both forms of the document, and checks which
+/// tarballs the proxy serves. Returns the document.
 #[track_caller]
 fn offers(proxy: &NpmRepository, name: &str, offered: &[&str], withheld: &[&str]) -> Value {
     let bare = name.rsplit('/').next().unwrap();
@@ -219,15 +221,15 @@ fn a_version_that_vanishes_upstream_is_withdrawn() {
     assert_eq!((state("1.0.0"), state("2.0.0")), (json!(""), json!("withdrawn")));
     let Some(js) = client(&server, Tool::Npm11, &proxy) else { return };
     project(&js, std::slice::from_ref(&one));
-    js.run("project", &["install", "--no-audit"]).well();
+    js.run("project", &["install", "--no-audit"]).success();
     assert_eq!(js.installed("project", "@acme/lib").as_deref(), Some("1.0.0"));
 
     set(json!({"keep_withdrawn": true}));
     let document = offers(&proxy, "@acme/lib", &["1.0.0", "2.0.0"], &[]);
-    assert_eq!(document["dist-tags"]["latest"], "1.0.0", "it is there, and nobody is led to it");
+    assert_eq!(document["dist-tags"]["latest"], "1.0.0", "the version exists, but no tag refers to it");
     set(json!({"keep_withdrawn": false}));
 
-    // The whole package goes, and comes back.
+    // The upstream drops the whole package and later offers it again.
     upstream.forget("/@acme%2flib");
     proxy.get("@acme/lib").expect(404);
     proxy.get(&one.path()).expect(404);
@@ -237,9 +239,10 @@ fn a_version_that_vanishes_upstream_is_withdrawn() {
     assert_eq!((state("1.0.0"), state("2.0.0")), (json!(""), json!("")));
 }
 
-/// A page for people, an error or another package's document with status 200: the versions that were there are not withdrawn.
+/// The upstream sends a page for people, an error or another package's document, with status 200.
+/// The proxy does not withdraw versions because of this.
 #[test]
-fn what_is_no_packument_is_a_failure_that_ends_with_the_upstreams() {
+fn an_invalid_packument_is_a_failure_until_the_upstream_recovers() {
     let (server, upstream) = (server(), Upstream::start());
     let part = Part::new("lib", "1.0.0");
     let proxy = proxy(&server, "proxy", &upstream.url(), &json!({}));
@@ -259,13 +262,13 @@ fn what_is_no_packument_is_a_failure_that_ends_with_the_upstreams() {
         let purge = format!("/v1/repositories/{}/cache?path=lib", proxy.id);
         Api::sign_in(&server).call("DELETE", &purge).expect(204);
     }
-    let asked = upstream.count("/lib");
+    let requests = upstream.count("/lib");
     offers(&proxy, "lib", &["1.0.0"], &[]);
-    assert_eq!(upstream.count("/lib"), asked + 1, "what is one is kept");
+    assert_eq!(upstream.count("/lib"), requests + 1, "a valid one is cached");
 }
 
 #[test]
-fn a_version_that_is_too_young_is_neither_offered_nor_served() {
+fn too_young_npm_versions_are_withheld() {
     let (server, upstream) = (server(), Upstream::start());
     let parts = |name: &str| ["1.0.0", "2.0.0", "3.0.0"].map(|number| Part::new(name, number));
     for name in ["lib", "@acme/lib"] {
@@ -273,10 +276,11 @@ fn a_version_that_is_too_young_is_neither_offered_nor_served() {
         offer(&upstream, &parts);
         let mut document = packument(&parts, |part| format!("{}/{}", upstream.url(), part.path()));
         document["time"]["2.0.0"] = json!(YOUNG);
-        // Of the third nobody says how old it is.
+        // The third version has no publication time.
         document["time"].as_object_mut().unwrap().remove("3.0.0");
         show(&upstream, &document);
-        // A file may be younger than its version: it was moved, or its server knows of no time.
+        // A file may be younger than its version, for example after a move. The proxy ignores the
+        // file's date.
         let now = Answer::ok(parts[0].tarball()).header("Last-Modified", "Tue, 01 Jan 2999 00:00:00 GMT");
         upstream.on(&format!("/{}", parts[0].path()), now);
     }
@@ -297,7 +301,10 @@ fn a_version_that_is_too_young_is_neither_offered_nor_served() {
         );
         offers(&group, name, &old, &all[1..]);
     }
-    assert!(!upstream.seen().iter().any(|seen| seen.target.ends_with("2.0.0.tgz")), "nobody even asks");
+    assert!(
+        !upstream.requests().iter().any(|request| request.target.ends_with("2.0.0.tgz")),
+        "the tarball is not requested upstream"
+    );
 
     let set = |settings: Value| {
         api.patch(&format!("/v1/repositories/{}", proxy.id), &json!({"settings": settings})).expect(200);
@@ -305,8 +312,9 @@ fn a_version_that_is_too_young_is_neither_offered_nor_served() {
     set(json!({"min_release_age_except": ["@acme/*"]}));
     offers(&proxy, "lib", &old, &all[1..]);
     let document = offers(&proxy, "@acme/lib", &all, &[]);
-    assert!(document["time"]["3.0.0"].is_null(), "what nobody says is not made up: {}", document["time"]);
-    // What was fetched in the meantime is withheld again with the exception.
+    assert!(document["time"]["3.0.0"].is_null(), "a missing time is not invented: {}", document["time"]);
+    // The exemption is removed. The proxy withholds files again that it fetched under the
+    // exemption.
     set(json!({"min_release_age_except": []}));
     offers(&proxy, "@acme/lib", &old, &all[1..]);
 }

@@ -1,5 +1,5 @@
-//! Hosted repositories of images and groups of them, from outside: what a group shows to whom, what a collection of garbage takes, and
-//! that each right is asked for by itself.
+//! Hosted image repositories and their groups: the images that each caller of a group sees, garbage
+//! collection, and separate rights.
 
 use packhouse_tests::cli::packhouse;
 use packhouse_tests::digests::sha256;
@@ -19,16 +19,16 @@ fn tags(client: &Client, path: &str) -> Value {
     client.get(path).expect(200).json()["tags"].clone()
 }
 
-/// Says something about the manifest of this digest.
+/// Returns a referrer of the manifest with this digest.
 fn referrer(subject: &str, size: usize) -> String {
-    let mut said: Value = serde_json::from_str(&manifest(&[])).unwrap();
-    said["artifactType"] = json!("application/x.signature");
-    said["subject"] = json!({"mediaType": MANIFEST, "digest": subject, "size": size});
-    said.to_string()
+    let mut document: Value = serde_json::from_str(&manifest(&[])).unwrap();
+    document["artifactType"] = json!("application/x.signature");
+    document["subject"] = json!({"mediaType": MANIFEST, "digest": subject, "size": size});
+    document.to_string()
 }
 
 #[test]
-fn a_group_shows_its_members_images_in_their_order_and_takes_none() {
+fn a_group_serves_its_members_images_in_order_and_accepts_no_push() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let [one, two, hidden] =
@@ -62,15 +62,15 @@ fn a_group_shows_its_members_images_in_their_order_and_takes_none() {
     }
     assert_eq!(tags(&both, &path("tags/list")), json!(["1.0", "latest"]));
     assert_eq!(tags(&both, &path("tags/list?n=1&last=1.0")), json!(["latest"]));
-    let said = both.get(&path(&format!("referrers/{}", digest(first.as_bytes())))).expect(200).json();
-    assert_eq!(said["manifests"][0]["digest"], json!(digest(signature.as_bytes())));
-    // A member that the caller may not read is as if it were none.
+    let referrers = both.get(&path(&format!("referrers/{}", digest(first.as_bytes())))).expect(200).json();
+    assert_eq!(referrers["manifests"][0]["digest"], json!(digest(signature.as_bytes())));
+    // For a caller who may not read a member, the group behaves as if the member did not exist.
     is(both.get(&path("manifests/secret")), 404, "MANIFEST_UNKNOWN", "manifest not found");
     is(both.get(&blob(b"hidden")), 404, "BLOB_UNKNOWN", "blob unknown to registry");
     let second_alone = reader(&[&two.id, &group]);
     assert_eq!(latest(&second_alone), second);
     second_alone.get(&blob(b"first")).expect(404);
-    assert_eq!(latest(&both), first, "what one caller is shown is not kept for another");
+    assert_eq!(latest(&both), first, "a response to one caller is not cached for another");
     let none = reader(&[&group]);
     for rest in ["manifests/latest", "tags/list"] {
         is(none.get(&path(rest)), 404, "NAME_UNKNOWN", "group repository has no members");
@@ -96,15 +96,16 @@ fn a_group_shows_its_members_images_in_their_order_and_takes_none() {
     both.get(&blob(b"second")).expect(404);
 }
 
-/// Whether a layer that was pushed is still there for those who may read it, and a manifest by its digest.
+/// Returns the statuses of a manifest and of a layer, by digest, for a client with read access.
 fn there(repository: &ImageRepository, manifest: &str, layer: &[u8]) -> [u16; 2] {
     let manifest = format!("app/manifests/{}", digest(manifest.as_bytes()));
     [manifest, format!("app/blobs/{}", digest(layer))].map(|path| repository.ask("HEAD", &path).status)
 }
 
-/// The collection takes what the repository's setting says is over, and nothing that a push in progress relies on.
+/// Garbage collection removes untagged manifests only if the repository's setting says so. It
+/// removes nothing that a running push needs.
 #[test]
-fn untagged_manifests_are_kept_or_collected_as_the_repository_says() {
+fn untagged_manifests_are_collected_by_the_repositorys_setting() {
     let server = Server::with().env("PACKHOUSE_GC_INTERVAL_MS", "0").start();
     let keeps = ImageRepository::create(&server, "keeps", &json!({}));
     let drops = ImageRepository::create(&server, "drops", &json!({"keep_untagged": false}));
@@ -128,7 +129,8 @@ fn untagged_manifests_are_kept_or_collected_as_the_repository_says() {
     let [first, second, platform, index, signature] = manifests.try_into().unwrap();
     drops.push_blob("app", &arriving).expect(201);
 
-    // As if all leases were over but that of the layer whose manifest is still to come.
+    // The test ends all pins except the pin of the layer whose manifest the client has not pushed
+    // yet.
     let others = format!(
         "update leases set until = 0 where blob not in (select id from blobs where sha256 = x'{}')",
         sha256(&arriving)
@@ -137,15 +139,15 @@ fn untagged_manifests_are_kept_or_collected_as_the_repository_says() {
     std::fs::write(&settings, "[gc]\ngrace_ms = 0\n").unwrap();
     let collect = || {
         database::sqlite(&server, &others);
-        packhouse(server.data(), &["gc", "--config", &settings.to_string_lossy()], "").well();
+        packhouse(server.data(), &["gc", "--config", &settings.to_string_lossy()], "").success();
     };
     collect();
     assert_eq!(there(&keeps, &first, &old), [200, 200]);
-    assert_eq!(there(&drops, &first, &old), [404, 404], "not even through the other repository's layer");
+    assert_eq!(there(&drops, &first, &old), [404, 404], "the other repository's layer is not served here");
     for repository in [&keeps, &drops] {
         assert_eq!(there(repository, &second, &new), [200, 200]);
         assert_eq!(there(repository, &platform, &part), [200, 200], "a part of an index");
-        assert_eq!(there(repository, &signature, b"{}"), [200, 200], "what says something of a manifest");
+        assert_eq!(there(repository, &signature, b"{}"), [200, 200], "a referrer of a manifest");
     }
     assert_eq!(keeps.get(&format!("app/blobs/{}", digest(&old))).expect(200).body, old);
     let pushed = manifest(&[&arriving]);
@@ -162,9 +164,10 @@ fn untagged_manifests_are_kept_or_collected_as_the_repository_says() {
     assert_eq!(there(&keeps, &platform, &part), [200, 200]);
 }
 
-/// To push is not to delete, to read one is not to read another, and who asks for more is given less.
+/// The right to push does not include the right to delete, and access to one repository does not
+/// include access to another. If a client requests more than it may have, the server grants a part.
 #[test]
-fn each_right_is_asked_for_by_itself() {
+fn each_right_is_granted_separately() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let [own, secret] = ["own", "secret"].map(|name| ImageRepository::create(&server, name, &json!({})));
@@ -206,9 +209,10 @@ fn each_right_is_asked_for_by_itself() {
     assert_eq!(own.get(&format!("app/blobs/{}", digest(layer))).expect(200).body, layer);
 }
 
-/// What `/v2/repositories/REPOSITORY/` answers is answered at `/repositories/REPOSITORY/v2/` too, and leads nowhere else from there.
+/// Every path of `/v2/repositories/REPOSITORY/` also works below `/repositories/REPOSITORY/v2/`.
+/// The links in such responses stay below the second path.
 #[test]
-fn a_repositorys_own_address_is_a_registry_as_mirrors_are() {
+fn a_repositorys_own_address_works_as_a_registry_mirror() {
     let server = Server::start();
     let images = ImageRepository::create(&server, "images", &json!({}));
     let own = |rest: &str| format!("/repositories/images/v2/{rest}");
@@ -251,10 +255,10 @@ fn a_repositorys_own_address_is_a_registry_as_mirrors_are() {
     assert_eq!(tags(&images.client, next), json!(["2"]));
 }
 
-/// dockerd asks a token service for scopes without the repository, so its credential is asked for by `Basic`. A bearer of `/v2/` counts
-/// as well.
+/// dockerd requests scopes without the repository's name from a token service, so a mirror's
+/// address sends a `Basic` challenge. It also accepts a bearer that belongs to `/v2/`.
 #[test]
-fn a_mirrors_credential_is_judged_as_elsewhere() {
+fn a_mirrors_credential_is_checked_as_elsewhere() {
     let server = Server::start();
     let images = ImageRepository::create(&server, "images", &json!({}));
     let open = ImageRepository::create(&server, "open", &json!({"public": true}));
@@ -289,7 +293,8 @@ fn a_mirrors_credential_is_judged_as_elsewhere() {
     let scope = "scope=\"repository:repositories/images/app:pull,delete\",error=\"insufficient_scope\"";
     assert!(challenge.ends_with(scope), "{challenge}");
 
-    // A private proxy that the bearer's token does not reach is answered as one that is not there.
+    // The bearer does not cover the private proxy. The proxy gives the same response as a missing
+    // repository.
     Api::sign_in(&server).create_proxy("far", "docker", "http://127.0.0.1:9/", &json!({}));
     let [far, absent] = ["far", "absent"].map(|repository| {
         let answer = reader.get(&own(repository, "app/manifests/1"));

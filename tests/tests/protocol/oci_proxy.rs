@@ -1,4 +1,4 @@
-//! A proxy of container images from outside: what its clients see, what it asks its upstream for, and what it keeps.
+//! A proxy of container images: responses to clients, requests to the upstream, and the cache.
 
 use packhouse_tests::image_proxy::{ImageProxy, offer, offer_blob, server};
 use packhouse_tests::images::{INDEX, ImageRepository, MANIFEST, digest, manifest};
@@ -8,17 +8,17 @@ use packhouse_tests::{Api, Request, Response, Server};
 use serde_json::{Value, json};
 use std::io::Write as _;
 
-/// Bytes of the largest manifest that a proxy takes: 4 MiB.
+/// Maximum size of a manifest at a proxy, in bytes: 4 MiB.
 const LIMIT: u64 = 4_194_304;
 
-/// An image's manifest of so many bytes.
+/// Returns an image manifest of this size.
 fn padded(note: &str, size: u64) -> String {
     let manifest = manifest(&[note.as_bytes()]);
     let padding = usize::try_from(size).unwrap() - manifest.len();
     manifest + &" ".repeat(padding)
 }
 
-/// How an upstream sends what it sends.
+/// Changes the way in which an upstream sends a response.
 type Way = fn(Answer) -> Answer;
 
 #[track_caller]
@@ -32,7 +32,7 @@ fn assert_capped(answer: Response, observed: impl Fn(u64) -> bool) {
 }
 
 #[test]
-fn an_upstreams_manifest_over_4_mib_is_refused_and_not_kept() {
+fn an_upstream_manifest_over_4_mib_is_refused_and_not_cached() {
     let (server, upstream) = (server(), Upstream::start());
     let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &json!({}));
     let most = padded("most", LIMIT);
@@ -55,16 +55,20 @@ fn an_upstreams_manifest_over_4_mib_is_refused_and_not_kept() {
         for (times, reference) in [tag, &named].into_iter().enumerate() {
             let answer = proxy.get(&format!("app/manifests/{reference}"));
             assert_capped(answer, |observed| (least..=size).contains(&observed));
-            assert_eq!(upstream.count(&target), times + 1, "it was kept");
+            assert_eq!(upstream.count(&target), times + 1, "the manifest was cached");
         }
         proxy.head(&format!("app/manifests/{tag}")).expect(413);
-        assert!(!proxy.kept().iter().any(|kept| kept.contains(&named)), "{tag}: {:?}", proxy.kept());
+        assert!(
+            !proxy.cached_paths().iter().any(|cached| cached.contains(&named)),
+            "{tag}: {:?}",
+            proxy.cached_paths()
+        );
     }
-    // An upstream that does not tell digests is asked for the manifest by its tag.
+    // If the upstream sends no digests, the proxy requests the manifest by its tag.
     let untold = Answer::ok(padded("untold", size)).header("Content-Type", MANIFEST);
     upstream.on("/v2/app/manifests/untold", untold);
     assert_capped(proxy.get("app/manifests/untold"), |observed| observed == size);
-    // Few bytes on the wire that become too many.
+    // A small compressed response decompresses to more than the limit.
     let large = padded("packed", size);
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     packer.write_all(large.as_bytes()).unwrap();
@@ -74,7 +78,7 @@ fn an_upstreams_manifest_over_4_mib_is_refused_and_not_kept() {
     assert_capped(proxy.get(&target), |observed| (LIMIT + 1..=size).contains(&observed));
 }
 
-/// An index of two images with a layer each, at an upstream.
+/// An index of two images, each with one layer, at an upstream.
 struct Offered {
     index: String,
     images: [String; 2],
@@ -95,37 +99,37 @@ fn offer_index(upstream: &Upstream, image: &str, tag: &str, notes: [&str; 2]) ->
     }
 }
 
-/// What the upstream was asked between two calls, in order.
-fn asked<'a>(upstream: &'a Upstream, image: &'a str) -> impl FnMut() -> Vec<String> + 'a {
+/// Returns a function that lists the requests to the upstream since its last call, in order.
+fn new_requests<'a>(upstream: &'a Upstream, image: &'a str) -> impl FnMut() -> Vec<String> + 'a {
     let mut before = 0;
     move || {
-        let seen = upstream.seen();
-        let new = seen.get(before..).unwrap_or_default().iter();
-        before = seen.len();
+        let requests = upstream.requests();
+        let new = requests.get(before..).unwrap_or_default().iter();
+        before = requests.len();
         let prefix = format!("/v2/{image}/");
         new.map(|one| format!("{} {}", one.method, one.target.replacen(&prefix, "", 1))).collect()
     }
 }
 
 #[test]
-fn a_digest_is_asked_for_once_and_a_tag_by_head_when_its_time_is_over() {
+fn a_digest_is_requested_once_and_a_stale_tag_by_head() {
     let (server, upstream) = (server(), Upstream::start());
     let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &json!({"metadata_ttl_s": 0}));
     let Offered { index, images, layers } = offer_index(&upstream, "team/app", "1.0", ["one", "two"]);
-    let mut asked = asked(&upstream, "team/app");
+    let mut new_requests = new_requests(&upstream, "team/app");
 
     let answer = proxy.get("team/app/manifests/1.0").expect(200);
     assert_eq!(answer.header("docker-content-digest"), Some(index.as_str()));
     assert_eq!(answer.header("content-type"), Some(INDEX));
     assert_eq!(digest(&answer.body), index);
-    // No part of it before somebody wants one.
-    assert_eq!(asked(), ["HEAD manifests/1.0", &format!("GET manifests/{index}")]);
+    // The proxy does not request the parts of the index before a client needs them.
+    assert_eq!(new_requests(), ["HEAD manifests/1.0", &format!("GET manifests/{index}")]);
     for _ in 0..2 {
         proxy.head("team/app/manifests/1.0").expect(200);
-        assert_eq!(asked(), ["HEAD manifests/1.0"]);
+        assert_eq!(new_requests(), ["HEAD manifests/1.0"]);
         proxy.get(&format!("team/app/manifests/{index}")).expect(200);
     }
-    assert!(asked().is_empty());
+    assert!(new_requests().is_empty());
     for expected in [true, false] {
         let image = proxy.get(&format!("team/app/manifests/{}", images[0])).expect(200);
         assert_eq!(digest(&image.body), images[0]);
@@ -133,22 +137,22 @@ fn a_digest_is_asked_for_once_and_a_tag_by_head_when_its_time_is_over() {
         let head = proxy.head(&format!("team/app/blobs/{}", layers[0])).expect(200);
         assert_eq!(head.header("content-length"), Some("3"));
         let once = [format!("GET manifests/{}", images[0]), format!("GET blobs/{}", layers[0])];
-        assert_eq!(asked(), if expected { once.to_vec() } else { Vec::new() });
+        assert_eq!(new_requests(), if expected { once.to_vec() } else { Vec::new() });
     }
 
     proxy.set(&json!({"metadata_ttl_s": 3600}));
     proxy.get("team/app/manifests/1.0").expect(200);
-    assert!(asked().is_empty());
+    assert!(new_requests().is_empty());
     proxy.set(&json!({"metadata_ttl_s": 0}));
     let moved = offer(&upstream, "team/app", Some("1.0"), MANIFEST, &manifest(&[b"three"]));
     let answer = proxy.get("team/app/manifests/1.0").expect(200);
     assert_eq!(answer.header("docker-content-digest"), Some(moved.as_str()));
-    assert_eq!(asked(), ["HEAD manifests/1.0", &format!("GET manifests/{moved}")]);
+    assert_eq!(new_requests(), ["HEAD manifests/1.0", &format!("GET manifests/{moved}")]);
 
     upstream.down(true);
     assert_eq!(digest(&proxy.get("team/app/manifests/1.0").expect(200).body), moved);
-    for kept in [&index, &images[0]] {
-        assert_eq!(digest(&proxy.get(&format!("team/app/manifests/{kept}")).expect(200).body), *kept);
+    for cached in [&index, &images[0]] {
+        assert_eq!(digest(&proxy.get(&format!("team/app/manifests/{cached}")).expect(200).body), *cached);
     }
     assert_eq!(proxy.get(&format!("team/app/blobs/{}", layers[0])).expect(200).text(), "one");
     for missing in [format!("manifests/{}", images[1]), format!("blobs/{}", layers[1]), "manifests/2".into()]
@@ -156,12 +160,12 @@ fn a_digest_is_asked_for_once_and_a_tag_by_head_when_its_time_is_over() {
         let body = proxy.get(&format!("team/app/{missing}")).expect(502).json();
         assert_eq!(body["errors"][0]["code"], "UNAVAILABLE", "{body}");
     }
-    assert!(asked().is_empty());
+    assert!(new_requests().is_empty());
     assert!(proxy.cache()["counts"]["stale"].as_u64().unwrap() >= 1);
 }
 
 #[test]
-fn an_upstream_that_does_not_tell_digests_is_asked_for_the_manifest() {
+fn without_digest_headers_the_manifest_itself_is_requested() {
     let (server, upstream) = (server(), Upstream::start());
     let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &json!({}));
     let manifest = manifest(&[b"a"]);
@@ -172,13 +176,13 @@ fn an_upstream_that_does_not_tell_digests_is_asked_for_the_manifest() {
 }
 
 #[test]
-fn a_mirrors_clients_are_served_without_what_they_add_to_the_address() {
+fn the_query_of_mirror_clients_is_not_sent_upstream() {
     let (server, upstream) = (server(), Upstream::start());
     let settings = json!({"public": true, "metadata_ttl_s": 3600});
     let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &settings);
     let named = offer(&upstream, "library/alpine", Some("latest"), MANIFEST, &manifest(&[b"layer"]));
     let layer = offer_blob(&upstream, "library/alpine", b"layer");
-    let (anonymous, mut asked) = (server.anonymous(), asked(&upstream, "library/alpine"));
+    let (anonymous, mut new_requests) = (server.anonymous(), new_requests(&upstream, "library/alpine"));
     let own = |rest: &str| format!("/repositories/hub/v2/{rest}");
     assert_eq!(anonymous.get(&own("")).expect(200).text(), "{}");
     let of_image = |rest: &str| own(&format!("library/alpine/{rest}?ns=docker.io"));
@@ -190,9 +194,9 @@ fn a_mirrors_clients_are_served_without_what_they_add_to_the_address() {
         let image = anonymous.get(&of_image(&format!("manifests/{named}"))).expect(200);
         assert_eq!(digest(&image.body), named);
         assert_eq!(anonymous.get(&of_image(&format!("blobs/{layer}"))).expect(200).text(), "layer");
-        // At the other address the same copies are served.
+        // The proxy serves the same copies at its other address.
         assert_eq!(digest(&proxy.get("library/alpine/manifests/latest").expect(200).body), named);
-        assert_eq!(asked(), expected);
+        assert_eq!(new_requests(), expected);
     }
     let token = proxy.api.create_token(&[&proxy.id], &["read", "write"], None);
     let put = Request::new("PUT", &own("library/alpine/manifests/latest")).body("{}");
@@ -201,7 +205,7 @@ fn a_mirrors_clients_are_served_without_what_they_add_to_the_address() {
 }
 
 #[test]
-fn an_image_of_one_part_may_be_below_library() {
+fn an_image_name_of_one_part_is_looked_up_below_library() {
     let (server, upstream) = (server(), Upstream::start());
     let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &json!({}));
     offer(&upstream, "library/alpine", Some("3"), MANIFEST, &manifest(&[b"a"]));
@@ -215,7 +219,7 @@ fn an_image_of_one_part_may_be_below_library() {
     proxy.get("alpine/manifests/3").expect(404);
 }
 
-/// All pages of a list of tags, from a client that asks for so many at once.
+/// Returns the tags of all pages of a tag list, for a client that requests this page size.
 fn tags(get: impl Fn(&str) -> Response, image: &str, n: usize) -> Vec<String> {
     let (mut all, mut next) = (Vec::new(), Some(format!("{image}/tags/list?n={n}")));
     while let Some(target) = next {
@@ -231,7 +235,7 @@ fn tags(get: impl Fn(&str) -> Response, image: &str, n: usize) -> Vec<String> {
     all
 }
 
-/// A signature of a manifest.
+/// Returns a signature of a manifest.
 fn signature(subject: &str) -> String {
     json!({
         "schemaVersion": 2, "mediaType": MANIFEST, "artifactType": "application/x.signature", "layers": [],
@@ -255,7 +259,7 @@ fn a_second_packhouse_is_an_upstream() {
     let upstream = format!("{}/v2/repositories/images", far.base_url());
     let proxy =
         ImageProxy::create(&near, "hub", &upstream, &json!({"metadata_ttl_s": 0, "negative_ttl_s": 0}));
-    // What is not shown to everyone is not there.
+    // A private upstream repository looks like a missing one.
     let body = proxy.get("team/app/manifests/1").expect(404).json();
     assert_eq!(body["errors"][0]["code"], "MANIFEST_UNKNOWN");
     proxy.credentials(OWNER, &hosted.token.secret, None);
@@ -282,7 +286,7 @@ fn a_second_packhouse_is_an_upstream() {
 }
 
 #[test]
-fn an_upstreams_lists_are_followed_at_its_own_address_and_to_a_bound() {
+fn upstream_lists_are_followed_at_the_same_host_and_up_to_a_limit() {
     let (server, upstream) = (server(), Upstream::start());
     let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &json!({}));
     let page = |tags: &[&str], link: &str| {
@@ -290,29 +294,30 @@ fn an_upstreams_lists_are_followed_at_its_own_address_and_to_a_bound() {
         if link.is_empty() { answer } else { answer.header("Link", &format!("<{link}>; rel=\"next\"")) }
     };
     let elsewhere = Upstream::start();
-    // Pages of the upstream's own size, in another order than ours, with names that are none; a link to another host.
+    // The upstream's pages have another size and order than the client's, contain an invalid name,
+    // and link to another host. The proxy stays at the upstream's own host.
     upstream.on("/v2/a/tags/list?n=1000", page(&["b", "a", ".hidden"], "/v2/a/tags/list?token=1"));
     upstream
         .on("/v2/a/tags/list?token=1", page(&["c"], &format!("{}/v2/a/tags/list?token=2", elsewhere.url())));
     upstream.on("/v2/a/tags/list?token=2", page(&["d"], ""));
     assert_eq!(proxy.get("a/tags/list").expect(200).json()["tags"], json!(["a", "b", "c", "d"]));
-    assert!(elsewhere.seen().is_empty());
+    assert!(elsewhere.requests().is_empty());
     upstream.on("/v2/a/tags/list?n=2", page(&["a", "b"], "?token=1"));
     assert_eq!(proxy.get("a/tags/list?n=1").expect(200).json()["tags"], json!(["a"]));
 
-    // Without an end: a page of ours ends, and says that there is more.
+    // The upstream's list is endless. The proxy ends its page and links to a next one.
     upstream.on("/v2/b/tags/list?n=1000", page(&["a"], "?turn=0"));
     upstream.on("/v2/b/tags/list?turn=0", page(&["a", "b"], "?turn=0"));
     let answer = proxy.get("b/tags/list").expect(200);
     assert_eq!(answer.json()["tags"], json!(["a", "b"]));
     assert!(answer.header("link").is_some_and(|link| link.contains("last=b")));
-    let before = upstream.seen().len();
+    let before = upstream.requests().len();
     upstream.on("/v2/c/tags/list?n=1000", page(&[], "?turn=0"));
     upstream.on("/v2/c/tags/list?turn=0", page(&[], "?turn=0"));
     proxy.get("c/tags/list").expect(502);
-    assert!(upstream.seen().len() - before <= 20);
+    assert!(upstream.requests().len() - before <= 20);
 
-    // A registry without lists of referrers may have one under a tag.
+    // A registry without the referrers API may have a list of referrers under a tag.
     let subject = digest(b"subject");
     let entry = json!({"mediaType": MANIFEST, "digest": digest(b"r"), "size": 1, "artifactType": "x"});
     let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [entry]}).to_string();
@@ -353,10 +358,11 @@ fn every_write_to_a_proxy_is_refused() {
         assert_eq!(body["code"], "writes_not_permitted_on_proxy", "{method} {rest}: {body}");
         assert_eq!(body["errors"][0]["code"], "UNSUPPORTED", "{method} {rest}: {body}");
     }
-    assert!(upstream.seen().is_empty(), "{:?}", upstream.seen());
+    assert!(upstream.requests().is_empty(), "{:?}", upstream.requests());
 }
 
-/// A group of these, with a client that may read the group and those of `read`.
+/// Creates a group of these members. Returns a function that requests a path of the group, as a
+/// client that may also read the repositories in `read`.
 fn group(server: &Server, members: &[&str], read: &[&str]) -> impl Fn(&str) -> Response + use<> {
     let api = Api::sign_in(server);
     let name = format!("all{}{}", members.len(), read.len());
@@ -368,7 +374,7 @@ fn group(server: &Server, members: &[&str], read: &[&str]) -> impl Fn(&str) -> R
 }
 
 #[test]
-fn a_group_asks_its_proxies_for_what_no_hosted_member_has() {
+fn a_group_uses_its_proxies_for_images_that_no_hosted_member_has() {
     let (server, first, second) = (server(), Upstream::start(), Upstream::start());
     let hosted = ImageRepository::create(&server, "own", &json!({"claimed_names": ["ours/*"]}));
     let ours = hosted.push("app", "1", &[b"ours"]).unwrap();
@@ -378,7 +384,7 @@ fn a_group_asks_its_proxies_for_what_no_hosted_member_has() {
     let members = [one.id.as_str(), hosted.id.as_str(), two.id.as_str()];
     let get = group(&server, &members, &members);
 
-    // A name of ours is never looked for upstream, nor is one that we claim.
+    // The group never requests hosted and claimed names from an upstream.
     for name in ["app", "ours/new"] {
         offer(&first, name, Some("1"), MANIFEST, &manifest(&[b"theirs"]));
         offer(&first, name, Some("2"), MANIFEST, &manifest(&[b"theirs"]));
@@ -387,9 +393,10 @@ fn a_group_asks_its_proxies_for_what_no_hosted_member_has() {
     get("app/manifests/2").expect(404);
     get("ours/new/manifests/1").expect(404);
     assert_eq!(tags(&get, "app", 10), ["1"]);
-    assert!(first.seen().is_empty());
+    assert!(first.requests().is_empty());
 
-    // Of the rest the first that has it, and the lists of all.
+    // For any other name, the group serves the image of the first member that has it, and merges
+    // the lists of all members.
     let (a, b) = (manifest(&[b"a"]), manifest(&[b"b"]));
     offer(&first, "lib", Some("1"), MANIFEST, &a);
     offer(&second, "lib", Some("1"), MANIFEST, &b);
@@ -414,11 +421,11 @@ fn a_group_asks_its_proxies_for_what_no_hosted_member_has() {
     let merged = get(&format!("lib/referrers/{subject}")).expect(200).json();
     assert_eq!(merged["manifests"].as_array().unwrap().len(), 2, "{merged}");
 
-    // Whoever may not read a member sees the group without it.
+    // A client that may not read a member sees the group without this member.
     let without = group(&server, &members, &members[1..]);
     assert_eq!(without("lib/manifests/1").expect(200).text(), b);
 
-    // An upstream that is down: ours go on, and so does what another member has.
+    // If one upstream is down, the group still serves hosted images and images of other members.
     first.down(true);
     assert_eq!(get("app/manifests/1").expect(200).text(), ours);
     let new = offer(&second, "new", Some("1"), MANIFEST, &manifest(&[b"new"]));
@@ -429,7 +436,7 @@ fn a_group_asks_its_proxies_for_what_no_hosted_member_has() {
 }
 
 #[test]
-fn a_layer_that_images_share_comes_where_a_policy_lets_one_of_them_pass() {
+fn a_shared_layer_is_served_if_a_policy_lets_one_of_its_images_pass() {
     let (server, upstream) = (server(), Upstream::start());
     let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &json!({}));
     let layers = [&b"base"[..], b"good", b"bad", b"{}"].map(|bytes| offer_blob(&upstream, "app", bytes));
@@ -453,18 +460,19 @@ fn a_layer_that_images_share_comes_where_a_policy_lets_one_of_them_pass() {
         layers.each_ref().map(|digest| proxy.client.send(Request::new(method, &path(digest))).status)
     };
 
-    // Both tags pass while they are pulled, one after the other. Then `bad` passes no more.
+    // The policy lets both tags pass while the client pulls them. Then the test removes the
+    // exception for `bad`.
     for tag in ["good", "bad"] {
         proxy.get(&format!("app/manifests/{tag}")).expect(200);
     }
     proxy.api.call("DELETE", &of_bad).expect(204);
     proxy.get(&format!("app/blobs/{}", layers[0])).expect(200);
-    assert!(!server.log().contains("a policy refuses"), "nobody asked for what it refuses");
+    assert!(!server.log().contains("policy refusal"), "no request was refused");
     for method in ["GET", "HEAD"] {
         assert_eq!(statuses(method), [200, 200, 403, 200], "{method}");
     }
     proxy.get("app/manifests/bad").expect(403);
-    assert_eq!(statuses("GET"), [200, 200, 403, 200], "an attempt that is refused changes nothing");
+    assert_eq!(statuses("GET"), [200, 200, 403, 200], "a refused attempt changes nothing");
     proxy.api.call("DELETE", &of_good).expect(204);
     assert_eq!(statuses("GET"), [403; 4]);
 }

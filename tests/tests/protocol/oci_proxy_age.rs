@@ -1,5 +1,6 @@
-//! The least age of images from upstream: by tag and by digest alike, by what the registry says of a manifest's time, and where it says
-//! nothing by when the server first saw the manifest.
+//! The minimum age of upstream images, by tag and by digest. The server computes the age from the
+//! registry's date of the manifest. Without a date it computes the age from the time when it first
+//! saw the manifest.
 
 use packhouse_tests::Server;
 use packhouse_tests::clock::JumpingClock;
@@ -8,7 +9,8 @@ use packhouse_tests::images::{MANIFEST, digest, manifest};
 use packhouse_tests::upstream::{Answer, Upstream};
 use serde_json::json;
 
-/// Offers a manifest under a tag, with the time of its last change where there is one; answers its digest.
+/// Offers a manifest under a tag, with a modification time if one is given. Returns the manifest's
+/// digest.
 fn dated(upstream: &Upstream, image: &str, tag: &str, modified: Option<&str>) -> String {
     let text = manifest(&[tag.as_bytes()]);
     let named = offer(upstream, image, Some(tag), MANIFEST, &text);
@@ -21,7 +23,7 @@ fn dated(upstream: &Upstream, image: &str, tag: &str, modified: Option<&str>) ->
 }
 
 #[test]
-fn an_image_that_is_too_young_is_served_neither_by_tag_nor_by_digest() {
+fn a_too_young_image_is_withheld_by_tag_and_by_digest() {
     let (server, upstream) = (server(), Upstream::start());
     let young = Some("Tue, 01 Jan 2999 00:00:00 GMT");
     let cases =
@@ -41,7 +43,8 @@ fn an_image_that_is_too_young_is_served_neither_by_tag_nor_by_digest() {
             }
         }
     }
-    // A registry that does not tell digests is asked for the manifest by its tag: what that names now has no age.
+    // Without digest headers the proxy requests the manifest by its tag. It ignores the date of
+    // such a response, so the manifest's age is unknown.
     let untold = manifest(&[b"untold"]);
     for image in ["lib/app", "own/app"] {
         let answer = Answer::ok(untold.clone()).header("Content-Type", MANIFEST);
@@ -65,7 +68,8 @@ fn the_age_of_a_manifest_without_a_date_counts_from_its_first_sight() {
     let get = |reference: &str, status: u16| {
         proxy.get(&format!("lib/app/manifests/{reference}")).expect(status);
     };
-    // The tag alone is asked for: what it names is seen.
+    // A client requests only the tag. The server thereby sees the tag's manifest for the first
+    // time.
     get("latest", 404);
     get("young", 404);
     clock.set(86_400 + 60);
@@ -74,7 +78,7 @@ fn the_age_of_a_manifest_without_a_date_counts_from_its_first_sight() {
     }
     get("young", 404);
     get(&young, 404);
-    // The tag moves to a manifest that is new.
+    // The tag moves to a new manifest.
     let moved = offer(&upstream, "lib/app", Some("latest"), MANIFEST, &manifest(&[b"moved"]));
     for (reference, status) in [("latest", 404), (&*moved, 404), (&*first, 200)] {
         get(reference, status);

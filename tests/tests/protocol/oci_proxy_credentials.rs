@@ -1,4 +1,5 @@
-//! What a proxy of container images shows its upstream: credentials and tokens, to whom they belong and to nobody else.
+//! The credentials and tokens of an image proxy. The proxy sends them only to the upstream to which
+//! they belong.
 
 use packhouse_tests::http::basic;
 use packhouse_tests::image_proxy::{ImageProxy, offer_blob};
@@ -16,40 +17,41 @@ fn server() -> Server {
     near.env("PACKHOUSE_LOG", "debug").start()
 }
 
-/// The answer for whoever shows a token, and a challenge to a token service for the rest.
+/// Returns a response that needs the token. Clients without the token get a challenge that names a
+/// token service.
 fn for_bearers(answer: Answer, service: &str, image: &str) -> Answer {
     let challenge =
         format!("Bearer realm=\"{service}\",service=\"registry, ours\",scope=\"repository:{image}:pull\"");
     answer.guarded(&format!("Bearer {TOKEN}"), &challenge)
 }
 
-/// What such a challenge is met with at the token service.
+/// Returns the request to the token service that the proxy must send after such a challenge.
 fn question(path: &str, image: &str) -> String {
     let image = image.replace('/', "%2F");
     format!("{path}?service=registry%2C+ours&scope=repository%3A{image}%3Apull")
 }
 
-/// Nothing that was answered or logged has a secret in it.
+/// Checks that no response and no log line contains a secret.
 #[track_caller]
 fn assert_secret(server: &Server, texts: &[String]) {
     let log = server.log();
-    assert!(log.contains("DEBUG"), "the log does not say all that it could");
+    assert!(log.contains("DEBUG"), "the log is not at debug level");
     let pair = basic(USER, PASSWORD);
     let encoded = pair.trim_start_matches("Basic ");
     for secret in [PASSWORD, TOKEN, encoded] {
         for text in texts.iter().chain([&log]) {
-            assert!(!text.contains(secret), "{secret} is told in {text}");
+            assert!(!text.contains(secret), "{secret} is disclosed in {text}");
         }
     }
 }
 
 #[test]
-fn a_bearer_challenge_is_met_with_a_token_that_goes_nowhere_else() {
+fn a_bearer_token_is_sent_only_to_the_registry_that_it_is_for() {
     let (server, upstream) = (server(), Upstream::start());
     let (service, cdn) = (Upstream::start(), Upstream::start());
     let settings = json!({"metadata_ttl_s": 0, "negative_ttl_s": 0});
     let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &settings);
-    let mut told = Vec::new();
+    let mut texts = Vec::new();
 
     let answers = [
         ("a/token", json!({"token": TOKEN, "expires_in": 300}), true),
@@ -70,44 +72,60 @@ fn a_bearer_challenge_is_met_with_a_token_that_goes_nowhere_else() {
         for reference in ["1", named.as_str()] {
             upstream.on(&format!("/v2/{image}/manifests/{reference}"), offered.clone());
         }
-        let asked = question(&format!("/{image}"), image);
-        service.on(&asked, Answer::ok(answer.to_string()).guarded(&basic(USER, PASSWORD), "Basic"));
+        let token_request = question(&format!("/{image}"), image);
+        service.on(&token_request, Answer::ok(answer.to_string()).guarded(&basic(USER, PASSWORD), "Basic"));
         for _ in 0..2 {
-            told.push(proxy.get(&format!("{image}/manifests/1")).expect(200).text());
+            texts.push(proxy.get(&format!("{image}/manifests/1")).expect(200).text());
         }
         let layer = offer_blob(&upstream, image, b"layer");
-        // The layer itself lies elsewhere, as registries have it.
+        // The layer is on another host, as at real registries.
         let target = format!("/v2/{image}/blobs/{layer}");
         let away = Answer::redirect(&format!("{}/{layer}?signed=1", cdn.url()));
         upstream.on(&target, for_bearers(away, &realm, image));
         cdn.on(&format!("/{layer}?signed=1"), Answer::ok("layer"));
         assert_eq!(proxy.get(&format!("{image}/blobs/{layer}")).expect(200).text(), "layer");
-        // Two HEADs, one GET of the manifest, one of the layer.
-        assert_eq!(service.count(&asked), if lasts { 1 } else { 4 }, "{image}: {:?}", service.seen());
+        // Without a cached token the proxy needs four tokens: for two HEADs and a GET of the
+        // manifest, and a GET of the layer.
+        assert_eq!(
+            service.count(&token_request),
+            if lasts { 1 } else { 4 },
+            "{image}: {:?}",
+            service.requests()
+        );
     }
-    assert_eq!(cdn.seen().len(), 4);
-    assert!(cdn.seen().iter().all(|seen| seen.header("authorization").is_none()), "{:?}", cdn.seen());
-    assert!(upstream.seen().iter().all(|seen| seen.header("authorization") != Some(&basic(USER, PASSWORD))));
+    assert_eq!(cdn.requests().len(), 4);
+    assert!(
+        cdn.requests().iter().all(|request| request.header("authorization").is_none()),
+        "{:?}",
+        cdn.requests()
+    );
+    assert!(
+        upstream
+            .requests()
+            .iter()
+            .all(|request| request.header("authorization") != Some(&basic(USER, PASSWORD)))
+    );
     let path = format!("/v1/repositories/{}", proxy.id);
-    told.push(proxy.api.call("GET", &path).expect(200).text());
-    told.push(proxy.cache().to_string());
-    assert_secret(&server, &told);
+    texts.push(proxy.api.call("GET", &path).expect(200).text());
+    texts.push(proxy.cache().to_string());
+    assert_secret(&server, &texts);
 
-    // A token service elsewhere that nobody named is asked without credentials.
+    // The proxy sends no credentials to a token service on another host that the settings do not
+    // name.
     proxy.credentials(USER, PASSWORD, None);
-    let before = service.seen().len();
+    let before = service.requests().len();
     proxy.get("a/token/manifests/1").expect(200);
-    let asked = question("/b/none", "b/none");
+    let token_request = question("/b/none", "b/none");
     let guarded = for_bearers(Answer::ok("{}"), &format!("{}/b/none", service.url()), "b/none");
     upstream.on("/v2/b/none/manifests/1", guarded);
     proxy.get("b/none/manifests/1").expect(404);
-    assert_eq!(service.count(&asked), 1);
-    let after = &service.seen()[before..];
-    assert!(after.iter().all(|seen| seen.header("authorization").is_none()), "{after:?}");
+    assert_eq!(service.count(&token_request), 1);
+    let after = &service.requests()[before..];
+    assert!(after.iter().all(|request| request.header("authorization").is_none()), "{after:?}");
 }
 
 #[test]
-fn basic_credentials_are_shown_when_they_are_asked_for_and_wrong_ones_can_be_mended() {
+fn basic_credentials_are_sent_after_a_challenge_and_wrong_ones_can_be_corrected() {
     let (server, upstream) = (server(), Upstream::start());
     let settings = json!({"metadata_ttl_s": 0, "negative_ttl_s": 0});
     let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &settings);
@@ -119,10 +137,10 @@ fn basic_credentials_are_shown_when_they_are_asked_for_and_wrong_ones_can_be_men
     for reference in ["1", named.as_str()] {
         upstream.on(&format!("/v2/app/manifests/{reference}"), offered.clone());
     }
-    let mut told = Vec::new();
+    let mut texts = Vec::new();
     let mut get = |status| {
         let answer = proxy.get("app/manifests/1").expect(status);
-        told.push(answer.text());
+        texts.push(answer.text());
         answer
     };
     assert_eq!(get(404).json()["errors"][0]["code"], "MANIFEST_UNKNOWN");
@@ -130,33 +148,33 @@ fn basic_credentials_are_shown_when_they_are_asked_for_and_wrong_ones_can_be_men
     for _ in 0..10 {
         assert_eq!(get(404).json()["errors"][0]["code"], "MANIFEST_UNKNOWN");
     }
-    assert!(server.log().contains("the upstream refuses the credentials that are set for it"));
-    // Nothing of the wrong ones sticks, and the upstream is not left alone for them.
+    assert!(server.log().contains("the upstream refuses the configured credentials"));
+    // The wrong credentials have no lasting effect. In particular they do not pause the upstream.
     proxy.credentials(USER, PASSWORD, None);
     get(200);
     get(200);
-    let shown = upstream.seen();
-    assert_eq!(shown.last().unwrap().header("authorization"), Some(basic(USER, PASSWORD).as_str()));
-    assert_eq!(shown[0].header("authorization"), None);
+    let requests = upstream.requests();
+    assert_eq!(requests.last().unwrap().header("authorization"), Some(basic(USER, PASSWORD).as_str()));
+    assert_eq!(requests[0].header("authorization"), None);
 
-    // Who holds a copy serves it on when the credentials are no longer taken.
+    // The proxy serves a cached copy while the upstream refuses the credentials.
     proxy.credentials(USER, "wrong again", None);
     get(200);
-    // Taken away, they are shown no more.
+    // The proxy no longer sends removed credentials.
     let body = json!({
         "username": null, "password": null,
         "confirmation_token": proxy.api.confirm("set_upstream_credentials"),
     });
     let path = format!("/v1/repositories/{}/upstream-credentials", proxy.id);
     Api::sign_in(&server).send("PUT", &path, &body).expect(204);
-    let before = upstream.seen().len();
+    let before = upstream.requests().len();
     get(200);
-    assert!(upstream.seen()[before..].iter().all(|seen| seen.header("authorization").is_none()));
+    assert!(upstream.requests()[before..].iter().all(|request| request.header("authorization").is_none()));
     let sealed = std::fs::read_dir(server.data()).unwrap().flatten();
     for file in sealed.filter(|file| file.path().is_file()) {
         let bytes = std::fs::read(file.path()).unwrap();
         let found = bytes.windows(PASSWORD.len()).any(|window| window == PASSWORD.as_bytes());
-        assert!(!found, "{:?} holds the password as it is", file.path());
+        assert!(!found, "{:?} contains the password in plain text", file.path());
     }
-    assert_secret(&server, &told);
+    assert_secret(&server, &texts);
 }

@@ -1,4 +1,4 @@
-//! A proxy of container images whose upstream does everything wrong: what its clients see, and what is kept.
+//! An image proxy whose upstream misbehaves in every way: responses to clients, and the cache.
 
 use packhouse_tests::image_proxy::{ImageProxy, offer, offer_blob, server};
 use packhouse_tests::images::{INDEX, MANIFEST, digest, manifest};
@@ -6,25 +6,25 @@ use packhouse_tests::payload;
 use packhouse_tests::upstream::{Answer, Upstream};
 use serde_json::json;
 
-/// What the client of a failing upstream sees.
+/// The result that a client sees if the upstream fails.
 enum Sees {
     /// This status, with the registry's code.
     Status(u16, &'static str),
-    /// An answer that does not come to its end.
+    /// A truncated response.
     Broken,
 }
 
-/// What the upstream answers to GET of a manifest or a layer in the place of the right answer.
+/// Turns the right response for a manifest or a layer into a wrong one.
 type Wrong = fn(Answer) -> Answer;
 
 const UNUSABLE: Sees = Sees::Status(502, "UNAVAILABLE");
 
 #[test]
-fn what_is_not_what_it_must_be_is_neither_served_nor_kept() {
+fn wrong_upstream_content_is_neither_served_nor_cached() {
     let (server, upstream) = (server(), Upstream::start());
     let settings = json!({"metadata_ttl_s": 0, "negative_ttl_s": 0});
     let table: [(&str, Wrong, Sees, Sees, Sees); 7] = [
-        // What is wrong; what is seen of a manifest, of a small layer, of a large one.
+        // Each row: the fault, and the results for a manifest, a small layer and a large layer.
         ("other bytes", |_| Answer::ok("{}").header("Content-Type", MANIFEST), UNUSABLE, UNUSABLE, UNUSABLE),
         ("broken off", |answer| answer.cut(1), UNUSABLE, UNUSABLE, Sees::Broken),
         ("a failure", |_| Answer::new(500, "no"), UNUSABLE, UNUSABLE, UNUSABLE),
@@ -42,18 +42,13 @@ fn what_is_not_what_it_must_be_is_neither_served_nor_kept() {
             Sees::Status(404, "BLOB_UNKNOWN"),
             Sees::Status(404, "BLOB_UNKNOWN"),
         ),
-        (
-            "a coding that nobody knows",
-            |answer| answer.header("Content-Encoding", "br"),
-            UNUSABLE,
-            UNUSABLE,
-            UNUSABLE,
-        ),
+        ("an unknown coding", |answer| answer.header("Content-Encoding", "br"), UNUSABLE, UNUSABLE, UNUSABLE),
         ("without an end", |_| Answer::redirect("/again"), UNUSABLE, UNUSABLE, UNUSABLE),
     ];
     upstream.on("/again", Answer::redirect("/again"));
     for (number, (what, wrong, of_manifest, of_small, of_large)) in table.into_iter().enumerate() {
-        // A proxy of its own each, so that none leaves the upstream alone for what another saw.
+        // Each case has its own proxy, so that the failures of one case do not pause the upstream
+        // for another case.
         let proxy = ImageProxy::create(&server, &format!("hub{number}"), &upstream.url(), &settings);
         let image = format!("app{number}");
         let manifest = manifest(&[what.as_bytes()]);
@@ -69,8 +64,8 @@ fn what_is_not_what_it_must_be_is_neither_served_nor_kept() {
             (format!("blobs/{large}"), Answer::ok(layers[1].clone()), of_large),
         ];
         for (target, right, sees) in files {
-            let (asked, path) = (format!("/v2/{image}/{target}"), format!("{image}/{target}"));
-            upstream.on(&asked, wrong(right.clone()));
+            let (upstream_target, path) = (format!("/v2/{image}/{target}"), format!("{image}/{target}"));
+            upstream.on(&upstream_target, wrong(right.clone()));
             match sees {
                 Sees::Status(status, code) => {
                     let body = proxy.get(&path).expect(status).json();
@@ -78,9 +73,12 @@ fn what_is_not_what_it_must_be_is_neither_served_nor_kept() {
                 }
                 Sees::Broken => proxy.broken(&path),
             }
-            assert!(!proxy.kept().iter().any(|kept| kept.contains(&target)), "{what} {target} is kept");
-            // The upstream mends its ways.
-            upstream.on(&asked, right);
+            assert!(
+                !proxy.cached_paths().iter().any(|cached| cached.contains(&target)),
+                "{what} {target} is cached"
+            );
+            // The upstream works again.
+            upstream.on(&upstream_target, right);
             proxy.get(&path).expect(200);
         }
         proxy.get(&format!("{image}/manifests/1")).expect(200);
@@ -88,7 +86,7 @@ fn what_is_not_what_it_must_be_is_neither_served_nor_kept() {
 }
 
 #[test]
-fn a_manifest_is_of_a_type_that_manifests_have_and_lists_are_lists() {
+fn manifests_need_a_manifest_type_and_lists_must_be_lists() {
     let (server, upstream) = (server(), Upstream::start());
     let settings = json!({"metadata_ttl_s": 0, "negative_ttl_s": 0});
     let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &settings);
@@ -112,18 +110,19 @@ fn a_manifest_is_of_a_type_that_manifests_have_and_lists_are_lists() {
             let body = proxy.get(&format!("app/{list}")).expect(502).json();
             assert_eq!(body["errors"][0]["code"], "UNAVAILABLE", "{list} {content}: {body}");
         }
-        // More than a list may have, and a list that never ends.
+        // The upstream sends a list over the size limit, and then an endless list.
         let large = format!(r#"{{"tags": null, "manifests": null, "x": "{}"}}"#, "x".repeat(4 << 20));
         upstream.on(&format!("/v2/app/{list}{query}"), Answer::ok(large));
         proxy.get(&format!("app/{list}")).expect(502);
         upstream.on(&format!("/v2/app/{list}{query}"), Answer::ok("[").endless());
         proxy.get(&format!("app/{list}")).expect(502);
     }
-    assert!(!proxy.kept().iter().any(|kept| kept.contains("x.repeat")));
+    assert!(!proxy.cached_paths().iter().any(|cached| cached.contains("x.repeat")));
 
-    // An upstream that says one digest and sends another manifest is not believed, by tag either.
-    let (told, sent) = (manifest(&[b"told"]), manifest(&[b"sent"]));
-    let named = digest(told.as_bytes());
+    // The upstream states one digest and sends another manifest. The proxy does not serve this
+    // manifest, not even by tag.
+    let (stated, sent) = (manifest(&[b"told"]), manifest(&[b"sent"]));
+    let named = digest(stated.as_bytes());
     let lie = Answer::ok(sent).header("Content-Type", INDEX).header("Docker-Content-Digest", &named);
     for reference in ["lie", named.as_str()] {
         upstream.on(&format!("/v2/app/manifests/{reference}"), lie.clone());
@@ -132,7 +131,7 @@ fn a_manifest_is_of_a_type_that_manifests_have_and_lists_are_lists() {
 }
 
 #[test]
-fn an_upstream_that_asks_for_it_is_left_alone_and_copies_serve_on() {
+fn a_rate_limited_upstream_is_paused_and_copies_are_served() {
     let (server, upstream) = (server(), Upstream::start());
     let settings = json!({"metadata_ttl_s": 0, "negative_ttl_s": 0});
     let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &settings);
@@ -141,34 +140,35 @@ fn an_upstream_that_asks_for_it_is_left_alone_and_copies_serve_on() {
     proxy.get("app/manifests/1").expect(200);
     upstream.on("/v2/app/manifests/1", Answer::new(429, "slowly").header("Retry-After", "60"));
     assert_eq!(proxy.get("app/manifests/1").expect(200).text(), manifest);
-    let before = upstream.seen().len();
+    let before = upstream.requests().len();
     for _ in 0..3 {
         assert_eq!(proxy.get("app/manifests/1").expect(200).text(), manifest);
         proxy.get(&format!("app/manifests/{named}")).expect(200);
         let body = proxy.get("app/manifests/2").expect(429).json();
         assert_eq!(body["errors"][0]["code"], "TOOMANYREQUESTS", "{body}");
     }
-    assert_eq!(upstream.seen().len(), before);
+    assert_eq!(upstream.requests().len(), before);
 }
 
-/// A page is told from a manifest by what it says, whatever it is called: it is not served, nothing of it is remembered, and the
-/// upstream is asked again as soon as it is mended.
+/// The upstream sends a page for people. The proxy recognizes it by its content, whatever the
+/// content type is, and neither serves nor caches it. Once the upstream has recovered, the proxy
+/// requests the manifest again at once.
 #[test]
-fn a_page_in_the_place_of_a_manifest_is_neither_served_nor_remembered() {
+fn a_page_in_place_of_a_manifest_is_neither_served_nor_cached() {
     let (server, upstream) = (server(), Upstream::start());
     let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &json!({"negative_ttl_s": 0}));
     let page = "<html><body>Sign in to the network</body></html>";
     let of_page = digest(page.as_bytes());
     let another = digest(b"another");
-    let told = |kind: &str, named: &str| {
+    let answer_as = |kind: &str, named: &str| {
         Answer::ok(page).header("Content-Type", kind).header("Docker-Content-Digest", named)
     };
     for (image, wrong) in [
-        ("its-own-digest", told(MANIFEST, &of_page)),
-        ("another-digest", told(MANIFEST, &another)),
+        ("its-own-digest", answer_as(MANIFEST, &of_page)),
+        ("another-digest", answer_as(MANIFEST, &another)),
         ("no-digest", Answer::ok(page).header("Content-Type", MANIFEST)),
-        ("index", told(INDEX, &of_page)),
-        ("page-with-digest", told("text/html; charset=utf-8", &of_page)),
+        ("index", answer_as(INDEX, &of_page)),
+        ("page-with-digest", answer_as("text/html; charset=utf-8", &of_page)),
         ("untitled", Answer::ok(page).header("Content-Type", "text/html")),
     ] {
         let manifest = manifest(&[image.as_bytes()]);
@@ -182,11 +182,15 @@ fn a_page_in_the_place_of_a_manifest_is_neither_served_nor_remembered() {
             assert_eq!(body["errors"][0]["code"], "UNAVAILABLE", "{image} {reference}: {body}");
             proxy.head(&format!("{image}/manifests/{reference}")).expect(502);
         }
-        assert!(!proxy.kept().iter().any(|kept| kept.contains(image)), "{image}: {:?}", proxy.kept());
-        let shown = format!("/v1/repositories/{}/packages?q={image}", proxy.id);
-        assert_eq!(proxy.api.call("GET", &shown).expect(200).json()["items"], json!([]), "{image}");
+        assert!(
+            !proxy.cached_paths().iter().any(|cached| cached.contains(image)),
+            "{image}: {:?}",
+            proxy.cached_paths()
+        );
+        let packages = format!("/v1/repositories/{}/packages?q={image}", proxy.id);
+        assert_eq!(proxy.api.call("GET", &packages).expect(200).json()["items"], json!([]), "{image}");
 
-        // It is mended: what is asked for now is what it has now.
+        // The upstream has recovered, and the proxy serves its current content.
         for gone in [&of_page, &another] {
             upstream.on(&format!("/v2/{image}/manifests/{gone}"), Answer::new(404, "no"));
         }
@@ -195,7 +199,8 @@ fn a_page_in_the_place_of_a_manifest_is_neither_served_nor_remembered() {
             assert_eq!(proxy.get(&format!("{image}/manifests/{reference}")).expect(200).text(), manifest);
         }
         proxy.get(&format!("{image}/manifests/{of_page}")).expect(404);
-        // A copy serves on while pages come, and what comes after them is found.
+        // The proxy serves its copy while the upstream sends pages. Afterwards it serves the
+        // upstream's new content.
         proxy.set(&json!({"metadata_ttl_s": 0}));
         for reference in ["1", &of_page, &another] {
             upstream.on(&format!("/v2/{image}/manifests/{reference}"), wrong.clone());
@@ -206,7 +211,7 @@ fn a_page_in_the_place_of_a_manifest_is_neither_served_nor_remembered() {
         assert_eq!(proxy.get(&format!("{image}/manifests/1")).expect(200).text(), next, "{image}");
         proxy.set(&json!({"metadata_ttl_s": 600}));
     }
-    // The length of a page is not a layer's.
+    // The proxy must not report the length of a page as the length of the layer.
     let layer = digest(b"layer");
     let target = format!("/v2/app/blobs/{layer}");
     upstream.on(&target, Answer::ok(page).header("Content-Type", "text/html"));
@@ -215,16 +220,17 @@ fn a_page_in_the_place_of_a_manifest_is_neither_served_nor_remembered() {
     assert_eq!(proxy.head(&format!("app/blobs/{layer}")).expect(200).header("content-length"), Some("5"));
 }
 
-/// What a tag names is remembered for a while. When the upstream has that no longer, the tag is asked for anew.
+/// The proxy caches for a while which manifest a tag names. If the upstream no longer has that
+/// manifest, the proxy requests the tag again.
 #[test]
-fn a_tag_whose_manifest_is_gone_is_asked_for_again() {
+fn a_tag_whose_manifest_is_gone_is_requested_again() {
     let (server, upstream) = (server(), Upstream::start());
     let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &json!({}));
     let (before, after) = (manifest(&[b"before"]), manifest(&[b"after"]));
     let gone = offer(&upstream, "app", Some("1"), MANIFEST, &before);
     proxy.get("app/manifests/1").expect(200);
-    let kept = format!("/v1/repositories/{}/cache?path=v2/app/manifests/{gone}", proxy.id);
-    proxy.api.call("DELETE", &kept).expect(204);
+    let cached = format!("/v1/repositories/{}/cache?path=v2/app/manifests/{gone}", proxy.id);
+    proxy.api.call("DELETE", &cached).expect(204);
     upstream.on(&format!("/v2/app/manifests/{gone}"), Answer::new(404, "no"));
     offer(&upstream, "app", Some("1"), MANIFEST, &after);
     assert_eq!(proxy.get("app/manifests/1").expect(200).text(), after);

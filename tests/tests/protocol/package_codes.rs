@@ -1,4 +1,5 @@
-//! Codes of the repository host, and of the API about what repositories hold, each provoked from outside.
+//! Error codes of the repository host and of the package API. The tests provoke each code with
+//! requests.
 
 use crate::release;
 
@@ -9,14 +10,15 @@ use release::Release;
 use serde_json::json;
 use tempfile::TempDir;
 
-/// The code where plain errors have it.
+/// Checks the error code in the field `error`.
 #[track_caller]
 fn is(answer: Response, status: u16, code: &str) {
     let answer = answer.expect(status);
     assert_eq!(answer.field("error"), code, "{}", answer.text());
 }
 
-/// The code where `error` has it in lower case only.
+/// Checks a response whose field `code` has the error code, and whose field `error` has it in lower
+/// case.
 #[track_caller]
 fn is_in_code(answer: Response, status: u16, code: &str) {
     assert_eq!(answer.field("code"), code, "{}", answer.text());
@@ -24,7 +26,7 @@ fn is_in_code(answer: Response, status: u16, code: &str) {
 }
 
 #[test]
-fn what_npm_is_refused_has_its_code() {
+fn refusals_of_npm_have_their_codes() {
     let server = Server::start();
     let repository = NpmRepository::create(&server, "npm");
     repository.put("a", &Release::new("a", "1.0.0").document()).expect(201);
@@ -51,7 +53,7 @@ fn a_token_of_the_npm_format_is_refused_on_a_proxy() {
 }
 
 #[test]
-fn what_a_group_and_its_members_cannot_do_has_its_code() {
+fn refusals_of_groups_and_members_have_their_codes() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let member = NpmRepository::create(&server, "member");
@@ -70,7 +72,7 @@ fn what_a_group_and_its_members_cannot_do_has_its_code() {
 }
 
 #[test]
-fn what_is_too_long_or_too_deep_is_refused() {
+fn too_long_or_too_deep_paths_are_refused() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "libs");
     is(repository.get(&"a".repeat(9_000)), 414, "uri_too_long");
@@ -91,9 +93,9 @@ fn what_is_too_long_or_too_deep_is_refused() {
     }
 }
 
-/// The row goes at the very moment when the rotation, which has read it, is about to write it.
+/// A trigger deletes the token after the rotation has read it and before the rotation writes it.
 #[test]
-fn a_token_that_is_gone_when_it_is_to_be_replaced() {
+fn a_token_that_is_deleted_during_its_rotation_has_its_code() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let id = api.create_maven("libs", &json!({}));
@@ -116,7 +118,7 @@ struct Lair {
     _plugins: TempDir,
 }
 
-/// A server with the hostile guest of the tests' and one place for its calls.
+/// Starts a server with the hostile test guest, which can run one call at a time.
 fn lair(call_timeout_ms: &str) -> Lair {
     let plugins = tempfile::tempdir().unwrap();
     let hostile = checkout().join("target/release/guests/hostile.wasm");
@@ -136,7 +138,7 @@ fn lair(call_timeout_ms: &str) -> Lair {
 }
 
 #[test]
-fn a_plugin_that_falls_or_has_no_place_left_has_its_code() {
+fn a_failing_or_fully_occupied_plugin_has_its_code() {
     let Lair { server, client, _plugins } = lair("4000");
     is(client.get("/repositories/lair/recurse"), 500, "internal_error");
     client.get("/repositories/lair/ok").expect(200);
@@ -145,8 +147,8 @@ fn a_plugin_that_falls_or_has_no_place_left_has_its_code() {
         let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| ask("/repositories/lair/loop"))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
     });
-    let busy = answers.into_iter().find(|answer| answer.status == 503).expect("there is one place");
+    let busy = answers.into_iter().find(|answer| answer.status == 503).expect("only one call fits");
     assert_eq!(busy.header("retry-after"), Some("5"));
     is(busy, 503, "format_busy");
-    assert!(server.log().contains("deadline"), "the loop was ended");
+    assert!(server.log().contains("deadline"), "the endless loop was stopped");
 }

@@ -1,8 +1,9 @@
-//! Hostile paths: refused before anything is looked up, whoever asks, and storage stays as it was.
+//! Hostile paths. The server refuses them before any look-up, with and without a credential. They
+//! have no effect on storage.
 
 use packhouse_tests::{MavenRepository, Request, Server, database};
 
-/// Below `/repositories/paths/`; each is sent as it stands here.
+/// Returns paths below `/repositories/paths/`. The client sends each path exactly as written here.
 fn hostile() -> Vec<String> {
     let mut paths: Vec<String> = [
         "../paths/org/example/a/1.0/a-1.0.jar",
@@ -63,14 +64,14 @@ fn hostile_paths_are_refused_with_and_without_a_credential() {
 }
 
 #[test]
-fn what_only_looks_hostile_is_an_ordinary_name() {
+fn a_name_that_only_looks_hostile_is_accepted() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "odd");
     for name in ["a;b", "..;", "a+b", "a:b", "%252e%252e", "a%20b", "...", "%C3%A9", "e%CC%81"] {
         let file = format!("org/example/{name}/1.0/odd-1.0.jar");
         assert_eq!(repository.get(&file).status, 404, "GET {file}");
     }
-    // Composed and decomposed letters, upper and lower case, are different names.
+    // Composed and decomposed letters, and upper and lower case, are different names.
     for (number, name) in ["%C3%A9", "e%CC%81", "lower", "LOWER"].into_iter().enumerate() {
         let file = format!("org/example/{name}/1.0/{name}-1.0.jar");
         repository.put(&file, format!("file {number}")).expect(201);
@@ -81,7 +82,7 @@ fn what_only_looks_hostile_is_an_ordinary_name() {
 }
 
 #[test]
-fn slashes_in_a_row_are_one() {
+fn repeated_slashes_count_as_one() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "slashes");
     repository.put("org//example/a/1.0//a-1.0.jar", "a").expect(201);
@@ -93,12 +94,12 @@ fn slashes_in_a_row_are_one() {
         assert_eq!(repository.client.get(path).expect(200).text(), "a", "{path}");
         server.anonymous().get(path).expect(401);
     }
-    // One that is encoded is part of a name.
+    // An encoded slash is part of a name, so these names are invalid.
     repository.get("org%2F%2Fexample/a/1.0/a-1.0.jar").expect(400);
 }
 
 #[test]
-fn hostile_words_never_reach_a_header_of_the_answer() {
+fn hostile_path_content_never_reaches_a_response_header() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "headers");
     for target in ["/%0d%0aX-Planted:%201", "/repositories/%0d%0aX-Planted:%201/", "/?a=%0d%0aX-Planted:%201"]

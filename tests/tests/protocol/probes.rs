@@ -1,14 +1,16 @@
-//! Requests that no client sends: malformed, ambiguous and oversized heads, byte for byte, each with the status it meets.
+//! Requests that no client sends: malformed, ambiguous and oversized heads. Each probe consists of
+//! exact bytes and the expected status.
 
 use std::time::Duration;
 
 use packhouse_tests::{Connection, MavenRepository, Server, database, http};
 
-/// What stands for the credential, and for the host, in the probes below.
+/// Placeholders for the credential and for the host in the probes below.
 const CREDENTIAL: &str = "{credential}";
 const HOST: &str = "{host}";
 
-/// Shorter than the server keeps an idle connection, so that one which it merely left open is seen.
+/// Time limit for a response. It is shorter than the server's idle timeout, so that the test
+/// detects a connection that the server only leaves open.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 struct Probe {
@@ -22,7 +24,8 @@ fn probe(name: &'static str, status: u16, lines: &[&str], body: &str) -> Probe {
     Probe { name, bytes: format!("{head}\r\n\r\n{body}").into_bytes(), status }
 }
 
-/// A PUT that would store its body, with these header lines beside the host and the credential.
+/// Returns a PUT that would store its body, with these headers and the headers for the host and the
+/// credential.
 fn put(name: &'static str, status: u16, headers: &[&str], body: &str) -> Probe {
     let mut lines = vec!["PUT /repositories/probes/org/example/a/1.0/a-1.0.jar HTTP/1.1", HOST, CREDENTIAL];
     lines.extend(headers);
@@ -83,7 +86,7 @@ fn table() -> Vec<Probe> {
 }
 
 #[test]
-fn each_probe_meets_its_status_and_stores_nothing() {
+fn each_probe_gets_its_status_and_stores_nothing() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "probes");
     let credential = format!("Authorization: {}", http::basic("owner@example.com", &repository.token.secret));
@@ -94,7 +97,8 @@ fn each_probe_meets_its_status_and_stores_nothing() {
     for probe in table() {
         let bytes = replace(&replace(&probe.bytes, CREDENTIAL, &credential), HOST, &host);
         let mut connection = Connection::open_within(server.packages(), PATIENCE).unwrap();
-        // The server may close while the probe is still being sent; its answer is what counts.
+        // The server may close the connection while the client still sends the probe. Only the
+        // response matters.
         let _ = connection.send(&bytes);
         match connection.read_response(false) {
             Ok(answer) if answer.status == probe.status => {
@@ -111,7 +115,7 @@ fn each_probe_meets_its_status_and_stores_nothing() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!(database::fingerprint(&server), before, "something was stored");
-    repository.put("org/example/a/1.0/a-1.0.jar", "afterwards all is well").expect(201);
+    repository.put("org/example/a/1.0/a-1.0.jar", "a valid request works afterwards").expect(201);
 }
 
 fn replace(bytes: &[u8], what: &str, with: &str) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! A proxy from outside: what its clients see and what it keeps, whatever its upstream does.
+//! A proxy with every behaviour of its upstream: responses to clients, and the cache.
 
 use packhouse_tests::upstream::{Answer, Gate, Upstream};
 use packhouse_tests::{Api, Client, MavenRepository, Response, Server, digests, payload};
@@ -9,19 +9,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const JAR: &str = "org/example/a/1.0/a-1.0.jar";
 const METADATA: &str = "org/example/a/maven-metadata.xml";
 
-/// A server that may reach upstreams on this machine.
+/// Starts a server that may connect to upstreams on this machine.
 fn server() -> Server {
     Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start()
 }
 
 /// A Maven proxy, and a client that may read it.
-struct Proxy {
+struct MavenProxy {
     name: String,
     id: String,
     client: Client,
 }
 
-impl Proxy {
+impl MavenProxy {
     fn of(server: &Server, upstream: &str, settings: &Value) -> Self {
         let api = Api::sign_in(server);
         let id = api.create_proxy("proxy", "maven", upstream, settings);
@@ -36,7 +36,7 @@ impl Proxy {
     }
 }
 
-/// What an upstream offers of one release.
+/// Offers the files of one release at an upstream.
 fn offer(upstream: &Upstream, path: &str, bytes: &[u8]) {
     upstream
         .on(&format!("/{path}"), Answer::ok(bytes).header("Last-Modified", "Mon, 05 Jan 2026 10:00:00 GMT"));
@@ -49,7 +49,7 @@ fn a_second_packhouse_is_an_upstream() {
     let hosted = MavenRepository::create_with(&far, "releases", &json!({"public": true}));
     let bytes = payload::bytes(1, 3_000_000);
     hosted.put(JAR, bytes.clone()).expect(201);
-    let proxy = Proxy::of(&near, &hosted.url(&far), &json!({}));
+    let proxy = MavenProxy::of(&near, &hosted.url(&far), &json!({}));
 
     let answer = proxy.get(JAR).expect(200);
     assert_eq!(digests::sha256(&answer.body), digests::sha256(&bytes));
@@ -60,9 +60,9 @@ fn a_second_packhouse_is_an_upstream() {
     proxy.get("org/example/a/2.0/a-2.0.jar").expect(404);
 
     drop(far);
-    let kept = proxy.get(JAR).expect(200);
-    assert_eq!(digests::sha256(&kept.body), digests::sha256(&bytes));
-    assert_eq!(kept.header("etag"), Some(format!("\"{}\"", digests::sha256(&bytes)).as_str()));
+    let cached = proxy.get(JAR).expect(200);
+    assert_eq!(digests::sha256(&cached.body), digests::sha256(&bytes));
+    assert_eq!(cached.header("etag"), Some(format!("\"{}\"", digests::sha256(&bytes)).as_str()));
     proxy.get(METADATA).expect(200);
     proxy.get("org/example/a/3.0/a-3.0.jar").expect(502);
 
@@ -78,15 +78,15 @@ fn a_file_is_fetched_once() {
     let (server, upstream) = (server(), Upstream::start());
     let bytes = payload::bytes(2, 500_000);
     offer(&upstream, JAR, &bytes);
-    let proxy = Proxy::of(&server, &upstream.url(), &json!({}));
+    let proxy = MavenProxy::of(&server, &upstream.url(), &json!({}));
     for _ in 0..3 {
         assert_eq!(digests::sha256(&proxy.get(JAR).expect(200).body), digests::sha256(&bytes));
     }
-    assert_eq!(upstream.seen().len(), 2, "{:?}", upstream.seen());
+    assert_eq!(upstream.requests().len(), 2, "{:?}", upstream.requests());
 }
 
 #[test]
-fn many_clients_of_one_cold_file_share_one_request_and_see_it_arrive() {
+fn many_clients_of_one_uncached_file_share_one_streamed_request() {
     const CLIENTS: usize = 64;
     const SIZE: usize = 100_000_000;
     let (server, upstream) = (server(), Upstream::start());
@@ -95,7 +95,7 @@ fn many_clients_of_one_cold_file_share_one_request_and_see_it_arrive() {
     let date = "Mon, 05 Jan 2026 10:00:00 GMT";
     let answer = Answer::ok(bytes.clone()).header("Last-Modified", date);
     upstream.on(&format!("/{JAR}"), answer.gated(SIZE / 2, &gate));
-    let proxy = Proxy::of(&server, &upstream.url(), &json!({}));
+    let proxy = MavenProxy::of(&server, &upstream.url(), &json!({}));
     proxy.get("org/example/warm/1/warm-1.jar").expect(404);
     let (before, expected) = (server.rss(), digests::sha256(&bytes));
     let started = AtomicUsize::new(0);
@@ -104,16 +104,17 @@ fn many_clients_of_one_cold_file_share_one_request_and_see_it_arrive() {
         let clients: Vec<_> = (0..CLIENTS)
             .map(|_| {
                 scope.spawn(|| {
-                    let (mut hash, mut seen) = (sha2::Sha256::new(), 0);
+                    let (mut hash, mut received) = (sha2::Sha256::new(), 0);
                     let answer = proxy.client.get_to(&path, &mut |piece: &[u8]| {
-                        if seen == 0 && started.fetch_add(1, Ordering::SeqCst) + 1 == CLIENTS {
-                            // Each has its first bytes, and the upstream still holds half of the file.
+                        if received == 0 && started.fetch_add(1, Ordering::SeqCst) + 1 == CLIENTS {
+                            // At this moment each client has the first bytes, and the upstream
+                            // still holds back half of the file.
                             gate.open();
                         }
-                        seen += piece.len();
+                        received += piece.len();
                         hash.update(piece);
                     });
-                    assert_eq!((answer.expect("it comes to its end").status, seen), (200, SIZE));
+                    assert_eq!((answer.expect("the response is complete").status, received), (200, SIZE));
                     hex::encode(hash.finalize())
                 })
             })
@@ -128,9 +129,9 @@ fn many_clients_of_one_cold_file_share_one_request_and_see_it_arrive() {
 }
 
 #[test]
-fn a_group_merges_its_members_and_hides_foreign_names_behind_its_own() {
+fn a_group_merges_its_members_and_hides_upstream_names_behind_hosted_ones() {
     let (server, upstream) = (server(), Upstream::start());
-    let proxy = Proxy::of(&server, &upstream.url(), &json!({}));
+    let proxy = MavenProxy::of(&server, &upstream.url(), &json!({}));
     let hosted = MavenRepository::create(&server, "hosted");
     hosted.put(JAR, "ours").expect(201);
     let document = |versions: &[&str]| {
@@ -162,7 +163,7 @@ fn a_group_merges_its_members_and_hides_foreign_names_behind_its_own() {
 }
 
 #[test]
-fn what_two_upstreams_have_is_one_document_until_a_hosted_member_has_the_name() {
+fn two_upstreams_are_merged_until_a_hosted_member_has_the_name() {
     let server = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
     let (api, upstreams) = (Api::sign_in(&server), [Upstream::start(), Upstream::start()]);
     let hosted = MavenRepository::create(&server, "hosted");
@@ -189,15 +190,19 @@ fn what_two_upstreams_have_is_one_document_until_a_hosted_member_has_the_name() 
         parts.map(|part| part.split('<').next().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(versions(), ["1.0", "1.9", "1.10"]);
-    // The first member that has a file answers for it.
+    // The group serves a file from the first member that has it.
     let of = |version: &str| get(&format!("org/example/a/{version}/a-{version}.jar"));
     assert_eq!(of("1.9").expect(200).text(), format!("1.9 of {}", upstreams[0].url()));
     assert_eq!(of("1.10").expect(200).text(), format!("1.10 of {}", upstreams[1].url()));
 
     hosted.put("org/example/a/0.1/a-0.1.jar", "ours").expect(201);
-    let asked = upstreams.each_ref().map(|upstream| upstream.seen().len());
+    let requests = upstreams.each_ref().map(|upstream| upstream.requests().len());
     assert_eq!(versions(), ["0.1"]);
     assert_eq!(of("0.1").expect(200).text(), "ours");
     of("1.9").expect(404);
-    assert_eq!(upstreams.each_ref().map(|upstream| upstream.seen().len()), asked, "no upstream hears of it");
+    assert_eq!(
+        upstreams.each_ref().map(|upstream| upstream.requests().len()),
+        requests,
+        "no upstream gets a request"
+    );
 }

@@ -1,4 +1,4 @@
-//! Credentials for an upstream: who gets to see them, and who never does.
+//! Credentials for an upstream: which upstreams receive them, and which never do.
 
 use base64::Engine as _;
 use packhouse_tests::http::basic;
@@ -11,7 +11,7 @@ const BASIC: &str = "Basic realm=\"registry\"";
 const PASSWORDS: [&str; 2] = ["canary-pw-first-4711", "canary-pw-second-0815"];
 const SIGNATURE: &str = "canary-signature-2342";
 
-struct World {
+struct CredentialFixture {
     server: Server,
     upstream: Upstream,
     api: Api,
@@ -19,7 +19,7 @@ struct World {
     client: Client,
 }
 
-impl World {
+impl CredentialFixture {
     fn new() -> Self {
         let server = Server::with()
             .env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*")
@@ -37,7 +37,7 @@ impl World {
         self.client.get(&format!("/v2/repositories/mirror/lib/app/{rest}"))
     }
 
-    /// Whether it is said that there is nothing, or that the upstream does not let this server in, is the format's to say.
+    /// Checks a refusal. The format decides whether the client gets 404 or 502.
     #[track_caller]
     fn refused(&self, rest: &str) {
         let answer = self.get(rest);
@@ -53,7 +53,7 @@ impl World {
         assert!(answer.body.is_empty());
     }
 
-    /// An image under this tag, for who shows these credentials.
+    /// Offers an image under this tag for clients with these credentials.
     fn offer(&self, tag: &str, authorization: &str, challenge: &str) {
         let manifest = images::manifest(&[tag.as_bytes()]);
         let digest = images::digest(manifest.as_bytes());
@@ -67,14 +67,14 @@ impl World {
     }
 }
 
-/// What `Authorization` was shown, in its order.
-fn shown(upstream: &Upstream) -> Vec<Option<String>> {
-    upstream.seen().iter().map(|seen| seen.header("authorization").map(str::to_owned)).collect()
+/// Returns the `Authorization` headers that an upstream received, in order.
+fn authorizations(upstream: &Upstream) -> Vec<Option<String>> {
+    upstream.requests().iter().map(|request| request.header("authorization").map(str::to_owned)).collect()
 }
 
 #[test]
-fn credentials_go_to_the_upstream_and_to_no_other() {
-    let (world, other) = (World::new(), Upstream::start());
+fn credentials_are_sent_only_to_their_upstream() {
+    let (world, other) = (CredentialFixture::new(), Upstream::start());
     let own = basic("robot", PASSWORDS[0]);
     let layer = payload::bytes(1, 100_000);
     let digest = images::digest(&layer);
@@ -85,14 +85,15 @@ fn credentials_go_to_the_upstream_and_to_no_other() {
     world.upstream.on(&blob, redirect.guarded(&own, BASIC));
 
     world.refused("manifests/1");
-    assert!(shown(&world.upstream).iter().all(Option::is_none));
+    assert!(authorizations(&world.upstream).iter().all(Option::is_none));
     world.set(&json!({"username": "robot", "password": PASSWORDS[0]}));
     world.get("manifests/1").expect(200);
     assert_eq!(world.get(&format!("blobs/{digest}")).expect(200).body, layer);
-    assert!(shown(&world.upstream).contains(&Some(own)));
-    assert_eq!(shown(&other), [None], "a redirect to another port takes nothing along");
+    assert!(authorizations(&world.upstream).contains(&Some(own)));
+    assert_eq!(authorizations(&other), [None], "a redirect to another port sends no credential");
 
-    // One who asks for them elsewhere gets none, whether as Basic or by a token service of its own.
+    // Another host requests credentials, by Basic or through its own token service. The proxy sends
+    // it none.
     other.on(file, Answer::ok("no").guarded("nothing will do", BASIC));
     let stolen = images::digest(b"stolen");
     let to_other = Answer::redirect(&format!("{}{file}", other.url()));
@@ -101,40 +102,44 @@ fn credentials_go_to_the_upstream_and_to_no_other() {
     let challenge = format!("Bearer realm=\"{}/steal\",service=\"x\"", other.url());
     world.offer("2", "nothing will do", &challenge);
     world.refused("manifests/2");
-    assert!(other.seen().len() >= 3 && shown(&other).iter().all(Option::is_none), "{:?}", shown(&other));
+    assert!(
+        other.requests().len() >= 3 && authorizations(&other).iter().all(Option::is_none),
+        "{:?}",
+        authorizations(&other)
+    );
 }
 
 #[test]
-fn credentials_are_rotated_and_taken_away() {
-    let world = World::new();
+fn credentials_are_rotated_and_removed() {
+    let world = CredentialFixture::new();
     let [first, second] = PASSWORDS.map(|password| basic("robot", password));
     world.offer("1", &first, BASIC);
     world.set(&json!({"username": "robot", "password": PASSWORDS[0]}));
     world.get("manifests/1").expect(200);
 
-    let before = world.upstream.seen().len();
+    let before = world.upstream.requests().len();
     world.offer("2", &second, BASIC);
     world.set(&json!({"username": "robot", "password": PASSWORDS[1]}));
     world.get("manifests/2").expect(200);
-    let since = shown(&world.upstream).split_off(before);
+    let since = authorizations(&world.upstream).split_off(before);
     assert!(since.contains(&Some(second)) && !since.contains(&Some(first)), "{since:?}");
 
-    let before = world.upstream.seen().len();
+    let before = world.upstream.requests().len();
     world.set(&json!({"username": null, "password": null}));
     world.offer("3", "nothing will do", BASIC);
     world.refused("manifests/3");
-    let since = shown(&world.upstream).split_off(before);
+    let since = authorizations(&world.upstream).split_off(before);
     assert!(!since.is_empty() && since.iter().all(Option::is_none), "{since:?}");
 }
 
 #[test]
-fn credentials_are_nowhere_to_be_read() {
-    let world = World::new();
+fn credentials_cannot_be_read_anywhere() {
+    let world = CredentialFixture::new();
     let own = basic("robot", PASSWORDS[0]);
     world.offer("1", &own, BASIC);
     world.set(&json!({"username": "robot", "password": PASSWORDS[0]}));
     world.get("manifests/1").expect(200);
-    // So is what an upstream signs for those whom it sends elsewhere.
+    // The signed addresses in an upstream's redirects are secret too.
     let (other, file, layer) =
         (Upstream::start(), format!("/elsewhere/file?signature={SIGNATURE}"), b"layer");
     other.on(&file, Answer::ok(layer));
@@ -142,26 +147,26 @@ fn credentials_are_nowhere_to_be_read() {
     let redirect = Answer::redirect(&format!("{}{file}", other.url()));
     world.upstream.on(&format!("/v2/lib/app/{blob}"), redirect.guarded(&own, BASIC));
     assert_eq!(world.get(&blob).expect(200).body, layer);
-    // Refused ones are no less secret.
+    // Credentials that the upstream refuses are secret too.
     world.offer("2", "nothing will do", BASIC);
     world.refused("manifests/2");
     world.upstream.down(true);
     world.get("manifests/3").expect(502);
 
     let of_proxy = |rest: &str| format!("/v1/repositories/{}{rest}", world.id);
-    let mut said = vec![world.server.log()];
+    let mut texts = vec![world.server.log()];
     for path in
         [of_proxy(""), of_proxy("/cache"), "/v1/repositories".to_owned(), "/v1/audit-events".to_owned()]
     {
-        said.push(world.api.call("GET", &path).expect(200).text());
+        texts.push(world.api.call("GET", &path).expect(200).text());
     }
     for path in std::fs::read_dir(world.server.data()).unwrap().map(|entry| entry.unwrap().path()) {
-        said.extend(std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()));
+        texts.extend(std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()));
     }
     let encoded = base64::engine::general_purpose::STANDARD.encode(format!("robot:{}", PASSWORDS[0]));
-    for text in &said {
+    for text in &texts {
         for secret in [PASSWORDS[0], encoded.as_str(), SIGNATURE] {
-            assert!(!text.contains(secret), "it shows {secret}: {text:.300}");
+            assert!(!text.contains(secret), "the text contains {secret}: {text:.300}");
         }
     }
 }

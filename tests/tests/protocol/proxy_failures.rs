@@ -1,4 +1,4 @@
-//! A proxy whose upstream fails in every way that one can: what its clients see, and what is kept.
+//! A proxy whose upstream fails in every way: responses to clients, and the cache.
 
 use packhouse_tests::proxy::{JAR, METADATA, World, metadata};
 use packhouse_tests::upstream::{Answer, Gate, Upstream};
@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 #[test]
-fn what_is_not_what_it_must_be_never_comes_to_its_end_and_is_not_kept() {
+fn wrong_content_is_truncated_and_not_cached() {
     let world = World::new(&json!({}));
     for size in [1000, 2_000_000] {
         let bytes = payload::bytes(1, size);
@@ -18,14 +18,18 @@ fn what_is_not_what_it_must_be_never_comes_to_its_end_and_is_not_kept() {
             true => drop(world.get(&path).expect(502)),
             false => world.broken(&path),
         }
-        // The upstream mends its ways.
+        // The upstream has recovered.
         world.offer(&path, Answer::ok(bytes.clone()), &bytes);
-        assert!(!world.kept().iter().any(|kept| kept.ends_with(".jar")), "{:?}", world.kept());
+        assert!(
+            !world.cached_paths().iter().any(|file| file.ends_with(".jar")),
+            "{:?}",
+            world.cached_paths()
+        );
     }
 }
 
 #[test]
-fn what_breaks_off_is_not_kept_and_fetched_anew() {
+fn an_interrupted_download_is_not_cached_and_fetched_again() {
     let world = World::new(&json!({}));
     let bytes = payload::bytes(2, 2_000_000);
     for cut in [0, 1000, 1_999_999] {
@@ -42,7 +46,7 @@ fn what_breaks_off_is_not_kept_and_fetched_anew() {
 }
 
 #[test]
-fn who_says_nothing_more_is_given_up() {
+fn a_stalled_upstream_times_out() {
     let world = World::new(&json!({}));
     let (gate, bytes) = (Gate::new(), payload::bytes(3, 2_000_000));
     world.offer(JAR, Answer::ok(bytes.clone()).silent(&gate), &bytes);
@@ -50,46 +54,46 @@ fn who_says_nothing_more_is_given_up() {
     world.offer(JAR, Answer::ok(bytes.clone()).gated(1_000_000, &gate), &bytes);
     world.broken(JAR);
     gate.open();
-    assert!(!world.kept().iter().any(|kept| kept.ends_with(".jar")));
+    assert!(!world.cached_paths().iter().any(|file| file.ends_with(".jar")));
 }
 
 #[test]
-fn an_upstream_that_fails_is_told_from_one_that_has_nothing() {
+fn a_failing_upstream_is_distinguished_from_a_missing_file() {
     let world = World::new(&json!({"negative_ttl_s": 3600}));
-    for (number, status, seen) in
+    for (number, status, expected) in
         [(1, 404, 404), (2, 410, 404), (3, 500, 502), (4, 403, 404), (5, 429, 429), (6, 204, 502)]
     {
         let path = format!("org/example/a/{number}/a-{number}.jar");
         world.upstream.on(&format!("/{path}"), Answer::new(status, "no"));
-        let answer = world.get(&path).expect(seen);
-        let code = match seen {
+        let answer = world.get(&path).expect(expected);
+        let code = match expected {
             404 => "not_found",
             429 => "rate_limited",
             _ => "upstream_unavailable",
         };
         assert_eq!(answer.field("error"), code);
-        world.get(&path).expect(seen);
-        // That there is nothing is remembered, a failure is not.
-        let asked = world.upstream.count(&format!("/{path}"));
-        assert_eq!(asked, if seen == 404 { 1 } else { 2 }, "{status}");
+        world.get(&path).expect(expected);
+        // The proxy caches an absence, and does not cache a failure.
+        let requests = world.upstream.count(&format!("/{path}"));
+        assert_eq!(requests, if expected == 404 { 1 } else { 2 }, "{status}");
     }
-    assert!(world.kept().is_empty());
+    assert!(world.cached_paths().is_empty());
 }
 
 #[test]
-fn an_upstream_that_asks_for_it_is_left_alone() {
+fn a_rate_limited_upstream_is_paused() {
     let world = World::new(&json!({}));
     world.upstream.on(&format!("/{JAR}"), Answer::new(429, "").header("Retry-After", "60"));
     assert_eq!(world.get(JAR).expect(429).header("retry-after"), Some("60"));
-    let before = world.upstream.seen().len();
+    let before = world.upstream.requests().len();
     for number in 0..3 {
         world.get(&format!("org/example/b/{number}/b-{number}.jar")).expect(429);
     }
-    assert_eq!(world.upstream.seen().len(), before);
+    assert_eq!(world.upstream.requests().len(), before);
 }
 
 #[test]
-fn a_403_that_limits_the_rate_is_no_refusal() {
+fn a_403_with_a_rate_limit_is_not_a_refusal() {
     let spent = || Answer::new(403, "").header("X-RateLimit-Remaining", "0");
     let reset = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 3600;
     for (answer, longest) in [
@@ -103,9 +107,9 @@ fn a_403_that_limits_the_rate_is_no_refusal() {
         let limited = world.get(JAR).expect(429);
         let wait = limited.header("retry-after").unwrap().parse::<u64>().unwrap();
         assert!((1..=longest).contains(&wait), "{wait}");
-        let before = world.upstream.seen().len();
+        let before = world.upstream.requests().len();
         assert_eq!(world.get(METADATA).expect(200).text(), first);
-        assert_eq!(world.upstream.seen().len(), before, "it is left alone");
+        assert_eq!(world.upstream.requests().len(), before, "the upstream is paused");
     }
     let world = World::new(&json!({}));
     world.upstream.on(&format!("/{JAR}"), spent());
@@ -115,14 +119,14 @@ fn a_403_that_limits_the_rate_is_no_refusal() {
 }
 
 #[test]
-fn stale_metadata_serves_on_and_a_new_one_is_taken_when_it_is_whole() {
+fn stale_metadata_is_served_until_new_metadata_is_complete() {
     let world = World::new(&json!({"metadata_ttl_s": 0}));
     world.offer_metadata(&["1.0"], |answer| answer.header("ETag", "\"1\""));
     let first = world.get(METADATA).expect(200).text();
     assert_eq!(world.get(METADATA).expect(200).text(), first);
-    assert_eq!(world.upstream.seen()[1].header("if-none-match"), Some("\"1\""));
-    let told = |answer: &Response| answer.header("cache-status").map(str::to_owned);
-    assert_eq!(told(&world.get(METADATA)), None);
+    assert_eq!(world.upstream.requests()[1].header("if-none-match"), Some("\"1\""));
+    let cache_status = |answer: &Response| answer.header("cache-status").map(str::to_owned);
+    assert_eq!(cache_status(&world.get(METADATA)), None);
     let gate = Gate::new();
     let failures: [&dyn Fn(Answer) -> Answer; 5] = [
         &|_| Answer::new(500, ""),
@@ -135,7 +139,7 @@ fn stale_metadata_serves_on_and_a_new_one_is_taken_when_it_is_whole() {
         world.offer_metadata(&["1.0", "2.0"], failure);
         let stale = world.get(METADATA).expect(200);
         assert_eq!(stale.text(), first);
-        assert_eq!(told(&stale).as_deref(), Some("Packhouse; hit; detail=stale"));
+        assert_eq!(cache_status(&stale).as_deref(), Some("Packhouse; hit; detail=stale"));
     }
     world.upstream.down(true);
     assert_eq!(world.get(METADATA).expect(200).text(), first);
@@ -143,7 +147,7 @@ fn stale_metadata_serves_on_and_a_new_one_is_taken_when_it_is_whole() {
 }
 
 #[test]
-fn an_upstream_that_is_left_alone_is_no_secret() {
+fn a_paused_upstream_is_reported() {
     let world = World::new(&json!({"metadata_ttl_s": 0}));
     world.offer_metadata(&["1.0"], |answer| answer);
     let first = world.get(METADATA).expect(200).text();
@@ -156,7 +160,7 @@ fn an_upstream_that_is_left_alone_is_no_secret() {
 }
 
 #[test]
-fn a_page_for_people_is_no_metadata() {
+fn a_page_for_people_is_not_served_as_metadata() {
     let world = World::new(&json!({"metadata_ttl_s": 0}));
     let page = Answer::ok("<html>Sign in!</html>").header("Content-Type", "text/html; charset=utf-8");
     world.upstream.on(&format!("/{METADATA}"), page.clone());
@@ -168,7 +172,7 @@ fn a_page_for_people_is_no_metadata() {
 }
 
 #[test]
-fn an_endless_body_and_a_bomb_end_at_the_limit() {
+fn an_endless_body_and_a_decompression_bomb_stop_at_the_limit() {
     let world = World::new(&json!({}));
     world.upstream.on(&format!("/{METADATA}"), Answer::ok(payload::bytes(4, 1 << 20)).endless());
     let too_large = |answer: Response| {
@@ -186,23 +190,23 @@ fn an_endless_body_and_a_bomb_end_at_the_limit() {
     world.upstream.on(&format!("/{METADATA}"), Answer::ok(packed).header("Content-Encoding", "gzip"));
     too_large(world.get(METADATA));
     let grown = world.server.peak_rss().saturating_sub(before);
-    assert!(grown < 64 << 20, "it was never unpacked as a whole, and took {grown} bytes");
-    assert!(world.kept().is_empty());
+    assert!(grown < 64 << 20, "the bomb took {grown} bytes of memory");
+    assert!(world.cached_paths().is_empty());
 }
 
 #[test]
-fn compressed_metadata_is_kept_as_what_it_is() {
+fn compressed_metadata_is_cached_decompressed() {
     let world = World::new(&json!({}));
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     packed.write_all(metadata(&["1.0"]).as_bytes()).unwrap();
     let answer = Answer::ok(packed.finish().unwrap()).header("Content-Encoding", "gzip");
     world.upstream.on(&format!("/{METADATA}"), answer);
     assert_eq!(world.get(METADATA).expect(200).text(), metadata(&["1.0"]));
-    assert_eq!(world.upstream.seen()[0].header("accept-encoding"), Some("gzip"));
+    assert_eq!(world.upstream.requests()[0].header("accept-encoding"), Some("gzip"));
 }
 
 #[test]
-fn redirects_are_followed_up_to_a_bound_and_only_to_good_addresses() {
+fn redirects_are_followed_up_to_a_limit_and_only_to_allowed_addresses() {
     let world = World::new(&json!({}));
     let (bytes, other) = (payload::bytes(5, 1000), Upstream::start());
     other.on("/far.jar", Answer::ok(bytes.clone()));
@@ -228,11 +232,11 @@ fn a_private_upstream_is_refused_unless_the_operator_allows_it() {
     let world = World::with(&[("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "10.0.0.0/8")], &json!({}));
     world.offer(JAR, Answer::ok("x"), b"x");
     world.get(JAR).expect(502);
-    assert!(world.upstream.seen().is_empty());
+    assert!(world.upstream.requests().is_empty());
 }
 
 #[test]
-fn where_a_name_leads_that_is_not_allowed_is_not_told() {
+fn the_address_of_a_forbidden_host_name_is_not_disclosed() {
     let upstream = Upstream::start();
     let named = upstream.url().replace("127.0.0.1", "localhost");
     let allowed = [("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "10.0.0.0/8")];
@@ -241,26 +245,26 @@ fn where_a_name_leads_that_is_not_allowed_is_not_told() {
     let repository = world.api.call("GET", &format!("/v1/repositories/{}", world.id)).expect(200).json();
     let detail = repository["health"]["detail"].as_str().unwrap();
     assert!(detail.contains("localhost is not an address"), "{detail}");
-    for told in [answer.as_str(), detail] {
-        assert!(!told.contains("127.0.0.1") && !told.contains("::1"), "{told}");
+    for text in [answer.as_str(), detail] {
+        assert!(!text.contains("127.0.0.1") && !text.contains("::1"), "{text}");
     }
-    assert!(world.upstream.seen().is_empty());
+    assert!(world.upstream.requests().is_empty());
 }
 
 #[test]
-fn offline_means_that_nothing_is_asked() {
+fn an_offline_proxy_sends_no_requests() {
     let world = World::new(&json!({"metadata_ttl_s": 0}));
     world.offer_metadata(&["1.0"], |answer| answer);
     world.get(METADATA).expect(200);
     world.set(&json!({"offline": true}));
-    let before = world.upstream.seen().len();
+    let before = world.upstream.requests().len();
     world.get(METADATA).expect(200);
     world.get(JAR).expect(502);
-    assert_eq!(world.upstream.seen().len(), before);
+    assert_eq!(world.upstream.requests().len(), before);
 }
 
 #[test]
-fn a_purge_makes_room_for_what_is_new() {
+fn a_purge_frees_room_for_new_content() {
     let world = World::new(&json!({}));
     world.offer_metadata(&["1.0"], |answer| answer);
     world.get(METADATA).expect(200);
@@ -275,7 +279,7 @@ fn a_purge_makes_room_for_what_is_new() {
 }
 
 #[test]
-fn the_cache_stays_within_its_bound() {
+fn the_cache_stays_within_its_limit() {
     let world = World::new(&json!({"cache_max_bytes": 250_000}));
     for number in 0..4 {
         let (path, bytes) =
@@ -284,13 +288,13 @@ fn the_cache_stays_within_its_bound() {
         world.get(&path).expect(200);
     }
     packhouse_tests::server::eventually("the cache shrinks", || {
-        let jars = world.kept().into_iter().filter(|kept| kept.ends_with(".jar")).collect::<Vec<_>>();
+        let jars = world.cached_paths().into_iter().filter(|file| file.ends_with(".jar")).collect::<Vec<_>>();
         (jars.len() == 2).then_some(())
     });
 }
 
 #[test]
-fn what_vanishes_upstream_is_withdrawn() {
+fn versions_that_vanish_upstream_are_withdrawn() {
     let world = World::new(&json!({"metadata_ttl_s": 0}));
     let bytes = payload::bytes(6, 1000);
     world.offer(JAR, Answer::ok(bytes.clone()), &bytes);
@@ -308,7 +312,7 @@ fn what_vanishes_upstream_is_withdrawn() {
 }
 
 #[test]
-fn a_release_that_is_too_young_is_neither_offered_nor_served() {
+fn too_young_maven_releases_are_withheld() {
     let world = World::new(&json!({"min_release_age_s": 86_400 * 365, "metadata_ttl_s": 0}));
     let now = httpdate_now();
     for (version, date) in [("1.0", "Mon, 05 Jan 2015 10:00:00 GMT"), ("2.0", now.as_str())] {
@@ -328,14 +332,14 @@ fn a_release_that_is_too_young_is_neither_offered_nor_served() {
     assert!(world.get(METADATA).expect(200).text().contains("2.0"));
 }
 
-/// The date of an answer that the server gives now.
+/// Returns the `Date` header of a server's current response.
 fn httpdate_now() -> String {
     let server = Server::start();
     server.anonymous().get("/").header("date").expect("a date").to_owned()
 }
 
 #[test]
-fn a_format_that_shows_no_credentials_takes_none() {
+fn a_format_without_upstream_credentials_refuses_them() {
     let world = World::new(&json!({}));
     let path = format!("/v1/repositories/{}/upstream-credentials", world.id);
     let mut body = json!({"username": "robot", "password": "secret"});
@@ -347,7 +351,7 @@ fn a_format_that_shows_no_credentials_takes_none() {
 }
 
 #[test]
-fn a_write_is_refused_and_no_credential_goes_upstream() {
+fn a_write_is_refused_and_no_credential_is_sent_upstream() {
     let world = World::new(&json!({}));
     let token = world.api.create_token(&[&world.id], &["read", "write"], None);
     let writer = world.server.anonymous().basic(packhouse_tests::server::OWNER, &token.secret);
@@ -357,5 +361,5 @@ fn a_write_is_refused_and_no_credential_goes_upstream() {
         .upstream
         .on(&format!("/{JAR}"), Answer::new(401, "").header("WWW-Authenticate", "Basic realm=\"x\""));
     world.get(JAR).expect(404);
-    assert!(world.upstream.seen().iter().all(|seen| seen.header("authorization").is_none()));
+    assert!(world.upstream.requests().iter().all(|request| request.header("authorization").is_none()));
 }

@@ -1,4 +1,4 @@
-//! How a proxy treats its upstream: how much it asks at one time, when it leaves it alone, what it asks again, and what it counts.
+//! A proxy's use of its upstream: concurrency, pauses, revalidation, and counters.
 
 use packhouse_tests::payload;
 use packhouse_tests::proxy::{JAR, METADATA, World, metadata};
@@ -11,7 +11,7 @@ fn jar(number: usize) -> String {
 }
 
 #[test]
-fn no_more_is_asked_at_one_time_than_is_set() {
+fn concurrent_upstream_requests_stay_within_the_limit() {
     const CLIENTS: usize = 12;
     const MOST: usize = 3;
     let most = MOST.to_string();
@@ -29,7 +29,7 @@ fn no_more_is_asked_at_one_time_than_is_set() {
             scope.spawn(move || world.get(&jar(number)).expect(200).text())
         };
         let clients: Vec<_> = (0..CLIENTS).map(ask).collect();
-        eventually("as many as may are asked", || (world.upstream.seen().len() == MOST).then_some(()));
+        eventually("the limit is reached", || (world.upstream.requests().len() == MOST).then_some(()));
         gates.iter().for_each(Gate::open);
         for (number, client) in clients.into_iter().enumerate() {
             assert_eq!(client.join().unwrap(), jar(number));
@@ -38,9 +38,10 @@ fn no_more_is_asked_at_one_time_than_is_set() {
     assert_eq!(world.upstream.peak(), MOST);
 }
 
-/// Each question about a file leads to one about its checksum, before the file's bytes are wanted.
+/// Requests for checksums. The proxy requests each file's checksum before it reads the file's
+/// bytes. Even with one slot for upstream requests, the two requests must not block each other.
 #[test]
-fn files_that_wait_for_their_checksums_leave_room_to_ask_for_them() {
+fn files_that_wait_for_their_checksums_do_not_block_the_checksum_requests() {
     let patient = [("PACKHOUSE_UPSTREAM_CONCURRENCY", "1"), ("PACKHOUSE_UPSTREAM_IDLE_MS", "30000")];
     let world = World::with(&patient, &json!({}));
     for number in 0..6 {
@@ -56,17 +57,18 @@ fn files_that_wait_for_their_checksums_leave_room_to_ask_for_them() {
 }
 
 #[test]
-fn who_finds_no_place_in_time_is_told() {
+fn a_request_without_a_free_slot_is_refused_in_time() {
     let world = World::with(&[("PACKHOUSE_UPSTREAM_CONCURRENCY", "1")], &json!({}));
     let gate = Gate::new();
     world.offer(&jar(0), Answer::ok("slow").silent(&gate), b"slow");
     world.offer(&jar(1), Answer::ok("quick"), b"quick");
     std::thread::scope(|scope| {
         let slow = scope.spawn(|| world.get(&jar(0)).expect(502));
-        eventually("it is asked", || (world.upstream.seen().len() == 1).then_some(()));
+        eventually("the upstream has the request", || (world.upstream.requests().len() == 1).then_some(()));
         let waits = scope.spawn(|| world.get(&jar(1)).status);
         slow.join().unwrap();
-        // It had its turn after the other was given up, or it was told that there was none.
+        // The second request either got the slot after the first one timed out, or the server
+        // refused it for lack of a slot.
         assert!(matches!(waits.join().unwrap(), 200 | 502));
     });
     gate.open();
@@ -74,7 +76,7 @@ fn who_finds_no_place_in_time_is_told() {
 }
 
 #[test]
-fn after_failures_in_a_row_an_upstream_is_left_alone_until_one_request_finds_it_well() {
+fn repeated_failures_pause_an_upstream_until_one_request_succeeds() {
     let patient = [("PACKHOUSE_UPSTREAM_IDLE_MS", "30000")];
     let world = World::with(&patient, &json!({"negative_ttl_s": 0, "metadata_ttl_s": 0}));
     world.offer_metadata(&["1.0"], |answer| answer);
@@ -83,14 +85,14 @@ fn after_failures_in_a_row_an_upstream_is_left_alone_until_one_request_finds_it_
         world.upstream.on(&format!("/{}", jar(number)), Answer::new(500, "no"));
         world.get(&jar(number)).expect(502);
     }
-    let before = world.upstream.seen().len();
+    let before = world.upstream.requests().len();
     for _ in 0..20 {
         world.get(JAR).expect(502);
     }
-    assert_eq!(world.get(METADATA).expect(200).text(), known, "what is kept serves on");
-    assert_eq!(world.upstream.seen().len(), before, "nothing is asked");
+    assert_eq!(world.get(METADATA).expect(200).text(), known, "the cached copy is served");
+    assert_eq!(world.upstream.requests().len(), before, "the upstream gets no request");
 
-    // Another repository's upstream is another's.
+    // The failures do not pause the upstream of another repository.
     let other = Upstream::start();
     other.on(&format!("/{JAR}"), Answer::ok("other"));
     let id = world.api.create_proxy("other", "maven", &other.url(), &json!({}));
@@ -103,16 +105,16 @@ fn after_failures_in_a_row_an_upstream_is_left_alone_until_one_request_finds_it_
     let path = format!("/repositories/proxy/{JAR}");
     std::thread::scope(|scope| {
         let tries = scope.spawn(|| {
-            eventually("one request finds out", || {
+            eventually("one request succeeds", || {
                 let answer = world.client.get(&path);
                 (answer.status == 200).then_some(answer)
             })
         });
-        eventually("the time is up", || (world.upstream.seen().len() > before).then_some(()));
+        eventually("the time is up", || (world.upstream.requests().len() > before).then_some(()));
         for number in 0..20 {
             world.get(&jar(number)).expect(502);
         }
-        assert_eq!(world.upstream.seen().len(), before + 1, "one asks, and no other");
+        assert_eq!(world.upstream.requests().len(), before + 1, "only one request is sent");
         gate.open();
         assert_eq!(tries.join().unwrap().text(), "well");
     });
@@ -121,30 +123,30 @@ fn after_failures_in_a_row_an_upstream_is_left_alone_until_one_request_finds_it_
 }
 
 #[test]
-fn a_time_to_wait_is_waited_and_no_longer() {
+fn a_retry_after_is_respected_and_not_exceeded() {
     let world = World::new(&json!({}));
     world.upstream.on(&format!("/{JAR}"), Answer::new(503, "").header("Retry-After", "2"));
     world.get(JAR).expect(502);
     world.offer(JAR, Answer::ok("x"), b"x");
     world.get(JAR).expect(502);
-    assert_eq!(world.upstream.seen().len(), 1);
-    eventually("it is asked again", || {
+    assert_eq!(world.upstream.requests().len(), 1);
+    eventually("the upstream is requested again", || {
         (world.client.get(&format!("/repositories/proxy/{JAR}")).status == 200).then_some(())
     });
 }
 
 #[test]
-fn a_date_is_a_validator_where_there_is_no_tag() {
+fn a_date_is_a_validator_without_a_tag() {
     let world = World::new(&json!({"metadata_ttl_s": 0}));
     let date = "Mon, 05 Jan 2026 10:00:00 GMT";
     world.offer_metadata(&["1.0"], |answer| answer.header("Last-Modified", date));
     let first = world.get(METADATA).expect(200).text();
     assert_eq!(world.get(METADATA).expect(200).text(), first);
-    let seen = world.upstream.seen();
-    assert_eq!(seen[0].header("if-modified-since"), None);
-    assert_eq!(seen[1].header("if-modified-since"), Some(date));
-    assert_eq!(seen[1].header("if-none-match"), None);
-    assert_eq!(world.counts(), [1, 1, 0, 0], "that it is still right is a hit");
+    let requests = world.upstream.requests();
+    assert_eq!(requests[0].header("if-modified-since"), None);
+    assert_eq!(requests[1].header("if-modified-since"), Some(date));
+    assert_eq!(requests[1].header("if-none-match"), None);
+    assert_eq!(world.counts(), [1, 1, 0, 0], "a successful revalidation is a hit");
     world.offer_metadata(&["1.0", "2.0"], |answer| {
         answer.header("Last-Modified", "Tue, 06 Jan 2026 10:00:00 GMT")
     });
@@ -152,34 +154,34 @@ fn a_date_is_a_validator_where_there_is_no_tag() {
 }
 
 #[test]
-fn while_an_upstream_takes_its_time_all_get_what_is_kept_and_one_question_is_asked() {
+fn while_an_upstream_is_slow_all_clients_get_the_cached_copy_and_one_request_is_sent() {
     let patient = [("PACKHOUSE_UPSTREAM_IDLE_MS", "30000")];
     let world = World::with(&patient, &json!({"metadata_ttl_s": 0}));
     world.offer_metadata(&["1.0"], |answer| answer);
     let old = world.get(METADATA).expect(200).text();
     let gate = Gate::new();
     world.offer_metadata(&["1.0", "2.0"], |answer| answer.silent(&gate));
-    let before = world.upstream.seen().len();
+    let before = world.upstream.requests().len();
     std::thread::scope(|scope| {
         for _ in 0..16 {
             scope.spawn(|| assert_eq!(world.get(METADATA).expect(200).text(), old));
         }
     });
-    // Whoever comes later does not wait at all, as often as it comes.
+    // Later clients get the copy without waiting, however often they repeat the request.
     for _ in 0..50 {
         assert_eq!(world.get(METADATA).expect(200).text(), old);
     }
-    assert_eq!(world.upstream.seen().len(), before + 1);
+    assert_eq!(world.upstream.requests().len(), before + 1);
     assert_eq!(world.counts(), [0, 1, 66, 0]);
     world.set(&json!({"metadata_ttl_s": 600}));
     gate.open();
     let new = metadata(&["1.0", "2.0"]);
-    eventually("the new one is there", || (world.get(METADATA).expect(200).text() == new).then_some(()));
-    assert_eq!(world.upstream.seen().len(), before + 1, "it is the answer to that one question");
+    eventually("the new copy is served", || (world.get(METADATA).expect(200).text() == new).then_some(()));
+    assert_eq!(world.upstream.requests().len(), before + 1, "the new copy came from that request");
 }
 
 #[test]
-fn without_stale_on_error_a_failure_is_one() {
+fn without_stale_on_error_a_failure_is_reported() {
     let world = World::new(&json!({"metadata_ttl_s": 0, "stale_on_error": false}));
     world.offer_metadata(&["1.0"], |answer| answer);
     world.get(METADATA).expect(200);
@@ -191,7 +193,7 @@ fn without_stale_on_error_a_failure_is_one() {
 }
 
 #[test]
-fn what_was_used_last_is_kept_longest() {
+fn the_least_recently_used_content_is_evicted() {
     let world = World::new(&json!({"cache_max_bytes": 350_000}));
     let offer = |number: usize| {
         let bytes = payload::bytes(number as u64, 100_000);
@@ -199,19 +201,19 @@ fn what_was_used_last_is_kept_longest() {
         world.get(&jar(number)).expect(200);
     };
     (0..3).for_each(offer);
-    // The oldest is used again, so the second goes.
+    // A client uses the oldest file again, so the proxy evicts the second one.
     world.get(&jar(0)).expect(200);
     offer(3);
-    let jars = || world.kept().into_iter().filter(|kept| kept.ends_with(".jar")).collect::<Vec<_>>();
+    let jars = || world.cached_paths().into_iter().filter(|path| path.ends_with(".jar")).collect::<Vec<_>>();
     eventually("the cache shrinks", || (jars().len() < 4).then_some(()));
     assert_eq!(jars(), [0, 2, 3].map(|number| format!("/{}", jar(number))));
     assert!(world.cache()["bytes"].as_u64().unwrap() <= 350_000);
     world.get(&jar(1)).expect(200);
-    assert_eq!(world.upstream.count(&format!("/{}", jar(1))), 2, "what went is fetched again");
+    assert_eq!(world.upstream.count(&format!("/{}", jar(1))), 2, "the evicted file is fetched again");
 }
 
 #[test]
-fn what_is_kept_is_told_with_since_when_and_when_it_was_last_used() {
+fn cached_content_is_listed_with_its_fetch_and_last_use_times() {
     let world = World::new(&json!({"metadata_ttl_s": 0}));
     world.offer_metadata(&["1.0"], |answer| answer.header("ETag", "\"1\""));
     let entry = || world.cache()["items"][0].clone();

@@ -1,13 +1,13 @@
-//! What a proxy refuses and what it keeps to itself, for the formats that show no credential upstream: every write, tokens of the
-//! npm format, and whatever a client sends to be known by.
+//! Refusals of a proxy, for formats without upstream credentials. The proxy refuses every write and
+//! npm's tokens, and sends no identifying header of a client to the upstream.
 
 use packhouse_tests::server::{OWNER, PASSWORD};
-use packhouse_tests::upstream::{Answer, Seen, Upstream};
+use packhouse_tests::upstream::{Answer, ReceivedRequest, Upstream};
 use packhouse_tests::{Api, Client, Request, Response, Server};
 use serde_json::json;
 
-/// A proxy of one format, and clients of it.
-struct World {
+/// A proxy of one format, and clients of the proxy.
+struct ProxyRulesFixture {
     server: Server,
     upstream: Upstream,
     api: Api,
@@ -15,7 +15,7 @@ struct World {
     writer: Client,
 }
 
-impl World {
+impl ProxyRulesFixture {
     fn new(format: &str) -> Self {
         let server = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
         let (upstream, api) = (Upstream::start(), Api::sign_in(&server));
@@ -26,7 +26,7 @@ impl World {
     }
 }
 
-/// Format, and each way to change something.
+/// Each format with its write requests.
 const WRITES: [(&str, &[(&str, &str)]); 2] = [
     (
         "python",
@@ -65,9 +65,9 @@ fn refused(answer: Response, status: u16, code: &str) {
 }
 
 #[test]
-fn every_write_is_refused_whoever_asks_for_it() {
+fn every_write_is_refused_with_any_credential() {
     for (format, writes) in WRITES {
-        let world = World::new(format);
+        let world = ProxyRulesFixture::new(format);
         let reader = world.api.create_token(&[&world.id], &["read"], None);
         let reader = world.server.anonymous().basic(OWNER, &reader.secret);
         let member = world.server.anonymous().basic(OWNER, PASSWORD);
@@ -85,14 +85,14 @@ fn every_write_is_refused_whoever_asks_for_it() {
         let state = json!({"state": "yanked"});
         let answer = world.api.send("PUT", &format!("{path}/versions/1.0/state"), &state);
         refused(answer, 405, "writes_not_permitted_on_proxy");
-        assert!(world.upstream.seen().is_empty(), "{format}: {:?}", world.upstream.seen());
+        assert!(world.upstream.requests().is_empty(), "{format}: {:?}", world.upstream.requests());
     }
 }
 
 #[test]
 fn a_token_of_the_npm_format_is_refused_on_proxies_of_all_formats() {
     for (format, writes) in WRITES {
-        let world = World::new(format);
+        let world = ProxyRulesFixture::new(format);
         let body = json!({"name": "ci", "scope": ["read", "write"], "format": "npm", "repositories": [world.id],
             "expires_at": null, "confirmation_token": world.api.confirm("create_token")});
         let secret = world.api.post("/v1/tokens", &body).expect(201).field("secret");
@@ -105,11 +105,11 @@ fn a_token_of_the_npm_format_is_refused_on_proxies_of_all_formats() {
                 refused(client.send(request), 403, "npm_token_not_supported_on_proxy");
             }
         }
-        assert!(world.upstream.seen().is_empty(), "{format}: {:?}", world.upstream.seen());
+        assert!(world.upstream.requests().is_empty(), "{format}: {:?}", world.upstream.requests());
     }
 }
 
-/// Answers of an upstream that would like to be shown a credential, or to see its own again.
+/// Makes an upstream request credentials and set cookies at this target.
 fn curious(upstream: &Upstream, target: &str, kind: &str, body: &str) {
     let challenge = Answer::new(401, "").header("WWW-Authenticate", "Basic realm=\"upstream\"");
     upstream.on(target, challenge.header("Set-Cookie", "session=upstream"));
@@ -118,12 +118,12 @@ fn curious(upstream: &Upstream, target: &str, kind: &str, body: &str) {
 }
 
 #[test]
-fn nothing_that_a_client_is_known_by_goes_upstream() {
+fn no_identifying_header_of_a_client_is_sent_upstream() {
     for (format, path, kind, body) in [
         ("python", "/simple/demo/", "text/html", "<a href=\"demo-1.0.tar.gz\">demo-1.0.tar.gz</a>"),
         ("maven", "/org/example/a/maven-metadata.xml", "text/xml", "<metadata><versioning/></metadata>"),
     ] {
-        let world = World::new(format);
+        let world = ProxyRulesFixture::new(format);
         curious(&world.upstream, path, kind, body);
         let token = world.api.create_token(&[&world.id], &["read"], None);
         let clients = [
@@ -151,20 +151,20 @@ fn nothing_that_a_client_is_known_by_goes_upstream() {
         let moved = Answer::redirect(&format!("{}{path}.later", world.upstream.url()));
         world.upstream.on(path, moved.header("Set-Cookie", "session=upstream"));
         clients[0].get(&format!("/repositories/proxy{path}")).expect(200);
-        let seen = world.upstream.seen();
-        assert!(seen.len() > clients.len(), "{format}: {seen:?}");
-        seen.iter().for_each(|seen| is_nobodys(seen, &token.secret));
+        let requests = world.upstream.requests();
+        assert!(requests.len() > clients.len(), "{format}: {requests:?}");
+        requests.iter().for_each(|request| assert_anonymous(request, &token.secret));
     }
 }
 
 #[track_caller]
-fn is_nobodys(seen: &Seen, secret: &str) {
+fn assert_anonymous(request: &ReceivedRequest, secret: &str) {
     for name in ["authorization", "proxy-authorization", "cookie", "x-forwarded-for", "x-api-key", "referer"]
     {
-        assert_eq!(seen.header(name), None, "{seen:?}");
+        assert_eq!(request.header(name), None, "{request:?}");
     }
-    let all = format!("{seen:?}").to_lowercase();
+    let all = format!("{request:?}").to_lowercase();
     for word in [secret.to_lowercase().as_str(), "client", "session", OWNER, "token"] {
-        assert!(!all.contains(word), "{word} in {seen:?}");
+        assert!(!all.contains(word), "{word} in {request:?}");
     }
 }

@@ -1,4 +1,5 @@
-//! Metadata that cannot be read: they never take the place of those that can, and are not kept themselves.
+//! Unreadable metadata. The proxy never replaces readable metadata with unreadable ones, and never
+//! caches unreadable ones.
 
 use packhouse_tests::proxy::{JAR, METADATA, World, metadata};
 use packhouse_tests::server::eventually;
@@ -18,20 +19,21 @@ fn garbage(bytes: &[u8]) -> Answer {
 }
 
 #[test]
-fn what_cannot_be_read_does_not_replace_what_can() {
+fn unreadable_metadata_do_not_replace_readable_ones() {
     let world = World::new(&json!({"metadata_ttl_s": 0}));
     world.offer_metadata(&["1.0"], |answer| answer.header("ETag", "\"1\""));
     let good = world.get(METADATA).expect(200).text();
     for (number, bytes) in GARBAGE.iter().enumerate() {
         world.upstream.on(&format!("/{METADATA}"), garbage(bytes));
         assert_eq!(world.get(METADATA).expect(200).text(), good, "{bytes:?}");
-        let asked = world.upstream.seen();
-        let conditions: Vec<_> = asked.iter().filter_map(|seen| seen.header("if-none-match")).collect();
-        assert_eq!(conditions, vec!["\"1\""; number + 1], "it is the good one that is asked for");
+        let requests = world.upstream.requests();
+        let conditions: Vec<_> =
+            requests.iter().filter_map(|request| request.header("if-none-match")).collect();
+        assert_eq!(conditions, vec!["\"1\""; number + 1], "the readable copy is revalidated");
         let [_, _, stale, errors] = world.counts();
         assert_eq!((stale, errors), (number as u64 + 1, number as u64 + 1));
     }
-    // The checksum is that of what is served.
+    // The checksum belongs to the served document.
     let sum = world.get(&format!("{METADATA}.sha1")).expect(200).text();
     assert_eq!(sum, packhouse_tests::digests::sha1(good.as_bytes()));
     world.upstream.down(true);
@@ -42,62 +44,64 @@ fn what_cannot_be_read_does_not_replace_what_can() {
 }
 
 #[test]
-fn what_cannot_be_read_is_not_kept() {
+fn unreadable_metadata_are_not_cached() {
     let world = World::new(&json!({}));
     for bytes in GARBAGE {
         world.upstream.on(&format!("/{METADATA}"), garbage(bytes));
         world.get(METADATA).expect(502);
     }
-    assert!(world.kept().is_empty(), "{:?}", world.kept());
+    assert!(world.cached_paths().is_empty(), "{:?}", world.cached_paths());
     world.offer_metadata(&["1.0"], |answer| answer);
     world.get(METADATA).expect(200);
-    assert_eq!(world.kept(), [format!("/{METADATA}")]);
+    assert_eq!(world.cached_paths(), [format!("/{METADATA}")]);
 }
 
-/// While the good copy is what there is, an upstream that sends nothing of use is not asked with every request.
+/// Unreadable responses of an upstream. While the proxy has a readable copy, it does not send a new
+/// request to this upstream each time.
 #[test]
-fn an_upstream_that_sends_garbage_is_not_asked_for_it_again_and_again() {
+fn an_upstream_with_unreadable_responses_is_not_requested_each_time() {
     let world = World::new(&json!({"metadata_ttl_s": 1}));
     world.offer_metadata(&["1.0"], |answer| answer);
     let good = world.get(METADATA).expect(200).text();
     world.upstream.on(&format!("/{METADATA}"), garbage(b"no"));
-    eventually("it is asked", || {
+    eventually("the upstream has a request", || {
         assert_eq!(world.get(METADATA).expect(200).text(), good);
-        (world.upstream.seen().len() == 2).then_some(())
+        (world.upstream.requests().len() == 2).then_some(())
     });
     assert_eq!(world.get(METADATA).expect(200).text(), good);
     world.offer_metadata(&["2.0"], |answer| answer);
-    eventually("it is asked after a while", || {
+    eventually("the upstream is requested after a while", || {
         (world.get(METADATA).expect(200).text() == metadata(&["2.0"])).then_some(())
     });
 }
 
-/// What comes after everybody has gone is judged by whoever comes next.
+/// A response arrives after all clients have left. The next client's request checks the response
+/// before the proxy caches it.
 #[test]
-fn what_came_in_the_background_is_judged_before_it_is_kept() {
+fn a_background_response_is_checked_before_it_is_cached() {
     let patient = [("PACKHOUSE_UPSTREAM_IDLE_MS", "30000")];
     let world = World::with(&patient, &json!({"metadata_ttl_s": 0}));
     world.offer_metadata(&["1.0"], |answer| answer);
     let good = world.get(METADATA).expect(200).text();
-    for (answer, seen) in [
+    for (answer, expected) in [
         (garbage(b"no"), metadata(&["1.0"])),
         (Answer::ok(metadata(&["1.0", "2.0"])), metadata(&["1.0", "2.0"])),
     ] {
         let gate = Gate::new();
         world.upstream.on(&format!("/{METADATA}"), answer.silent(&gate));
         assert_eq!(world.get(METADATA).expect(200).text(), good);
-        let asked = world.upstream.seen().len();
+        let requests = world.upstream.requests().len();
         gate.open();
         world.upstream.on(&format!("/{METADATA}"), Answer::new(500, "no"));
-        eventually("it has come and was judged", || {
+        eventually("the response arrived and was checked", || {
             let text = world.get(METADATA).expect(200).text();
-            (text == seen && world.upstream.seen().len() > asked).then_some(())
+            (text == expected && world.upstream.requests().len() > requests).then_some(())
         });
     }
 }
 
 #[test]
-fn of_many_who_wait_for_garbage_each_gets_what_is_kept() {
+fn clients_that_wait_for_an_unreadable_response_get_the_cached_copy() {
     let world = World::with(&[("PACKHOUSE_UPSTREAM_IDLE_MS", "30000")], &json!({"metadata_ttl_s": 1}));
     world.offer_metadata(&["1.0"], |answer| answer);
     let good = world.get(METADATA).expect(200).text();
@@ -105,27 +109,28 @@ fn of_many_who_wait_for_garbage_each_gets_what_is_kept() {
     world.upstream.on(&format!("/{METADATA}"), garbage(b"no").silent(&gate));
     let served = std::thread::scope(|scope| {
         let ask = || {
-            eventually("its time is over", || {
+            eventually("the copy is stale", || {
                 let text = world.get(METADATA).expect(200).text();
-                (world.upstream.seen().len() == 2).then_some(text)
+                (world.upstream.requests().len() == 2).then_some(text)
             })
         };
         let clients: Vec<_> = (0..16).map(|_| scope.spawn(ask)).collect();
-        eventually("it is asked", || (world.upstream.seen().len() == 2).then_some(()));
+        eventually("the upstream has a request", || (world.upstream.requests().len() == 2).then_some(()));
         gate.open();
         clients.into_iter().map(|client| client.join().unwrap()).collect::<Vec<_>>()
     });
     assert!(served.iter().all(|text| *text == good));
-    assert_eq!(world.kept(), [format!("/{METADATA}")]);
+    assert_eq!(world.cached_paths(), [format!("/{METADATA}")]);
 }
 
-/// A call that fails for another reason condemns nothing: here a file beside the metadata cannot be had.
+/// A call fails because the proxy cannot fetch a file beside the metadata. The proxy does not
+/// discard the metadata for this.
 #[test]
-fn a_failure_of_something_else_condemns_nothing() {
+fn an_unrelated_failure_does_not_discard_metadata() {
     let world = World::new(&json!({}));
     world.offer_metadata(&["1.0"], |answer| answer);
     world.upstream.on(&format!("/{JAR}"), Answer::new(500, "no"));
     world.get(METADATA).expect(200);
     world.get(JAR).expect(502);
-    assert_eq!(world.kept(), [format!("/{METADATA}")]);
+    assert_eq!(world.cached_paths(), [format!("/{METADATA}")]);
 }

@@ -1,4 +1,4 @@
-//! Uploads as clients send them that are not twine, and what the index says of attestations.
+//! Uploads by other clients than twine, and the attestations in the index.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use crate::wheel;
 
 const BOUNDARY: &str = "a-boundary";
 
-/// Uploads a wheel of this project's version 1.0 with these fields besides its name and version.
+/// Uploads a wheel of version 1.0 of this project, with these additional fields.
 fn upload(repository: &PythonRepository, project: &str, file: &[u8], fields: &[(&str, &str)]) -> Response {
     let part = |what: &str| format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name={what}\r\n\r\n");
     let mut form = String::new();
@@ -26,7 +26,7 @@ fn upload(repository: &PythonRepository, project: &str, file: &[u8], fields: &[(
 }
 
 #[test]
-fn a_form_that_does_not_say_what_it_asks_for_is_an_upload() {
+fn a_form_without_an_action_is_an_upload() {
     let server = Server::start();
     let repository = PythonRepository::create(&server, "forms");
     let good = |project: &str| wheel::wheel(project, "1.0", "");
@@ -37,7 +37,7 @@ fn a_form_that_does_not_say_what_it_asks_for_is_an_upload() {
         assert_eq!(repository.page(project)["files"][0]["filename"], name.as_str());
         assert_eq!(repository.file(project, "1.0", &name).expect(200).body, good(project));
     }
-    // All else must be right as ever.
+    // The server still checks all fields that the form contains.
     upload(&repository, "bare", &good("bare"), &[]).expect(409);
     upload(&repository, "other", &good("bare"), &[]).expect(400);
     upload(&repository, "next", &good("next"), &[("sha256_digest", &"0".repeat(64))]).expect(400);
@@ -47,7 +47,7 @@ fn a_form_that_does_not_say_what_it_asks_for_is_an_upload() {
     repository.ask("next").expect(404);
 }
 
-/// An attestation of this file, with nothing in it that anybody could check.
+/// Returns an attestation of this file, with content that cannot be verified.
 fn attestation(name: &str, file: &[u8]) -> String {
     let statement = json!({
         "_type": "https://in-toto.io/Statement/v1",
@@ -61,7 +61,8 @@ fn attestation(name: &str, file: &[u8]) -> String {
     json!([{"version": 1, "verification_material": material, "envelope": envelope}]).to_string()
 }
 
-/// PEP 740: "a fully qualified URL", in both forms, that leads to the provenance; of a group its own.
+/// PEP 740 requires "a fully qualified URL" of the provenance in both forms of the index. A group
+/// has URLs of its own.
 #[test]
 fn the_address_of_a_provenance_is_absolute() {
     let server = Server::start();

@@ -1,5 +1,6 @@
-//! What a Python proxy offers of its upstream, in its pages and for each file alike: nothing that was withdrawn, nothing that is
-//! too young; and groups, in which a name of ours hides everybody else's.
+//! Files that a Python proxy withholds, because they are withdrawn or too young. The proxy neither
+//! lists them on its pages nor serves them. In a group, a hosted name hides the same name of every
+//! upstream.
 
 use crate::wheel;
 
@@ -16,12 +17,13 @@ fn server() -> Server {
     Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start()
 }
 
-/// What `marker` makes different in the wheel of a version.
+/// Returns the wheel of a version. A different `marker` makes different bytes.
 fn content(project: &str, version: &str, marker: &str) -> Vec<u8> {
     wheel::wheel(project, version, &format!("Keywords: {marker}\n"))
 }
 
-/// Lays down a project's page with these versions and upload times, and their files, which carry no date of their own.
+/// Offers a project's page with these versions and upload times, and the files. The responses for
+/// the files have no date.
 fn lay(upstream: &Upstream, project: &str, versions: &[(&str, &str)], marker: &str) {
     let files: Vec<Value> = versions
         .iter()
@@ -57,14 +59,14 @@ fn set(server: &Server, repository: &PythonRepository, settings: &Value) {
     Api::sign_in(server).patch(&path, &json!({"settings": settings})).expect(200);
 }
 
-/// What people see of a project's versions.
+/// Returns the versions of a project as the API lists them.
 fn versions(server: &Server, repository: &PythonRepository, project: &str) -> Vec<Value> {
     let path = format!("/v1/repositories/{}/packages/{project}/versions", repository.id);
     Api::sign_in(server).call("GET", &path).expect(200).json()["items"].as_array().unwrap().clone()
 }
 
 #[test]
-fn what_is_too_young_is_neither_offered_nor_served_but_for_names_that_may() {
+fn too_young_files_are_withheld_except_for_exempt_names() {
     let (server, upstream) = (server(), Upstream::start());
     let settings = json!({"min_release_age_s": 86_400, "metadata_ttl_s": 0});
     let proxy = PythonRepository::proxy(&server, "proxy", &upstream.url(), &settings);
@@ -79,7 +81,7 @@ fn what_is_too_young_is_neither_offered_nor_served_but_for_names_that_may() {
         repository.file("demo", "2.0", &format!("{young}.metadata")).expect(404);
         assert_eq!(get(repository, "demo", "1.0").expect(200).body, content("demo", "1.0", ""));
     }
-    assert_eq!(upstream.count(&format!("/files/{young}")), 0, "nobody asked for it");
+    assert_eq!(upstream.count(&format!("/files/{young}")), 0, "the file was not requested");
     assert_eq!(versions(&server, &proxy, "demo")[0]["published_at"], 1_577_836_800_000_u64);
 
     set(&server, &proxy, &json!({"min_release_age_except": ["our-*", "other"]}));
@@ -89,7 +91,8 @@ fn what_is_too_young_is_neither_offered_nor_served_but_for_names_that_may() {
     set(&server, &proxy, &json!({"min_release_age_except": ["demo"]}));
     offers(&proxy, "demo", &["1.0", "2.0"]);
     get(&proxy, "demo", "2.0").expect(200);
-    // What was fetched while it might be is held back again when it may not.
+    // The exemption is removed. The proxy withholds files again that it fetched under the
+    // exemption.
     set(&server, &proxy, &json!({"min_release_age_except": []}));
     offers(&proxy, "demo", &["1.0"]);
     get(&proxy, "demo", "2.0").expect(404);
@@ -125,7 +128,7 @@ fn the_age_of_a_file_without_an_upload_time_counts_from_its_first_sight() {
 }
 
 #[test]
-fn what_the_upstream_withdraws_is_offered_no_longer() {
+fn files_that_the_upstream_withdraws_are_withheld() {
     let (server, upstream) = (server(), Upstream::start());
     let proxy = PythonRepository::proxy(
         &server,
@@ -164,7 +167,7 @@ fn what_the_upstream_withdraws_is_offered_no_longer() {
 }
 
 #[test]
-fn a_name_of_ours_hides_everybody_elses() {
+fn a_hosted_name_hides_upstream_names() {
     let (server, upstream) = (server(), Upstream::start());
     let proxy = PythonRepository::proxy(&server, "proxy", &upstream.url(), &json!({}));
     let claims = json!({"kind": "hosted", "settings": {"claimed_names": ["internal"]}});
@@ -183,7 +186,7 @@ fn a_name_of_ours_hides_everybody_elses() {
         group.ask(claimed).expect(404);
         get(&group, claimed, "99.0").expect(404);
     }
-    assert!(upstream.seen().is_empty(), "it was not even asked: {:?}", upstream.seen());
+    assert!(upstream.requests().is_empty(), "the upstream got no request: {:?}", upstream.requests());
 
     offers(&group, "theirs", &["99.0"]);
     get(&group, "theirs", "99.0").expect(200);
@@ -199,7 +202,7 @@ fn a_name_of_ours_hides_everybody_elses() {
 }
 
 #[test]
-fn of_one_name_in_two_members_the_first_ones_file_stands() {
+fn the_first_member_with_a_file_serves_it() {
     let (server, upstreams) = (server(), [Upstream::start(), Upstream::start()]);
     let proxies = [0, 1].map(|number| {
         PythonRepository::proxy(&server, &format!("p{number}"), &upstreams[number].url(), &json!({}))
@@ -219,7 +222,7 @@ fn of_one_name_in_two_members_the_first_ones_file_stands() {
 }
 
 #[test]
-fn a_group_shows_the_members_that_a_credential_reaches() {
+fn a_group_shows_only_members_that_the_credential_may_read() {
     let (server, upstream) = (server(), Upstream::start());
     let proxy = PythonRepository::proxy(&server, "proxy", &upstream.url(), &json!({}));
     let hosted = PythonRepository::create(&server, "hosted");
@@ -227,9 +230,9 @@ fn a_group_shows_the_members_that_a_credential_reaches() {
     hosted.publish("own", "1.0", &wheel::wheel_name("own", "1.0"), &content("own", "1.0", "")).expect(200);
     lay(&upstream, "theirs", &[("1.0", OLD)], "");
     let api = Api::sign_in(&server);
-    let partly = group.shown(&server, api.create_token(&[&group.id, &proxy.id], &["read"], None));
+    let partly = group.with_token(&server, api.create_token(&[&group.id, &proxy.id], &["read"], None));
     offers(&partly, "theirs", &["1.0"]);
     get(&partly, "own", "1.0").expect(404);
-    let outside = group.shown(&server, api.create_token(&[&hosted.id, &proxy.id], &["read"], None));
+    let outside = group.with_token(&server, api.create_token(&[&hosted.id, &proxy.id], &["read"], None));
     outside.ask("theirs").expect(403);
 }

@@ -1,5 +1,5 @@
-//! A Python proxy over every kind of index there is: what each writes into its pages, clients see in one way, and what a page
-//! says of a file's bytes is what they are compared with.
+//! A Python proxy over every kind of index. The indexes have different pages, and clients get all
+//! of them in one form. The proxy compares files with the digests of the page.
 
 use crate::wheel;
 
@@ -28,17 +28,19 @@ fn source_bytes() -> Vec<u8> {
     wheel::sdist("demo", "1.1")
 }
 
-/// An index with a page of `demo`, its wheel and its source.
+/// An upstream index with the page of the project `demo`, its wheel and its source archive.
 struct Dialect {
     name: &'static str,
-    /// What the proxy is told of its address.
+    /// The upstream address in the proxy's settings.
     root: &'static str,
-    /// The page's path, content type and text, in which `{…}` stands for a digest or for another host's address.
+    /// Path, content type and text of the page. A placeholder `{…}` in the text stands for a digest
+    /// or for another host's address.
     page: [&'static str; 3],
-    /// Paths of the wheel and the source; `cdn:` before those of the other host.
+    /// Paths of the wheel and of the source archive. The prefix `cdn:` stands for another host.
     files: [&'static str; 2],
-    /// Algorithm of the hashes, `requires-python` and `core-metadata` of the wheel, why the source was yanked.
-    shown: (&'static str, Value, Value, Value),
+    /// Hash algorithm, `requires-python` and `core-metadata` of the wheel. The last value is the
+    /// reason for which the source archive was yanked.
+    expected: (&'static str, Value, Value, Value),
 }
 
 fn dialects() -> Vec<Dialect> {
@@ -58,7 +60,7 @@ fn dialects() -> Vec<Dialect> {
                 <a href="../../files/ef/demo-2.0.txt#sha256={source-sha256}">demo-2.0.txt</a></body></html>"##,
             ],
             files: ["/files/ab/demo-1.0-py3-none-any.whl", "/files/cd/demo-1.1.tar.gz"],
-            shown: ("sha256", json!(">=3.8, <4"), checked(), json!("bad & old")),
+            expected: ("sha256", json!(">=3.8, <4"), checked(), json!("bad & old")),
         },
         Dialect {
             name: "Simple API in JSON, files on another host",
@@ -74,7 +76,7 @@ fn dialects() -> Vec<Dialect> {
                     "requires-python": null, "yanked": "bad", "core-metadata": false}]}"#,
             ],
             files: ["cdn:/p/demo-1.0-py3-none-any.whl", "cdn:/p/demo-1.1.tar.gz"],
-            shown: ("sha256", json!(">=3.8"), checked(), json!("bad")),
+            expected: ("sha256", json!(">=3.8"), checked(), json!("bad")),
         },
         Dialect {
             name: "HTML by its own type, of the newest version",
@@ -87,7 +89,7 @@ fn dialects() -> Vec<Dialect> {
                 <a data-yanked href="{cdn}/demo-1.1.tar.gz#sha256={source-sha256}">demo-1.1.tar.gz</a>"#,
             ],
             files: ["cdn:/demo-1.0-py3-none-any.whl", "cdn:/demo-1.1.tar.gz"],
-            shown: ("sha256", Value::Null, json!(true), json!(true)),
+            expected: ("sha256", Value::Null, json!(true), json!(true)),
         },
         Dialect {
             name: "devpi",
@@ -104,7 +106,7 @@ fn dialects() -> Vec<Dialect> {
                 "/root/dev/+f/ab1/cdef0/demo-1.0-py3-none-any.whl",
                 "/root/dev/+f/ab2/cdef1/demo-1.1.tar.gz",
             ],
-            shown: ("sha256", json!(">=3.8"), json!(false), json!(true)),
+            expected: ("sha256", json!(">=3.8"), json!(false), json!(true)),
         },
         Dialect {
             name: "Nexus",
@@ -120,7 +122,7 @@ fn dialects() -> Vec<Dialect> {
                 "/repository/py/packages/demo/1.0/demo-1.0-py3-none-any.whl",
                 "/repository/py/packages/demo/1.1/demo-1.1.tar.gz",
             ],
-            shown: ("md5", json!(">=3.8"), json!(false), json!(false)),
+            expected: ("md5", json!(">=3.8"), json!(false), json!(false)),
         },
         Dialect {
             name: "Artifactory",
@@ -136,7 +138,7 @@ fn dialects() -> Vec<Dialect> {
                 "/artifactory/api/pypi/py/packages/packages/ab/cd/demo-1.0-py3-none-any.whl",
                 "/artifactory/api/pypi/py/packages/packages/ef/01/demo-1.1.tar.gz",
             ],
-            shown: ("sha256", json!(">=3.8"), json!(false), json!(false)),
+            expected: ("sha256", json!(">=3.8"), json!(false), json!(false)),
         },
         Dialect {
             name: "Gitea",
@@ -152,7 +154,7 @@ fn dialects() -> Vec<Dialect> {
                 "/api/packages/team/pypi/files/demo/1.0/demo-1.0-py3-none-any.whl",
                 "/api/packages/team/pypi/files/demo/1.1/demo-1.1.tar.gz",
             ],
-            shown: ("", json!(">=3.8"), json!(false), json!(false)),
+            expected: ("", json!(">=3.8"), json!(false), json!(false)),
         },
         Dialect {
             name: "a server's list of a folder",
@@ -167,7 +169,7 @@ fn dialects() -> Vec<Dialect> {
                 <tr><td><a href="demo-1.1.tar.gz">demo-1.1.tar.gz</a></td><td align="right">2020-01-01 00:00</td></tr></table></body></html>"#,
             ],
             files: ["/wheels/demo/demo-1.0-py3-none-any.whl", "/wheels/demo/demo-1.1.tar.gz"],
-            shown: ("", Value::Null, json!(false), json!(false)),
+            expected: ("", Value::Null, json!(false), json!(false)),
         },
         Dialect {
             name: "handwritten, with a base and shouted hashes",
@@ -180,12 +182,12 @@ fn dialects() -> Vec<Dialect> {
                 <A CLASS='x' HREF='demo-1.1.tar.gz#egg=demo-1.1&amp;sha256={source-sha256}'> demo-1.1.tar.gz </A>"#,
             ],
             files: ["/far/demo-1.0-py3-none-any.whl", "/far/demo-1.1.tar.gz"],
-            shown: ("sha256", Value::Null, json!(false), json!(false)),
+            expected: ("sha256", Value::Null, json!(false), json!(false)),
         },
     ]
 }
 
-/// Puts digests and addresses in their places.
+/// Replaces the placeholders for digests and addresses.
 fn written(text: &str, own: &Upstream, cdn: &Upstream) -> String {
     let (wheel, source) = (wheel_bytes(), source_bytes());
     let mut text = text.replace("{own}", &own.url()).replace("{cdn}", &cdn.url());
@@ -211,16 +213,16 @@ fn every_dialect_is_understood() {
         }
         let url = format!("{}{}", own.url(), dialect.root);
         let proxy = PythonRepository::proxy(&server, &format!("p{number}"), &url, &json!({}));
-        seen_alike(&dialect, &proxy);
-        for seen in [own.seen(), cdn.seen()].concat() {
-            assert_eq!(seen.header("authorization"), None, "{}: {seen:?}", dialect.name);
+        assert_normalized(&dialect, &proxy);
+        for request in [own.requests(), cdn.requests()].concat() {
+            assert_eq!(request.header("authorization"), None, "{}: {request:?}", dialect.name);
         }
     }
 }
 
-fn seen_alike(dialect: &Dialect, proxy: &PythonRepository) {
+fn assert_normalized(dialect: &Dialect, proxy: &PythonRepository) {
     let (name, page) = (dialect.name, proxy.page("demo"));
-    let (algorithm, requires, metadata, yanked) = &dialect.shown;
+    let (algorithm, requires, metadata, yanked) = &dialect.expected;
     let files = page["files"].as_array().unwrap();
     let names: Vec<_> = files.iter().map(|file| file["filename"].as_str().unwrap()).collect();
     assert_eq!(names, [WHEEL, SOURCE], "{name}");
@@ -229,8 +231,8 @@ fn seen_alike(dialect: &Dialect, proxy: &PythonRepository) {
         "" => json!({}),
         algorithm => json!({algorithm: digests::by_name(algorithm, &wheel_bytes())}),
     };
-    let shown = ["hashes", "requires-python", "core-metadata"].map(|field| &files[0][field]);
-    assert_eq!(shown, [&hashes, requires, metadata], "{name}");
+    let fields = ["hashes", "requires-python", "core-metadata"].map(|field| &files[0][field]);
+    assert_eq!(fields, [&hashes, requires, metadata], "{name}");
     assert_eq!(&files[1]["yanked"], yanked, "{name}");
     assert_eq!(proxy.file("demo", "1.0", WHEEL).expect(200).body, wheel_bytes(), "{name}");
     assert_eq!(proxy.file("demo", "1.1", SOURCE).expect(200).body, source_bytes(), "{name}");
@@ -242,7 +244,7 @@ fn seen_alike(dialect: &Dialect, proxy: &PythonRepository) {
 }
 
 #[test]
-fn a_page_is_found_where_it_moved_to() {
+fn the_redirect_of_a_page_is_followed() {
     let (server, upstream) = (server(), Upstream::start());
     upstream.on("/simple/demo/", Answer::redirect("/simple/Demo/index.html"));
     let page = format!("<a href=\"{WHEEL}#sha256={}\">{WHEEL}</a>", digests::sha256(&wheel_bytes()));
@@ -256,7 +258,7 @@ fn a_page_is_found_where_it_moved_to() {
 }
 
 #[test]
-fn a_file_is_what_its_page_says_by_whatever_algorithm() {
+fn a_file_is_compared_with_its_page_in_every_algorithm() {
     let (server, upstream) = (server(), Upstream::start());
     let page = |algorithm: &str, of: &[u8]| {
         let hash = digests::by_name(algorithm, of);
@@ -274,7 +276,7 @@ fn a_file_is_what_its_page_says_by_whatever_algorithm() {
 }
 
 #[test]
-fn a_file_is_found_again_where_its_page_says() {
+fn an_evicted_file_is_fetched_from_the_address_on_its_page() {
     let (server, upstream) = (server(), Upstream::start());
     let page = |folder: &str| {
         let hash = digests::sha256(&wheel_bytes());
@@ -286,7 +288,7 @@ fn a_file_is_found_again_where_its_page_says() {
     page("old");
     upstream.on(&format!("/simple/demo/old/{WHEEL}"), Answer::ok(wheel_bytes()));
     proxy.file("demo", "1.0", WHEEL).expect(200);
-    // The upstream moved, and what was kept is gone.
+    // The upstream moves the file, and the test purges the cached one.
     page("new");
     upstream.forget(&format!("/simple/demo/old/{WHEEL}"));
     upstream.on(&format!("/simple/demo/new/{WHEEL}"), Answer::ok(wheel_bytes()));
@@ -295,10 +297,10 @@ fn a_file_is_found_again_where_its_page_says() {
     assert_eq!(proxy.file("demo", "1.0", WHEEL).expect(200).body, wheel_bytes());
 }
 
-/// The largest projects have pages of that many files, and a call has 64 MiB.
+/// The largest projects have pages with this many files, and a call has 64 MiB of memory.
 #[test]
 fn a_page_of_fifteen_thousand_files_is_read_in_the_memory_of_a_call() {
-    // Time for it even where many tests run at once.
+    // The time limit is long enough even if many tests run at once.
     let server = builder().env("PACKHOUSE_PLUGINS_PYTHON_CALL_TIMEOUT_MS", "60000").start();
     let upstream = Upstream::start();
     let hash = digests::sha256(&wheel_bytes());
@@ -314,9 +316,9 @@ fn a_page_of_fifteen_thousand_files_is_read_in_the_memory_of_a_call() {
     let page = json!({"meta": {"api-version": "1.1"}, "name": "demo", "files": files}).to_string();
     upstream.on("/simple/demo/", Answer::ok(page).header("Content-Type", SIMPLE_JSON));
     let proxy = PythonRepository::proxy(&server, "json", &upstream.url(), &json!({}));
-    let seen = proxy.page("demo");
-    assert_eq!(seen["files"].as_array().unwrap().len(), names.len());
-    assert_eq!(seen["files"][14_999]["core-metadata"], json!({"sha256": hash}));
+    let document = proxy.page("demo");
+    assert_eq!(document["files"].as_array().unwrap().len(), names.len());
+    assert_eq!(document["files"][14_999]["core-metadata"], json!({"sha256": hash}));
 
     let link = |name: &String| {
         format!("<a href=\"{name}#sha256={hash}\" data-core-metadata=\"sha256={hash}\">{name}</a>\n")

@@ -1,5 +1,5 @@
-//! Large files that clients fetch from S3 themselves, where the operator wants it: only by clients that check digests, only at signed
-//! addresses, and only for a while.
+//! Large files that clients fetch directly from S3, if the operator allows it. The server redirects
+//! only clients that check digests, only to signed addresses, and each address expires.
 
 use std::process::Command;
 
@@ -12,15 +12,15 @@ use packhouse_tests::{Api, Client, MavenRepository, Request, Response, Server, p
 use serde_json::json;
 
 const LARGE: usize = 200_000;
-/// Over what lies in the database, under what clients fetch themselves.
+/// Size of a file that is too large for the database, and too small to be fetched directly.
 const SMALL: usize = 50_000;
 
-struct World {
+struct RedirectFixture {
     s3: S3,
     server: Server,
 }
 
-fn world() -> World {
+fn world() -> RedirectFixture {
     let mut s3 = S3::start().expect("seaweedfs, which ./bootstrap test installs");
     s3.require("key", "secret");
     s3.stop();
@@ -29,11 +29,11 @@ fn world() -> World {
         .env("PACKHOUSE_BLOBS", &address(s3.endpoint(), "key", "secret"))
         .env("PACKHOUSE_BLOBS_REDIRECT_MIN_BYTES", "100000")
         .start();
-    World { s3, server }
+    RedirectFixture { s3, server }
 }
 
-impl World {
-    /// Where an answer sends its client, as a path of S3's.
+impl RedirectFixture {
+    /// Returns the redirect target of a response, as a path of S3.
     fn elsewhere(&self, answer: &Response) -> String {
         assert_eq!(answer.status, 307, "{}", answer.text());
         assert_eq!(answer.header("cache-control"), Some("no-store"));
@@ -49,7 +49,7 @@ impl World {
 }
 
 #[test]
-fn a_large_file_is_fetched_from_s3_at_an_address_that_cannot_be_changed() {
+fn a_large_file_is_fetched_from_s3_at_a_signed_address() {
     let world = world();
     let images = ImageRepository::create(&world.server, "images", &json!({}));
     let (large, small) = (payload::bytes(1, LARGE), payload::bytes(2, SMALL));
@@ -75,7 +75,8 @@ fn a_large_file_is_fetched_from_s3_at_an_address_that_cannot_be_changed() {
     let elsewhere = format!("{}x?{}", bare, other.split_once('?').unwrap().1);
     world.fetch(&elsewhere).expect(403);
 
-    // What is asked without the bytes, what the client has already, and what is small is answered here.
+    // The server itself answers requests without a body, requests for files that the client has
+    // already, and requests for small files.
     let head = images.ask("HEAD", &blob(&large)).expect(200);
     assert_eq!(head.header("content-length"), Some(LARGE.to_string().as_str()));
     let tag = head.header("etag").unwrap().to_owned();
@@ -85,7 +86,8 @@ fn a_large_file_is_fetched_from_s3_at_an_address_that_cannot_be_changed() {
     let nobody = world.server.anonymous().get(&path);
     assert_eq!((nobody.status, nobody.header("location")), (401, None));
 
-    // Maven's clients take a checksum that is wrong for a warning, so its files pass through the server, which checks them.
+    // A Maven client only warns about a wrong checksum. So Maven files pass through the server,
+    // which checks them.
     let maven = MavenRepository::create(&world.server, "maven");
     let jar = "org/example/a/1/a-1.jar";
     maven.put(jar, large.clone()).expect(201);
@@ -103,12 +105,12 @@ fn clients_follow_and_their_downloads_count() {
     js.package("large", &json!({"name": "large", "version": "1.0.0"}));
     let filler: String = payload::bytes(3, LARGE).iter().map(|byte| format!("{byte:02x}")).collect();
     js.write("large/filler.txt", &filler);
-    js.publish("large").well();
-    let wanted = json!({"large": "1.0.0"});
-    js.package("project", &json!({"name": "project", "version": "0.0.0", "dependencies": wanted}));
-    // What it published it has in its cache.
+    js.publish("large").success();
+    let required = json!({"large": "1.0.0"});
+    js.package("project", &json!({"name": "project", "version": "0.0.0", "dependencies": required}));
+    // The client has its own publishes in its cache, so the test empties the cache.
     js.forget("project");
-    js.install("project").well();
+    js.install("project").success();
     assert_eq!(js.installed("project", "large").as_deref(), Some("1.0.0"));
     world.elsewhere(&npm.get("large/-/large-1.0.0.tgz"));
     let api = Api::sign_in(&world.server);
@@ -129,5 +131,5 @@ fn clients_follow_and_their_downloads_count() {
     copy.args(["copy", "--insecure-policy", "--src-tls-verify=false", "--src-creds"]);
     copy.arg(format!("{OWNER}:{}", images.token.secret));
     copy.arg(format!("docker://{}/repositories/images/app:1", world.server.packages())).arg("dir:back");
-    run(copy.current_dir(home.path()).env("HOME", home.path())).well();
+    run(copy.current_dir(home.path()).env("HOME", home.path())).success();
 }

@@ -1,4 +1,5 @@
-//! The codes of registries that say what is wrong with what is pushed or asked for, each provoked from outside.
+//! The error codes of registries for invalid pushes and requests. The tests provoke each code with
+//! requests.
 
 use packhouse_tests::images::{ImageRepository, MANIFEST, digest, manifest};
 use packhouse_tests::server::OWNER;
@@ -13,7 +14,7 @@ fn is(answer: Response, status: u16, code: &str, message: &str) {
 }
 
 #[test]
-fn what_is_wrong_with_a_blob_is_said() {
+fn blob_errors_have_their_codes() {
     let server = Server::start();
     let repository = ImageRepository::create(&server, "images", &json!({}));
     let absent = digest(b"absent");
@@ -43,7 +44,7 @@ fn what_is_wrong_with_a_blob_is_said() {
 }
 
 #[test]
-fn what_is_wrong_with_a_manifest_is_said() {
+fn manifest_errors_have_their_codes() {
     let server = Server::start();
     let repository = ImageRepository::create(&server, "images", &json!({}));
     repository.push_blob("app", b"{}").expect(201);
@@ -65,7 +66,7 @@ fn what_is_wrong_with_a_manifest_is_said() {
 }
 
 #[test]
-fn a_key_is_told_that_it_was_not_given_this_repository() {
+fn a_key_without_this_repository_is_refused() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let [given, other] = ["given", "other"].map(|name| ImageRepository::create(&server, name, &json!({})));
@@ -86,15 +87,14 @@ fn guessing_passwords_is_held_up() {
     let server = Server::start();
     ImageRepository::create(&server, "images", &json!({}));
     let guess = || server.anonymous().basic(OWNER, "wrong").get("/v2/");
-    let held_up =
-        (0..20).map(|_| guess()).find(|answer| answer.status != 401).expect("nobody may guess for ever");
+    let held_up = (0..20).map(|_| guess()).find(|answer| answer.status != 401).expect("guessing is limited");
     assert!(held_up.header("retry-after").unwrap().parse::<u64>().unwrap() > 0);
     is(held_up, 429, "TOOMANYREQUESTS", "too many attempts");
 }
 
-/// A guest of the tests' that ends in the middle of an answer.
+/// The plugin is a test guest that ends in the middle of a response.
 #[test]
-fn a_plugin_that_falls_is_an_unknown_error() {
+fn a_failing_plugin_is_an_unknown_error() {
     let plugins = tempfile::tempdir().unwrap();
     let depot = checkout().join("target/release/guests/depot.wasm");
     std::fs::copy(&depot, plugins.path().join("depot.wasm"))

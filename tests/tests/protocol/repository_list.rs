@@ -1,4 +1,5 @@
-//! `GET /repositories/`: each credential is told what it reaches, and what it may do there; whoever shows none is told nothing.
+//! The list `GET /repositories/`. It contains the repositories and the actions that the caller's
+//! credential permits. A caller without a credential gets no list.
 
 use packhouse_tests::server::{OWNER, PASSWORD};
 use packhouse_tests::{Api, Client, Request, Server};
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 
 const LIST: &str = "/repositories/";
 
-/// A repository of this format and kind; its id.
+/// Creates a repository of this format and kind and returns its id.
 fn create(api: &Api, name: &str, format: &str, kind: &str, settings: &Value) -> String {
     let mut body = json!({"name": name, "format": format, "kind": kind, "settings": settings});
     if kind == "proxy" {
@@ -15,7 +16,7 @@ fn create(api: &Api, name: &str, format: &str, kind: &str, settings: &Value) -> 
     api.post("/v1/repositories", &body).expect(201).field("id")
 }
 
-/// The names with the actions, as `name: read publish`.
+/// Returns each listed name with its actions, as `name: read publish`.
 fn listed(client: &Client, query: &str) -> Vec<String> {
     let page = client.get(&format!("{LIST}{query}")).expect(200).json();
     let items = page["items"].as_array().unwrap().iter();
@@ -41,7 +42,7 @@ fn token(api: &Api, body: Value) -> String {
 }
 
 #[test]
-fn a_credential_is_told_what_it_reaches_and_what_it_may_do_there() {
+fn the_list_contains_the_repositories_and_actions_of_the_credential() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let jars = create(&api, "jars", "maven", "hosted", &json!({}));
@@ -52,7 +53,7 @@ fn a_credential_is_told_what_it_reaches_and_what_it_may_do_there() {
     create(&api, "open", "python", "hosted", &json!({"public": true}));
     let all = [&jars, &mirror, &images, &scripts];
 
-    let shown = |secret: &str| server.anonymous().basic(OWNER, secret);
+    let client_with = |secret: &str| server.anonymous().basic(OWNER, secret);
     let both = token(&api, json!({"scope": ["read", "write"], "format": "generic", "repositories": all}));
     let everything = [
         "jars: read publish delete",
@@ -61,18 +62,18 @@ fn a_credential_is_told_what_it_reaches_and_what_it_may_do_there() {
         "scripts: read publish delete",
         "open: read",
     ];
-    assert_eq!(listed(&shown(&both), ""), everything);
+    assert_eq!(listed(&client_with(&both), ""), everything);
     let bearer = server.anonymous().with("Authorization", &format!("Bearer {both}"));
     assert_eq!(listed(&bearer, ""), everything);
     let reads = token(&api, json!({"scope": ["read"], "format": "generic", "repositories": [jars]}));
-    assert_eq!(listed(&shown(&reads), ""), ["jars: read", "open: read"]);
+    assert_eq!(listed(&client_with(&reads), ""), ["jars: read", "open: read"]);
     let writes =
         token(&api, json!({"scope": ["write"], "format": "generic", "repositories": [jars, mirror]}));
-    assert_eq!(listed(&shown(&writes), ""), ["jars: publish delete", "open: read"]);
+    assert_eq!(listed(&client_with(&writes), ""), ["jars: publish delete", "open: read"]);
     let npm = token(&api, json!({"scope": ["read", "write"], "format": "npm", "repositories": all}));
-    assert_eq!(listed(&shown(&npm), ""), ["scripts: read publish delete", "open: read"]);
+    assert_eq!(listed(&client_with(&npm), ""), ["scripts: read publish delete", "open: read"]);
 
-    // The members' own accounts, with their own rights.
+    // Members sign in with their passwords and see the repositories that their own rights permit.
     let owner = listed(&server.anonymous().basic(OWNER, PASSWORD), "");
     assert_eq!(owner.len(), 6, "{owner:?}");
     let permissions =
@@ -82,7 +83,7 @@ fn a_credential_is_told_what_it_reaches_and_what_it_may_do_there() {
     let member = server.anonymous().basic("some@example.com", PASSWORD);
     assert_eq!(listed(&member, ""), ["jars: read publish", "open: read"]);
 
-    // An access key.
+    // An access key permits reading.
     let subscriber =
         api.post("/v1/subscribers", &json!({"name": "ACME", "repositories": [scripts]})).expect(201);
     let key = json!({"expires_at": null, "confirmation_token": api.confirm("manage_access_keys")});
@@ -90,8 +91,8 @@ fn a_credential_is_told_what_it_reaches_and_what_it_may_do_there() {
     let key = api.post(&path, &key).expect(201).field("secret");
     assert_eq!(listed(&server.anonymous().basic("anyone", &key), ""), ["scripts: read", "open: read"]);
 
-    // What stands there, and how it is sent.
-    let answer = shown(&reads).get(LIST).expect(200);
+    // These are the fields of an item and the headers of the response.
+    let answer = client_with(&reads).get(LIST).expect(200);
     assert_eq!(answer.header("content-type"), Some("application/json"));
     assert!(answer.header("cache-control").is_some_and(|value| value.contains("private")));
     let item = &answer.json()["items"][0];
@@ -101,13 +102,13 @@ fn a_credential_is_told_what_it_reaches_and_what_it_may_do_there() {
         "actions": ["read"],
     });
     assert_eq!(*item, whole);
-    let head = shown(&reads).send(Request::new("HEAD", LIST)).expect(200);
+    let head = client_with(&reads).send(Request::new("HEAD", LIST)).expect(200);
     assert_eq!(head.header("content-length"), answer.header("content-length"));
     assert!(head.body.is_empty());
 }
 
 #[test]
-fn the_address_is_not_served_to_anyone_else() {
+fn the_list_is_not_served_without_a_credential() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let id = create(&api, "jars", "maven", "hosted", &json!({"public": true}));
@@ -126,7 +127,7 @@ fn the_address_is_not_served_to_anyone_else() {
         assert!(answer.header("www-authenticate").is_some_and(|value| value.starts_with("Basic realm=")));
         assert!(!answer.text().contains("jars"), "{}", answer.text());
     }
-    // R1 holds for all else.
+    // Rule R1 applies to every other path and method.
     for (method, path) in [("GET", "/repositories"), ("POST", LIST), ("DELETE", LIST)] {
         let status = good.send(Request::new(method, path)).status;
         assert!(matches!(status, 400 | 401), "{method} {path} {status}");
@@ -136,7 +137,7 @@ fn the_address_is_not_served_to_anyone_else() {
 }
 
 #[test]
-fn a_long_list_comes_in_pages() {
+fn a_long_list_is_paginated() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let names: Vec<String> = (0..7).map(|number| format!("r{number}")).collect();
@@ -145,18 +146,18 @@ fn a_long_list_comes_in_pages() {
     let reached: Vec<&str> = ids.iter().step_by(2).map(String::as_str).collect();
     let token = api.create_token(&reached, &["read"], None);
     let client = server.anonymous().basic(OWNER, &token.secret);
-    let (mut seen, mut query) = (Vec::new(), "?limit=3".to_owned());
+    let (mut paged, mut query) = (Vec::new(), "?limit=3".to_owned());
     loop {
         let page = client.get(&format!("{LIST}{query}")).expect(200).json();
         let items = page["items"].as_array().unwrap();
         assert!(items.len() <= 3);
-        seen.extend(items.iter().map(|item| item["name"].as_str().unwrap().to_owned()));
+        paged.extend(items.iter().map(|item| item["name"].as_str().unwrap().to_owned()));
         match page["next"].as_str() {
             Some(next) => query = format!("?limit=3&after={next}"),
             None => break,
         }
     }
-    assert_eq!(seen, ["r0", "r2", "r4", "r6"]);
+    assert_eq!(paged, ["r0", "r2", "r4", "r6"]);
     for query in ["?limit=0", "?limit=201", "?limit=x", "?after=x"] {
         let body = client.get(&format!("{LIST}{query}")).expect(400).json();
         assert_eq!(body["error"], "invalid_request", "{body}");

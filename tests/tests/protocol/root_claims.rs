@@ -1,5 +1,6 @@
-//! What the host does for a format that lives at a root of its own: claims with and without a repository, groups, bearers and
-//! their scopes, errors in a registry's style. The format is a guest of the tests', so that no real format's rules are in the way.
+//! The host's part of a format with its own root path. Covers paths with and without a repository,
+//! groups, bearers and their scopes, and errors in a registry's form. The format is a test guest,
+//! so the rules of real formats do not interfere.
 
 use packhouse_tests::api::Token;
 use packhouse_tests::server::{OWNER, PASSWORD};
@@ -48,7 +49,8 @@ impl Depot {
         self.server.anonymous().with("Authorization", &format!("Bearer {bearer}"))
     }
 
-    /// A bearer from the token service for these scopes, and which of them were granted.
+    /// Requests a bearer for these scopes from the token service. Returns a client with the bearer,
+    /// and the scopes that the service granted.
     fn ask(&self, client: &Client, scopes: &[&str]) -> (Client, String) {
         let query: Vec<String> = scopes.iter().map(|scope| format!("scope={scope}")).collect();
         let answer = client.get(&format!("/depot/token?service=x&{}", query.join("&"))).expect(200);
@@ -60,7 +62,7 @@ impl Depot {
     }
 }
 
-/// An error in a registry's style: code and message of the first problem.
+/// Checks an error in a registry's form: status, and code and message of the first problem.
 #[track_caller]
 fn refused(answer: &Response, status: u16, code: &str, message: &str) {
     assert_eq!(answer.status, status, "{}", answer.text());
@@ -87,7 +89,7 @@ fn path(repository: &str, thing: &str) -> String {
 }
 
 #[test]
-fn a_claim_without_a_repository_asks_for_a_credential_and_no_more() {
+fn a_claim_without_a_repository_only_needs_a_credential() {
     let depot = Depot::start();
     let id = depot.hosted("mine");
     let anonymous = depot.server.anonymous();
@@ -107,13 +109,13 @@ fn a_claim_without_a_repository_asks_for_a_credential_and_no_more() {
 }
 
 #[test]
-fn the_credential_is_judged_before_the_names() {
+fn the_credential_is_checked_before_the_names() {
     let depot = Depot::start();
     let id = depot.hosted("mine");
     let maven = depot.api.create_maven("other", &json!({}));
     let anonymous = depot.server.anonymous();
     let client = depot.basic(&depot.token(&[&id, &maven], &["read", "write"]));
-    // What is there and what is not look alike to a stranger.
+    // Existing and missing repositories give an unauthenticated client the same response.
     for name in ["mine", "absent", "other"] {
         challenge(&anonymous.get(&path(name, "b/t")), &format!(",scope=\"box:in/{name}/b:fetch\""));
         challenge(&anonymous.put(&path(name, "b/t"), "x"), &format!(",scope=\"box:in/{name}/b:fetch,add\""));
@@ -131,12 +133,12 @@ fn the_credential_is_judged_before_the_names() {
         &client.get(&format!("/depot/{}", "a".repeat(9000))),
         414,
         "URI_TOO_LONG",
-        "The address is too long.",
+        "The URL is too long.",
     );
 }
 
 #[test]
-fn what_the_host_refuses_is_said_in_a_registrys_words() {
+fn refusals_of_the_host_have_the_form_of_a_registry() {
     let depot = Depot::start();
     let (mine, other) = (depot.hosted("mine"), depot.hosted("other"));
     let proxy = depot.make("proxy", "proxy", &json!({"upstream": {"url": "https://example.com"}}));
@@ -172,7 +174,7 @@ fn what_the_host_refuses_is_said_in_a_registrys_words() {
 }
 
 #[test]
-fn a_group_shows_the_members_that_the_caller_reaches() {
+fn a_group_shows_only_members_that_the_caller_may_read() {
     let depot = Depot::start();
     let (one, two) = (depot.hosted("one"), depot.hosted("two"));
     let open = depot.make("open", "hosted", &json!({"settings": {"public": true}}));
@@ -189,7 +191,8 @@ fn a_group_shows_the_members_that_the_caller_reaches() {
     let all = depot.basic(&depot.token(&[&one, &two, &open, &group], &["read"]));
     let second = depot.basic(&depot.token(&[&two, &group], &["read"]));
     let anonymous = depot.server.anonymous();
-    // Twice: what is kept for one caller must not be another's.
+    // The test requests everything twice, because the server must not serve one caller's cached
+    // response to another caller.
     for _ in 0..2 {
         assert_eq!(through(&all, "b/both"), (200, "one b/both".to_owned()));
         assert_eq!(through(&second, "b/both"), (200, "two b/both".to_owned()));
@@ -206,7 +209,7 @@ fn a_group_shows_the_members_that_the_caller_reaches() {
 }
 
 #[test]
-fn a_copy_is_made_from_what_the_caller_may_read() {
+fn a_copy_needs_read_access_to_its_source() {
     let depot = Depot::start();
     let (source, target) = (depot.hosted("source"), depot.hosted("target"));
     let maven = depot.api.create_maven("files", &json!({}));
@@ -226,7 +229,8 @@ fn a_copy_is_made_from_what_the_caller_may_read() {
         assert_eq!(copy(client, from), 202, "{from}");
     }
     target_alone.get(&path("target", "b/t")).expect(404);
-    // A bearer that was given for the target alone reads no other, whatever its credential could.
+    // A bearer for the target alone reads no other repository, even if the credential behind the
+    // bearer may.
     let (narrow, _) = depot.ask(&depot.basic(&both), &["box:in/target/b:fetch,add"]);
     assert_eq!(copy(&narrow, "source"), 202);
     let (wide, _) = depot.ask(&depot.basic(&both), &["box:in/target/b:fetch,add", "box:in/source/b:fetch"]);
@@ -235,7 +239,7 @@ fn a_copy_is_made_from_what_the_caller_may_read() {
 }
 
 #[test]
-fn a_bearer_grants_its_scopes_and_lives_as_its_credential_does() {
+fn a_bearer_grants_its_scopes_and_ends_with_its_credential() {
     let depot = Depot::start();
     let id = depot.hosted("mine");
     let token = depot.token(&[&id], &["read", "write"]);
@@ -245,7 +249,7 @@ fn a_bearer_grants_its_scopes_and_lives_as_its_credential_does() {
     write.get("/depot/").expect(200);
     write.put(&path("mine", "b/t"), "x").expect(201);
     assert_eq!(write.get(&path("mine", "b/t")).expect(200).text(), "x");
-    // Another action, and another box.
+    // The bearer does not cover another action or another box.
     let drop = write.send(Request::new("DELETE", &path("mine", "b/t")));
     challenge(&drop, ",scope=\"box:in/mine/b:fetch,drop\",error=\"insufficient_scope\"");
     let elsewhere = write.get(&path("mine", "c/t"));
@@ -257,12 +261,14 @@ fn a_bearer_grants_its_scopes_and_lives_as_its_credential_does() {
         &nothing.get(&path("mine", "b/t")),
         ",scope=\"box:in/mine/b:fetch\",error=\"insufficient_scope\"",
     );
-    // A star asks for all there is; several scopes stand in one parameter; what is unknown asks for nothing.
+    // A star requests all actions. One parameter may contain several scopes. Unknown scopes request
+    // nothing.
     let (all, granted) = depot.ask(&basic, &["box:in/mine/b:*%20box:in/mine/c:drop,fly%20catalog:x:*"]);
     assert_eq!(granted, "box:in/mine/b:fetch,add,drop box:in/mine/c:drop");
     all.send(Request::new("DELETE", &path("mine", "b/t"))).expect(202);
 
-    // A bearer is good in its own format's repositories at their own addresses too, and of others it tells nothing.
+    // A bearer is also valid at the own address of a repository of its format. At the addresses of
+    // other repositories it discloses nothing.
     depot.api.create_maven("files", &json!({}));
     assert_eq!(all.get("/repositories/mine/x").status, 404);
     let (nobody, _) = depot.ask(&depot.server.anonymous(), &["box:in/mine/b:fetch"]);
@@ -279,7 +285,7 @@ fn a_bearer_grants_its_scopes_and_lives_as_its_credential_does() {
 }
 
 #[test]
-fn missing_rights_make_a_smaller_grant() {
+fn missing_rights_reduce_the_grant() {
     let depot = Depot::start();
     let (mine, other) = (depot.hosted("mine"), depot.hosted("other"));
     let open = depot.make("open", "hosted", &json!({"settings": {"public": true}}));
@@ -289,10 +295,10 @@ fn missing_rights_make_a_smaller_grant() {
     writer.put(&path("open", "b/t"), "open").expect(201);
     let read = depot.basic(&depot.token(&[&mine, &group], &["read"]));
     let write = depot.basic(&depot.token(&[&mine], &["write"]));
-    let asked =
+    let scope =
         "box:in/mine/b:fetch,add box:in/other/b:fetch,add box:in/group/b:fetch,add box:in/files/b:fetch"
             .replace(' ', "&scope=");
-    let (bearer, granted) = depot.ask(&read, &[&asked]);
+    let (bearer, granted) = depot.ask(&read, &[&scope]);
     assert_eq!(granted, "box:in/mine/b:fetch box:in/group/b:fetch");
     refused(&bearer.put(&path("mine", "b/t"), "x"), 403, "DENIED", "insufficient permissions");
     refused(&bearer.get(&path("other", "b/t")), 403, "DENIED", "insufficient permissions");
@@ -301,7 +307,7 @@ fn missing_rights_make_a_smaller_grant() {
     bearer.put(&path("mine", "b/t"), "x").expect(201);
     bearer.get(&path("mine", "b/t?before=add")).expect(200);
 
-    // Without a credential: what anyone may read.
+    // A client without a credential gets a bearer for everything public.
     let anonymous = depot.server.anonymous();
     let empty = anonymous.clone().with("Authorization", "Basic Og==");
     for client in [&anonymous, &empty] {
@@ -345,18 +351,18 @@ fn wrong_credentials_and_forged_bearers_are_401() {
         let answer = depot.bearer(&forged).get("/depot/");
         refused(&answer, 401, "UNAUTHORIZED", "authentication required");
     }
-    // Its key is another database's.
+    // The other server has another signing key, so it refuses the bearer.
     let elsewhere = Depot::start();
     elsewhere.hosted("mine");
     challenge(&elsewhere.bearer(&bearer).get("/depot/"), ",error=\"invalid_token\"");
-    // Its time is up: as the database's clock, so another's.
+    // The bearer works on its own server. Neither the database nor the log contains the bearer.
     depot.bearer(&bearer).get("/depot/").expect(200);
     assert!(!database::sqlite(&depot.server, ".dump").contains(&bearer));
     assert!(!depot.server.log().contains(mac), "a bearer is in the log");
 }
 
 #[test]
-fn the_token_service_speaks_oauth_too() {
+fn the_token_service_supports_oauth_requests() {
     let depot = Depot::start();
     let id = depot.hosted("mine");
     let token = depot.token(&[&id], &["read"]);
@@ -380,7 +386,7 @@ fn the_token_service_speaks_oauth_too() {
     assert_eq!(post("x".repeat(20_000)).status, 400);
     assert_eq!(anonymous.send(Request::new("POST", "/depot/token").body("{}")).status, 400);
     assert_eq!(anonymous.send(Request::new("DELETE", "/depot/token")).status, 405);
-    // A member's own password, until it is another.
+    // A bearer for a member's password works until the password changes.
     let member = depot.server.anonymous().basic(OWNER, PASSWORD);
     let (bearer, granted) = depot.ask(&member, &["box:in/mine/b:fetch,add"]);
     assert_eq!(granted, "box:in/mine/b:fetch,add");

@@ -1,4 +1,4 @@
-//! The codes of tokens, service keys and members, each provoked from outside.
+//! The error codes of tokens, service keys and members. The tests provoke each code with requests.
 
 use packhouse_tests::server::{OWNER, PASSWORD};
 use packhouse_tests::{Api, Client, MavenRepository, Request, Response, Server};
@@ -17,7 +17,7 @@ fn is(answer: Response, status: u16, code: &str) {
     assert_eq!((answer.status, answer.field("error")), (status, code.to_owned()), "{}", answer.text());
 }
 
-/// A token of this body, with what it needs filled in.
+/// Creates a token with this body. Fills in the required fields that the body lacks.
 fn create(api: &Api, repository: &str, change: Value) -> Response {
     let mut body = json!({"name": "ci", "scope": ["read"], "format": "generic", "repositories": [repository],
         "expires_at": null, "confirmation_token": api.confirm("create_token")});
@@ -31,7 +31,7 @@ fn rotate(api: &Api, id: &str, change: Value) -> Response {
     api.post(&format!("/v1/tokens/{id}/rotation"), &body)
 }
 
-/// A member who signs in with PASSWORD.
+/// Creates a member with PASSWORD and signs the member in.
 fn member(server: &Server, owner: &Api, permissions: Value) -> Api {
     let new = json!({"email": DEV, "password": PASSWORD, "permissions": permissions});
     owner.post("/v1/members", &new).expect(201);
@@ -39,7 +39,7 @@ fn member(server: &Server, owner: &Api, permissions: Value) -> Api {
 }
 
 #[test]
-fn a_service_key_is_judged_by_its_backing() {
+fn a_service_key_is_checked_by_its_backing() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let id = api.create_maven("libs", &json!({}));
@@ -71,7 +71,7 @@ fn a_service_key_is_judged_by_its_backing() {
 }
 
 #[test]
-fn a_rotation_is_judged_by_its_overlap_and_the_tokens_state() {
+fn a_rotation_is_checked_by_its_overlap_and_the_tokens_state() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let repository = MavenRepository::create(&server, "libs");
@@ -95,7 +95,7 @@ fn a_rotation_is_judged_by_its_overlap_and_the_tokens_state() {
 }
 
 #[test]
-fn what_is_another_members_needs_more_than_a_session() {
+fn tokens_of_another_member_need_more_than_a_session() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let id = api.create_maven("libs", &json!({}));
@@ -121,7 +121,7 @@ fn what_is_another_members_needs_more_than_a_session() {
 }
 
 #[test]
-fn a_repository_is_not_what_its_kind_forbids() {
+fn settings_that_a_repositorys_kind_forbids_are_refused() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let new = |change: Value| {
@@ -143,13 +143,13 @@ fn guessing_passwords_is_held_up() {
     let api = Api::sign_in(&server);
     let wrong = json!({"email": DEV, "password": "wrong"});
     let answers: Vec<Response> = (0..20).map(|_| api.post("/v1/sessions", &wrong)).collect();
-    let last = answers.into_iter().find(|answer| answer.status == 429).expect("nobody may guess for ever");
+    let last = answers.into_iter().find(|answer| answer.status == 429).expect("guessing is limited");
     assert!(last.header("retry-after").is_some_and(|seconds| seconds.parse::<u64>().unwrap() > 0));
     is(last, 429, "too_many_attempts");
 }
 
 #[test]
-fn an_access_key_is_judged_by_its_state() {
+fn an_access_key_is_checked_by_its_state() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let id = api.create_maven("libs", &json!({}));
@@ -200,8 +200,9 @@ fn a_browsers_session_needs_its_csrf_token() {
 }
 
 #[test]
-fn a_path_of_trusted_publishing_without_an_exchange_is_not_enabled() {
+fn trusted_publishing_paths_without_an_exchange_are_not_enabled() {
     let server = Server::start();
-    // Where there is an exchange, it is; what else stands below its paths is not.
+    // The server serves only the exchange itself. It answers `not_enabled` at any other path below
+    // `/_/oidc/`.
     is(server.anonymous().get("/_/oidc/something"), 404, "not_enabled");
 }

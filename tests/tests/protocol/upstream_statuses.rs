@@ -1,6 +1,6 @@
-//! What an upstream's status means, in every format: nothing there, a refusal, too many requests,
-//! or a failure. At a proxy, in a group with a member that has what the other does not give, in the
-//! health of the repository, and on its page.
+//! The meaning of an upstream's status in every format: not found, a refusal, too many requests, or
+//! a failure. The tests check a proxy, a group whose other member has the file, the repository's
+//! health, and its page.
 
 use packhouse_tests::digests::{sha1, sha256};
 use packhouse_tests::image_proxy;
@@ -15,42 +15,42 @@ use serde_json::{Value, json};
 /// Bytes of the one file that each upstream has.
 const FILE: &[u8] = b"the bytes of a file";
 
-/// A format's package and its file: where clients ask for them below a repository, and what an
-/// upstream has.
-struct Format {
+/// A format's package and its file: their paths below a repository, and the function that offers
+/// them.
+struct FormatUpstream {
     name: &'static str,
     package: &'static str,
     file: &'static str,
-    /// Lays down what a good upstream has. Returns its targets for the package and for the file.
+    /// Sets up a working upstream. Returns its targets for the package and for the file.
     offer: fn(&Upstream) -> [String; 2],
 }
 
-const FORMATS: [Format; 10] = [
-    Format { name: "maven", package: METADATA, file: JAR, offer: offer_maven },
-    Format { name: "npm", package: "lib", file: "lib/-/lib-1.0.0.tgz", offer: offer_npm },
-    Format {
+const FORMATS: [FormatUpstream; 10] = [
+    FormatUpstream { name: "maven", package: METADATA, file: JAR, offer: offer_maven },
+    FormatUpstream { name: "npm", package: "lib", file: "lib/-/lib-1.0.0.tgz", offer: offer_npm },
+    FormatUpstream {
         name: "python",
         package: "simple/lib/",
         file: "packages/lib/1.0/lib-1.0.tar.gz",
         offer: offer_python,
     },
-    Format { name: "docker", package: "lib/manifests/1", file: "", offer: offer_image },
-    Format {
+    FormatUpstream { name: "docker", package: "lib/manifests/1", file: "", offer: offer_image },
+    FormatUpstream {
         name: "cargo",
         package: "3/l/lib",
         file: "api/v1/crates/lib/1.0.0/download",
         offer: offer_crate,
     },
-    Format {
+    FormatUpstream {
         name: "go",
         package: "example.com/lib/@v/list",
         file: "example.com/lib/@v/v1.0.0.zip",
         offer: offer_module,
     },
-    Format { name: "helm", package: "index.yaml", file: "charts/lib-1.0.0.tgz", offer: offer_chart },
-    Format { name: "rubygems", package: "info/lib", file: "gems/lib-1.0.0.gem", offer: offer_gem },
-    Format { name: "generic", package: "a/lib.bin", file: "a/lib.bin", offer: offer_generic },
-    Format {
+    FormatUpstream { name: "helm", package: "index.yaml", file: "charts/lib-1.0.0.tgz", offer: offer_chart },
+    FormatUpstream { name: "rubygems", package: "info/lib", file: "gems/lib-1.0.0.gem", offer: offer_gem },
+    FormatUpstream { name: "generic", package: "a/lib.bin", file: "a/lib.bin", offer: offer_generic },
+    FormatUpstream {
         name: "composer",
         package: "p2/acme/lib.json",
         file: "dists/acme/lib/1.0.zip",
@@ -143,8 +143,8 @@ fn offer_php(upstream: &Upstream) -> [String; 2] {
     ["/p2/acme/lib.json".to_owned(), "/files/lib-1.0".to_owned()]
 }
 
-impl Format {
-    /// What is asked of a repository: its package, then its file.
+impl FormatUpstream {
+    /// Returns the paths of a repository's package and of its file.
     fn paths(&self, repository: &str) -> [String; 2] {
         if self.name == "docker" {
             let file = format!("lib/blobs/{}", images::digest(FILE));
@@ -154,16 +154,16 @@ impl Format {
     }
 }
 
-/// A server with repositories that everyone may read.
-struct Depot {
+/// A server whose repositories are public.
+struct PublicServer {
     server: Server,
     api: Api,
     client: Client,
-    /// Shows the owner's password: clients of images begin with a credential.
+    /// A client with the owner's password, because image clients need a credential.
     owner: Client,
 }
 
-impl Depot {
+impl PublicServer {
     fn start() -> Self {
         let server = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
         let api = Api::sign_in(&server);
@@ -176,7 +176,7 @@ impl Depot {
         if path.starts_with("/v2/") { self.owner.get(path) } else { self.client.get(path) }
     }
 
-    /// A proxy of this upstream.
+    /// Creates a proxy of this upstream and returns the proxy's id.
     fn proxy(&self, name: &str, format: &str, upstream: &Upstream) -> String {
         self.api.create_proxy(name, format, &upstream.url(), &json!({"public": true, "negative_ttl_s": 3600}))
     }
@@ -192,7 +192,7 @@ impl Depot {
         self.api.call("GET", &format!("/v1/repositories/{id}")).expect(200).json()["health"].clone()
     }
 
-    /// The state of each version that the repository shows.
+    /// Returns the state of each version that the repository lists.
     fn states(&self, id: &str) -> Vec<String> {
         let items = |below: &str| -> Vec<Value> {
             let path = format!("/v1/repositories/{id}/packages{below}");
@@ -207,7 +207,8 @@ impl Depot {
     }
 }
 
-/// Status of the upstream; status of the proxy; state of its health.
+/// Status of the upstream, the resulting status of the proxy, and the resulting state of the
+/// repository's health.
 const STATUSES: [(u16, u16, &str); 10] = [
     (401, 404, "refused"),
     (402, 404, "refused"),
@@ -223,7 +224,7 @@ const STATUSES: [(u16, u16, &str); 10] = [
 
 #[test]
 fn an_upstreams_status_means_the_same_in_every_format() {
-    let depot = Depot::start();
+    let depot = PublicServer::start();
     for format in &FORMATS {
         let good = Upstream::start();
         (format.offer)(&good);
@@ -232,7 +233,7 @@ fn an_upstreams_status_means_the_same_in_every_format() {
         for path in format.paths(&good_name) {
             depot.get(&path).expect(200);
         }
-        for (status, seen, state) in STATUSES {
+        for (status, expected, state) in STATUSES {
             for (part, what) in ["package", "file"].into_iter().enumerate() {
                 let bad = Upstream::start();
                 let targets = (format.offer)(&bad);
@@ -241,12 +242,12 @@ fn an_upstreams_status_means_the_same_in_every_format() {
                 let id = depot.proxy(&name, format.name, &bad);
                 let path = &format.paths(&name)[part];
                 let answer = depot.get(path);
-                assert_eq!(answer.status, seen, "{path}: {}", answer.text());
+                assert_eq!(answer.status, expected, "{path}: {}", answer.text());
                 let health = depot.health(&id);
                 assert_eq!(health["state"], state, "{path}: {health}");
                 if state != "ok" {
-                    let told = [answer.text(), health["detail"].to_string()];
-                    assert!(told.iter().all(|text| text.contains(&status.to_string())), "{path}: {told:?}");
+                    let texts = [answer.text(), health["detail"].to_string()];
+                    assert!(texts.iter().all(|text| text.contains(&status.to_string())), "{path}: {texts:?}");
                 }
                 let group_name = format!("{name}-group");
                 let group = depot.group(&group_name, format.name, &[&id, &good]);
@@ -264,9 +265,9 @@ fn an_upstreams_status_means_the_same_in_every_format() {
 }
 
 #[test]
-fn a_name_that_only_a_failing_member_might_have_is_its_failure() {
-    let depot = Depot::start();
-    for (status, seen) in [(404, 404), (403, 404), (500, 502), (429, 429)] {
+fn a_name_that_only_a_failing_member_might_have_is_a_failure() {
+    let depot = PublicServer::start();
+    for (status, expected) in [(404, 404), (403, 404), (500, 502), (429, 429)] {
         for format in
             FORMATS.iter().filter(|format| matches!(format.name, "maven" | "npm" | "go" | "generic"))
         {
@@ -279,15 +280,15 @@ fn a_name_that_only_a_failing_member_might_have_is_its_failure() {
             depot.group(&name, format.name, &members.each_ref().map(String::as_str));
             for path in format.paths(&name) {
                 let answer = depot.get(&path);
-                assert_eq!(answer.status, seen, "{path}: {}", answer.text());
+                assert_eq!(answer.status, expected, "{path}: {}", answer.text());
             }
         }
     }
 }
 
 #[test]
-fn a_refusal_is_remembered_and_forgotten_with_the_settings_that_it_was_for() {
-    let (depot, upstream) = (Depot::start(), Upstream::start());
+fn a_refusal_is_cached_until_the_settings_change() {
+    let (depot, upstream) = (PublicServer::start(), Upstream::start());
     let id = depot.proxy("files", "generic", &upstream);
     upstream.on("/a/b.bin", Answer::new(403, "no").header("X-RateLimit-Remaining", "7"));
     for _ in 0..4 {
@@ -303,12 +304,12 @@ fn a_refusal_is_remembered_and_forgotten_with_the_settings_that_it_was_for() {
     assert_eq!(depot.health(&id)["detail"], Value::Null);
 }
 
-/// Formats that mark what was fetched of a package as withdrawn once its upstream has no such package.
+/// Formats that mark fetched versions as withdrawn once the upstream no longer has their package.
 const WITHDRAWING: [&str; 6] = ["maven", "npm", "python", "cargo", "rubygems", "composer"];
 
 #[test]
-fn a_refusal_withdraws_nothing() {
-    let depot = Depot::start();
+fn a_refusal_withdraws_no_version() {
+    let depot = PublicServer::start();
     let settings = json!({"public": true, "metadata_ttl_s": 0, "negative_ttl_s": 0, "stale_on_error": false});
     for format in &FORMATS {
         let upstream = Upstream::start();
@@ -318,13 +319,13 @@ fn a_refusal_withdraws_nothing() {
         let [package, file] = format.paths(&name);
         depot.get(&package).expect(200);
         depot.get(&file).expect(200);
-        eventually("the version is shown", || (depot.states(&id) == [""]).then_some(()));
+        eventually("the version is listed", || (depot.states(&id) == [""]).then_some(()));
         for status in [401, 402, 403, 405, 409, 451] {
             upstream.on(&target, Answer::new(status, "no"));
             depot.get(&package).expect(404);
             assert_eq!(depot.states(&id), [""], "{name} after {status}");
         }
-        // The upstream itself cannot turn an absence into a refusal.
+        // An upstream cannot turn a 404 into a refusal with a header.
         upstream.on(&target, Answer::new(404, "no").header("Refused", "403"));
         depot.get(&package).expect(404);
         let state = if WITHDRAWING.contains(&format.name) { "withdrawn" } else { "" };
@@ -333,7 +334,7 @@ fn a_refusal_withdraws_nothing() {
 }
 
 #[test]
-fn what_is_kept_is_served_while_the_upstream_refuses_or_limits() {
+fn cached_content_is_served_while_the_upstream_refuses_or_limits() {
     for answer in [Answer::new(403, "no"), Answer::new(429, "no").header("Retry-After", "60")] {
         let world = World::new(&json!({"metadata_ttl_s": 0, "negative_ttl_s": 0}));
         world.offer_metadata(&["1.0"], |answer| answer);
@@ -349,24 +350,24 @@ fn what_is_kept_is_served_while_the_upstream_refuses_or_limits() {
 }
 
 #[test]
-fn an_upstream_that_limits_its_rate_is_left_alone_for_the_time_that_it_asks_for() {
-    let (depot, upstream) = (Depot::start(), Upstream::start());
+fn a_rate_limited_upstream_is_paused_for_the_requested_time() {
+    let (depot, upstream) = (PublicServer::start(), Upstream::start());
     let id = depot.proxy("hub", "docker", &upstream);
     upstream.on("/v2/lib/manifests/1", Answer::new(429, "slowly").header("Retry-After", "21600"));
     let wait = |answer: &Response| answer.header("retry-after").unwrap().parse::<u64>().unwrap();
     let first = depot.get("/v2/repositories/hub/lib/manifests/1").expect(429);
     assert_eq!(first.json()["errors"][0]["code"], "TOOMANYREQUESTS");
     assert_eq!(wait(&first), 21_600);
-    let asked = upstream.seen().len();
+    let requests = upstream.requests().len();
     let later = depot.get("/v2/repositories/hub/other/manifests/1").expect(429);
     assert!((1..=21_600).contains(&wait(&later)), "{:?}", later.headers);
-    assert_eq!(upstream.seen().len(), asked, "it is left alone");
+    assert_eq!(upstream.requests().len(), requests, "the upstream is paused");
     assert_eq!(depot.health(&id)["state"], "unreachable");
 }
 
 #[test]
-fn a_page_and_a_log_say_what_an_upstream_does() {
-    let (depot, upstream) = (Depot::start(), Upstream::start());
+fn the_page_and_the_log_report_the_upstreams_state() {
+    let (depot, upstream) = (PublicServer::start(), Upstream::start());
     let id = depot.proxy("mirror", "maven", &upstream);
     depot.group("all", "maven", &[&id]);
     let mut owner = Person::owner(&depot.server);
@@ -390,10 +391,9 @@ fn a_page_and_a_log_say_what_an_upstream_does() {
     assert!(text.contains("cannot be used") && text.contains(METADATA), "{text}");
     let log = depot.server.log();
     let line = |message: &str| log.lines().find(|line| line.contains(message)).unwrap().to_owned();
-    for (message, status) in [
-        ("an upstream refuses a request", 403),
-        ("what an upstream sent could not be read and is thrown away", 200),
-    ] {
+    for (message, status) in
+        [("upstream refused a request", 403), ("discarded an unreadable upstream response", 200)]
+    {
         let line = line(message);
         assert!(line.contains("mirror") && line.contains(&status.to_string()), "{line}");
         assert!(line.matches("\"target\":").count() <= 1, "{line}");
@@ -401,8 +401,8 @@ fn a_page_and_a_log_say_what_an_upstream_does() {
 }
 
 #[test]
-fn a_credential_that_is_never_shown_is_told() {
-    let depot = Depot::start();
+fn an_unused_upstream_credential_is_reported() {
+    let depot = PublicServer::start();
     let (upstream, service) = (Upstream::start(), Upstream::start());
     let id = depot.proxy("hub", "docker", &upstream);
     let body = json!({
@@ -415,10 +415,10 @@ fn a_credential_that_is_never_shown_is_told() {
     let answer = depot.get("/v2/repositories/hub/lib/manifests/1").expect(404).text();
     let health = depot.health(&id);
     assert_eq!(health["state"], "refused");
-    for told in [answer, health["detail"].to_string(), depot.server.log()] {
-        assert!(told.contains("token_realm") && told.contains(&service.url()), "{told}");
+    for text in [answer, health["detail"].to_string(), depot.server.log()] {
+        assert!(text.contains("token_realm") && text.contains(&service.url()), "{text}");
     }
-    // It serves images to everyone, and the credential is of no use all the same.
+    // The upstream serves this image to everyone, so the proxy does not need its credential.
     upstream.on(
         "/v2/open/manifests/1",
         Answer::ok(json!({"schemaVersion": 2, "config": {}}).to_string())
@@ -431,13 +431,14 @@ fn a_credential_that_is_never_shown_is_told() {
 }
 
 #[test]
-fn a_repository_waits_for_its_upstream_as_long_as_it_is_set_to() {
+fn the_upstream_timeout_of_a_repository_applies() {
     let world = World::new(&json!({"upstream_timeout_s": 60}));
     let gate = Gate::new();
     world.offer(JAR, Answer::ok(FILE).silent(&gate), FILE);
     std::thread::scope(|scope| {
         let waits = scope.spawn(|| world.get(JAR));
-        // A request of a proxy that waits as long as the server does ends while that one waits on.
+        // The other proxy has the server's own timeout. It gives up its request while the first
+        // request still waits.
         let other = world.api.create_proxy("other", "maven", &world.upstream.url(), &json!({}));
         let token = world.api.create_token(&[&other], &["read"], None);
         let client = world.server.anonymous().basic(OWNER, &token.secret);
@@ -450,7 +451,7 @@ fn a_repository_waits_for_its_upstream_as_long_as_it_is_set_to() {
 
 #[test]
 fn the_first_download_through_a_proxy_counts() {
-    let depot = Depot::start();
+    let depot = PublicServer::start();
     for (name, bytes) in [("small", FILE.to_vec()), ("large", vec![7; 3 << 20])] {
         let upstream = Upstream::start();
         let id = depot.proxy(name, "generic", &upstream);

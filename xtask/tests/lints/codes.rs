@@ -1,13 +1,13 @@
-//! docs/ERRORS.md names for every code the test that provokes it from outside. Here it is compared with the specification's codes,
-//! with the catalogue of the program, and with the tests that there are.
+//! Checks of tests/error-codes.tsv, which names a test for every error code: against the codes of
+//! the specification, the catalogue of the program, and the existing tests.
 
 use std::collections::BTreeSet;
 
 use packhouse_tests::checkout;
 use serde_json::Value;
 
-/// The specification's codes with their statuses: the table of the API, then that of the registry, where the message tells
-/// several of one code apart.
+/// Codes of the specification with their statuses: first the table of the API, then the table of
+/// the registry. In the second table, several rows can have one code and differ in the message.
 const SPECIFICATION: &[(&str, u16)] = &[
     ("invalid_name", 400),
     ("invalid_scope", 400),
@@ -83,20 +83,21 @@ const SPECIFICATION: &[(&str, u16)] = &[
 ];
 
 /// A row: the code with its message, the status, the file and the name of the test.
-struct Row {
+struct CodeRow {
     code: String,
     status: u16,
-    test: Option<(String, String)>,
+    file: String,
+    test: String,
 }
 
-fn rows() -> Vec<Row> {
-    let text = std::fs::read_to_string(checkout().join("docs/ERRORS.md")).unwrap();
-    let rows = text.lines().filter(|line| line.starts_with("| `")).map(|line| {
-        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+fn rows() -> Vec<CodeRow> {
+    let text = std::fs::read_to_string(checkout().join("tests/error-codes.tsv")).unwrap();
+    let rows = text.lines().filter(|line| !line.starts_with('#')).map(|line| {
+        let cells: Vec<&str> = line.split('\t').collect();
         let [code, status, test] = cells[..] else { panic!("not three columns: {line}") };
-        let test =
-            test.trim_matches('`').split_once("::").map(|(file, name)| (file.to_owned(), name.to_owned()));
-        Row { code: code.replace('`', ""), status: status.parse().unwrap(), test }
+        let (file, test) = test.split_once("::").unwrap_or_else(|| panic!("{code} {status} has no test"));
+        let (file, test) = (file.to_owned(), test.to_owned());
+        CodeRow { code: code.to_owned(), status: status.parse().unwrap(), file, test }
     });
     rows.collect()
 }
@@ -105,9 +106,8 @@ fn rows() -> Vec<Row> {
 fn every_code_of_the_specification_has_a_test() {
     let rows = rows();
     for (code, status) in SPECIFICATION {
-        let row = rows.iter().find(|row| row.code == *code && row.status == *status);
-        let row = row.unwrap_or_else(|| panic!("docs/ERRORS.md has no row for {code} {status}"));
-        assert!(row.test.is_some(), "{code} {status} has no test");
+        let is_listed = rows.iter().any(|row| row.code == *code && row.status == *status);
+        assert!(is_listed, "tests/error-codes.tsv has no row for {code} {status}");
     }
 }
 
@@ -123,10 +123,11 @@ fn every_code_of_the_catalogue_has_a_test() {
         .collect();
     assert!(codes.len() > 80, "the catalogue was not read: {codes:?}");
     let missing: Vec<&&str> = codes.iter().filter(|code| !known.contains(**code)).collect();
-    assert!(missing.is_empty(), "docs/ERRORS.md has no row for {missing:?}");
+    assert!(missing.is_empty(), "tests/error-codes.tsv has no row for {missing:?}");
 }
 
-/// The host's refusals as the image plugin describes them, which is what the released word `registry` stands for too.
+/// Checks the words of the image plugin's description for the host's refusals. The released error
+/// style `registry` uses the same words.
 #[test]
 fn every_code_of_a_registrys_words_has_a_test() {
     let text = checkout().join("host/runtime/src/description/registry.json");
@@ -135,26 +136,26 @@ fn every_code_of_a_registrys_words_has_a_test() {
     let rows = rows();
     let mut judged = 0;
     for words in words {
-        // The one without a message of its own has the host's code, in upper case.
+        // An entry without its own message uses the host's code in upper case, so there is no code
+        // to check.
         let (Some(code), Some(message)) = (words["code"].as_str(), words["message"].as_str()) else {
             continue;
         };
-        let named = |row: &&Row| row.code == code || row.code == format!("{code} {message}");
-        assert!(rows.iter().any(|row| named(&row)), "docs/ERRORS.md has no row for {code} {message}");
+        let named = |row: &&CodeRow| row.code == code || row.code == format!("{code} {message}");
+        assert!(rows.iter().any(|row| named(&row)), "tests/error-codes.tsv has no row for {code} {message}");
         judged += 1;
     }
     assert!(judged > 10, "the words were not read");
 }
 
 #[test]
-fn every_test_that_is_named_is_there_and_speaks_of_its_code() {
-    for Row { code, status, test } in rows() {
-        let Some((file, name)) = test else { panic!("{code} {status} has no test") };
+fn every_named_test_exists_and_mentions_its_code() {
+    for CodeRow { code, status, file, test } in rows() {
         let text =
             std::fs::read_to_string(checkout().join(&file)).unwrap_or_else(|error| panic!("{file}: {error}"));
-        let begin = text.find(&format!("fn {name}(")).unwrap_or_else(|| panic!("{file} has no test {name}"));
-        assert!(text[..begin].trim_end().ends_with("#[test]"), "{file}: {name} is no test");
+        let begin = text.find(&format!("fn {test}(")).unwrap_or_else(|| panic!("{file} has no test {test}"));
+        assert!(text[..begin].trim_end().ends_with("#[test]"), "{file}: {test} is not a test");
         let word = code.split(' ').next().unwrap();
-        assert!(text.contains(word), "{file} does not speak of {word}");
+        assert!(text.contains(word), "{file} does not mention {word} ({status})");
     }
 }

@@ -1,4 +1,4 @@
-//! Rules about the sources that no compiler knows; `just lint` runs them.
+//! Rules about the sources that the compiler does not check; `just lint` runs them.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -9,4 +9,5 @@
 )]
 
 mod codes;
+mod plain_english;
 mod sealed;

@@ -1,15 +1,17 @@
-//! The contract is sealed: no code of the host names a format. Names that stand on the wire by the specification, as data in the
-//! catalogue of codes and the API's tables, stand in the files listed here and nowhere else.
+//! The contract is sealed: no code of the host names a format. Names that the specification puts on
+//! the wire are data in the catalogue of codes and the tables of the API. These names occur only in
+//! the files that are listed here.
 //!
-//! That the host does what a description says, whatever the format is called, is shown by `fifth_format.rs`; this list is the second net.
+//! A test in `fifth_format.rs` shows that the host needs only the description of a format, not its
+//! name. This list is a second check.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use packhouse_tests::{checkout, database};
 
-/// Where names of formats may stand, and as what.
-const LISTED: [(&str, &str); 10] = [
+/// Files that may contain names of formats, each with the reason.
+const LISTED: [(&str, &str); 12] = [
     ("host/api/src/operations/confirmations.rs", "`finish_npm_login` as an action to confirm"),
     ("host/api/src/operations/logins.rs", "the name of the token that a sign-in makes"),
     ("host/api/src/logins/mod.rs", "`npm-logins` as a path"),
@@ -17,10 +19,12 @@ const LISTED: [(&str, &str); 10] = [
     ("host/app/src/login_links.rs", "`npm-login` in the address of its page"),
     ("host/wire/src/catalogue.rs", "codes and sentences of the specification"),
     ("host/api/src/tokens/request.rs", "`npm` as a token's format"),
-    // Components come from registries, whatever formats there are here.
-    ("host/app/src/plugins/registry/words.rs", "the protocol of registries"),
-    ("host/attest/src/subject.rs", "what a signed document calls the digest that it is about"),
-    ("host/server/src/cli/plugins/distribution.rs", "where that file is by custom"),
+    // Plugins are installed from registries, even if the server has no format for images.
+    ("host/app/src/plugins/registry/protocol.rs", "the protocol of registries"),
+    ("host/app/src/plugins/registry/credentials.rs", "the format of a file of credentials"),
+    ("host/config/src/keys.rs", "the format of that file"),
+    ("host/attest/src/subject.rs", "the name of a digest in a signed document"),
+    ("host/server/src/cli/plugins/distribution.rs", "the usual place of that file"),
 ];
 
 /// Formats, their clients and their documents.
@@ -43,7 +47,7 @@ const NAMES: &[&str] = &[
     "sumdb",
 ];
 
-/// Words of a file's own code: without comments, and without the tests at its end.
+/// Words of the code of a file, without comments and without the tests at its end.
 fn words(text: &str) -> BTreeSet<String> {
     let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
@@ -62,7 +66,7 @@ fn sources() -> Vec<String> {
     for part in std::fs::read_dir(root.join("host")).unwrap() {
         database::list(&part.unwrap().path().join("src"), &mut files);
     }
-    // The list gives each file's size behind its path.
+    // A line of the list is the path of a file and its size.
     let path = |file: &String| file.rsplit_once(' ').map_or(file.clone(), |(path, _)| path.to_owned());
     let relative = |file: &String| path(file).trim_start_matches(&format!("{}/", root.display())).to_owned();
     let mut files: Vec<String> = files.iter().map(relative).filter(|file| file.ends_with(".rs")).collect();
@@ -77,15 +81,18 @@ fn no_code_of_the_host_names_a_format() {
     let listed = |file: &String| LISTED.iter().any(|(path, _)| path == file);
     let named = files.iter().filter(|file| !listed(file)).map(|file| (file, named(&checkout().join(file))));
     let named: Vec<_> = named.filter(|(_, names)| !names.is_empty()).collect();
-    assert!(named.is_empty(), "a plugin must need no change of the host, but these name formats: {named:?}");
+    assert!(
+        named.is_empty(),
+        "a new format must not need changes of the host, but these files name formats: {named:?}"
+    );
 }
 
 #[test]
-fn what_is_listed_is_still_needed() {
+fn every_listed_file_still_names_a_format() {
     for (path, what) in LISTED {
         assert!(
             !named(&checkout().join(path)).is_empty(),
-            "{path} no longer holds {what}: take it off the list"
+            "{path} no longer contains {what}: remove it from the list"
         );
     }
 }

@@ -1,23 +1,29 @@
-//! A policy: files are small.
+//! A policy that limits the size of files.
 
 use packhouse_policy::{Context, Description, Facts, Policy, Ruling};
 use serde::Deserialize;
 
-/// What an organization sets.
+/// Settings of the policy.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
+    /// Maximum size of a file in bytes.
     most_bytes: u64,
 }
 
-/// See the module.
+/// Denies versions with a file that is too large.
 pub struct MyPolicy;
 
 impl Policy for MyPolicy {
     type Settings = Settings;
 
     fn describe() -> Description {
-        Description::new("my-policy", "0.1.0", "Files are small").setting("most_bytes", "integer", "Of a file", true)
+        Description::new("my-policy", "0.1.0", "Limits the size of files").setting(
+            "most_bytes",
+            "integer",
+            "Maximum size of a file in bytes",
+            true,
+        )
     }
 
     fn judge(settings: &Settings, _context: &Context, version: &Facts) -> Ruling {
@@ -50,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_are_spelt_wrong_are_named() {
+    fn misspelled_settings_are_named() {
         let wrong = packhouse_policy::settings::<MyPolicy>(r#"{"most_byte": 1}"#);
         assert!(wrong.err().unwrap().contains("most_byte"));
     }

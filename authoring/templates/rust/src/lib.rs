@@ -1,4 +1,4 @@
-//! Files under any path: `PUT` stores one, `GET` fetches it, `DELETE` removes it.
+//! Files under any path: `PUT` stores a file, `GET` fetches it, `DELETE` removes it.
 
 use packhouse_sdk::{
     Client, Context, Description, Digest, Expectation, Failure, Format, Intent, Outcome, Params, Plan,
@@ -6,10 +6,10 @@ use packhouse_sdk::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a file at most; an operator may say less.
+/// Maximum size of a file in bytes. An operator can set a lower limit.
 const LARGEST: u64 = 1 << 30;
 
-/// The format.
+/// The plugin for this format.
 pub struct Plugin;
 
 impl Format for Plugin {
@@ -27,12 +27,12 @@ impl Format for Plugin {
     }
 }
 
-/// What is remembered of a file, under its path.
+/// The record of a file, stored under the file's path.
 #[derive(Serialize, Deserialize)]
 struct Stored {
-    /// Under which the repository holds the bytes.
+    /// Digest of the content. The repository finds the content by this digest.
     digest: Digest,
-    /// When it was put, in ms since 1970.
+    /// Time of the upload, in ms since 1970.
     put_at: u64,
 }
 

@@ -34,26 +34,26 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
-{{- /* The address of one of the ingress's hosts. */ -}}
+{{- /* The URL of a host of the ingress. */ -}}
 {{- define "packhouse.url" -}}
 {{- printf "%s://%s" (ternary "https" "http" (ne .tlsSecret "")) .host -}}
 {{- end -}}
 
-{{- /* What cannot work is refused before it is installed. */ -}}
+{{- /* Refuses combinations of values that cannot work. */ -}}
 {{- define "packhouse.check" -}}
 {{- if eq .Values.storage "volume" -}}
 {{- if gt (int .Values.replicas) 1 -}}
-{{- fail "replicas: several servers share PostgreSQL and S3; set storage to external, or replicas to 1" -}}
+{{- fail "replicas: several servers need PostgreSQL and S3; set storage to external, or replicas to 1" -}}
 {{- end -}}
-{{- range $what, $secret := dict "database.urlSecret.name" .Values.database.urlSecret "blobs.urlSecret.name" .Values.blobs.urlSecret -}}
+{{- range $value, $secret := dict "database.urlSecret.name" .Values.database.urlSecret "blobs.urlSecret.name" .Values.blobs.urlSecret -}}
 {{- if $secret.name -}}
-{{- fail (printf "%s: storage volume has its own; set storage to external" $what) -}}
+{{- fail (printf "%s: storage volume does not use this secret; set storage to external, or remove it" $value) -}}
 {{- end -}}
 {{- end -}}
 {{- else -}}
-{{- range $what, $secret := dict "database.urlSecret.name" .Values.database.urlSecret "blobs.urlSecret.name" .Values.blobs.urlSecret "sealingKey.secret.name" .Values.sealingKey.secret -}}
+{{- range $value, $secret := dict "database.urlSecret.name" .Values.database.urlSecret "blobs.urlSecret.name" .Values.blobs.urlSecret "sealingKey.secret.name" .Values.sealingKey.secret -}}
 {{- if not $secret.name -}}
-{{- fail (printf "%s: storage external wants a secret there" $what) -}}
+{{- fail (printf "%s: storage external needs the name of a secret" $value) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

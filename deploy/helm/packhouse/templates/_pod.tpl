@@ -1,4 +1,4 @@
-{{- /* The pod of both kinds of storage, as a template of a StatefulSet or a Deployment. */ -}}
+{{- /* The pod template of the StatefulSet or the Deployment, for both kinds of storage. */ -}}
 {{- define "packhouse.pod" -}}
 {{- $scheme := ternary "HTTPS" "HTTP" (ne .Values.tls.secretName "") -}}
 metadata:
@@ -8,7 +8,7 @@ metadata:
     {{- toYaml . | nindent 4 }}
     {{- end }}
   annotations:
-    # A change of the settings starts the pods anew.
+    # Restarts the pods after a change of the settings.
     checksum/settings: {{ .Values.settings | sha256sum }}
     {{- with .Values.podAnnotations }}
     {{- toYaml . | nindent 4 }}
@@ -16,7 +16,7 @@ metadata:
 spec:
   serviceAccountName: {{ include "packhouse.serviceAccount" . }}
   automountServiceAccountToken: false
-  # A service called packhouse would put PACKHOUSE_… variables into the pod.
+  # A service named packhouse would add PACKHOUSE_… variables to the pod.
   enableServiceLinks: false
   terminationGracePeriodSeconds: {{ add .Values.drainSeconds .Values.shutdownSeconds 15 }}
   {{- with .Values.imagePullSecrets }}
@@ -45,7 +45,7 @@ spec:
         capabilities:
           drop: [ALL]
       env:
-        # A folder that the server makes itself: the volume's own belongs to root.
+        # A folder that the server creates, because the root folder of the volume belongs to root.
         - name: PACKHOUSE_DATA
           value: /var/lib/packhouse/data
         - name: PACKHOUSE_PACKAGES_LISTEN
@@ -99,7 +99,8 @@ spec:
         {{- if .Values.metrics.enabled }}
         - {name: metrics, containerPort: {{ .Values.metrics.port }}, protocol: TCP}
         {{- end }}
-      # A first start compiles the plugins, and one after an upgrade may bring the database up to date.
+      # The first start compiles the plugins. The first start after an upgrade may migrate the
+      # database.
       startupProbe:
         httpGet: {path: /livez, port: api, scheme: {{ $scheme }}}
         periodSeconds: 2
@@ -121,7 +122,8 @@ spec:
         - {name: tmp, mountPath: /tmp}
         - {name: settings, mountPath: /etc/packhouse/packhouse.toml, subPath: packhouse.toml, readOnly: true}
         {{- if .Values.tls.secretName }}
-        # A folder, and not single files of it: those would stay as they were when the certificate is exchanged.
+        # A folder instead of single files, because mounted single files would not follow a renewed
+        # certificate.
         - {name: tls, mountPath: /etc/packhouse/tls, readOnly: true}
         {{- end }}
   volumes:
@@ -134,7 +136,7 @@ spec:
     - name: tls
       secret:
         secretName: {{ .Values.tls.secretName }}
-        # 0440, as every reader of YAML understands it.
+        # 0440 in decimal, which every YAML parser reads in the same way.
         defaultMode: 288
     {{- end }}
     {{- if eq .Values.storage "external" }}

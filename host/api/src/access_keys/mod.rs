@@ -1,4 +1,4 @@
-//! Access keys of subscribers and of groups of subscribers. Each endpoint exists for both kinds of owner.
+//! Access keys of subscribers and subscriber groups. Each endpoint exists for both kinds of owner.
 
 pub(crate) mod bodies;
 mod view;
@@ -8,16 +8,17 @@ use axum::response::IntoResponse;
 use http::StatusCode;
 use packhouse_store::{AccessKeyId, AccessKeyRow, KeyOwnerKind};
 
-use crate::Answer;
+use crate::HandlerResult;
 use crate::call::Call;
 use crate::credentials::{Rotate, WithSecret};
 use crate::described::Described;
-use crate::operations::access_keys::{self, Owner};
+use crate::operations::access_keys::{self, KeyOwnerRef};
 use crate::paging;
 use bodies::{ChangeAccessKey, CreateAccessKey, RevokeAccessKey};
 use view::AccessKeyView;
 
-/// Describes the endpoints of one kind of owner. `noun` stands in the operations' names, `words` in what they say.
+/// Describes the endpoints of one kind of owner. `noun` is part of the operation ids, `words` of
+/// the summaries.
 macro_rules! endpoints_of {
     ($kind:ident, $path:literal, $noun:literal, $words:literal) => {
         use axum::response::Response;
@@ -40,7 +41,8 @@ macro_rules! endpoints_of {
 
         #[utoipa::path(post, path = concat!($path, "/{id}/access-keys"),
             operation_id = concat!("create_", $noun, "_access_key"),
-            summary = concat!("Makes an access key for ", $words, ". The caller must be able to read all that it reaches."),
+            summary = concat!("Creates an access key for ", $words, ". The caller must be able to read \
+                every repository that the key can read."),
             extensions(("x-right" = json!(Holds(ManageSubscribers))), ("x-confirmation" = json!(crate::operations::confirmations::Action::ManageAccessKeys))),
             params(("id" = String, Path)),
             request_body = CreateAccessKey,
@@ -53,8 +55,8 @@ macro_rules! endpoints_of {
             operation_id = concat!("list_", $noun, "_access_keys"),
             summary = concat!("Lists the access keys of ", $words, "."),
             extensions(("x-right" = json!(Holds(ManageSubscribers)))),
-            params(("id" = String, Path), ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
-                ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+            params(("id" = String, Path), ("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
+                ("after" = Option<String>, Query, description = "The `next` of the previous page")),
             responses((status = 200, body = Page<AccessKeyView>)))]
         async fn list(call: Call) -> Result<Response, ApiError> {
             super::list(call, $kind).await
@@ -74,7 +76,7 @@ macro_rules! endpoints_of {
         #[utoipa::path(delete, path = concat!($path, "/{id}/access-keys/{key}"),
             operation_id = concat!("revoke_", $noun, "_access_key"),
             summary = concat!("Revokes an access key of ", $words,
-                ": it is refused from the next request on. Revoking it again changes nothing."),
+                ". The key is refused from the next request on. Revoking it again has no effect."),
             extensions(("x-right" = json!(Holds(ManageSubscribers))), ("x-confirmation" = json!(crate::operations::confirmations::Action::ManageAccessKeys))),
             params(("id" = String, Path), ("key" = String, Path)),
             request_body = Option<RevokeAccessKey>,
@@ -85,7 +87,8 @@ macro_rules! endpoints_of {
 
         #[utoipa::path(post, path = concat!($path, "/{id}/access-keys/{key}/rotation"),
             operation_id = concat!("rotate_", $noun, "_access_key"),
-            summary = concat!("Rotates an access key of ", $words, ". The caller must be able to read all that it reaches."),
+            summary = concat!("Rotates an access key of ", $words, ". The caller must be able to read \
+                every repository that the key can read."),
             extensions(("x-right" = json!(Holds(ManageSubscribers))), ("x-confirmation" = json!(crate::operations::confirmations::Action::ManageAccessKeys))),
             params(("id" = String, Path), ("key" = String, Path)),
             request_body = Rotate,
@@ -101,20 +104,19 @@ mod of_subscribers {
 }
 
 mod of_groups {
-    endpoints_of!(Group, "/v1/subscriber-groups", "subscriber_group", "a group of subscribers");
+    endpoints_of!(Group, "/v1/subscriber-groups", "subscriber_group", "a subscriber group");
 }
 
-/// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
     [of_subscribers::endpoints(), of_groups::endpoints()].into_iter().flatten().collect()
 }
 
-/// Whose keys the path is about.
-fn owner(call: &Call, kind: KeyOwnerKind) -> Owner<'_> {
-    Owner { kind, id: call.path("id") }
+/// Owner of the keys that the path names.
+fn owner(call: &Call, kind: KeyOwnerKind) -> KeyOwnerRef<'_> {
+    KeyOwnerRef { kind, id: call.path("id") }
 }
 
-async fn create(mut call: Call, kind: KeyOwnerKind) -> Answer {
+async fn create(mut call: Call, kind: KeyOwnerKind) -> HandlerResult {
     let body: CreateAccessKey = call.body()?;
     call.only(&[])?;
     let request = body.request(call.now)?;
@@ -124,7 +126,7 @@ async fn create(mut call: Call, kind: KeyOwnerKind) -> Answer {
     Ok((StatusCode::CREATED, Json(view)).into_response())
 }
 
-async fn list(call: Call, kind: KeyOwnerKind) -> Answer {
+async fn list(call: Call, kind: KeyOwnerKind) -> HandlerResult {
     call.only(&["limit", "after"])?;
     let page = paging::request::<AccessKeyId>(&call)?;
     let listed = access_keys::list(call.actor()?, owner(&call, kind), page).await?;
@@ -133,7 +135,7 @@ async fn list(call: Call, kind: KeyOwnerKind) -> Answer {
     Ok(Json(page).into_response())
 }
 
-async fn change(mut call: Call, kind: KeyOwnerKind) -> Answer {
+async fn change(mut call: Call, kind: KeyOwnerKind) -> HandlerResult {
     let body: ChangeAccessKey = call.body()?;
     call.only(&[])?;
     let change = body.change(call.now)?;
@@ -143,7 +145,7 @@ async fn change(mut call: Call, kind: KeyOwnerKind) -> Answer {
     Ok(Json(AccessKeyView::new(row, kind, call.now)).into_response())
 }
 
-async fn revoke(mut call: Call, kind: KeyOwnerKind) -> Answer {
+async fn revoke(mut call: Call, kind: KeyOwnerKind) -> HandlerResult {
     let body: RevokeAccessKey = call.body()?;
     call.only(&[])?;
     let confirmation = call.confirmation(body.confirmation_token.as_ref());
@@ -151,7 +153,7 @@ async fn revoke(mut call: Call, kind: KeyOwnerKind) -> Answer {
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn rotate(mut call: Call, kind: KeyOwnerKind) -> Answer {
+async fn rotate(mut call: Call, kind: KeyOwnerKind) -> HandlerResult {
     let body: Rotate = call.body()?;
     call.only(&[])?;
     let request = body.request(call.now)?;

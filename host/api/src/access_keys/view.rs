@@ -1,4 +1,4 @@
-//! An access key as the API shows it: never its secret.
+//! View of an access key. It never contains the secret.
 
 use packhouse_store::{AccessKeyRow, KeyOwnerKind};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::operations::access_keys::state;
 
-/// Whose a key is.
+/// The owner of an access key.
 #[derive(Serialize, ToSchema)]
 pub(super) struct KeyOwnerView {
     /// `subscriber` or `subscriber_group`.
@@ -21,10 +21,10 @@ pub(super) struct AccessKeyView {
     name: Option<String>,
     expires_at: Option<i64>,
     created_at: i64,
-    /// When a rotation ends it.
+    /// Time in ms since 1970 at which a rotation ends it.
     ends_at: Option<i64>,
     last_used_at: Option<i64>,
-    /// E-mail of who made it.
+    /// E-mail address of the member who created it.
     created_by: String,
     owner: KeyOwnerView,
     /// `active`, `rotating`, `revoked` or `expired`.

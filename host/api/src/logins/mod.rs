@@ -1,4 +1,5 @@
-//! Sign-ins that a package client has begun and a person finishes. The page that a browser opens for it is the portal's.
+//! Sign-ins that a package client starts and a person finishes in the browser. The portal serves
+//! the page for that.
 
 use axum::Json;
 use axum::response::IntoResponse;
@@ -6,7 +7,7 @@ use packhouse_store::Scope;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::Answer;
+use crate::HandlerResult;
 use crate::call::Call;
 use crate::described::{Described, routes};
 use crate::endpoint::Right::OfObject;
@@ -15,36 +16,36 @@ use crate::fields::{self, Field, given};
 use crate::operations::confirmations::Action;
 use crate::operations::logins;
 
-/// How long a token lives where nothing else is said: 90 days in ms.
+/// Default lifetime of the token: 90 days in ms.
 const TOKEN_MS: i64 = 90 * 24 * 60 * 60 * 1000;
 
-/// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(show), routes!(finish)]
 }
 
-/// What a sign-in will grant.
+/// The access that a sign-in grants.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct LoginView {
-    /// The repository's id.
+    /// Id of the repository.
     repository: String,
     /// The repository's name.
     name: String,
-    /// `read`, and `write` where the caller may publish and delete.
+    /// `read`, and `write` if the caller may publish and delete.
     scope: Vec<String>,
-    /// When the token would expire, in ms since 1970, where nothing else is said.
+    /// Default expiry of the token, in ms since 1970.
     expires_at: i64,
 }
 
-/// The end of a sign-in.
+/// Completion of a sign-in.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Finish {
-    /// ms since 1970, or null for never; 90 days from now where it is not stated.
+    /// Expiry in ms since 1970, or null for no expiry; 90 days from now by default.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<i64>)]
     expires_at: Field,
-    /// From POST /v1/confirmations for `finish_npm_login`; or in the header X-Confirmation-Token.
+    /// Token from POST /v1/confirmations for `finish_npm_login`. The header X-Confirmation-Token
+    /// may carry it instead.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
     confirmation_token: Field,
@@ -53,17 +54,17 @@ pub(crate) struct Finish {
 /// A finished sign-in.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct FinishedView {
-    /// The token's id. Its secret goes to the client that began the sign-in, and to nobody else.
+    /// Id of the token. Only the client that started the sign-in receives its secret.
     id: String,
     expires_at: Option<i64>,
 }
 
-/// Shows what a sign-in will grant to the caller's account.
+/// Returns the access that a sign-in grants to the caller's account.
 #[utoipa::path(get, path = "/v1/npm-logins/{id}", operation_id = "show_npm_login",
     extensions(("x-right" = json!(OfObject))),
     params(("id" = String, Path)),
     responses((status = 200, body = LoginView)))]
-async fn show(call: Call) -> Answer {
+async fn show(call: Call) -> HandlerResult {
     call.only(&[])?;
     let offer = logins::offer(call.actor()?, call.path("id")).await?;
     let view = LoginView {
@@ -80,13 +81,14 @@ fn scope_names(scope: Scope) -> Vec<String> {
     names.iter().filter(|(held, _)| *held).map(|(_, name)| (*name).to_owned()).collect()
 }
 
-/// Finishes a sign-in: makes a token for its repository, which the client that began it fetches.
+/// Completes a sign-in: creates a token for its repository, which the client that started the
+/// sign-in fetches.
 #[utoipa::path(post, path = "/v1/npm-logins/{id}/finish", operation_id = "finish_npm_login",
     extensions(("x-right" = json!(OfObject)), ("x-confirmation" = json!(Action::FinishNpmLogin))),
     params(("id" = String, Path)),
     request_body = Finish,
     responses((status = 200, body = FinishedView), (status = 409, body = ErrorBody)))]
-async fn finish(mut call: Call) -> Answer {
+async fn finish(mut call: Call) -> HandlerResult {
     let body: Finish = call.body()?;
     call.only(&[])?;
     let expires_at = match &body.expires_at {

@@ -1,4 +1,4 @@
-//! Members: who is in an organization and what each may do; invitations and password resets.
+//! Members of an organization with their permissions, invitations, and password resets.
 
 pub(crate) mod bodies;
 mod view;
@@ -8,7 +8,7 @@ use axum::response::IntoResponse;
 use http::StatusCode;
 use packhouse_store::{MemberId, MemberRow};
 
-use crate::Answer;
+use crate::HandlerResult;
 use crate::call::Call;
 use crate::described::{Described, routes};
 use crate::endpoint::Right::{Anyone, OfObject, SignedIn};
@@ -20,7 +20,6 @@ use bodies::{Accept, ChangeMe, Complete, CreateMember, Invite, Reset, SetPermiss
 pub(crate) use view::MemberView;
 use view::{InvitationView, Me, ResetView};
 
-/// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![
         routes!(me),
@@ -37,39 +36,40 @@ pub(crate) fn endpoints() -> Vec<Described> {
     ]
 }
 
-/// The caller, with organization, permissions and repositories.
+/// Returns the caller with their organization, permissions and repositories.
 #[utoipa::path(get, path = "/v1/me", operation_id = "show_me",
     extensions(("x-right" = json!(SignedIn))),
     responses((status = 200, body = Me)))]
-async fn me(call: Call) -> Answer {
+async fn me(call: Call) -> HandlerResult {
     call.only(&[])?;
     let actor = call.actor()?;
     let me = members::me(actor).await?;
     Ok(Json(Me::new(actor.member(), me)).into_response())
 }
 
-/// Changes the caller's own name or password. A new password needs the current one, and ends the caller's other sessions.
+/// Changes the caller's own name or password. A new password requires the current one and ends the
+/// caller's other sessions.
 #[utoipa::path(patch, path = "/v1/me", operation_id = "change_me",
     extensions(("x-right" = json!(SignedIn))),
     request_body = ChangeMe,
     responses((status = 200, body = Me), (status = 401, body = ErrorBody), (status = 429, body = ErrorBody)))]
-async fn change_me(mut call: Call) -> Answer {
+async fn change_me(mut call: Call) -> HandlerResult {
     let body: ChangeMe = call.body()?;
     call.only(&[])?;
     let actor = call.actor()?;
     let change = body.change()?;
-    // Read before the change: one that was made is not answered with an error.
+    // Read before the change, so that a completed change is not answered with an error.
     let me = members::me(actor).await?;
     let member = members::change(actor, change).await?;
     Ok(Json(Me::new(&member, me)).into_response())
 }
 
-/// Makes a member.
+/// Creates a member.
 #[utoipa::path(post, path = "/v1/members", operation_id = "create_member",
     extensions(("x-right" = json!(OfObject)), ("x-confirmation" = json!(Action::ManageMembers))),
     request_body = CreateMember,
     responses((status = 201, body = MemberView), (status = 409, body = ErrorBody)))]
-async fn create(mut call: Call) -> Answer {
+async fn create(mut call: Call) -> HandlerResult {
     let body: CreateMember = call.body()?;
     call.only(&[])?;
     let confirmation = call.confirmation(body.confirmation_token.as_ref());
@@ -80,10 +80,10 @@ async fn create(mut call: Call) -> Answer {
 /// Lists members.
 #[utoipa::path(get, path = "/v1/members", operation_id = "list_members",
     extensions(("x-right" = json!(OfObject))),
-    params(("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
-        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+    params(("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "The `next` of the previous page")),
     responses((status = 200, body = Page<MemberView>)))]
-async fn list(call: Call) -> Answer {
+async fn list(call: Call) -> HandlerResult {
     call.only(&["limit", "after"])?;
     let page = paging::request::<MemberId>(&call)?;
     let listed = members::list(call.actor()?, page).await?;
@@ -91,50 +91,51 @@ async fn list(call: Call) -> Answer {
     Ok(Json(Page::of(listed, |row| row.id.to_string(), view)).into_response())
 }
 
-/// Shows a member.
+/// Returns a member.
 #[utoipa::path(get, path = "/v1/members/{id}", operation_id = "show_member",
     extensions(("x-right" = json!(OfObject))),
     params(("id" = String, Path)),
     responses((status = 200, body = MemberView)))]
-async fn show(call: Call) -> Answer {
+async fn show(call: Call) -> HandlerResult {
     call.only(&[])?;
     let row = members::show(call.actor()?, call.path("id")).await?;
     Ok(Json(MemberView::from(&row)).into_response())
 }
 
-/// Deletes a member: its sessions end, its tokens are revoked, and what it has invited to is void.
+/// Deletes a member. Its sessions end, its tokens are revoked, and its invitations become invalid.
 #[utoipa::path(delete, path = "/v1/members/{id}", operation_id = "delete_member",
     extensions(("x-right" = json!(OfObject))),
     params(("id" = String, Path)),
     responses((status = 204), (status = 409, body = ErrorBody)))]
-async fn remove(call: Call) -> Answer {
+async fn remove(call: Call) -> HandlerResult {
     call.only(&[])?;
     members::remove(call.actor()?, call.path("id")).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Sets what a member may do. Neither what it held nor what it gets may be more than the caller's own. A change ends the password
-/// resets that the member made, those of its own password, and its invitations.
+/// Sets the permissions of a member. Neither the old nor the new permissions may exceed the
+/// caller's. A change ends the member's invitations, the password resets that the member started,
+/// and those of the member's own password.
 #[utoipa::path(put, path = "/v1/members/{id}/permissions", operation_id = "set_member_permissions",
     extensions(("x-right" = json!(OfObject))),
     params(("id" = String, Path)),
     request_body = SetPermissions,
     responses((status = 200, body = MemberView), (status = 409, body = ErrorBody)))]
-async fn set_permissions(mut call: Call) -> Answer {
+async fn set_permissions(mut call: Call) -> HandlerResult {
     let body: SetPermissions = call.body()?;
     call.only(&[])?;
-    let permissions = body.permissions.once_each();
+    let permissions = body.permissions.deduplicated();
     let row = members::set_permissions(call.actor()?, call.path("id"), &permissions).await?;
     Ok(Json(MemberView::from(&row)).into_response())
 }
 
-/// Makes a code with which a member can set a new password. A read-only member, or one lacking a permission that the member
-/// holds, cannot reset another's.
+/// Creates a code with which a member can set a new password. A caller who is read-only or lacks a
+/// permission of that member cannot do this.
 #[utoipa::path(post, path = "/v1/members/{id}/password-reset", operation_id = "create_password_reset",
     extensions(("x-right" = json!(OfObject)), ("x-confirmation" = json!(Action::ManageMembers))),
     params(("id" = String, Path)),
     responses((status = 201, body = ResetView)))]
-async fn reset(mut call: Call) -> Answer {
+async fn reset(mut call: Call) -> HandlerResult {
     let Reset { confirmation_token } = call.body()?;
     call.only(&[])?;
     let confirmation = call.confirmation(confirmation_token.as_ref());
@@ -142,14 +143,15 @@ async fn reset(mut call: Call) -> Answer {
     Ok((StatusCode::CREATED, Json(ResetView::from(code))).into_response())
 }
 
-/// Sets a new password, once, and ends the member's sessions. A code ends when the permissions of who made it change, or those of the
-/// member, or when either is deleted: 404 as for any other that is none.
+/// Sets a new password, once, and ends the member's sessions. A code becomes invalid when the
+/// permissions of its creator or of the member change, or when either is deleted; then the answer
+/// is 404, as for an unknown code.
 #[utoipa::path(post, path = "/v1/password-resets/{code}", operation_id = "complete_password_reset",
     extensions(("x-right" = json!(Anyone))),
     params(("code" = String, Path)),
     request_body = Complete,
     responses((status = 204)))]
-async fn complete(mut call: Call) -> Answer {
+async fn complete(mut call: Call) -> HandlerResult {
     let body: Complete = call.body()?;
     call.only(&[])?;
     let password = bodies::password(body.password)?;
@@ -157,27 +159,28 @@ async fn complete(mut call: Call) -> Answer {
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Invites somebody. It ends when the permissions of the member who invited change, and with that member.
+/// Invites a person. The invitation ends when the permissions of the inviting member change or that
+/// member is deleted.
 #[utoipa::path(post, path = "/v1/invitations", operation_id = "create_invitation",
     extensions(("x-right" = json!(OfObject))),
     request_body = Invite,
     responses((status = 201, body = InvitationView)))]
-async fn invite(mut call: Call) -> Answer {
+async fn invite(mut call: Call) -> HandlerResult {
     let body: Invite = call.body()?;
     call.only(&[])?;
     let email = bodies::email(&body.email)?;
-    let code = members::invite(call.actor()?, email, &body.permissions.once_each()).await?;
+    let code = members::invite(call.actor()?, email, &body.permissions.deduplicated()).await?;
     Ok((StatusCode::CREATED, Json(InvitationView::from(code))).into_response())
 }
 
-/// Accepts an invitation, once: of many who try, one becomes the member. Where the e-mail address has an account by now, the
-/// invitation is used up all the same.
+/// Accepts an invitation, once: of several concurrent attempts, one succeeds. If the e-mail address
+/// has an account in the meantime, the invitation is used up too.
 #[utoipa::path(post, path = "/v1/invitations/{code}/accept", operation_id = "accept_invitation",
     extensions(("x-right" = json!(Anyone))),
     params(("code" = String, Path)),
     request_body = Accept,
     responses((status = 201, body = MemberView), (status = 409, body = ErrorBody)))]
-async fn accept(mut call: Call) -> Answer {
+async fn accept(mut call: Call) -> HandlerResult {
     let body: Accept = call.body()?;
     call.only(&[])?;
     let row = members::accept(call.origin(), call.path("code"), body.acceptance()?).await?;

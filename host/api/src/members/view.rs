@@ -1,13 +1,13 @@
-//! Members as the API shows them. `MemberView` is what `member` means everywhere.
+//! Views of members, invitations and password resets.
 
 use packhouse_identity::permissions::{Permissions, RepositoryAction};
 use packhouse_store::MemberRow;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::operations::members::{self, Code, Reachable};
+use crate::operations::members::{self, OneTimeCode, Reachable};
 
-/// A member as the API shows it.
+/// A member.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct MemberView {
     id: String,
@@ -29,7 +29,7 @@ impl From<&MemberRow> for MemberView {
     }
 }
 
-/// An organization as its members see it.
+/// An organization, as its members see it.
 #[derive(Serialize, ToSchema)]
 pub(super) struct OrganizationView {
     id: String,
@@ -37,7 +37,7 @@ pub(super) struct OrganizationView {
     base_url: String,
 }
 
-/// A repository and what the caller may do there.
+/// A repository with the caller's actions in it.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ReachableRepository {
     id: String,
@@ -74,7 +74,6 @@ pub(super) struct Me {
 }
 
 impl Me {
-    /// The view of a member's own.
     pub(super) fn new(member: &MemberRow, me: members::Me) -> Me {
         let members::Me { organization, name, base_url, permissions, repositories } = me;
         Me {
@@ -88,16 +87,16 @@ impl Me {
 /// An invitation.
 #[derive(Serialize, ToSchema)]
 pub(super) struct InvitationView {
-    /// For POST /v1/invitations/{code}/accept, once. Shown this once.
+    /// Code for POST /v1/invitations/{code}/accept, which works once. It is shown only once.
     code: String,
     expires_at: i64,
-    /// Whether it was mailed; absent where no mail server is set.
+    /// True if it was mailed; absent if no mail server is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     mailed: Option<bool>,
 }
 
-impl From<Code> for InvitationView {
-    fn from(Code { secret, expires_at, mailed }: Code) -> InvitationView {
+impl From<OneTimeCode> for InvitationView {
+    fn from(OneTimeCode { secret, expires_at, mailed }: OneTimeCode) -> InvitationView {
         InvitationView { code: secret.reveal().to_owned(), expires_at, mailed }
     }
 }
@@ -105,16 +104,16 @@ impl From<Code> for InvitationView {
 /// A password reset.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ResetView {
-    /// For POST /v1/password-resets/{code}, once. Shown this once.
+    /// Code for POST /v1/password-resets/{code}, which works once. It is shown only once.
     reset_code: String,
     expires_at: i64,
-    /// Whether it was mailed; absent where no mail server is set.
+    /// True if it was mailed; absent if no mail server is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     mailed: Option<bool>,
 }
 
-impl From<Code> for ResetView {
-    fn from(Code { secret, expires_at, mailed }: Code) -> ResetView {
+impl From<OneTimeCode> for ResetView {
+    fn from(OneTimeCode { secret, expires_at, mailed }: OneTimeCode) -> ResetView {
         ResetView { reset_code: secret.reveal().to_owned(), expires_at, mailed }
     }
 }

@@ -1,4 +1,5 @@
-//! What happened on each of the last days: publishes and downloads of a package, a repository, or all of the organization's repositories.
+//! Publishes and downloads on each of the last 30 days, for a package, a repository, or the whole
+//! organization.
 
 use packhouse_identity::permissions::Permission::ManageRepositories;
 use packhouse_store::{ActivityOf, DayOfActivity};
@@ -6,25 +7,26 @@ use packhouse_store::{ActivityOf, DayOfActivity};
 use super::{Actor, packages, repositories};
 use crate::error::ApiError;
 
-/// Of the organization. Needs manage-repositories.
+/// Activity of the organization. Needs manage-repositories.
 pub async fn of_organization(actor: &Actor) -> Result<Vec<DayOfActivity>, ApiError> {
     actor.needs(ManageRepositories)?;
-    told(actor, ActivityOf::Organization(actor.organization())).await
+    days_of(actor, ActivityOf::Organization(actor.organization())).await
 }
 
-/// Of the repository of this id. Needs read there.
+/// Activity of a repository. Needs read access to it.
 pub async fn of_repository(actor: &Actor, id: &str) -> Result<Vec<DayOfActivity>, ApiError> {
     let repository = repositories::readable(actor, id).await?;
-    told(actor, ActivityOf::Repository(repository.id)).await
+    days_of(actor, ActivityOf::Repository(repository.id)).await
 }
 
-/// Of a package: 404 `not_found` where there is none. Needs read there.
+/// Activity of a package. 404 `not_found` if it does not exist. Needs read access to the
+/// repository.
 pub async fn of_package(actor: &Actor, id: &str, package: &str) -> Result<Vec<DayOfActivity>, ApiError> {
     let repository = repositories::readable(actor, id).await?;
     packages::known(actor, &repository, package).await?;
-    told(actor, ActivityOf::Package(repository.id, package)).await
+    days_of(actor, ActivityOf::Package(repository.id, package)).await
 }
 
-async fn told(actor: &Actor, of: ActivityOf<'_>) -> Result<Vec<DayOfActivity>, ApiError> {
+async fn days_of(actor: &Actor, of: ActivityOf<'_>) -> Result<Vec<DayOfActivity>, ApiError> {
     Ok(actor.app.store.activity(of).await?)
 }

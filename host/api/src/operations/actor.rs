@@ -1,4 +1,4 @@
-//! Who asks for an operation, and from where.
+//! Caller of an operation, and the origin of the request.
 
 use std::net::IpAddr;
 use std::ops::Deref;
@@ -13,48 +13,48 @@ use packhouse_wire::catalogue::{self, Code};
 use packhouse_wire::site::Site;
 
 use super::confirmations::Action;
-use super::right::{Judged, Right};
+use super::right::{CheckedRights, Right};
 use crate::error::ApiError;
 
-/// Where an operation is asked for, whoever asks.
+/// Origin of a request, with or without a session.
 #[derive(Clone)]
 pub struct Origin {
-    /// The state of the program.
     pub app: Arc<App>,
-    /// From which address.
     pub address: IpAddr,
-    /// The time of the request, in ms since 1970: the same all through it.
+    /// Time of the request in ms since 1970; the same for the whole request.
     pub now: i64,
-    /// Names the request in its answer, the log and the audit log.
+    /// Id of the request in the response, the log and the audit log.
     pub request_id: String,
-    /// Where it was made to, which links follow while no public address is set; none for what no client asked for.
+    /// Site that the request addressed. Links use it if no public address is configured. `None` for
+    /// operations that no client requested.
     pub site: Option<Site>,
 }
 
 impl Origin {
-    /// A request that has just come from this address.
+    /// Origin of a request that arrived now from this address.
     pub fn new(app: Arc<App>, address: IpAddr, request_id: String) -> Origin {
         let now = app.store.now_ms();
         Origin { app, address, now, request_id, site: None }
     }
 
-    /// The same at this site.
+    /// Sets the site of the request.
     #[must_use]
     pub fn at(self, site: Option<Site>) -> Origin {
         Origin { site, ..self }
     }
 
-    /// What links to portal and API start with, without a slash at its end.
+    /// Start of links to the portal and the API, without a trailing slash.
     pub fn api_url(&self) -> String {
         self.app.api_url_at(self.site.as_ref(), Side::Api)
     }
 
-    /// What links into the organization's repositories start with, without a slash at its end.
+    /// Start of links to the organization's repositories, without a trailing slash.
     pub fn base_url(&self, organization: Option<&OrganizationRow>) -> String {
         self.app.base_url_at(organization, self.site.as_ref(), Side::Api)
     }
 
-    /// An event of somebody who has no session, or none yet; `credential` names what was shown, and is no part of it.
+    /// Audit event of a person without a session. `credential` names the presented credential and
+    /// does not contain it.
     pub fn event_of(
         &self,
         organization: OrganizationId,
@@ -76,19 +76,17 @@ impl Origin {
     }
 }
 
-/// A member's session.
+/// Signed-in member with permissions and session.
 #[derive(Debug)]
 pub struct Caller {
-    /// The member.
     pub member: MemberRow,
-    /// What the member may do.
     pub permissions: Permissions,
     /// SHA-256 of the session's secret.
     pub session: [u8; 32],
 }
 
 impl Caller {
-    /// Whose session this is the secret of; none when there is none such. 503 where the store cannot be read.
+    /// Finds the member whose session has this secret. 503 if the store cannot be read.
     pub async fn of(app: &App, secret: &str) -> Result<Option<Caller>, ApiError> {
         let Some(sha256) = identity::fingerprint(secret) else { return Ok(None) };
         let Some((session, member)) = app.store.find_session(&sha256, app.store.now_ms()).await? else {
@@ -100,18 +98,18 @@ impl Caller {
     }
 }
 
-/// Names a session in the audit log. It is kept as a hash of 256 random bits, of which this is a part that tells nobody more.
+/// Name of a session in the audit log: a part of the stored hash of 256 random bits. It reveals
+/// nothing about the secret.
 pub fn session_name(session: &[u8; 32]) -> String {
     let [a, b, c, d, e, f, ..] = session;
     format!("session:{a:02x}{b:02x}{c:02x}{d:02x}{e:02x}{f:02x}")
 }
 
-/// A member who asks for an operation. Whatever the member may do is judged here, and recorded.
+/// Signed-in caller of an operation. It checks the caller's rights and records the checks.
 pub struct Actor {
-    /// From where.
     pub origin: Origin,
     caller: Caller,
-    judged: Judged,
+    judged: CheckedRights,
 }
 
 impl Deref for Actor {
@@ -123,22 +121,19 @@ impl Deref for Actor {
 }
 
 impl Actor {
-    /// A member with a session. `judged` records what is judged of it.
-    pub fn new(origin: Origin, caller: Caller, judged: Judged) -> Actor {
+    /// Creates the actor. `judged` records its checks.
+    pub fn new(origin: Origin, caller: Caller, judged: CheckedRights) -> Actor {
         Actor { origin, caller, judged }
     }
 
-    /// The member.
     pub fn member(&self) -> &MemberRow {
         &self.caller.member
     }
 
-    /// What the member may do.
     pub fn permissions(&self) -> &Permissions {
         &self.caller.permissions
     }
 
-    /// The member's organization.
     pub fn organization(&self) -> OrganizationId {
         self.caller.member.organization
     }
@@ -148,8 +143,8 @@ impl Actor {
         &self.caller.session
     }
 
-    /// Judges a permission in the organization: 403 `insufficient_permissions` where it is not held. No object decides that, so it
-    /// stands before the question whether there is such an object.
+    /// Checks a permission in the organization; otherwise 403 `insufficient_permissions`. It does
+    /// not depend on an object, so it is checked before the object is looked up.
     pub fn needs(&self, permission: Permission) -> Result<(), ApiError> {
         if !self.permissions().holds(permission) {
             return Err(ApiError::with(&catalogue::INSUFFICIENT_PERMISSIONS, permission.name()));
@@ -158,7 +153,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Judges a right in what was found: `code` where it is not held.
+    /// Checks a right to a found object: refuses with `code` unless `held`.
     pub fn judge(&self, held: bool, code: &'static Code) -> Result<(), ApiError> {
         if !held {
             return Err(ApiError::from(code));
@@ -167,8 +162,8 @@ impl Actor {
         Ok(())
     }
 
-    /// Records that the operation is about what every member may do: it concerns the member's own, or only what the member may know
-    /// of is shown.
+    /// Records that the operation needs no further right: it concerns the member's own data, or
+    /// returns only what the member may see.
     pub fn judged_own(&self) {
         self.judged.note(Right::OfObject);
     }
@@ -178,7 +173,7 @@ impl Actor {
         self.judged.note_confirmed(action);
     }
 
-    /// An event of this member's, to be written with the change that it tells of.
+    /// Audit event of this member, to be written together with the change.
     pub fn event(&self, action: &str, subject: impl Into<String>) -> AuditEvent {
         let credential = session_name(self.session());
         self.event_of(self.organization(), &self.member().email, &credential, action, subject)

@@ -1,4 +1,4 @@
-//! What is known to be wrong with packages: of versions that people look at, and as other programs ask for it.
+//! Advisories about packages: for versions on a page, and for OSV queries of other programs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,37 +13,37 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use super::{Actor, Origin, loaded};
 use crate::error::ApiError;
 
-/// Records of one page of an answer.
+/// Maximum number of records on one page.
 const MAX_FOUND: usize = 500;
-/// Bytes of records after which a page ends.
+/// Size of records in bytes after which a page ends.
 const MAX_FOUND_BYTES: usize = 4 << 20;
-/// Records that all answers to a batch of questions name together.
+/// Maximum number of records in all results of a batch.
 const MAX_BATCH_FOUND: usize = 20_000;
-/// Time after which a batch answers no further question.
+/// Time after which a batch postpones the remaining queries.
 const BATCH_TIME: Duration = Duration::from_secs(5);
-/// Calls with questions that are answered at one time.
-const AT_ONE_TIME: usize = 4;
-/// How long a call with questions waits for its turn.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// The page token of a question that was not answered at all. It has a blank, so it is the id of no advisory.
+/// Maximum number of OSV calls at a time.
+const MAX_CALLS: usize = 4;
+/// Time for which an OSV call waits for its turn.
+const MAX_WAIT: Duration = Duration::from_secs(2);
+/// Page token of a query that was not answered at all. It contains a space, so it is not the id of
+/// an advisory.
 const FIRST_PAGE: &str = "first page";
 
-static TURNS: Semaphore = Semaphore::const_new(AT_ONE_TIME);
+static TURNS: Semaphore = Semaphore::const_new(MAX_CALLS);
 
-/// An advisory about a version, as it is shown beside that.
+/// Advisory about a version, for display with the version.
 #[derive(Clone, Debug)]
 pub struct Mark {
-    /// As `GHSA-…`.
+    /// Identifier of the advisory, such as `GHSA-…`.
     pub id: String,
-    /// How bad it is.
     pub severity: Severity,
-    /// Whether the version does harm by itself.
+    /// True if the version is malware.
     pub malware: bool,
-    /// One line.
+    /// Summary in one line of text.
     pub summary: String,
-    /// Versions that fix it.
+    /// Versions in which it is fixed.
     pub fixed: Vec<String>,
-    /// Where it is described; empty: nowhere.
+    /// Address of its description; empty if it has none.
     pub url: String,
 }
 
@@ -60,8 +60,8 @@ impl From<Arc<Advisory>> for Mark {
     }
 }
 
-/// The advisories about each of these versions of a package, in their order, the worst first. No right is judged: whoever sees the versions
-/// may see these.
+/// Returns the advisories about each of these versions of a package, the most severe first. It does
+/// not check a right: whoever may see the versions may see these.
 pub async fn of_versions(
     actor: &Actor,
     repository: &RepositoryRow,
@@ -71,7 +71,7 @@ pub async fn of_versions(
     of_format(actor, &repository.format, package, versions).await
 }
 
-/// The same by the name of the format.
+/// Same as [`of_versions`], for the name of a format.
 pub async fn of_format(
     actor: &Actor,
     format: &str,
@@ -91,16 +91,14 @@ pub async fn of_format(
     Ok(found.into_iter().map(sorted).collect())
 }
 
-/// A page of advisories.
 #[derive(Debug)]
 pub struct AdvisoryPage {
-    /// What is on it.
     pub advisories: Vec<ListedAdvisory>,
-    /// Where the next begins.
+    /// Start of the next page.
     pub next: Option<String>,
 }
 
-/// A page of all advisories, or of those about one package, by id.
+/// Returns a page of all advisories or of those about one package, by id.
 pub async fn list(actor: &Actor, filter: AdvisoryFilter, limit: u32) -> Result<AdvisoryPage, ApiError> {
     actor.judged_own();
     let mut advisories = actor.app.store.list_advisories(&filter, limit + 1).await?;
@@ -110,55 +108,53 @@ pub async fn list(actor: &Actor, filter: AdvisoryFilter, limit: u32) -> Result<A
     Ok(AdvisoryPage { advisories, next })
 }
 
-/// The record of this id, as JSON: 404 `not_found` where there is none.
+/// Returns a record as JSON. 404 `not_found` if it does not exist.
 pub async fn record(origin: &Origin, id: &str) -> Result<String, ApiError> {
     origin.app.store.advisory(id).await?.ok_or(ApiError::from(&catalogue::NOT_FOUND))
 }
 
-/// Which advisories a program asks for.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
-pub struct Question {
-    /// As OSV calls it.
+pub struct AdvisoryQuery {
+    /// OSV name of the ecosystem.
     pub ecosystem: String,
-    /// The package.
     pub name: String,
-    /// The version; all that are about the package where there is none.
+    /// Version; `None` for all advisories about the package.
     pub version: Option<String>,
-    /// The page token of an earlier answer; empty for the first page.
+    /// Page token of an earlier response; empty for the first page.
     pub after: String,
 }
 
-/// The records that answer a question.
 #[derive(Debug, Default)]
-pub struct Answered {
+pub struct AdvisoryRecords {
     /// Records as JSON, by id.
     pub records: Vec<String>,
-    /// Where the next page begins; none on the last.
+    /// Page token of the next page; `None` on the last page.
     pub next: Option<String>,
 }
 
-/// The advisories that answer a question of a batch.
+/// Result of one query of a batch.
 #[derive(Clone, Debug, Default)]
-pub struct BatchAnswered {
-    /// By id. Equal questions share them.
+pub struct BatchAnswer {
+    /// Advisories by id. Equal queries share them.
     pub found: Arc<[Arc<Advisory>]>,
-    /// Where the next page begins; none on the last.
+    /// Page token of the next page; `None` on the last page.
     pub next: Option<String>,
 }
 
-impl BatchAnswered {
-    /// The answer to a question that has to be asked again.
-    fn postponed(question: &Question) -> BatchAnswered {
-        let next = if question.after.is_empty() { FIRST_PAGE } else { &question.after };
-        BatchAnswered { found: Arc::default(), next: Some(next.to_owned()) }
+impl BatchAnswer {
+    /// Result of a query that the client must repeat.
+    fn postponed(query: &AdvisoryQuery) -> BatchAnswer {
+        let next = if query.after.is_empty() { FIRST_PAGE } else { &query.after };
+        BatchAnswer { found: Arc::default(), next: Some(next.to_owned()) }
     }
 }
 
-/// The records about a package or a version of it, by id. 503 `server_busy` where too many calls ask.
-pub async fn answer(origin: &Origin, question: &Question) -> Result<Answered, ApiError> {
+/// Returns the records about a package or one of its versions, by id. 503 `server_busy` if too many
+/// OSV calls run.
+pub async fn answer(origin: &Origin, query: &AdvisoryQuery) -> Result<AdvisoryRecords, ApiError> {
     let _turn = turn().await?;
-    let (mut answered, mut bytes, mut last) = (Answered::default(), 0, None);
-    for advisory in known(origin, question).await? {
+    let (mut answered, mut bytes, mut last) = (AdvisoryRecords::default(), 0, None);
+    for advisory in matching(origin, query).await? {
         if answered.records.len() == MAX_FOUND || bytes > MAX_FOUND_BYTES {
             answered.next = last;
             break;
@@ -171,45 +167,42 @@ pub async fn answer(origin: &Origin, question: &Question) -> Result<Answered, Ap
     Ok(answered)
 }
 
-/// The advisories for several questions, in their order. A question that finds no room or no time any more has a token of its next page
-/// and nothing else. The first question always has both. 503 `server_busy` where too many calls ask.
-pub async fn answer_together(
-    origin: &Origin,
-    questions: &[Question],
-) -> Result<Vec<BatchAnswered>, ApiError> {
+/// Returns the advisories for several queries, in their order. A query that exceeds the time or
+/// size limit is postponed: its result has only the token of its next page. The first query is
+/// never postponed. 503 `server_busy` if too many OSV calls run.
+pub async fn answer_batch(origin: &Origin, queries: &[AdvisoryQuery]) -> Result<Vec<BatchAnswer>, ApiError> {
     let _turn = turn().await?;
     let (until, mut room) = (Instant::now() + BATCH_TIME, MAX_BATCH_FOUND);
-    let mut answers: HashMap<&Question, BatchAnswered> = HashMap::new();
-    let mut all = Vec::with_capacity(questions.len());
-    for question in questions {
+    let mut answers: HashMap<&AdvisoryQuery, BatchAnswer> = HashMap::new();
+    let mut all = Vec::with_capacity(queries.len());
+    for query in queries {
         let has_time = answers.is_empty() || Instant::now() < until;
-        if has_time && room > 0 && !answers.contains_key(question) {
-            answers.insert(question, page(known(origin, question).await?));
+        if has_time && room > 0 && !answers.contains_key(query) {
+            answers.insert(query, page(matching(origin, query).await?));
         }
-        let answered = answers.get(question).filter(|answered| answered.found.len() <= room);
-        // Behind one that finds no room none is judged any more.
+        let answered = answers.get(query).filter(|answered| answered.found.len() <= room);
+        // After a query that exceeds the limit, all further ones are postponed.
         room = answered.map_or(0, |answered| room - answered.found.len());
-        all.push(answered.cloned().unwrap_or_else(|| BatchAnswered::postponed(question)));
+        all.push(answered.cloned().unwrap_or_else(|| BatchAnswer::postponed(query)));
     }
     Ok(all)
 }
 
 async fn turn() -> Result<SemaphorePermit<'static>, ApiError> {
-    let turn = tokio::time::timeout(PATIENCE, TURNS.acquire()).await;
+    let turn = tokio::time::timeout(MAX_WAIT, TURNS.acquire()).await;
     turn.ok().and_then(Result::ok).ok_or(ApiError::from(&catalogue::SERVER_BUSY))
 }
 
-/// The first page of these.
-fn page(mut known: Vec<Arc<Advisory>>) -> BatchAnswered {
-    let more = known.len() > MAX_FOUND;
-    known.truncate(MAX_FOUND);
-    let next = known.last().filter(|_| more).map(|last| last.id.clone());
-    BatchAnswered { found: known.into(), next }
+fn page(mut matching: Vec<Arc<Advisory>>) -> BatchAnswer {
+    let more = matching.len() > MAX_FOUND;
+    matching.truncate(MAX_FOUND);
+    let next = matching.last().filter(|_| more).map(|last| last.id.clone());
+    BatchAnswer { found: matching.into(), next }
 }
 
-/// All that is known about a package or a version of it, behind the question's token.
-async fn known(origin: &Origin, question: &Question) -> Result<Vec<Arc<Advisory>>, ApiError> {
-    let Question { ecosystem, name, version, after } = question;
+/// Returns all advisories about a package or one of its versions, after the query's page token.
+async fn matching(origin: &Origin, query: &AdvisoryQuery) -> Result<Vec<Arc<Advisory>>, ApiError> {
+    let AdvisoryQuery { ecosystem, name, version, after } = query;
     let app = &origin.app;
     let current = app.runtime.current();
     let plugin = current.plugins().iter().find(|plugin| plugin.description().ecosystem == *ecosystem);
@@ -217,19 +210,19 @@ async fn known(origin: &Origin, question: &Question) -> Result<Vec<Arc<Advisory>
         loaded::all(app)?;
     }
     let folding = plugin.map(|plugin| plugin.description().name_folding).unwrap_or_default();
-    let mut known = match (plugin, version) {
+    let mut matching = match (plugin, version) {
         (Some(plugin), Some(version)) => of_version(origin, plugin, name, version).await?,
         (_, None) => app.advisories.of_named(ecosystem, folding, name).await?.to_vec(),
         (None, Some(version)) => {
-            let known = app.advisories.of_named(ecosystem, folding, name).await?;
+            let matching = app.advisories.of_named(ecosystem, folding, name).await?;
             let is_about = |it: &&Arc<Advisory>| it.affected.covers_without_order(version);
-            known.iter().filter(is_about).cloned().collect()
+            matching.iter().filter(is_about).cloned().collect()
         }
     };
     if after != FIRST_PAGE {
-        known.retain(|advisory| advisory.id > *after);
+        matching.retain(|advisory| advisory.id > *after);
     }
-    Ok(known)
+    Ok(matching)
 }
 
 async fn of_version(
@@ -248,22 +241,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_ends_after_so_many_and_says_where_the_next_begins() {
-        let known = |count: usize| -> Vec<Arc<Advisory>> {
+    fn a_page_has_a_limit_and_the_token_of_the_next_page() {
+        let matching = |count: usize| -> Vec<Arc<Advisory>> {
             let id = |number| Advisory { id: format!("A-{number:04}"), ..Advisory::default() };
             (0..count).map(|number| Arc::new(id(number))).collect()
         };
-        let whole = page(known(MAX_FOUND));
+        let whole = page(matching(MAX_FOUND));
         assert_eq!((whole.found.len(), whole.next), (MAX_FOUND, None));
-        let first = page(known(MAX_FOUND + 1));
+        let first = page(matching(MAX_FOUND + 1));
         assert_eq!((first.found.len(), first.next.as_deref()), (MAX_FOUND, Some("A-0499")));
     }
 
     #[test]
-    fn a_postponed_question_goes_on_where_it_was() {
-        let asked = |after: &str| Question { after: after.to_owned(), ..Question::default() };
+    fn a_postponed_query_continues_where_it_stopped() {
+        let query_after = |after: &str| AdvisoryQuery { after: after.to_owned(), ..AdvisoryQuery::default() };
         for (after, next) in [("", FIRST_PAGE), (FIRST_PAGE, FIRST_PAGE), ("A-1", "A-1")] {
-            let answered = BatchAnswered::postponed(&asked(after));
+            let answered = BatchAnswer::postponed(&query_after(after));
             assert_eq!((answered.found.len(), answered.next.as_deref()), (0, Some(next)));
         }
     }

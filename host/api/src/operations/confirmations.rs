@@ -1,5 +1,6 @@
-//! Confirmations: who sits there has shown a moment ago who they are. One is for one member and one action: for one use where the
-//! specification says so, and else for any number of uses while it lives.
+//! Confirmations: proof that a member has just authenticated again. A confirmation is for one
+//! member and one action. It can be used once if the specification says so, otherwise any number of
+//! times while it is valid.
 
 use packhouse_identity::{self as identity, Minted, Secret};
 use packhouse_store::{ConfirmationRow, MemberRow};
@@ -10,10 +11,10 @@ use utoipa::ToSchema;
 use super::{Actor, Origin, passwords};
 use crate::error::ApiError;
 
-/// How long a confirmation lives: 5 minutes in ms.
+/// Lifetime of a confirmation: 5 minutes in ms.
 const CONFIRMATION_MS: i64 = 5 * 60 * 1000;
 
-/// What can be confirmed.
+/// Actions that require a confirmation.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
@@ -27,11 +28,11 @@ pub enum Action {
     ManageAccessKeys,
     /// A proxy's upstream credentials.
     SetUpstreamCredentials,
-    /// Changes of how members sign in.
+    /// Changes of the sign-in settings.
     ChangeSignIn,
     /// POST /v1/trusted-publishers.
     ManagePublishers,
-    /// Members with a password, and codes for a new one.
+    /// Creating members with a password, and password resets.
     ManageMembers,
     /// Installing and activating plugins.
     ManagePlugins,
@@ -40,7 +41,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// As it is kept with the confirmation, and named in the audit log.
+    /// Name in the database and in the audit log.
     pub fn name(self) -> &'static str {
         match self {
             Action::CreateToken => "create_token",
@@ -56,7 +57,7 @@ impl Action {
         }
     }
 
-    /// The refusal where there is no confirmation.
+    /// Error code if the confirmation is missing.
     fn missing(self) -> &'static Code {
         match self {
             Action::CreateToken | Action::RotateToken => &catalogue::MISSING_CONFIRMATION_TOKEN,
@@ -71,7 +72,8 @@ impl Action {
         }
     }
 
-    /// Whether a confirmation is good for any number of calls while it lives. Those of the specification's actions are good for one.
+    /// Returns whether a confirmation can be used repeatedly while it is valid. A confirmation for
+    /// an action of the specification can be used once.
     fn is_reusable(self) -> bool {
         matches!(
             self,
@@ -83,8 +85,8 @@ impl Action {
         )
     }
 
-    /// The refusal where there is one, and it is not good: 401, or 403 on the actions that answer so where there is none
-    /// (Authentication rule 7 of the specification).
+    /// Error code if the confirmation is invalid: 401, or 403 if the action's code for a missing
+    /// one is 403 (Authentication rule 7 of the specification).
     fn wrong(self) -> &'static Code {
         match self.missing().status {
             403 => &catalogue::STEP_UP_FORBIDDEN,
@@ -93,20 +95,19 @@ impl Action {
     }
 }
 
-/// A confirmation as it was shown.
+/// Confirmation that a request presents.
 #[derive(Debug)]
 pub enum Confirmation {
-    /// None was.
     Absent,
-    /// Something that cannot be one.
+    /// Value that cannot be a confirmation.
     Malformed,
-    /// Its secret.
     Token(Secret),
 }
 
 impl Confirmation {
-    /// Judges the confirmation, and spends it where it is good for one call, whatever follows. Refuses with the action's code where there
-    /// is none, and where it is no confirmation of this member for this action, or expired, or spent.
+    /// Checks the confirmation. A confirmation for a single use is used up, whatever follows.
+    /// Refuses with the action's code if it is missing, used up or expired, or belongs to another
+    /// member or action.
     pub async fn judge(&self, actor: &Actor, action: Action) -> Result<(), ApiError> {
         let refusal = |code: &'static Code| ApiError::with(code, action.name());
         let token = match self {
@@ -130,16 +131,19 @@ impl Confirmation {
     }
 }
 
-/// A confirmation that was just made.
-pub struct Confirmed {
-    /// Its secret.
+pub struct NewConfirmation {
     pub token: Secret,
-    /// When it ends, in ms since 1970.
+    /// Expiry in ms since 1970.
     pub expires_at: i64,
 }
 
-/// Makes a confirmation for a member who has just shown who they are. `action` is the name of an [`Action`].
-pub async fn confirmed(origin: &Origin, member: &MemberRow, action: &str) -> Result<Confirmed, ApiError> {
+/// Creates a confirmation for a member who has just authenticated. `action` is the name of an
+/// [`Action`].
+pub async fn issue_confirmation(
+    origin: &Origin,
+    member: &MemberRow,
+    action: &str,
+) -> Result<NewConfirmation, ApiError> {
     let Minted { secret, sha256 } = identity::mint();
     let expires_at = origin.now + CONFIRMATION_MS;
     let row = ConfirmationRow {
@@ -150,17 +154,18 @@ pub async fn confirmed(origin: &Origin, member: &MemberRow, action: &str) -> Res
         expires_at,
     };
     origin.app.store.create_confirmation(row).await?;
-    Ok(Confirmed { token: secret, expires_at })
+    Ok(NewConfirmation { token: secret, expires_at })
 }
 
-/// A confirmation for one action of a member who gives the password again. 401 `invalid_credentials`, or 429.
+/// Creates a confirmation for one action of a member who enters the password again. 401
+/// `invalid_credentials`, or 429.
 pub async fn confirm_by_password(
     actor: &Actor,
     action: Action,
     password: Secret,
-) -> Result<Confirmed, ApiError> {
+) -> Result<NewConfirmation, ApiError> {
     actor.judged_own();
     let member = actor.member();
     passwords::check(actor, &member.email, password, std::slice::from_ref(member)).await?;
-    confirmed(actor, member, action.name()).await
+    issue_confirmation(actor, member, action.name()).await
 }

@@ -1,56 +1,52 @@
-//! Connection Settings: what a repository's clients are told, by the templates of its format.
+//! Connection settings for a repository's clients, from the templates of its format.
 
-use packhouse_runtime::{Description, Places, Purpose};
+use packhouse_runtime::{Description, Purpose, TemplateValues};
 use packhouse_store::{RepositoryRow, VersionDetails};
 
 use super::{Actor, loaded, repositories};
 use crate::error::ApiError;
 
-/// What stands where the reader's e-mail address belongs.
+/// Placeholder of the reader's e-mail address.
 pub const EMAIL: &str = "<EMAIL>";
-/// What stands where a token belongs.
+/// Placeholder of a token in client configuration.
 pub const TOKEN: &str = "<REPOSITORY_TOKEN>";
 
-/// How clients reach a repository.
+/// Connection settings for the clients of a repository.
 #[derive(Debug)]
 pub struct Connection {
-    /// The repository.
     pub repository: RepositoryRow,
-    /// Its address, with a slash at its end.
+    /// Address of the repository, with a trailing slash.
     pub address: String,
-    /// User names that go with any token, where the format refuses those that are not its owner's; none where it does not.
+    /// User names that work with any token, if the format otherwise requires the name of the
+    /// token's owner; `None` if it does not check user names.
     pub checked_usernames: Option<Vec<String>>,
-    /// What each client needs.
     pub clients: Vec<ClientText>,
 }
 
-/// What a client needs.
 #[derive(Clone, Debug)]
 pub struct ClientText {
-    /// The client, as people call it.
+    /// Display name of the client.
     pub client: String,
-    /// Whether to read or to publish.
+    /// Purpose: to read or to publish.
     pub purpose: Purpose,
-    /// The file in which it stands; none: it is a command.
+    /// File for the text; `None` if the text is a command.
     pub file: Option<String>,
-    /// The language of the text.
     pub language: String,
-    /// The text, with [`EMAIL`] and [`TOKEN`] where those belong.
+    /// Text with the placeholders [`EMAIL`] and [`TOKEN`].
     pub text: String,
 }
 
-/// How a client installs a version.
+/// The way in which a client installs a version.
 #[derive(Clone, Debug)]
 pub struct InstallText {
-    /// The client, as people call it.
+    /// Display name of the client.
     pub client: String,
-    /// The language of the text.
     pub language: String,
-    /// The text.
     pub text: String,
 }
 
-/// How clients reach the repository of this id. How to publish is told of a hosted one alone. Needs read there.
+/// Returns the connection settings of a repository. Only a hosted one has settings for publishing.
+/// Needs read access to it.
 pub async fn connection(actor: &Actor, id: &str) -> Result<Connection, ApiError> {
     let repository = repositories::readable(actor, id).await?;
     let address = repositories::address(actor, &repository).await?;
@@ -63,20 +59,20 @@ pub async fn connection(actor: &Actor, id: &str) -> Result<Connection, ApiError>
 }
 
 fn clients(description: &Description, repository: &RepositoryRow, address: &str) -> Vec<ClientText> {
-    let places = Places::of_repository(address, &repository.name, EMAIL, TOKEN);
+    let values = TemplateValues::of_repository(address, &repository.name, EMAIL, TOKEN);
     let publishes = repository.kind == "hosted";
-    let told = description.clients.iter().filter(|one| publishes || one.purpose == Purpose::Read);
-    let texts = told.map(|one| ClientText {
+    let offered = description.clients.iter().filter(|one| publishes || one.purpose == Purpose::Read);
+    let texts = offered.map(|one| ClientText {
         client: one.client.clone(),
         purpose: one.purpose,
-        file: one.file.as_ref().map(|file| file.fill(&places)),
+        file: one.file.as_ref().map(|file| file.fill(&values)),
         language: one.language.clone(),
-        text: one.template.fill(&places),
+        text: one.template.fill(&values),
     });
     texts.filter(|one| !one.text.is_empty()).collect()
 }
 
-/// How clients install a version.
+/// Installation commands for a version.
 pub(super) fn install(
     description: &Description,
     repository: &RepositoryRow,
@@ -86,18 +82,18 @@ pub(super) fn install(
     let version = &details.version;
     let texts = description.install.iter().map(|one| {
         let language = one.language.as_str();
-        let mut places = Places::of_repository(address, &repository.name, EMAIL, TOKEN)
+        let mut values = TemplateValues::of_repository(address, &repository.name, EMAIL, TOKEN)
             .and("name", &version.name, language)
             .and("version", &version.version, language);
         if let Some(separator) = &one.parts {
             for (number, part) in (1..=4).zip(version.name.split(separator.as_str())) {
-                places = places.and(&number.to_string(), part, language);
+                values = values.and(&number.to_string(), part, language);
             }
         }
         for (name, value) in &version.properties {
-            places = places.and(&format!("property:{name}"), value, language);
+            values = values.and(&format!("property:{name}"), value, language);
         }
-        let text = one.template.fill(&places);
+        let text = one.template.fill(&values);
         InstallText { client: one.client.clone(), language: language.to_owned(), text }
     });
     texts.filter(|one| !one.text.is_empty()).collect()

@@ -1,5 +1,5 @@
-//! The formats there are, and switching one on or off for an organization, without a restart and on every server at once. All of it needs
-//! manage-owner-account.
+//! Formats, and switching one on or off for an organization, without a restart and on every server
+//! at once. All operations need manage-owner-account.
 
 use std::sync::Arc;
 
@@ -10,34 +10,29 @@ use packhouse_wire::catalogue;
 use super::{Actor, loaded};
 use crate::error::ApiError;
 
-/// A format that a plugin is loaded of.
+/// Format with a loaded plugin.
 pub struct LoadedFormat {
-    /// The plugin.
     pub plugin: Arc<Plugin>,
-    /// Whether its repositories are served.
+    /// True if its repositories are served.
     pub enabled: bool,
 }
 
-/// A format that repositories have and no plugin is loaded of.
+/// Format that repositories use but for which no plugin is loaded.
 #[derive(Debug)]
 pub struct MissingFormat {
-    /// Its name.
     pub format: String,
-    /// How many repositories need it.
+    /// Number of repositories that need it.
     pub repositories: u64,
-    /// Whether a plugin of it may still come: components are being compiled.
+    /// True if its plugin may still be loaded, because components are being compiled.
     pub is_awaited: bool,
 }
 
-/// Every format.
 pub struct KnownFormats {
-    /// Those of plugins.
     pub loaded: Vec<LoadedFormat>,
-    /// Those of repositories alone.
     pub missing: Vec<MissingFormat>,
 }
 
-/// Every format, as it is in the actor's organization.
+/// Returns every format with its state in the actor's organization.
 pub async fn list(actor: &Actor) -> Result<KnownFormats, ApiError> {
     actor.needs(ManageOwnerAccount)?;
     let (app, organization) = (&actor.app, actor.organization());
@@ -58,8 +53,9 @@ pub async fn list(actor: &Actor) -> Result<KnownFormats, ApiError> {
     Ok(KnownFormats { loaded, missing: missing.collect() })
 }
 
-/// Switches a format on or off in the actor's organization. While it is off, its repositories answer 503 `format_disabled`; nothing of
-/// them is lost. 404 `not_found` for a format that no plugin is loaded of, and 503 while one may still come.
+/// Switches a format on or off in the actor's organization. While it is off, its repositories
+/// answer 503 `format_disabled`; their content stays. 404 `not_found` for a format without a loaded
+/// plugin, but 503 while plugins are being compiled.
 pub async fn switch(actor: &Actor, format: &str, enabled: bool) -> Result<LoadedFormat, ApiError> {
     actor.needs(ManageOwnerAccount)?;
     let plugin = loaded::plugin(&actor.app, format)?.ok_or(ApiError::from(&catalogue::NOT_FOUND))?;

@@ -1,36 +1,37 @@
-//! Subscribers and groups of subscribers: who holds access keys, and which repositories they were given. A group has subscribers
-//! besides, and no e-mail address. All of it needs manage-subscribers.
+//! Subscribers and subscriber groups: the owners of access keys, with the repositories that they
+//! were granted. A group also has subscribers, and has no e-mail address. All operations need
+//! manage-subscribers.
 
 use packhouse_identity::permissions::Permission::ManageSubscribers;
 use packhouse_store::{KeyOwnerChange, KeyOwnerId, KeyOwnerKind, KeyOwnerRow, NewKeyOwner, RepositoryId};
 use packhouse_wire::catalogue;
 
-use super::{Actor, Listed, PageRequest};
+use super::{Actor, PageRequest, RowPage};
 use crate::error::ApiError;
 
-/// Ids as they were written.
+/// List of ids from a request.
 #[derive(Debug)]
 pub struct Ids<T> {
-    /// Those that can be ids, each once.
+    /// Well-formed ids, each of them once.
     pub known: Vec<T>,
-    /// Whether there was another, which names nothing.
+    /// True if the list also had a malformed id, which matches nothing.
     pub impossible: bool,
 }
 
-/// What a subscriber or a group is to be; none stays as it is.
+/// New subscriber or group, or changes to one; `None` leaves a field unchanged.
 #[derive(Debug)]
 pub struct KeyOwnerRequest {
-    /// What it is called.
     pub name: Option<String>,
-    /// Where it can be reached; none within takes the address away.
+    /// Contact e-mail address; the inner `None` removes it.
     pub email: Option<Option<String>>,
-    /// All its repositories.
+    /// Complete list of its repositories.
     pub repositories: Option<Ids<RepositoryId>>,
-    /// Of a group: all who are in it.
+    /// Complete list of a group's subscribers.
     pub subscribers: Option<Ids<KeyOwnerId>>,
 }
 
-/// Makes one. 403 `repo_access_denied` where it would reach what the actor may not read.
+/// Creates a subscriber or group. 403 `repo_access_denied` if it would reach a repository that the
+/// actor may not read.
 pub async fn create(
     actor: &Actor,
     kind: KeyOwnerKind,
@@ -49,18 +50,18 @@ pub async fn create(
     Ok(actor.app.store.create_key_owner(actor.organization(), new, Some(event)).await?)
 }
 
-/// A page of them.
+/// Returns a page of subscribers or groups.
 pub async fn list(
     actor: &Actor,
     kind: KeyOwnerKind,
     page: PageRequest<KeyOwnerId>,
-) -> Result<Listed<KeyOwnerRow>, ApiError> {
+) -> Result<RowPage<KeyOwnerRow>, ApiError> {
     actor.needs(ManageSubscribers)?;
     let (store, organization) = (&actor.app.store, actor.organization());
     Ok(page.cut(store.list_key_owners(organization, kind, page.after, page.one_further()).await?))
 }
 
-/// The one of this id: 404 `not_found` where there is none in the actor's organization.
+/// Finds a subscriber or group. 404 `not_found` if it does not exist in the actor's organization.
 pub async fn find(actor: &Actor, kind: KeyOwnerKind, id: &str) -> Result<KeyOwnerRow, ApiError> {
     actor.needs(ManageSubscribers)?;
     let id = id.parse::<KeyOwnerId>().map_err(|_| &catalogue::NOT_FOUND)?;
@@ -68,7 +69,7 @@ pub async fn find(actor: &Actor, kind: KeyOwnerKind, id: &str) -> Result<KeyOwne
     row.ok_or(ApiError::from(&catalogue::NOT_FOUND))
 }
 
-/// Changes the one of this id.
+/// Changes a subscriber or group.
 pub async fn change(
     actor: &Actor,
     kind: KeyOwnerKind,
@@ -83,7 +84,7 @@ pub async fn change(
     changed.ok_or(ApiError::from(&catalogue::NOT_FOUND))
 }
 
-/// Deletes the one of this id with its access keys, which are refused from the next request on.
+/// Deletes a subscriber or group with its access keys, which are refused from the next request on.
 pub async fn remove(actor: &Actor, kind: KeyOwnerKind, id: &str) -> Result<(), ApiError> {
     let row = find(actor, kind, id).await?;
     let event = actor.event(&format!("delete_{}", kind.name()), row.name);
@@ -91,8 +92,8 @@ pub async fn remove(actor: &Actor, kind: KeyOwnerKind, id: &str) -> Result<(), A
     Ok(())
 }
 
-/// Judges what a request names. Nobody gives what they may not read themselves: neither a repository, nor by a place in a group
-/// the group's repositories.
+/// Checks a request. The actor cannot grant a repository that the actor may not read, neither
+/// directly nor by adding a subscriber to a group that reaches it.
 async fn judge(
     actor: &Actor,
     request: KeyOwnerRequest,
@@ -112,7 +113,7 @@ async fn judge(
     if let Some(ids) = &subscribers {
         let found = actor.app.store.find_subscribers(actor.organization(), &ids.known).await?.len();
         if ids.impossible || found != ids.known.len() {
-            return Err(ApiError::invalid("`subscribers` names one that is not there."));
+            return Err(ApiError::invalid("`subscribers` lists a subscriber that does not exist."));
         }
     }
     Ok(KeyOwnerChange {

@@ -1,5 +1,5 @@
-//! Plugins that operations need. While a server compiles components at its start, one that is not there may still come, and nobody is
-//! told that it is not: 503 `server_starting`.
+//! Plugins that operations need. While the starting server compiles components, a missing plugin
+//! may still be loaded, so operations answer 503 `server_starting` instead of an error about it.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use packhouse_wire::catalogue;
 
 use crate::error::ApiError;
 
-/// The plugin that serves a repository; none where there is none of its format.
+/// Returns the plugin that serves a repository, if one is loaded.
 pub fn plugin_of(app: &App, repository: &RepositoryRow) -> Result<Option<Arc<Plugin>>, ApiError> {
     let current = app.runtime.current();
     match current.serving(repository.id, &repository.format) {
@@ -20,7 +20,7 @@ pub fn plugin_of(app: &App, repository: &RepositoryRow) -> Result<Option<Arc<Plu
     }
 }
 
-/// The plugin that this format runs; none where there is none of it.
+/// Returns the active plugin of a format, if one is loaded.
 pub fn plugin(app: &App, format: &str) -> Result<Option<Arc<Plugin>>, ApiError> {
     let current = app.runtime.current();
     match current.plugin(format) {
@@ -30,12 +30,13 @@ pub fn plugin(app: &App, format: &str) -> Result<Option<Arc<Plugin>>, ApiError> 
     }
 }
 
-/// For what all formats say together: 503 until all are there.
+/// Requires that all plugins are loaded: 503 until then.
 pub fn all(app: &App) -> Result<(), ApiError> {
     if app.runtime.is_whole() { Ok(()) } else { Err(ApiError::from(&catalogue::SERVER_STARTING)) }
 }
 
-/// The same refusal in place of `refused`, where that may be wrong once all formats are there.
+/// Replaces `refused` by 503 while plugins are being compiled, because `refused` may no longer
+/// apply afterwards.
 pub fn unless_starting(app: &App, refused: ApiError) -> ApiError {
     all(app).err().unwrap_or(refused)
 }

@@ -1,10 +1,11 @@
-//! Sign-ins that a package client has begun and a person finishes: what is offered, and the finishing itself.
+//! Sign-ins that a package client starts and a person finishes in the browser.
 //!
-//! The client asks with one secret and the page is opened with another, which is made from it: who sees the page's address, in a
-//! history or over a shoulder, can finish the sign-in with an account of their own, and never fetch the token.
+//! The client polls with one secret. The page is opened with another one, which is derived from it.
+//! Somebody may see the page's address in a history or over a shoulder. They can then finish the
+//! sign-in with their own account, but can never fetch the token.
 
 use packhouse_app::login_links::{hash_of_page, purpose};
-use packhouse_identity::access::{GENERIC, Kind, Rules};
+use packhouse_identity::access::{FormatRules, GENERIC, RepositoryKind};
 use packhouse_identity::{self as identity, Minted};
 use packhouse_store::{LoginRow, NewToken, RepositoryRow, Scope, TokenRow};
 use packhouse_wire::catalogue;
@@ -13,31 +14,29 @@ use super::confirmations::{Action, Confirmation};
 use super::{Actor, Origin, loaded};
 use crate::error::ApiError;
 
-/// How long a token waits to be fetched: a minute in ms.
+/// Time that the client has to fetch the token: a minute in ms.
 const FETCH_MS: i64 = 60 * 1000;
-/// What such a token is called.
+/// Name of tokens from finished sign-ins.
 const NAME: &str = "npm login";
 
-/// A sign-in and what it grants to whoever asks.
-pub struct Offer {
+/// Sign-in with the access that it grants to the actor.
+pub struct LoginOffer {
     login: LoginRow,
-    /// The token's repository.
     pub repository: RepositoryRow,
-    /// What the token may do there.
     pub scope: Scope,
     format: String,
 }
 
-impl Offer {
-    /// Whether somebody has finished the sign-in.
+impl LoginOffer {
+    /// Returns whether the sign-in is finished.
     pub fn is_finished(&self) -> bool {
         self.login.token.is_some()
     }
 }
 
-/// What the sign-in of this page grants to the actor: 404 where there is none such, or it is too old; 403 `repo_access_denied` where
-/// the actor may not read its repository.
-pub async fn offer(actor: &Actor, page: &str) -> Result<Offer, ApiError> {
+/// Returns the access that the sign-in of this page grants to the actor. 404 if it does not exist
+/// or is too old; 403 `repo_access_denied` if the actor may not read its repository.
+pub async fn offer(actor: &Actor, page: &str) -> Result<LoginOffer, ApiError> {
     let gone = || ApiError::from(&catalogue::NOT_FOUND);
     let organization = actor.organization();
     let login =
@@ -46,27 +45,28 @@ pub async fn offer(actor: &Actor, page: &str) -> Result<Offer, ApiError> {
     let repository = actor.app.store.find_repository(organization, repository).await?.ok_or_else(gone)?;
     let rights = actor.permissions().rights(repository.id);
     actor.judge(rights.read, &catalogue::REPO_ACCESS_DENIED)?;
-    let kind = Kind::of(&repository.kind);
+    let kind = RepositoryKind::of(&repository.kind);
     let own = loaded::plugin_of(&actor.app, &repository)?.and_then(|plugin| {
-        let rules = Rules::from(plugin.description());
+        let rules = FormatRules::from(plugin.description());
         rules.token_formats.first().cloned()
     });
-    Ok(Offer {
+    Ok(LoginOffer {
         login,
-        scope: Scope { read: true, write: rights.write() && kind == Kind::Hosted },
-        format: own.filter(|_| kind != Kind::Proxy).unwrap_or_else(|| GENERIC.to_owned()),
+        scope: Scope { read: true, write: rights.write() && kind == RepositoryKind::Hosted },
+        format: own.filter(|_| kind != RepositoryKind::Proxy).unwrap_or_else(|| GENERIC.to_owned()),
         repository,
     })
 }
 
-/// The sign-in of a page, unless it has expired.
+/// Finds the sign-in of a page, unless it has expired.
 pub async fn open(origin: &Origin, page: &str) -> Result<Option<LoginRow>, ApiError> {
-    let login = origin.app.store.login_of_page(&hash_of_page(page)).await?;
+    let login = origin.app.store.login_by_page_secret(&hash_of_page(page)).await?;
     Ok(login.filter(|login| login.expires_at > origin.now))
 }
 
-/// Finishes a sign-in: makes a token for its repository, which the client that began it fetches. `expires_at` in ms since 1970, none
-/// for never. 409 `already_finished` where there is a token.
+/// Finishes a sign-in: creates a token for its repository, which the client then fetches.
+/// `expires_at` is in ms since 1970, `None` for never. 409 `already_finished` if it already has a
+/// token.
 pub async fn finish(
     actor: &Actor,
     confirmation: &Confirmation,

@@ -1,7 +1,9 @@
-//! What can be done, each as a function with typed parameters and results: it judges the right of who asks, acts, and says what came
-//! of it. Nothing here knows of HTTP: the management API and pages for people call the same operations.
+//! Operations of the server, as functions with typed parameters and results. Each checks the
+//! actor's rights, acts, and returns the outcome. They do not depend on HTTP: the management API
+//! and the portal call the same operations.
 //!
-//! An id is taken as it was written: one that cannot be an id names nothing, which is told only where an unknown id is told.
+//! Operations take ids as text. A malformed id matches nothing, so it has the same result as an
+//! unknown id.
 
 pub mod access_keys;
 pub mod activity;
@@ -13,6 +15,7 @@ pub mod confirmations;
 pub mod connection;
 mod credentials;
 pub mod formats;
+pub mod jobs;
 pub mod key_owners;
 pub mod loaded;
 pub mod logins;
@@ -36,12 +39,11 @@ mod service;
 pub mod sessions;
 pub mod sso;
 pub mod tokens;
-pub mod trials;
 pub mod upkeep;
 pub mod webhooks;
 
 pub use actor::{Actor, Caller, Origin, session_name};
 pub use credentials::{NewCredential, Replaced, RotationRequest};
-pub use paging::{Listed, PageRequest};
-pub use right::{Judged, Right};
+pub use paging::{PageRequest, RowPage};
+pub use right::{CheckedRights, Right};
 pub use service::in_service;

@@ -1,4 +1,4 @@
-//! The actor's organization: its name, its quota and what its repositories hold.
+//! The actor's organization: its name, its quota and its usage.
 
 use packhouse_identity::permissions::Permission::{ManageOwnerAccount, ManageRepositories};
 use packhouse_store::{OrganizationRow, UsageRow};
@@ -7,48 +7,42 @@ use packhouse_wire::catalogue;
 use super::{Actor, repositories};
 use crate::error::ApiError;
 
-/// The actor's organization.
 #[derive(Clone, Debug)]
 pub struct Organization {
-    /// Its row.
     pub row: OrganizationRow,
-    /// Its public address, without a slash at its end.
+    /// Public address, without a trailing slash.
     pub base_url: String,
 }
 
-/// What is to be another of an organization; none: as it is.
+/// Changes to an organization; `None` leaves a field unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct OrganizationChange {
-    /// Its name.
     pub name: Option<String>,
-    /// Bytes that its repositories may hold together; none within: no bound.
+    /// Quota of all its repositories together, in bytes; the inner `None` means no limit.
     pub quota_bytes: Option<Option<u64>>,
 }
 
-/// What the organization's repositories hold.
+/// Usage of the organization's repositories.
 #[derive(Clone, Debug)]
 pub struct Usage {
-    /// Of all files that are shown, as [`packhouse_store::RepositoryUsage`] has it.
+    /// Bytes of all listed files, as in [`packhouse_store::RepositoryUsage`].
     pub bytes: u64,
-    /// Of what is stored, each content once; up to 30 seconds old.
+    /// Stored bytes; equal content counts once. Up to 30 s old.
     pub stored_bytes: u64,
-    /// Packages.
     pub packages: u64,
-    /// Versions.
     pub versions: u64,
-    /// Fetches of versions.
     pub downloads: u64,
-    /// The same by repository.
     pub repositories: Vec<UsageRow>,
 }
 
-/// The actor's organization, which every member may see.
+/// Returns the actor's organization, which every member may see.
 pub async fn show(actor: &Actor) -> Result<Organization, ApiError> {
     actor.judged_own();
     own(actor).await
 }
 
-/// Changes the organization. Needs manage-owner-account; 409 `organization_already_exists` for another's name.
+/// Changes the organization. Needs manage-owner-account. 409 `organization_already_exists` if
+/// another organization has this name.
 pub async fn change(actor: &Actor, change: OrganizationChange) -> Result<Organization, ApiError> {
     actor.needs(ManageOwnerAccount)?;
     let Organization { row, base_url } = own(actor).await?;
@@ -61,7 +55,7 @@ pub async fn change(actor: &Actor, change: OrganizationChange) -> Result<Organiz
     Ok(Organization { row: OrganizationRow { name, quota_bytes, ..row }, base_url })
 }
 
-/// What the organization's repositories hold. Needs manage-repositories.
+/// Returns the usage of the organization's repositories. Needs manage-repositories.
 pub async fn usage(actor: &Actor) -> Result<Usage, ApiError> {
     actor.needs(ManageRepositories)?;
     let store = &actor.app.store;

@@ -1,4 +1,4 @@
-//! What a repository holds: packages, and the versions of one. The same for every format, from what its plugin shows.
+//! Packages of a repository and their versions, of any format, as its plugin lists them.
 
 use std::sync::Arc;
 
@@ -12,36 +12,33 @@ use packhouse_wire::catalogue;
 
 use super::advisories::{self, Mark};
 use super::connection::{InstallText, install};
-use super::search::{self, Found, Query};
+use super::search::{self, Query, SearchPage};
 use super::{Actor, loaded, repositories};
 use crate::error::ApiError;
 
-/// Which packages are wanted.
 #[derive(Clone, Debug)]
 pub enum Search {
-    /// All, by name, behind this one.
+    /// All packages by name, after this name.
     Names {
-        /// Empty for the first page.
+        /// Last name of the previous page; empty for the first page.
         after: String,
     },
-    /// Those that match: the one of that name first, then names that begin with the words, then the others, each by name.
+    /// Matching packages: first the package of that name, then names that begin with the words,
+    /// then the others, each by name.
     Words {
-        /// What is looked for.
         words: String,
-        /// Behind this place: what an earlier page gave as `next`.
+        /// The `next` of the previous page.
         after: Option<String>,
     },
 }
 
-/// A page of packages.
 pub struct Packages {
-    /// What is on it.
     pub summaries: Vec<PackageSummary>,
-    /// Where the next begins: a name, or a place.
+    /// Start of the next page: a name, or a position in the search results.
     pub next: Option<String>,
 }
 
-/// At most `limit` packages of the repository of this id. Needs read there.
+/// Returns at most `limit` packages of a repository. Needs read access to it.
 pub async fn list(actor: &Actor, id: &str, search: Search, limit: u32) -> Result<Packages, ApiError> {
     let repository = repositories::readable(actor, id).await?;
     let store = &actor.app.store;
@@ -54,11 +51,11 @@ pub async fn list(actor: &Actor, id: &str, search: Search, limit: u32) -> Result
             (names, next)
         }
         Search::Words { words, after } => {
-            // That it may be read has been judged.
+            // Read access was checked above.
             let readable = Readable { all: true, these: Vec::new() };
             let (format, repository) = (None, Some(repository.id));
             let query = Query { text: words, format, repository, after, limit, readable };
-            let Found { packages, next } = search::find(actor, query).await?;
+            let SearchPage { packages, next } = search::find(actor, query).await?;
             let summaries = packages.into_iter().map(|found| PackageSummary {
                 name: found.place.name,
                 versions: found.versions,
@@ -71,40 +68,38 @@ pub async fn list(actor: &Actor, id: &str, search: Search, limit: u32) -> Result
     Ok(Packages { summaries: store.package_summaries(repository.id, names).await?, next })
 }
 
-/// The versions of a package, the newest first: 404 `not_found` where there is none. Needs read there.
+/// Returns the versions of a package, newest first. 404 `not_found` if it does not exist. Needs
+/// read access to the repository.
 pub async fn versions(actor: &Actor, id: &str, package: &str) -> Result<Vec<Version>, ApiError> {
     let repository = repositories::readable(actor, id).await?;
     let versions = actor.app.store.versions(repository.id, package).await?;
     if versions.is_empty() { Err(ApiError::from(&catalogue::NOT_FOUND)) } else { Ok(versions) }
 }
 
-/// 404 `not_found` where the repository shows no package of this name.
+/// Checks that the repository lists a package of this name; otherwise 404 `not_found`.
 pub(super) async fn known(actor: &Actor, repository: &RepositoryRow, package: &str) -> Result<(), ApiError> {
     let found = actor.app.store.package_summaries(repository.id, vec![package.to_owned()]).await?;
     if found.iter().any(|one| one.versions > 0) { Ok(()) } else { Err(ApiError::from(&catalogue::NOT_FOUND)) }
 }
 
-/// A version with all that people are shown of it.
+/// Version with all its details.
 #[derive(Debug)]
 pub struct VersionPage {
-    /// Where it is.
     pub repository: RepositoryRow,
-    /// What is shown and counted of it.
     pub details: VersionDetails,
-    /// How clients install it.
     pub install: Vec<InstallText>,
-    /// What its format makes of it; empty where the format presents nothing, or could not.
+    /// Presentation by its plugin; empty if the plugin presents nothing or its call failed.
     pub presented: Presentation,
-    /// Signed statements about it and its files, with what they are worth.
+    /// Signed statements about it and its files, with their verdicts.
     pub attestations: Vec<Attestation>,
-    /// Documents that came with it and describe what it is made of.
+    /// Bills of materials that were published with it.
     pub documents: Vec<VersionDocument>,
-    /// What is known to be wrong with it, the worst first.
+    /// Advisories about it, the most severe first.
     pub advisories: Vec<Mark>,
 }
 
-/// A version with all that people are shown of it: 404 `not_found` where it is not. What its plugin cannot present is left out. Needs
-/// read there.
+/// Returns a version with all its details, without those that its plugin cannot present. 404
+/// `not_found` if it does not exist. Needs read access to the repository.
 pub async fn version(actor: &Actor, id: &str, package: &str, version: &str) -> Result<VersionPage, ApiError> {
     let repository = repositories::readable(actor, id).await?;
     let details = actor.app.store.version_details(repository.id, package, version).await?;
@@ -132,17 +127,15 @@ pub async fn version(actor: &Actor, id: &str, package: &str, version: &str) -> R
     Ok(VersionPage { repository, details, install, presented, attestations, documents, advisories })
 }
 
-/// A document that came with a version, with its bytes.
+/// Bill of materials of a version, with its bytes.
 #[derive(Debug)]
 pub struct FoundDocument {
-    /// What is known of it.
     pub document: VersionDocument,
-    /// Its bytes.
     pub blob: Blob,
 }
 
-/// The document of this digest that came with a version: 404 `not_found` where there is none, or no record holds its bytes any more.
-/// Needs read there.
+/// Returns a bill of materials of a version by its digest. 404 `not_found` if it does not exist, or
+/// if no record refers to its bytes any longer. Needs read access to the repository.
 pub async fn document(
     actor: &Actor,
     id: &str,
@@ -159,7 +152,8 @@ pub async fn document(
     Ok(FoundDocument { document, blob })
 }
 
-/// What the plugin shows of a version. A call that fails is in the log, and costs the page what it would have shown.
+/// Calls the plugin to present a version. A failed call is logged, and the page lacks the
+/// presentation.
 async fn present(
     actor: &Actor,
     repository: &RepositoryRow,
@@ -177,7 +171,7 @@ async fn present(
             Err(ApiError::from(error))
         }
         Err(error) => {
-            tracing::warn!(format = repository.format, package, version, %error, "a version could not be presented");
+            tracing::warn!(format = repository.format, package, version, %error, "presenting a version failed");
             Ok(Presentation::default())
         }
     }

@@ -1,34 +1,30 @@
-//! Lists in pages.
+//! Pages of lists, as operations return them.
 
-/// Which page is wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct PageRequest<I> {
-    /// How many rows it has at most.
     pub limit: u32,
-    /// It begins behind the row of this id; none for the first page.
+    /// Id of the last row of the previous page; `None` for the first page.
     pub after: Option<I>,
 }
 
 impl<I> PageRequest<I> {
-    /// How many rows are read: one further than the page, to know whether another follows.
+    /// Number of rows to read: one more than the page, to know whether another page follows.
     pub(super) fn one_further(&self) -> u32 {
         self.limit.saturating_add(1)
     }
 
-    /// The page of rows that were read one further.
-    pub(super) fn cut<R>(&self, mut rows: Vec<R>) -> Listed<R> {
+    /// Cuts the page from rows that were read with [`one_further`](Self::one_further).
+    pub(super) fn cut<R>(&self, mut rows: Vec<R>) -> RowPage<R> {
         let limit = self.limit as usize;
         let more = rows.len() > limit;
         rows.truncate(limit);
-        Listed { rows, more }
+        RowPage { rows, more }
     }
 }
 
-/// A page.
 #[derive(Debug)]
-pub struct Listed<R> {
-    /// What is on it.
+pub struct RowPage<R> {
     pub rows: Vec<R>,
-    /// Whether another follows.
+    /// True if another page follows.
     pub more: bool,
 }

@@ -1,14 +1,15 @@
-//! Whether a password is right, with what holds guessing up.
+//! Password checks, with delays against guessing.
 
 use packhouse_config::client_network::ClientNetwork;
-use packhouse_identity::{Attempt, Outcome, Secret};
+use packhouse_identity::{Attempt, Secret, SignInOutcome};
 use packhouse_store::MemberRow;
 use packhouse_wire::catalogue;
 
 use super::Origin;
 use crate::error::ApiError;
 
-/// Those of the members whose password it is; 401 `invalid_credentials` for none, 429 when it was tried too often.
+/// Returns the members whose password this is. 401 `invalid_credentials` if it is nobody's, 429
+/// after too many attempts.
 pub(super) async fn check(
     origin: &Origin,
     email: &str,
@@ -22,12 +23,12 @@ pub(super) async fn check(
         hashes: known.iter().map(|member| member.password_hash.clone()).collect(),
     };
     match origin.app.sign_ins.attempt(attempt).await {
-        Outcome::Right(right) => {
+        SignInOutcome::Right(right) => {
             let right = known.iter().zip(right).filter(|(_, right)| *right);
             Ok(right.map(|(member, _)| member.clone()).collect())
         }
-        Outcome::Wrong => Err(ApiError::from(&catalogue::INVALID_CREDENTIALS)),
-        Outcome::HeldUp(seconds) => Err(ApiError::too_many(seconds)),
-        Outcome::Failed => Err(ApiError::from(&catalogue::INTERNAL)),
+        SignInOutcome::Wrong => Err(ApiError::from(&catalogue::INVALID_CREDENTIALS)),
+        SignInOutcome::HeldUp(seconds) => Err(ApiError::too_many(seconds)),
+        SignInOutcome::Failed => Err(ApiError::from(&catalogue::INTERNAL)),
     }
 }

@@ -1,5 +1,5 @@
-//! The life cycle of formats' components. All of it needs manage-server, and changes go to the audit log; 503 `server_starting` for a
-//! change until the start has compiled everything.
+//! Life cycle of plugin components. All operations need manage-server, and changes are audited.
+//! Changes answer 503 `server_starting` until the starting server has compiled all components.
 
 use bytes::Bytes;
 use packhouse_app::plugins::{Activated, Activation, Changes, ListedPlugin, PluginError};
@@ -11,67 +11,59 @@ use super::confirmations::{Action, Confirmation};
 use super::{Actor, loaded};
 use crate::error::ApiError;
 
-/// A component that was installed.
 #[derive(Debug)]
 pub struct Installed {
-    /// The component.
     pub plugin: ListedPlugin,
-    /// What it asks beyond the one that its format runs.
+    /// Capabilities that it requests beyond those of the active component.
     pub changes: Changes,
 }
 
-/// A component as it is offered.
 #[derive(Debug)]
-pub enum Offered {
-    /// The component itself.
+pub enum PluginToInstall {
     Component {
-        /// All of it.
         bytes: Bytes,
-        /// Of the bytes: base64 of DER.
+        /// Signature of the bytes: base64 of DER.
         signature: Option<String>,
     },
-    /// An artifact in a registry.
     Artifact {
-        /// `oci://…`.
+        /// Address of the artifact, `oci://…`.
         source: String,
-        /// Of the component's bytes: base64 of DER.
+        /// Signature of the component's bytes: base64 of DER.
         signature: Option<String>,
     },
 }
 
-/// What is to run, as somebody asked for it.
 #[derive(Debug)]
 pub struct ActivationRequest {
-    /// The component, as `sha256:` and hex.
+    /// Component, as `sha256:` and hex.
     pub digest: String,
-    /// What runs until now.
+    /// Component that the client expects to be active.
     pub expected: Option<String>,
-    /// Whether it may ask more than that.
+    /// True if it may request more capabilities than the active component.
     pub accept_changes: bool,
 }
 
-/// Every component that there is.
 pub async fn list(actor: &Actor) -> Result<Vec<ListedPlugin>, ApiError> {
     actor.needs(ManageServer)?;
     Ok(actor.app.list_plugins().await?)
 }
 
-/// Keeps a component as a candidate. 422 `plugin_refused` for one that cannot be fetched, that no trusted key signed, or that cannot
-/// be run here.
+/// Installs a component as a candidate. 422 `plugin_refused` if it cannot be fetched, is not signed
+/// by a trusted key, or cannot run on this server.
 pub async fn install(
     actor: &Actor,
     confirmation: &Confirmation,
-    offered: Offered,
+    offered: PluginToInstall,
 ) -> Result<Installed, ApiError> {
     confirmation.judge(actor, Action::ManagePlugins).await?;
     actor.needs(ManageServer)?;
     loaded::all(&actor.app)?;
     let (bytes, origin) = match offered {
-        Offered::Component { bytes, signature } => {
+        PluginToInstall::Component { bytes, signature } => {
             let origin = actor.app.vouch(&bytes, "upload", signature.as_deref()).map_err(refusal)?;
             (bytes, origin)
         }
-        Offered::Artifact { source, signature } => {
+        PluginToInstall::Artifact { source, signature } => {
             actor.app.fetch_plugin(&source, signature.as_deref(), None).await.map_err(refusal)?
         }
     };
@@ -80,9 +72,9 @@ pub async fn install(
     Ok(Installed { plugin: find(actor, &digest).await?, changes })
 }
 
-/// Lets a format run a component. 404 where there is no such component, 409 `conflict` where the format runs another than was
-/// expected, 409 `capabilities_changed` where it asks more and that was not accepted, 422 `plugin_refused` where it is of another
-/// format or cannot be run here.
+/// Activates a component for a format. 404 if it does not exist; 409 `conflict` if the active
+/// component is not the expected one; 409 `capabilities_changed` if it requests more and that was
+/// not accepted; 422 `plugin_refused` if it belongs to another format or cannot run on this server.
 pub async fn activate(
     actor: &Actor,
     confirmation: &Confirmation,
@@ -100,7 +92,8 @@ pub async fn activate(
     find(actor, &digest).await
 }
 
-/// Lets a format run what it ran before. 409 `conflict` where it ran nothing.
+/// Activates the component that the format ran before. 409 `conflict` if there is no such
+/// component.
 pub async fn roll_back(actor: &Actor, format: &str) -> Result<ListedPlugin, ApiError> {
     actor.needs(ManageServer)?;
     loaded::all(&actor.app)?;
@@ -109,7 +102,8 @@ pub async fn roll_back(actor: &Actor, format: &str) -> Result<ListedPlugin, ApiE
     find(actor, &digest).await
 }
 
-/// Lets a component serve a repository of the actor's organization, whatever its format runs; with none, takes that back.
+/// Pins a component for a repository of the actor's organization, whatever component its format
+/// runs. `None` removes the pin.
 pub async fn pin(actor: &Actor, repository: &str, digest: Option<&str>) -> Result<(), ApiError> {
     actor.needs(ManageServer)?;
     loaded::all(&actor.app)?;

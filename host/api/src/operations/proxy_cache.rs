@@ -1,4 +1,5 @@
-//! What a proxy keeps of its upstream, and the credentials that it may show there. All of it needs manage-repositories.
+//! Cached responses of a proxy, and the credentials for its upstream. All operations need
+//! manage-repositories.
 
 use packhouse_store::{CacheEntry, RepositoryRow};
 use packhouse_upstream::CountsView;
@@ -9,34 +10,32 @@ use super::confirmations::{Action, Confirmation};
 use super::{Actor, loaded, repositories};
 use crate::error::ApiError;
 
-/// A part of what a proxy keeps, and how much that is in all.
-pub struct Kept {
-    /// The page.
+/// Page of cached responses, with the total.
+pub struct CachePage {
     pub entries: Vec<CacheEntry>,
-    /// Whether another follows.
+    /// True if another page follows.
     pub more: bool,
-    /// Answers in all.
+    /// Number of all cached responses.
     pub total: u64,
-    /// Their bytes.
+    /// Size of all cached responses, in bytes.
     pub bytes: u64,
-    /// What became of requests since this server started.
+    /// Results of requests since this server started.
     pub counts: CountsView,
 }
 
-/// Which part of what a proxy keeps is wanted.
+/// Requested page of cached responses.
 #[derive(Clone, Copy, Debug)]
-pub struct KeptRequest<'a> {
-    /// Only paths that begin so.
+pub struct CachePageRequest<'a> {
     pub prefix: &'a str,
-    /// How many entries are left out.
+    /// Number of responses to skip.
     pub offset: u32,
-    /// How many are shown at most.
     pub limit: u32,
 }
 
-/// What the proxy of this id keeps, by its path. It tells what the repository holds, and so needs read there as well.
-pub async fn list(actor: &Actor, id: &str, request: KeptRequest<'_>) -> Result<Kept, ApiError> {
-    let KeptRequest { prefix, offset, limit } = request;
+/// Returns cached responses of a proxy, by path. They reveal the repository's content, so this
+/// needs read access to it too.
+pub async fn list(actor: &Actor, id: &str, request: CachePageRequest<'_>) -> Result<CachePage, ApiError> {
+    let CachePageRequest { prefix, offset, limit } = request;
     let repository = repositories::managed_proxy(actor, id).await?;
     let rights = actor.permissions().rights(repository.id);
     actor.judge(rights.read || repository.public, &catalogue::ROLE_MISMATCH)?;
@@ -47,10 +46,10 @@ pub async fn list(actor: &Actor, id: &str, request: KeptRequest<'_>) -> Result<K
     entries.truncate(limit as usize);
     let totals = store.cache_totals(repository.id).await?;
     let counts = actor.app.upstreams.counts(repository.id);
-    Ok(Kept { entries, more, total: totals.entries, bytes: totals.bytes, counts })
+    Ok(CachePage { entries, more, total: totals.entries, bytes: totals.bytes, counts })
 }
 
-/// Keeps no longer what begins with `prefix`: all of it where that is empty.
+/// Removes the cached responses whose path begins with `prefix`; if it is empty, all of them.
 pub async fn purge(actor: &Actor, id: &str, prefix: &str) -> Result<(), ApiError> {
     let repository = repositories::managed_proxy(actor, id).await?;
     actor.app.upstreams.purge(repository.id, prefix).await?;
@@ -58,8 +57,9 @@ pub async fn purge(actor: &Actor, id: &str, prefix: &str) -> Result<(), ApiError
     Ok(actor.app.store.audit(event).await?)
 }
 
-/// Sets the credentials that a proxy may show its upstream, or takes them away. They are sealed, and nothing gives them out again. 400
-/// `upstream_credentials_not_supported` where the format shows none.
+/// Sets or removes the credentials that a proxy sends to its upstream. They are stored encrypted
+/// and cannot be read back. 400 `upstream_credentials_not_supported` if proxies of the format do
+/// not send credentials.
 pub async fn set_credentials(
     actor: &Actor,
     confirmation: &Confirmation,
@@ -78,12 +78,12 @@ pub async fn set_credentials(
     if set { Ok(()) } else { Err(ApiError::from(&catalogue::NOT_FOUND)) }
 }
 
-/// Whether proxies of the repository's format show their upstream credentials.
+/// Checks that proxies of the repository's format send credentials to their upstream.
 fn offered(actor: &Actor, repository: &RepositoryRow) -> Result<(), ApiError> {
     let plugin = loaded::plugin_of(&actor.app, repository)?;
     if plugin.is_some_and(|plugin| !plugin.description().upstream_credentials.is_empty()) {
         return Ok(());
     }
-    let sentence = "Proxies of this format show their upstream no credentials.";
+    let sentence = "Proxies of this format do not send credentials to their upstream.";
     Err(ApiError::with(&catalogue::UPSTREAM_CREDENTIALS_NOT_SUPPORTED, sentence))
 }

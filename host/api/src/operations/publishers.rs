@@ -1,5 +1,6 @@
-//! Trusted publishers: workflows of build services that may publish in a repository without a kept secret, and a token for an ID token
-//! of one. Publishers need manage-repositories, and making one the rights that its tokens have.
+//! Trusted publishers: workflows of build services that may publish to a repository without a
+//! stored secret, and the exchange of their ID tokens for tokens. Publishers need
+//! manage-repositories. Creating one also needs the rights of its tokens.
 
 use packhouse_app::publishers::{
     IdTokenRefusal, IdTokenRequest, MintedToken, Provider, PublisherReach, PublisherRule,
@@ -13,38 +14,32 @@ use packhouse_wire::path::Path;
 use url::Url;
 
 use super::confirmations::{Action, Confirmation};
-use super::{Actor, Listed, Origin, PageRequest, repositories};
+use super::{Actor, Origin, PageRequest, RowPage, repositories};
 use crate::error::ApiError;
 
-/// A publisher to be made.
 #[derive(Clone, Debug)]
 pub struct PublisherRequest {
-    /// The repository's id.
     pub repository: String,
-    /// Whose build service.
     pub provider: Provider,
-    /// Its issuer; none: the public service's.
+    /// Issuer of the ID tokens; `None` for the public service's.
     pub issuer: Option<String>,
-    /// What an ID token must say.
+    /// Claims that an ID token must have.
     pub rule: PublisherRule,
-    /// Patterns of packages.
     pub packages: Vec<String>,
-    /// What its tokens may do.
     pub scope: Scope,
 }
 
-/// An ID token that is to be exchanged (RFC 8693).
+/// Requested exchange of an ID token (RFC 8693).
 #[derive(Debug)]
 pub struct ExchangeRequest {
-    /// The ID token.
     pub id_token: Secret,
-    /// The repository's address.
     pub resource: String,
-    /// For whom the client says that the ID token is.
+    /// Audience of the ID token, as the client states it.
     pub audience: Option<String>,
 }
 
-/// Makes a publisher. 400 `invalid_issuer` for an address that is none or where no issuer may be, 409 `too_many_publishers`.
+/// Creates a publisher. 400 `invalid_issuer` for an invalid or forbidden address, 409
+/// `too_many_publishers`.
 pub async fn create(
     actor: &Actor,
     confirmation: &Confirmation,
@@ -74,12 +69,12 @@ pub async fn create(
     made.ok_or_else(|| ApiError::with(&catalogue::TOO_MANY_PUBLISHERS, &MAX_PUBLISHERS.to_string()))
 }
 
-/// A page of them, of one repository where its id is given.
+/// Returns a page of publishers; if `repository` is given, only those of that repository.
 pub async fn list(
     actor: &Actor,
     repository: Option<&str>,
     page: PageRequest<PublisherId>,
-) -> Result<Listed<PublisherRow>, ApiError> {
+) -> Result<RowPage<PublisherRow>, ApiError> {
     actor.needs(ManageRepositories)?;
     let repository = match repository {
         None => None,
@@ -91,7 +86,6 @@ pub async fn list(
     Ok(page.cut(found))
 }
 
-/// The one of this id.
 pub async fn find(actor: &Actor, id: &str) -> Result<PublisherRow, ApiError> {
     actor.needs(ManageRepositories)?;
     let id = id.parse::<PublisherId>().map_err(|_| &catalogue::NOT_FOUND)?;
@@ -99,7 +93,7 @@ pub async fn find(actor: &Actor, id: &str) -> Result<PublisherRow, ApiError> {
     row.ok_or(ApiError::from(&catalogue::NOT_FOUND))
 }
 
-/// Deletes the one of this id. Tokens that were given out for it end at once.
+/// Deletes a publisher. Tokens that were issued for it end at once.
 pub async fn remove(actor: &Actor, id: &str) -> Result<(), ApiError> {
     let row = find(actor, id).await?;
     let event = actor.event("delete_trusted_publisher", row.repository_name);
@@ -110,8 +104,9 @@ pub async fn remove(actor: &Actor, id: &str) -> Result<(), ApiError> {
     }
 }
 
-/// A token for an ID token. 400 `invalid_target` where the address is of no repository of this server, or none has such a publisher: who
-/// asks need not be told which there are.
+/// Exchanges an ID token for a token. 400 `invalid_target` if the address is not a repository of
+/// this server, or the repository has no matching publisher: the caller does not learn which
+/// repositories exist.
 pub async fn exchange(origin: &Origin, request: ExchangeRequest) -> Result<MintedToken, ApiError> {
     let unknown = || ApiError::from(&catalogue::INVALID_TARGET);
     let (resource, served) = served(origin, &request.resource).await?.ok_or_else(unknown)?;
@@ -121,7 +116,8 @@ pub async fn exchange(origin: &Origin, request: ExchangeRequest) -> Result<Minte
     let repository = found.repository.as_ref().ok_or_else(unknown)?;
     let audiences = origin.app.id_token_audiences(&base_url, Some(&repository.format));
     if request.audience.is_some_and(|audience| !audiences.contains(&audience)) {
-        let sentence = "`audience` is not this server's: it is told by GET /_/oidc/audience".to_owned();
+        let sentence =
+            "`audience` is not the audience of this server; GET /_/oidc/audience returns it".to_owned();
         return Err(refusal(IdTokenRefusal::Invalid(sentence)));
     }
     let request = IdTokenRequest {
@@ -135,7 +131,8 @@ pub async fn exchange(origin: &Origin, request: ExchangeRequest) -> Result<Minte
     origin.app.exchange_id_token(request).await.map_err(refusal)
 }
 
-/// The address, and who is served there. Some clients write theirs without a scheme.
+/// Finds the organization that is served at this address. Some clients write the address without a
+/// scheme.
 async fn served(origin: &Origin, resource: &str) -> Result<Option<(Url, Served)>, ApiError> {
     for scheme in ["", "https://", "http://"] {
         let Ok(address) = format!("{scheme}{resource}").parse::<Url>() else { continue };
@@ -153,18 +150,19 @@ fn refusal(refused: IdTokenRefusal) -> ApiError {
     }
 }
 
-/// The segment behind `repositories` of an address, decoded.
+/// Path segment after `repositories` of an address, percent-decoded.
 fn repository_name(resource: &Url) -> Option<String> {
     let path = Path::parse(resource.path()).ok()?;
     let mut segments = path.segments.into_iter().skip_while(|segment| segment != "repositories").skip(1);
     segments.next().filter(|name| !name.is_empty())
 }
 
-/// An issuer is an address without a query: it is compared as it stands with what ID tokens say.
+/// Checks the issuer: an address without a query. It is compared literally with the issuer in ID
+/// tokens.
 fn issuer(actor: &Actor, provider: Provider, given: Option<String>) -> Result<String, ApiError> {
     let wrong = |sentence: &str| ApiError::with(&catalogue::INVALID_ISSUER, sentence);
     let Some(issuer) = given.or_else(|| provider.public_issuer().map(str::to_owned)) else {
-        return Err(wrong("`issuer` is needed, the address of who makes the ID tokens"));
+        return Err(wrong("`issuer` is required: the address of the ID token issuer"));
     };
     let url: Option<Url> = issuer.parse().ok().filter(|_| issuer.len() <= 512);
     let plain = |url: &Url| {
@@ -173,8 +171,9 @@ fn issuer(actor: &Actor, provider: Provider, given: Option<String>) -> Result<St
             && url.username().is_empty()
             && url.password().is_none()
     };
-    let url =
-        url.filter(plain).ok_or_else(|| wrong("`issuer` is an address, as https://gitlab.example.com"))?;
+    let url = url
+        .filter(plain)
+        .ok_or_else(|| wrong("`issuer` must be an address, for example https://gitlab.example.com"))?;
     actor.app.providers.check(&url).map_err(|error| wrong(&error.to_string()))?;
     Ok(issuer)
 }

@@ -1,5 +1,6 @@
-//! Recorded calls of plugins, for who looks after the server: they show what a repository holds and who asks for it. All of it needs
-//! manage-server, and is of the actor's own organization.
+//! Recorded calls of plugins, for the operators of the server. They contain content of the
+//! repository and the callers. All operations need manage-server, and concern only the actor's own
+//! organization.
 
 use packhouse_app::recordings;
 use packhouse_identity::permissions::Permission::ManageServer;
@@ -9,37 +10,39 @@ use packhouse_store::{
 };
 use packhouse_wire::catalogue;
 
-use super::{Actor, Listed, PageRequest};
+use super::{Actor, PageRequest, RowPage};
 use crate::error::ApiError;
 
-/// What shall be recorded.
+/// A request to record calls of a plugin.
 #[derive(Clone, Debug)]
-pub struct Wanted {
-    /// Whose calls: the id of a repository.
+pub struct RecordingRequest {
+    /// Id of the repository whose calls are recorded.
     pub repository: String,
-    /// So many at most.
     pub count: u32,
-    /// Only calls that fail: the last ones are kept.
+    /// True if only failing calls are recorded; then the latest ones are stored.
     pub only_failures: bool,
 }
 
-/// What is found by an id.
+/// Recording or set with an id.
 #[derive(Debug)]
-pub enum Found {
-    /// The file of a recording.
+pub enum FoundRecording {
     File(Vec<u8>),
-    /// A set, with the ids of what it holds, the newest first.
+    /// Set, with the ids of its recordings, newest first.
     Set(RecordingSet, Vec<RecordingId>),
 }
 
-/// Wants calls of a repository of this format recorded, on every server. 400 for a number of calls that is none; 404 for a repository that is
-/// not there or of another format; 409 `too_many_recordings`.
-pub async fn create(actor: &Actor, format: &str, wanted: Wanted) -> Result<RecordingSet, ApiError> {
+/// Starts recording calls for a repository of this format, on every server. 400 if `count` is out
+/// of range; 404 if the repository does not exist or has another format; 409 `too_many_recordings`.
+pub async fn create(
+    actor: &Actor,
+    format: &str,
+    request: RecordingRequest,
+) -> Result<RecordingSet, ApiError> {
     actor.needs(ManageServer)?;
     let not_found = || ApiError::from(&catalogue::NOT_FOUND);
-    let Wanted { repository, count, only_failures } = wanted;
+    let RecordingRequest { repository, count, only_failures } = request;
     if count == 0 || count > MAX_RECORDINGS {
-        return Err(ApiError::invalid(&format!("`count` is a whole number from 1 to {MAX_RECORDINGS}.")));
+        return Err(ApiError::invalid(&format!("`count` must be an integer from 1 to {MAX_RECORDINGS}.")));
     }
     let id: RepositoryId = repository.parse().map_err(|_| not_found())?;
     let row = actor.app.store.find_repository(actor.organization(), id).await?;
@@ -48,7 +51,7 @@ pub async fn create(actor: &Actor, format: &str, wanted: Wanted) -> Result<Recor
         organization: actor.organization(),
         format: row.format,
         repository: row.id,
-        wanted: count,
+        max_recordings: count,
         only_failures,
         created_by: actor.member().email.clone(),
     };
@@ -60,13 +63,14 @@ pub async fn create(actor: &Actor, format: &str, wanted: Wanted) -> Result<Recor
     Ok(made)
 }
 
-/// A page of the recordings of a format's repositories, the newest first; of one set where one is named.
+/// Returns a page of the recordings of a format's repositories, newest first; if `set` is given,
+/// only those of that set.
 pub async fn list(
     actor: &Actor,
     format: &str,
     set: Option<RecordingSetId>,
     page: PageRequest<RecordingId>,
-) -> Result<Listed<RecordingRow>, ApiError> {
+) -> Result<RowPage<RecordingRow>, ApiError> {
     actor.needs(ManageServer)?;
     let further = page.one_further();
     let store = &actor.app.store;
@@ -74,8 +78,8 @@ pub async fn list(
     Ok(page.cut(rows))
 }
 
-/// What has this id: the file of a recording, which is audited, or a set. 404 where nothing has.
-pub async fn find(actor: &Actor, format: &str, id: &str) -> Result<Found, ApiError> {
+/// Finds a recording or a set. Access to a recording is audited. 404 if neither exists.
+pub async fn find(actor: &Actor, format: &str, id: &str) -> Result<FoundRecording, ApiError> {
     actor.needs(ManageServer)?;
     let not_found = || ApiError::from(&catalogue::NOT_FOUND);
     let (store, organization) = (&actor.app.store, actor.organization());
@@ -84,15 +88,15 @@ pub async fn find(actor: &Actor, format: &str, id: &str) -> Result<Found, ApiErr
         let event = actor.event("read_plugin_recording", format!("{format} {id}"));
         store.audit(event).await?;
         let file = recordings::unpack(&content);
-        return file.map(Found::File).map_err(|error| ApiError::Internal(error.into()));
+        return file.map(FoundRecording::File).map_err(|error| ApiError::Internal(error.into()));
     }
     let set = store.recording_set(organization, format, RecordingSetId(id.0)).await?;
     let set = set.ok_or_else(not_found)?;
     let rows = store.recordings(organization, format, Some(set.id), None, MAX_RECORDINGS).await?;
-    Ok(Found::Set(set, rows.into_iter().map(|row| row.id).collect()))
+    Ok(FoundRecording::Set(set, rows.into_iter().map(|row| row.id).collect()))
 }
 
-/// Removes a recording, or a set with all that it holds, which is not recorded any more then. 404 where there is neither.
+/// Deletes a recording, or a set with its recordings, which stops recording. 404 if neither exists.
 pub async fn delete(actor: &Actor, format: &str, id: &str) -> Result<(), ApiError> {
     actor.needs(ManageServer)?;
     let not_found = || ApiError::from(&catalogue::NOT_FOUND);
@@ -106,9 +110,10 @@ pub async fn delete(actor: &Actor, format: &str, id: &str) -> Result<(), ApiErro
     Ok(())
 }
 
-/// Has this server follow a change at once. Where it cannot, it finds the change by itself soon, as other servers do.
+/// Applies a change on this server at once. If that fails, the server notices the change soon, as
+/// other servers do.
 async fn arm(actor: &Actor) {
     if let Err(error) = recordings::arm(&actor.app).await {
-        tracing::warn!(%error, "what is to be recorded of plugins could not be read; the next look will do");
+        tracing::warn!(%error, "could not read which plugin calls to record; will retry");
     }
 }

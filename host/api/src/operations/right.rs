@@ -1,4 +1,4 @@
-//! The right that an operation needs, and the rights that were judged on the way to an answer.
+//! Right that an operation needs, and the record of checked rights.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,23 +8,23 @@ use serde::{Deserialize, Serialize};
 
 use super::confirmations::Action;
 
-/// What an operation needs besides the right shape of what is asked for.
+/// Right that an operation needs.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Right {
-    /// Nothing, not even a session.
+    /// The operation does not even need a session.
     Anyone,
-    /// A session.
+    /// The operation needs any session.
     SignedIn,
-    /// A session, and this permission in the organization.
+    /// Session with this permission in the organization.
     Holds(Permission),
-    /// A session, and a right in what the operation is about, which is judged once that is found.
+    /// Session with a right to the object of the operation. It is checked once the object is found.
     OfObject,
 }
 
-/// The rights and confirmations that were judged so far. Its clones share one record.
+/// Rights and confirmations that were checked so far. Clones share one record.
 #[derive(Clone, Debug, Default)]
-pub struct Judged(Arc<Mutex<Record>>);
+pub struct CheckedRights(Arc<Mutex<Record>>);
 
 #[derive(Debug, Default)]
 struct Record {
@@ -32,8 +32,8 @@ struct Record {
     confirmed: BTreeSet<Action>,
 }
 
-impl Judged {
-    /// Records that this right was judged, and is held.
+impl CheckedRights {
+    /// Records that the caller holds this right.
     pub(super) fn note(&self, right: Right) {
         self.record().rights.insert(right);
     }
@@ -43,17 +43,17 @@ impl Judged {
         self.record().confirmed.insert(action);
     }
 
-    /// Whether an answer may go out that needs this confirmation.
+    /// Returns whether the required confirmation was checked.
     pub fn is_confirmed(&self, action: Option<Action>) -> bool {
         action.is_none_or(|action| self.record().confirmed.contains(&action))
     }
 
-    /// Whether an answer may go out that needs this right.
+    /// Returns whether the required right was checked.
     pub fn covers(&self, right: Right) -> bool {
         match right {
             Right::Anyone | Right::SignedIn => true,
             Right::Holds(_) => self.record().rights.contains(&right),
-            // Which permission opens an object depends on the object.
+            // The permission that opens an object depends on the object.
             Right::OfObject => !self.record().rights.is_empty(),
         }
     }
@@ -68,9 +68,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_permission_is_covered_by_itself_alone_and_an_object_by_any_judgement() {
+    fn a_permission_needs_its_own_check_and_an_object_any_check() {
         let holds = Right::Holds(Permission::ManageMembers);
-        let judged = Judged::default();
+        let judged = CheckedRights::default();
         assert!(judged.covers(Right::Anyone) && judged.covers(Right::SignedIn));
         assert!(!judged.covers(holds) && !judged.covers(Right::OfObject));
         judged.note(Right::OfObject);

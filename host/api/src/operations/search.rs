@@ -1,4 +1,4 @@
-//! Search over all that the actor may read.
+//! Search in all repositories that the actor may read.
 
 use packhouse_store::{FoundPackage, Readable, RepositoryId, SearchPlace, SearchQuery};
 
@@ -6,31 +6,28 @@ use super::Actor;
 use super::advisories::{self, Mark};
 use crate::error::ApiError;
 
-/// What is looked for.
 #[derive(Clone, Debug, Default)]
 pub struct SearchRequest {
-    /// Words, each of which must stand in name, summary or keywords. All packages where there is none.
+    /// Words that must all occur in name, summary or keywords; empty for all packages.
     pub text: String,
-    /// In repositories of this format.
+    /// Only repositories of this format.
     pub format: Option<String>,
-    /// In the repository of this id, as it was written.
+    /// Unchecked id of the only repository to search.
     pub repository: Option<String>,
-    /// Behind this place: what an earlier page gave as [`Found::next`].
+    /// The [`SearchPage::next`] of the previous page.
     pub after: Option<String>,
-    /// At most so many.
     pub limit: u32,
 }
 
-/// A page of packages.
 #[derive(Debug)]
-pub struct Found {
-    /// What is on it.
+pub struct SearchPage {
     pub packages: Vec<FoundPackage>,
-    /// Where the next begins.
+    /// Start of the next page.
     pub next: Option<String>,
 }
 
-/// The worst of the advisories about the latest version of each of these packages, in their order.
+/// Returns the most severe advisory about the latest version of each of these packages, in their
+/// order.
 pub async fn worst(actor: &Actor, packages: &[FoundPackage]) -> Result<Vec<Option<Mark>>, ApiError> {
     let mut worst = Vec::with_capacity(packages.len());
     for found in packages {
@@ -41,16 +38,16 @@ pub async fn worst(actor: &Actor, packages: &[FoundPackage]) -> Result<Vec<Optio
     Ok(worst)
 }
 
-/// Packages that match in every repository that the actor may read: the one of that name first, then names that begin with the text,
-/// then the others, each by name. A repository that the actor may not read, or that is not there, holds nothing. 400
-/// `invalid_request` for a place that is none.
-pub async fn packages(actor: &Actor, request: SearchRequest) -> Result<Found, ApiError> {
+/// Searches all repositories that the actor may read. The package named like the text comes first,
+/// then names that begin with it, then the others, each by name. An unknown or unreadable
+/// repository yields no packages. 400 `invalid_request` for an invalid `after`.
+pub async fn packages(actor: &Actor, request: SearchRequest) -> Result<SearchPage, ApiError> {
     actor.judged_own();
     let SearchRequest { text, format, repository, after, limit } = request;
     let repository = match repository.as_deref().map(str::parse::<RepositoryId>) {
         None => None,
         Some(Ok(id)) => Some(id),
-        Some(Err(_)) => return Ok(Found { packages: Vec::new(), next: None }),
+        Some(Err(_)) => return Ok(SearchPage { packages: Vec::new(), next: None }),
     };
     let readable = readable(actor);
     find(actor, Query { text, format, repository, after, limit, readable }).await
@@ -65,8 +62,8 @@ pub(super) struct Query {
     pub(super) readable: Readable,
 }
 
-/// A page of what is found, with one further to know whether another follows.
-pub(super) async fn find(actor: &Actor, query: Query) -> Result<Found, ApiError> {
+/// Reads a page of results, and one more to know whether another page follows.
+pub(super) async fn find(actor: &Actor, query: Query) -> Result<SearchPage, ApiError> {
     let Query { text, format, repository, after, limit, readable } = query;
     let after = after.as_deref().map(read_place).transpose()?;
     let organization = actor.organization();
@@ -76,10 +73,10 @@ pub(super) async fn find(actor: &Actor, query: Query) -> Result<Found, ApiError>
     let more = packages.len() > limit as usize;
     packages.truncate(limit as usize);
     let next = packages.last().filter(|_| more).map(|last| write_place(&last.place));
-    Ok(Found { packages, next })
+    Ok(SearchPage { packages, next })
 }
 
-/// The repositories that the actor may read, besides public ones.
+/// Repositories that the actor may read, in addition to public ones.
 fn readable(actor: &Actor) -> Readable {
     let permissions = actor.permissions();
     let all = permissions.rights_in_a_new_one().read;
@@ -104,7 +101,7 @@ fn read_place(text: &str) -> Result<SearchPlace, ApiError> {
         let (repository, name) = (repository.parse().ok()?, name.replace('\0', ""));
         Some(SearchPlace { beyond_prefixes, folded: name.to_lowercase(), repository, name })
     };
-    read().ok_or_else(|| ApiError::invalid("`after` is what an earlier page gave as `next`."))
+    read().ok_or_else(|| ApiError::invalid("`after` must be the `next` of an earlier page."))
 }
 
 #[cfg(test)]
@@ -112,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_read_as_it_is_written() {
+    fn a_position_is_read_as_it_is_written() {
         let place = SearchPlace {
             beyond_prefixes: true,
             folded: "org.example:lib".to_owned(),

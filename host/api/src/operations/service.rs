@@ -1,4 +1,4 @@
-//! What everybody is refused before anything else: all of it while the server is being worked on, and more requests than may be.
+//! Refusals that come before all others: maintenance mode and rate limits.
 
 use packhouse_app::App;
 use packhouse_app::rate_limits::Requester;
@@ -7,18 +7,18 @@ use packhouse_wire::catalogue;
 use super::actor::{Caller, session_name};
 use crate::error::ApiError;
 
-/// 503 `maintenance` in the operator's words, where there are any.
+/// 503 `maintenance` with the operator's message, if one is set.
 pub fn in_service(app: &App) -> Result<(), ApiError> {
-    let told = app.live.maintenance.get();
-    if told.is_empty() {
+    let notice = app.live.maintenance.get();
+    if notice.is_empty() {
         return Ok(());
     }
     let code = &catalogue::MAINTENANCE;
-    Err(ApiError::Refused { code, message: String::clone(&told), retry_after: None })
+    Err(ApiError::Refused { code, message: String::clone(&notice), retry_after: None })
 }
 
 impl Caller {
-    /// Counts a request of this session; 429 `rate_limited` for one more than may be.
+    /// Counts a request of this session; 429 `rate_limited` if it exceeds the limit.
     pub fn count(&self, app: &App) -> Result<(), ApiError> {
         let requester =
             || Requester::Credential(self.member.organization, session_name(&self.session).into());

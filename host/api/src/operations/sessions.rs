@@ -1,4 +1,4 @@
-//! Sign-in and sign-out.
+//! Sign-in, sign-out and the caller's sessions.
 
 use packhouse_app::sso;
 use packhouse_identity::{self as identity, Minted, Secret};
@@ -8,33 +8,29 @@ use packhouse_wire::catalogue;
 use super::{Actor, Origin, passwords, session_name};
 use crate::error::ApiError;
 
-/// How long a session lives: 12 hours in ms.
+/// Lifetime of a session: 12 hours in ms.
 pub const SESSION_MS: i64 = 12 * 60 * 60 * 1000;
 
-/// Who wants to sign in.
 #[derive(Debug)]
 pub struct SignIn {
-    /// The e-mail address, as it was written.
+    /// E-mail address, not yet normalized.
     pub email: String,
-    /// The password.
     pub password: Secret,
-    /// The organization's name or id; needed where the e-mail address is in several.
+    /// Name or id of the organization; required if the e-mail address belongs to several.
     pub organization: Option<String>,
 }
 
-/// Somebody who has just signed in.
+/// New session of a member.
 #[derive(Debug)]
 pub struct SignedIn {
-    /// The session's secret.
     pub secret: Secret,
-    /// When it ends, in ms since 1970.
+    /// Expiry in ms since 1970.
     pub expires_at: i64,
-    /// Who it is.
     pub member: MemberRow,
 }
 
-/// Signs in by e-mail and password, in the organization named where there are several. 401 `invalid_credentials`, 429, or 400
-/// `organization_required`.
+/// Signs in with e-mail address and password. `organization` selects one of several. 401
+/// `invalid_credentials`, 429, or 400 `organization_required`.
 pub async fn sign_in(origin: &Origin, sign_in: SignIn) -> Result<SignedIn, ApiError> {
     let SignIn { email, password, organization } = sign_in;
     let email = identity::email(&email).unwrap_or_default();
@@ -47,7 +43,7 @@ pub async fn sign_in(origin: &Origin, sign_in: SignIn) -> Result<SignedIn, ApiEr
     let members = match passwords::check(origin, &email, password, &known).await {
         Ok(members) => members,
         Err(error) => {
-            refused(origin, &error, &known);
+            count_refusal(origin, &error, &known);
             return Err(error);
         }
     };
@@ -55,7 +51,7 @@ pub async fn sign_in(origin: &Origin, sign_in: SignIn) -> Result<SignedIn, ApiEr
     begin(origin, member).await
 }
 
-/// Begins a session of a member who has shown who they are.
+/// Creates a session for a member who has just authenticated.
 pub async fn begin(origin: &Origin, member: MemberRow) -> Result<SignedIn, ApiError> {
     let Minted { secret, sha256 } = identity::mint();
     let expires_at = origin.now + SESSION_MS;
@@ -72,7 +68,6 @@ pub async fn begin(origin: &Origin, member: MemberRow) -> Result<SignedIn, ApiEr
     Ok(SignedIn { secret, expires_at, member })
 }
 
-/// Ends the actor's session.
 pub async fn sign_out(actor: &Actor) -> Result<(), ApiError> {
     actor.judged_own();
     let event = actor.event("sign_out", actor.member().email.clone());
@@ -80,13 +75,13 @@ pub async fn sign_out(actor: &Actor) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The actor's sessions that have not ended, the newest first.
+/// Returns the actor's sessions that have not ended, newest first.
 pub async fn list(actor: &Actor) -> Result<Vec<SessionRow>, ApiError> {
     actor.judged_own();
     Ok(actor.app.store.list_sessions(actor.member().id, actor.now).await?)
 }
 
-/// Ends one of the actor's sessions by its id ([`session_id`]): 404 `not_found` for any other.
+/// Ends one of the actor's sessions by its id ([`session_id`]): 404 `not_found` for any other id.
 pub async fn end(actor: &Actor, id: &str) -> Result<(), ApiError> {
     let own = list(actor).await?;
     let found = own.into_iter().find(|row| session_id(&row.secret_sha256) == id);
@@ -99,12 +94,12 @@ pub async fn end(actor: &Actor, id: &str) -> Result<(), ApiError> {
     }
 }
 
-/// By what a session is told apart from others. It is made from the hash that is kept of it, and nobody signs in with it.
+/// Id of a session, made from its stored hash. It cannot be used to sign in.
 pub fn session_id(sha256: &[u8; 32]) -> String {
     hex::encode(sha256.iter().take(16).copied().collect::<Vec<u8>>())
 }
 
-/// The member of the organization that was named, or the only one.
+/// Selects the member in the named organization, or the only one.
 async fn choose(
     origin: &Origin,
     members: Vec<MemberRow>,
@@ -126,8 +121,8 @@ async fn choose(
     }
 }
 
-/// Counts a refused attempt in each organization that has the member; in none where there is no such member.
-fn refused(origin: &Origin, error: &ApiError, known: &[MemberRow]) {
+/// Counts a refused attempt in each organization that has this member.
+fn count_refusal(origin: &Origin, error: &ApiError, known: &[MemberRow]) {
     let Some(code) = error.code() else { return };
     for member in known {
         let refusal = Refusal {

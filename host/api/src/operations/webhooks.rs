@@ -1,4 +1,4 @@
-//! Webhooks: who is told of which events, and how that went. All of it needs manage-owner-account.
+//! Webhooks, and the deliveries of events to them. All operations need manage-owner-account.
 
 use packhouse_app::webhooks::purpose;
 use packhouse_identity::permissions::Permission::ManageOwnerAccount;
@@ -12,50 +12,44 @@ use serde_json::json;
 use url::Url;
 
 use super::confirmations::{Action, Confirmation};
-use super::{Actor, Listed, PageRequest};
+use super::{Actor, PageRequest, RowPage};
 use crate::error::ApiError;
 
-/// What is to be another of a webhook, or all of a new one; none: as it is.
+/// Changes to a webhook; `None` leaves a field unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct WebhookRequest {
-    /// Where it listens.
     pub url: Option<Url>,
-    /// What it is told of.
     pub events: Option<Vec<EventKind>>,
-    /// About which repositories; within: none for all.
+    /// Repositories whose events it receives; the inner `None` means all.
     pub repositories: Option<Option<Vec<RepositoryId>>>,
-    /// Whether it is told.
     pub active: Option<bool>,
 }
 
-/// A webhook that was just made.
 pub struct MadeWebhook {
-    /// Its row.
     pub row: WebhookRow,
-    /// Its secret, told this once.
+    /// Secret, shown only this once.
     pub secret: Secret,
 }
 
-/// A webhook that is wanted.
+/// New webhook before its checks.
 #[derive(Clone, Debug)]
-pub struct WantedWebhook {
-    /// Where it listens.
+pub struct NewWebhookRequest {
     pub url: Url,
-    /// What it is told of.
     pub events: Vec<EventKind>,
-    /// About which repositories; none for all.
+    /// Repositories whose events it receives; `None` for all.
     pub repositories: Option<Vec<RepositoryId>>,
 }
 
-/// Makes a webhook. 400 where it may not be at its address, or names a repository that is not there; 409 `too_many_webhooks`.
+/// Creates a webhook. 400 if its address is not allowed or a repository does not exist; 409
+/// `too_many_webhooks`.
 pub async fn create(
     actor: &Actor,
     confirmation: &Confirmation,
-    wanted: WantedWebhook,
+    request: NewWebhookRequest,
 ) -> Result<MadeWebhook, ApiError> {
     confirmation.judge(actor, Action::ManageWebhooks).await?;
     actor.needs(ManageOwnerAccount)?;
-    let WantedWebhook { url, events, repositories } = wanted;
+    let NewWebhookRequest { url, events, repositories } = request;
     check_address(actor, &url)?;
     check_repositories(actor, repositories.as_deref()).await?;
     let store = &actor.app.store;
@@ -69,14 +63,13 @@ pub async fn create(
     Ok(MadeWebhook { row, secret })
 }
 
-/// A page of them.
-pub async fn list(actor: &Actor, page: PageRequest<WebhookId>) -> Result<Listed<WebhookRow>, ApiError> {
+/// Returns a page of webhooks.
+pub async fn list(actor: &Actor, page: PageRequest<WebhookId>) -> Result<RowPage<WebhookRow>, ApiError> {
     actor.needs(ManageOwnerAccount)?;
     let found = actor.app.store.list_webhooks(actor.organization(), page.after, page.one_further()).await?;
     Ok(page.cut(found))
 }
 
-/// The one of this id.
 pub async fn find(actor: &Actor, id: &str) -> Result<WebhookRow, ApiError> {
     actor.needs(ManageOwnerAccount)?;
     let id = id.parse::<WebhookId>().map_err(|_| &catalogue::NOT_FOUND)?;
@@ -84,7 +77,7 @@ pub async fn find(actor: &Actor, id: &str) -> Result<WebhookRow, ApiError> {
     row.ok_or_else(|| ApiError::from(&catalogue::NOT_FOUND))
 }
 
-/// Changes the one of this id. One that is told again is told all that has waited for it.
+/// Changes a webhook. When it becomes active again, it receives all waiting events.
 pub async fn change(actor: &Actor, id: &str, request: WebhookRequest) -> Result<WebhookRow, ApiError> {
     let row = find(actor, id).await?;
     let WebhookRequest { url, events, repositories, active } = request;
@@ -98,7 +91,7 @@ pub async fn change(actor: &Actor, id: &str, request: WebhookRequest) -> Result<
     changed.ok_or_else(|| ApiError::from(&catalogue::NOT_FOUND))
 }
 
-/// Deletes the one of this id, with what waits for it.
+/// Deletes a webhook with its waiting events.
 pub async fn remove(actor: &Actor, id: &str) -> Result<(), ApiError> {
     let row = find(actor, id).await?;
     let event = actor.event("delete_webhook", row.id.to_string());
@@ -109,7 +102,8 @@ pub async fn remove(actor: &Actor, id: &str) -> Result<(), ApiError> {
     }
 }
 
-/// Sends the one of this id an event of no consequence, once, whether it is paused or not. 429 where many such are to come.
+/// Sends a test event to a webhook, once, even if it is paused. 429 if many test events are
+/// waiting.
 pub async fn test(actor: &Actor, id: &str) -> Result<Delivery, ApiError> {
     let row = find(actor, id).await?;
     let event = actor.event("test_webhook", row.id.to_string());
@@ -118,18 +112,18 @@ pub async fn test(actor: &Actor, id: &str) -> Result<Delivery, ApiError> {
     sent.ok_or_else(|| ApiError::from(&catalogue::RATE_LIMITED))
 }
 
-/// What the one of this id was told and is to be told, the newest first.
+/// Returns a page of a webhook's deliveries and waiting events, newest first.
 pub async fn deliveries(
     actor: &Actor,
     id: &str,
     page: PageRequest<DeliveryId>,
-) -> Result<Listed<Delivery>, ApiError> {
+) -> Result<RowPage<Delivery>, ApiError> {
     let row = find(actor, id).await?;
     let found = actor.app.store.list_deliveries(row.id, page.after, page.one_further()).await?;
     Ok(page.cut(found))
 }
 
-/// Has one of these sent at once, or once more.
+/// Sends a waiting delivery at once, or a finished one again.
 pub async fn redeliver(actor: &Actor, id: &str, delivery: &str) -> Result<Delivery, ApiError> {
     let row = find(actor, id).await?;
     let delivery = delivery.parse::<DeliveryId>().map_err(|_| &catalogue::NOT_FOUND)?;
@@ -138,19 +132,20 @@ pub async fn redeliver(actor: &Actor, id: &str, delivery: &str) -> Result<Delive
     sent.ok_or_else(|| ApiError::from(&catalogue::NOT_FOUND))
 }
 
-/// 400 where a webhook may not be at this address, as far as it shows: a name is judged when it is connected to.
+/// Checks that a webhook may have this address; otherwise 400. The addresses of a host name are
+/// checked when it is resolved for a connection.
 fn check_address(actor: &Actor, url: &Url) -> Result<(), ApiError> {
     let judged = actor.app.receivers.check(url);
     judged.map_err(|error| ApiError::invalid(&format!("`url`: {error}.")))
 }
 
-/// 400 unless these are repositories of the organization.
+/// Checks that these are repositories of the organization; otherwise 400.
 async fn check_repositories(actor: &Actor, ids: Option<&[RepositoryId]>) -> Result<(), ApiError> {
     let Some(ids) = ids else { return Ok(()) };
     let found = actor.app.store.find_repositories(actor.organization(), ids).await?;
     if found.len() == ids.len() {
         Ok(())
     } else {
-        Err(ApiError::invalid("`repositories` names one that is not there, or one twice."))
+        Err(ApiError::invalid("`repositories` lists a repository that does not exist, or lists one twice."))
     }
 }

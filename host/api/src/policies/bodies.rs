@@ -1,4 +1,4 @@
-//! The bodies that make and change policies and their exceptions.
+//! Bodies that create and change policies and their exceptions.
 
 use packhouse_store::RuleMode;
 use serde::Deserialize;
@@ -10,18 +10,18 @@ use crate::fields::{self, Field, given, name};
 use crate::operations::policies::{ExceptionRequest, RuleChangeRequest, RuleRequest};
 use crate::retention::bodies::{ReachBody, reach};
 
-/// Patterns of a list.
+/// Maximum number of patterns in a list.
 const PATTERNS: usize = 100;
-/// Characters of a pattern.
+/// Maximum length of a pattern in characters.
 const PATTERN: usize = 512;
-/// Bytes of settings.
+/// Maximum size of the settings in bytes.
 const SETTINGS: usize = 64 << 10;
-/// Characters of a reason.
+/// Maximum length of a reason in characters.
 const REASON: usize = 1_000;
-/// How long an exception lasts at most, in ms: who needs it longer says so again.
+/// Maximum duration of an exception in ms. A longer one must be renewed.
 const LONGEST: i64 = 366 * 24 * 60 * 60 * 1000;
 
-/// A policy to be made.
+/// A new policy.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateRule {
@@ -29,25 +29,26 @@ pub(crate) struct CreateRule {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required)]
     name: Field,
-    /// The name of a component beside the program, or the digest of one that was installed.
+    /// Name of a component beside the program, or digest of an installed one.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required)]
     component: Field,
-    /// As the component describes them; nothing is set without.
+    /// Settings in the form that the component describes; empty by default.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<Object>)]
     settings: Field,
-    /// Ids of repositories, or `*` for all there are and will be. A group is judged by its members.
+    /// Ids of repositories, or `*` for all present and future ones. A group is judged by its
+    /// members.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = ReachBody, required)]
     repositories: Field,
-    /// Patterns of packages, one of which fits; `*` stands for any text.
+    /// Patterns of package names, one of which must match; `*` matches any text.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<Vec<String>>)]
     packages: Field,
 }
 
-/// What is to be another of a policy.
+/// Changes to a policy.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangeRule {
@@ -64,7 +65,7 @@ pub(crate) struct ChangeRule {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<ReachBody>)]
     repositories: Field,
-    /// Null: all.
+    /// Patterns of package names; null for all.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<Vec<String>>)]
     packages: Field,
@@ -74,25 +75,25 @@ pub(crate) struct ChangeRule {
     mode: Field,
 }
 
-/// An exception to be made.
+/// A new exception.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateException {
-    /// The repository's id; everywhere without.
+    /// Id of the repository; all repositories by default.
     #[serde(default)]
     repository: Option<String>,
-    /// A pattern of packages.
+    /// Pattern of package names.
     #[serde(default)]
     #[schema(required)]
     package: String,
-    /// A pattern of versions; all without.
+    /// Pattern of versions; all versions by default.
     #[serde(default)]
     version: Option<String>,
-    /// Why, for people: 1 to 1,000 characters.
+    /// Reason, for people: 1 to 1,000 characters.
     #[serde(default)]
     #[schema(required)]
     reason: String,
-    /// In ms since 1970: in the future, within 366 days.
+    /// Time in ms since 1970: in the future, within 366 days.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = i64, required)]
     until: Field,
@@ -100,7 +101,7 @@ pub(crate) struct CreateException {
 
 impl CreateRule {
     pub(crate) fn request(self) -> Result<RuleRequest, ApiError> {
-        let missing = || ApiError::invalid("`repositories` says where the policy holds: ids, or \"*\".");
+        let missing = || ApiError::invalid("`repositories` is required: a list of ids, or \"*\" for all.");
         Ok(RuleRequest {
             name: name(&self.name)?,
             component: component(self.component.as_ref())?,
@@ -118,7 +119,7 @@ impl ChangeRule {
     pub(crate) fn request(self) -> Result<RuleChangeRequest, ApiError> {
         let mode = |value: &Value| {
             let mode = value.as_str().and_then(RuleMode::of);
-            mode.ok_or_else(|| ApiError::invalid("`mode` is `paused`, `warn` or `enforced`."))
+            mode.ok_or_else(|| ApiError::invalid("`mode` must be `paused`, `warn` or `enforced`."))
         };
         Ok(RuleChangeRequest {
             name: self.name.is_some().then(|| name(&self.name)).transpose()?,
@@ -135,19 +136,20 @@ impl CreateException {
     pub(crate) fn request(self, now: i64) -> Result<ExceptionRequest, ApiError> {
         let until = fields::stated_expiry(&self.until, now)?;
         let until = until.filter(|at| *at <= now.saturating_add(LONGEST));
-        let until = until.ok_or_else(|| ApiError::invalid("`until` is within 366 days."))?;
+        let until = until.ok_or_else(|| ApiError::invalid("`until` must be within 366 days."))?;
         let is_pattern = |text: &str| (1..=PATTERN).contains(&text.chars().count());
         let version = self.version.unwrap_or_else(|| "*".to_owned());
         if !is_pattern(&self.package) || !is_pattern(&version) {
-            let told = format!(
-                "`package` and `version` are patterns of 1 to {PATTERN} characters, in which * stands for any text."
+            let problem = format!(
+                "`package` and `version` must be patterns of 1 to {PATTERN} characters, in which * matches \
+                 any text."
             );
-            return Err(ApiError::invalid(&told));
+            return Err(ApiError::invalid(&problem));
         }
         let reason = self.reason.trim();
         if !(1..=REASON).contains(&reason.chars().count()) || reason.chars().any(char::is_control) {
             return Err(ApiError::invalid(&format!(
-                "`reason` says why, in 1 to {REASON} characters on one line."
+                "`reason` must have 1 to {REASON} characters on one line."
             )));
         }
         let (reason, package) = (reason.to_owned(), self.package);
@@ -158,12 +160,12 @@ impl CreateException {
 fn component(value: Option<&Value>) -> Result<String, ApiError> {
     let text = value.and_then(Value::as_str).filter(|text| (1..=80).contains(&text.len()));
     let wrong =
-        || ApiError::invalid("`component` is the name of a policy, or the digest of one that was installed.");
+        || ApiError::invalid("`component` must be the name of a policy, or the digest of an installed one.");
     text.map(str::to_owned).ok_or_else(wrong)
 }
 
 fn settings(value: &Value) -> Result<Value, ApiError> {
-    let wrong = || ApiError::invalid(&format!("`settings` is an object of at most {SETTINGS} bytes."));
+    let wrong = || ApiError::invalid(&format!("`settings` must be an object of at most {SETTINGS} bytes."));
     let is_good = value.is_object() && value.to_string().len() <= SETTINGS;
     is_good.then(|| value.clone()).ok_or_else(wrong)
 }
@@ -172,10 +174,11 @@ fn patterns(value: &Value) -> Result<Option<Vec<String>>, ApiError> {
     if value.is_null() {
         return Ok(None);
     }
-    let told = format!(
-        "`packages` is a list of 1 to {PATTERNS} patterns of 1 to {PATTERN} characters, in which * stands for any text."
+    let problem = format!(
+        "`packages` must be a list of 1 to {PATTERNS} patterns of 1 to {PATTERN} characters, in which * \
+         matches any text."
     );
-    let wrong = || ApiError::invalid(&told);
+    let wrong = || ApiError::invalid(&problem);
     let list = value.as_array().filter(|list| (1..=PATTERNS).contains(&list.len())).ok_or_else(wrong)?;
     let pattern = |one: &Value| {
         let text = one.as_str().filter(|text| (1..=PATTERN).contains(&text.chars().count()));

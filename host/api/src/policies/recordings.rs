@@ -1,4 +1,5 @@
-//! `/v1/policies/{id}/recordings`: calls of a policy's component that failed or refused, for `packhouse policies replay`.
+//! `/v1/policies/{id}/recordings`: calls of a policy's component that failed or refused, for
+//! `packhouse policies replay`.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -9,7 +10,7 @@ use packhouse_store::{RecordingId, RecordingRow, RuleRecording};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::Answer;
+use crate::HandlerResult;
 use crate::call::Call;
 use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
@@ -17,34 +18,33 @@ use crate::error_response::ErrorBody;
 use crate::operations::policies;
 use crate::paging::{self, Page};
 
-/// The endpoints of this module.
 pub(super) fn endpoints() -> Vec<Described> {
     vec![routes!(record), routes!(list), routes!(find), routes!(stop)]
 }
 
-/// How many calls shall be recorded.
+/// A request to record calls of a policy.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecordPolicy {
-    /// 1 to 50: the last that failed or refused.
+    /// 1 to 50: the number of the latest failing or refusing calls to keep.
     count: u32,
 }
 
-/// That calls of a policy are recorded.
+/// A running recording of a policy's calls.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PolicyRecordingsView {
     count: u32,
     created_by: String,
-    /// In ms since 1970.
+    /// Time in ms since 1970.
     created_at: i64,
-    /// When nothing is recorded any more, in ms since 1970.
+    /// Time in ms since 1970 at which the recording stops.
     armed_until: i64,
 }
 
 impl From<RuleRecording> for PolicyRecordingsView {
     fn from(recording: RuleRecording) -> PolicyRecordingsView {
-        let RuleRecording { wanted, created_by, created_at, armed_until, .. } = recording;
-        PolicyRecordingsView { count: wanted, created_by, created_at, armed_until }
+        let RuleRecording { max_recordings, created_by, created_at, armed_until, .. } = recording;
+        PolicyRecordingsView { count: max_recordings, created_by, created_at, armed_until }
     }
 }
 
@@ -52,13 +52,14 @@ impl From<RuleRecording> for PolicyRecordingsView {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PolicyRecordingView {
     id: String,
-    /// In ms since 1970.
+    /// Time in ms since 1970.
     recorded_at: i64,
-    /// `deny` or `hold`, or how it failed: `trap`, `deadline`, `memory`, `hostcall_bytes`, `bad_answer`.
+    /// `deny` or `hold`, or the kind of failure: `trap`, `deadline`, `memory`, `hostcall_bytes`,
+    /// `bad_answer`.
     outcome: String,
     /// SHA-256 of the component that ran.
     component: String,
-    /// Of the file, compressed.
+    /// Compressed size of the file, in bytes.
     bytes: u64,
 }
 
@@ -74,51 +75,52 @@ impl From<RecordingRow> for PolicyRecordingView {
     }
 }
 
-/// Records calls of a policy that fail or refuse, on every server: the last `count`, for seven days at most, in place of what was recorded
-/// of it before. Credentials are never in a recording; facts of versions and the names of callers are.
+/// Starts recording the last `count` failing or refusing calls of a policy on every server, for
+/// seven days at most, and discards earlier recordings. Recordings never contain credentials; they
+/// contain facts about versions and the names of callers.
 #[utoipa::path(post, path = "/v1/policies/{id}/recordings", operation_id = "record_policy_calls",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
     params(("id" = String, Path)),
     request_body = RecordPolicy,
     responses((status = 201, body = PolicyRecordingsView), (status = 409, body = ErrorBody)))]
-async fn record(mut call: Call) -> Answer {
+async fn record(mut call: Call) -> HandlerResult {
     let RecordPolicy { count } = call.body()?;
     call.only(&[])?;
     let made = policies::record(call.actor()?, call.path("id"), count).await?;
     Ok((StatusCode::CREATED, Json(PolicyRecordingsView::from(made))).into_response())
 }
 
-/// Lists the recordings of a policy, the newest first.
+/// Lists the recordings of a policy, newest first.
 #[utoipa::path(get, path = "/v1/policies/{id}/recordings", operation_id = "list_policy_recordings",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
     params(("id" = String, Path),
-        ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
-        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+        ("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "The `next` of the previous page")),
     responses((status = 200, body = Page<PolicyRecordingView>)))]
-async fn list(call: Call) -> Answer {
+async fn list(call: Call) -> HandlerResult {
     call.only(&["limit", "after"])?;
     let page = paging::request::<RecordingId>(&call)?;
     let listed = policies::recordings(call.actor()?, call.path("id"), page).await?;
     Ok(Json(Page::of(listed, |row| row.id.to_string(), PolicyRecordingView::from)).into_response())
 }
 
-/// A recording as the file that `packhouse policies replay` takes.
+/// Returns a recording as the file that `packhouse policies replay` reads.
 #[utoipa::path(get, path = "/v1/policies/{id}/recordings/{recording}", operation_id = "get_policy_recording",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
     params(("id" = String, Path), ("recording" = String, Path)),
     responses((status = 200, body = serde_json::Value)))]
-async fn find(call: Call) -> Answer {
+async fn find(call: Call) -> HandlerResult {
     call.only(&[])?;
     let file = policies::recording(call.actor()?, call.path("id"), call.path("recording")).await?;
     Ok(([(CONTENT_TYPE, "application/json")], file).into_response())
 }
 
-/// Records no more of a policy, and removes what was recorded of it.
+/// Stops recording a policy and deletes its recordings.
 #[utoipa::path(delete, path = "/v1/policies/{id}/recordings", operation_id = "delete_policy_recordings",
     extensions(("x-right" = json!(Holds(ManageRepositories)))),
     params(("id" = String, Path)),
     responses((status = 204)))]
-async fn stop(call: Call) -> Answer {
+async fn stop(call: Call) -> HandlerResult {
     call.only(&[])?;
     policies::stop_recording(call.actor()?, call.path("id")).await?;
     Ok(StatusCode::NO_CONTENT.into_response())

@@ -1,4 +1,4 @@
-//! The bodies that ask for a repository, or for a change of one.
+//! Bodies that create or change a repository.
 
 use packhouse_config::repository_settings;
 use packhouse_runtime::Description;
@@ -13,7 +13,7 @@ use crate::error::ApiError;
 use crate::fields::{Field, given};
 use crate::operations::repositories::{RepositoryChange, rules};
 
-/// A repository to be made.
+/// A new repository.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CreateRepository {
@@ -21,29 +21,30 @@ pub(super) struct CreateRepository {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required)]
     name: Field,
-    /// That of a loaded plugin.
+    /// Format of a loaded plugin.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required)]
     format: Field,
-    /// One that the format's plugin lists.
+    /// A kind that the format's plugin supports.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required)]
     kind: Field,
-    /// Of a proxy.
+    /// Upstream of a proxy.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<Upstream>)]
     upstream: Field,
-    /// Of a group: ids of repositories, in order.
+    /// Members of a group: ids of repositories, in order.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<Vec<String>>)]
     members: Field,
-    /// What is to differ from the defaults.
+    /// Settings that differ from the defaults.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<Object>)]
     settings: Field,
 }
 
-/// What is to change; what is absent stays. `name`, `format` and `kind` cannot be changed.
+/// Changes to a repository; absent fields stay as they are. `name`, `format` and `kind` cannot be
+/// changed.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ChangeRepository {
@@ -56,22 +57,22 @@ pub(super) struct ChangeRepository {
     #[serde(default, deserialize_with = "given")]
     #[schema(ignore)]
     kind: Field,
-    /// Settings that change; null takes one back to its default.
+    /// Settings that change; null resets one to its default.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<Object>)]
     settings: Field,
-    /// Of a group: all its members from now on, in order.
+    /// All members of a group from now on, in order.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<Vec<String>>)]
     members: Field,
-    /// Of a proxy.
+    /// Upstream of a proxy.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<Upstream>)]
     upstream: Field,
 }
 
 impl ChangeRepository {
-    /// What is to change: 400 `immutable_field` for what cannot.
+    /// Checks the body: 400 `immutable_field` for a field that cannot be changed.
     pub(super) fn change(self) -> Result<RepositoryChange, ApiError> {
         let fields = [("name", &self.name), ("format", &self.format), ("kind", &self.kind)];
         match fields.into_iter().find(|(_, field)| field.is_some()) {
@@ -84,28 +85,29 @@ impl ChangeRepository {
     }
 }
 
-/// The repository of a body that came elsewhere than in a call, judged as the call would. `formats` are those there are.
+/// Reads a repository from JSON that did not come in a call, with the same checks. `formats` are
+/// the available ones.
 pub fn from_json(formats: &[&Description], body: Value) -> Result<NewRepository, ApiError> {
-    let wanted = serde_json::from_value(body).map_err(|error| ApiError::Internal(error.into()))?;
-    judge(formats, &wanted)
+    let body = serde_json::from_value(body).map_err(|error| ApiError::Internal(error.into()))?;
+    judge(formats, &body)
 }
 
-/// What the body alone shows, given the formats there are.
-pub(super) fn judge(formats: &[&Description], wanted: &CreateRepository) -> Result<NewRepository, ApiError> {
-    let name = rules::name(&wanted.name)?;
+/// Checks the body, without the store. `formats` are the available ones.
+pub(super) fn judge(formats: &[&Description], body: &CreateRepository) -> Result<NewRepository, ApiError> {
+    let name = rules::name(&body.name)?;
     let text = |field: &Field| field.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
-    let format = text(&wanted.format);
+    let format = text(&body.format);
     let Some(description) = formats.iter().find(|description| description.format == format) else {
         let names: Vec<&str> = formats.iter().map(|description| description.format.as_str()).collect();
         return Err(ApiError::with(&catalogue::INVALID_FORMAT, &names.join(", ")));
     };
-    let kind = text(&wanted.kind);
+    let kind = text(&body.kind);
     if !description.kinds.contains(&kind) {
         return Err(ApiError::with(&catalogue::INVALID_KIND, &description.kinds.join(", ")));
     }
-    let upstream = rules::upstream(&wanted.upstream, &kind)?;
-    let (settings, public) = rules::settings(&wanted.settings, Some(description))?;
-    let members = rules::members(&wanted.members, &kind)?.unwrap_or_default();
+    let upstream = rules::upstream(&body.upstream, &kind)?;
+    let (settings, public) = rules::settings(&body.settings, Some(description))?;
+    let members = rules::members(&body.members, &kind)?.unwrap_or_default();
     let settings = Value::Object(repository_settings::merge("{}", settings)).to_string();
     Ok(NewRepository { name, format, kind, public: public.unwrap_or_default(), settings, upstream, members })
 }
@@ -120,8 +122,8 @@ mod tests {
         let description = json!({"format": "fifth", "version": "1", "kinds": ["hosted", "proxy", "group"],
             "settings": {"depth": {"kind": "integer", "default": 3}}});
         let description: Description = serde_json::from_value(description).unwrap();
-        let wanted: CreateRepository = serde_json::from_value(body).unwrap();
-        match judge(&[&description], &wanted) {
+        let body: CreateRepository = serde_json::from_value(body).unwrap();
+        match judge(&[&description], &body) {
             Ok(_) => "right",
             Err(ApiError::Refused { code, .. }) => code.code,
             Err(ApiError::Internal(_)) => "internal",
@@ -129,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_and_kinds_are_those_of_the_plugins() {
+    fn formats_and_kinds_come_from_the_plugins() {
         let body = |format: &str, kind: &str| json!({"name": "a", "format": format, "kind": kind});
         assert_eq!(code(body("fifth", "hosted")), "right");
         assert_eq!(code(body("sixth", "hosted")), "invalid_format");
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_the_hosts_and_the_plugins() {
+    fn settings_come_from_the_host_and_the_plugin() {
         let with = |settings: Value| {
             code(json!({"name": "a", "format": "fifth", "kind": "hosted", "settings": settings}))
         };

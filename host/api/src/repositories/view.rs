@@ -1,4 +1,4 @@
-//! A repository as the API shows it.
+//! View of a repository in responses.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -15,7 +15,7 @@ use packhouse_upstream::{HealthState, HealthView};
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Upstream {
-    /// Its address, http or https.
+    /// Address of the upstream, http or https.
     pub url: String,
 }
 
@@ -26,31 +26,31 @@ pub(super) struct RepositoryView {
     name: String,
     format: String,
     kind: String,
-    /// The address for its clients.
+    /// Address for its clients.
     connection_address: String,
-    /// Every setting with what is in force.
+    /// Every setting with its value in force.
     #[schema(value_type = Object)]
     settings: Map<String, Value>,
     upstream: Option<Upstream>,
-    /// Of a group, in order.
+    /// Members of a group, in order.
     members: Vec<String>,
     created_at: i64,
-    /// Packages that it shows; null for a group, which holds nothing of its own.
+    /// Listed packages; null for a group, which has no content of its own.
     packages: Option<u64>,
-    /// Their versions.
+    /// Versions of these packages.
     versions: Option<u64>,
-    /// Bytes of their files, each path once.
+    /// Bytes of their files; each path counts once.
     bytes: Option<u64>,
-    /// How often a version was fetched.
+    /// Number of downloads of versions.
     downloads: Option<u64>,
-    /// When a version last came, in ms since 1970.
+    /// Time of the latest publish, in ms since 1970.
     last_published_at: Option<i64>,
-    /// What upstreams do at present; absent of a hosted repository, and in lists.
+    /// Health of the upstreams; absent for a hosted repository and in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     health: Option<Health>,
 }
 
-/// What upstreams do at present, as the server that answers saw it last.
+/// Health of the upstreams, as the answering server last observed it.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 enum Health {
@@ -61,9 +61,9 @@ enum Health {
 /// The health of a group.
 #[derive(Serialize, ToSchema)]
 struct GroupHealth {
-    /// The worst of all members.
+    /// Worst state of all members.
     state: HealthState,
-    /// The members that you may know of, in order.
+    /// Members that the caller may see, in order.
     members: Vec<MemberHealth>,
 }
 
@@ -73,7 +73,7 @@ struct MemberHealth {
     id: String,
     name: String,
     state: HealthState,
-    /// What happened, for people; null where there is nothing to say.
+    /// Details for people, or null.
     detail: Option<String>,
 }
 
@@ -96,7 +96,8 @@ impl Health {
 }
 
 impl RepositoryView {
-    /// The view, under the organization's public address. 503 while the format, which has settings of its own, is being compiled.
+    /// Creates the view. `base_url` is the organization's public address. 503 while the format's
+    /// plugin is being compiled, because it defines settings.
     pub(super) fn new(
         app: &App,
         base_url: &str,
@@ -124,7 +125,7 @@ impl RepositoryView {
         })
     }
 
-    /// The same with what upstreams do at present.
+    /// Adds the health of the upstreams.
     pub(super) fn with_health(self, health: Option<RepositoryHealth>) -> RepositoryView {
         RepositoryView { health: health.map(Health::of), ..self }
     }

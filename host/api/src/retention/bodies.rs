@@ -1,4 +1,4 @@
-//! The bodies that make and change policies of retention.
+//! Bodies that create and change retention policies.
 
 use packhouse_runtime::NamePatterns;
 use packhouse_store::RepositoryId;
@@ -10,23 +10,23 @@ use crate::error::ApiError;
 use crate::fields::{Field, given, name};
 use crate::operations::retention::{Conditions, Keep, Matching, PolicyRequest, Reach, Rule};
 
-/// Patterns of one list.
+/// Maximum number of patterns in a list.
 const PATTERNS: usize = 100;
-/// Characters of a pattern.
+/// Maximum length of a pattern in characters.
 const PATTERN: usize = 512;
-/// Days of a condition: a hundred years.
+/// Maximum number of days in a condition: a hundred years.
 const DAYS: u32 = 36_500;
-/// What one run may delete.
+/// Maximum number of versions that one run may delete.
 const DELETES: u64 = 1_000_000;
-/// Versions of a package that are kept.
+/// Maximum number of newest versions to keep.
 const NEWEST: u32 = 100_000;
-/// Repositories that are named.
+/// Maximum number of listed repositories.
 const REPOSITORIES: usize = 1_000;
 
-/// Ids of repositories, or `*` for all there are.
+/// Ids of repositories, or `*` for all.
 #[derive(Deserialize, ToSchema)]
 #[serde(untagged)]
-#[allow(dead_code, reason = "for the description alone")]
+#[allow(dead_code, reason = "only the OpenAPI description uses it")]
 pub(crate) enum ReachBody {
     /// `*`.
     All(String),
@@ -34,42 +34,43 @@ pub(crate) enum ReachBody {
     Only(Vec<String>),
 }
 
-/// Which versions a policy is about: what all that is given holds of.
+/// Versions to which a policy applies; all given conditions must match.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[allow(dead_code, reason = "for the description alone")]
+#[allow(dead_code, reason = "only the OpenAPI description uses it")]
 pub(crate) struct MatchBody {
-    /// Patterns of packages, one of which fits; `*` stands for any text.
+    /// Patterns of package names, one of which must match; `*` matches any text.
     packages: Option<Vec<String>>,
-    /// Patterns of versions, one of which fits.
+    /// Patterns of versions, one of which must match.
     versions: Option<Vec<String>>,
-    /// Whether a tag names it, in formats that have such.
+    /// True for versions with a tag, false for versions without one; for formats with tags.
     tagged: Option<bool>,
-    /// Whether it is a pre-release, by the format's own rules.
+    /// True for pre-releases, false for other versions, by the format's rules.
     prerelease: Option<bool>,
 }
 
-/// Which of these go: those of which all that is given holds. At least one is given.
+/// Versions to delete; all given conditions must hold. At least one is required.
 #[derive(Deserialize, ToSchema)]
-#[allow(dead_code, reason = "for the description alone")]
+#[allow(dead_code, reason = "only the OpenAPI description uses it")]
 pub(crate) struct ConditionsBody {
-    /// Published so many days ago or more; 0: at any time.
+    /// Published at least so many days ago; 0 for any time.
     published_before_days: Option<u32>,
-    /// Not fetched for so many days, or never and published so many days ago; 0: at any time.
+    /// Not downloaded for so many days, or never downloaded and published so many days ago; 0 for
+    /// any time.
     not_downloaded_days: Option<u32>,
 }
 
-/// Which of these stay in any case.
+/// Versions to keep in any case.
 #[derive(Deserialize, ToSchema)]
-#[allow(dead_code, reason = "for the description alone")]
+#[allow(dead_code, reason = "only the OpenAPI description uses it")]
 pub(crate) struct KeepBody {
-    /// The latest publications of each package, so many.
+    /// Number of the newest versions to keep of each package.
     newest: Option<u32>,
-    /// Patterns of versions.
+    /// Patterns of versions to keep.
     versions: Option<Vec<String>>,
 }
 
-/// A policy to be made.
+/// A new policy.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreatePolicy {
@@ -77,7 +78,7 @@ pub(crate) struct CreatePolicy {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required)]
     name: Field,
-    /// Ids of hosted repositories, or `*` for all there are and will be.
+    /// Ids of hosted repositories, or `*` for all present and future ones.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = ReachBody, required)]
     repositories: Field,
@@ -90,13 +91,13 @@ pub(crate) struct CreatePolicy {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<KeepBody>)]
     keep: Field,
-    /// How many versions one run deletes at most: 1 to 1,000,000.
+    /// Maximum number of versions that one run deletes: 1 to 1,000,000.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = u64, required)]
     max_deletes: Field,
 }
 
-/// What is to be another of a policy.
+/// Changes to a policy.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangePolicy {
@@ -153,20 +154,21 @@ impl ChangePolicy {
                 None => None,
                 Some(Some("paused")) => Some(false),
                 Some(Some("enforced")) => Some(true),
-                Some(_) => return Err(ApiError::invalid("`mode` is `paused` or `enforced`.")),
+                Some(_) => return Err(ApiError::invalid("`mode` must be `paused` or `enforced`.")),
             },
         })
     }
 }
 
 pub(crate) fn reach(value: &Value) -> Result<Reach, ApiError> {
-    let wrong = || ApiError::invalid("`repositories` is a list of ids, or \"*\".");
+    let wrong = || ApiError::invalid("`repositories` must be a list of ids, or \"*\".");
     if value == "*" {
         return Ok(Reach::All);
     }
     let ids = value.as_array().filter(|ids| (1..=REPOSITORIES).contains(&ids.len())).ok_or_else(wrong)?;
-    // What cannot be an id names nothing.
-    let unknown = || ApiError::invalid("`repositories` names one that is not there, or one twice.");
+    // A malformed id matches nothing.
+    let unknown =
+        || ApiError::invalid("`repositories` lists a repository that does not exist, or lists one twice.");
     let id = |id: &Value| id.as_str().ok_or_else(wrong)?.parse::<RepositoryId>().map_err(|_| unknown());
     let mut ids: Vec<RepositoryId> = ids.iter().map(id).collect::<Result<_, _>>()?;
     ids.sort_unstable();
@@ -176,7 +178,7 @@ pub(crate) fn reach(value: &Value) -> Result<Reach, ApiError> {
     Ok(Reach::Only(ids))
 }
 
-/// The fields of an object in the body, and nothing else in it.
+/// Object in the body that has only known fields.
 struct Object<'a> {
     name: &'static str,
     fields: &'a serde_json::Map<String, Value>,
@@ -184,7 +186,12 @@ struct Object<'a> {
 
 impl<'a> Object<'a> {
     fn of(value: &'a Value, name: &'static str, known: &[&str]) -> Result<Object<'a>, ApiError> {
-        let wrong = || ApiError::invalid(&format!("`{name}` is an object of {}.", known.join(", ")));
+        let wrong = || {
+            ApiError::invalid(&format!(
+                "`{name}` must be an object with only the fields {}.",
+                known.join(", ")
+            ))
+        };
         let fields = value.as_object().ok_or_else(wrong)?;
         if fields.keys().any(|key| !known.contains(&key.as_str())) {
             return Err(wrong());
@@ -199,7 +206,8 @@ impl<'a> Object<'a> {
     fn patterns(&self, key: &str) -> Result<Option<Vec<String>>, ApiError> {
         let Some(value) = self.field(key) else { return Ok(None) };
         let text = format!(
-            "`{}.{key}` is a list of up to {PATTERNS} patterns of 1 to {PATTERN} characters, in which * stands for any text.",
+            "`{}.{key}` must be a list of at most {PATTERNS} patterns of 1 to {PATTERN} characters, in \
+             which * matches any text.",
             self.name
         );
         let wrong = || ApiError::invalid(&text);
@@ -216,13 +224,13 @@ impl<'a> Object<'a> {
         let number =
             value.as_u64().and_then(|number| u32::try_from(number).ok()).filter(|number| *number <= most);
         let wrong =
-            || ApiError::invalid(&format!("`{}.{key}` is a whole number from 0 to {most}.", self.name));
+            || ApiError::invalid(&format!("`{}.{key}` must be an integer from 0 to {most}.", self.name));
         number.map(Some).ok_or_else(wrong)
     }
 
     fn truth(&self, key: &str) -> Result<Option<bool>, ApiError> {
         let Some(value) = self.field(key) else { return Ok(None) };
-        let wrong = || ApiError::invalid(&format!("`{}.{key}` is true or false.", self.name));
+        let wrong = || ApiError::invalid(&format!("`{}.{key}` must be true or false.", self.name));
         value.as_bool().map(Some).ok_or_else(wrong)
     }
 }
@@ -245,7 +253,7 @@ fn conditions(value: &Value) -> Result<Conditions, ApiError> {
     };
     if conditions == Conditions::default() {
         return Err(ApiError::invalid(
-            "`delete` has at least one condition: `published_before_days` or `not_downloaded_days`.",
+            "`delete` must have at least one condition: `published_before_days` or `not_downloaded_days`.",
         ));
     }
     Ok(conditions)
@@ -258,7 +266,7 @@ fn keep(value: &Value) -> Result<Keep, ApiError> {
 
 fn max_deletes(value: &Value) -> Result<u64, ApiError> {
     let number = value.as_u64().filter(|number| (1..=DELETES).contains(number));
-    number.ok_or_else(|| ApiError::invalid(&format!("`max_deletes` is a whole number from 1 to {DELETES}.")))
+    number.ok_or_else(|| ApiError::invalid(&format!("`max_deletes` must be an integer from 1 to {DELETES}.")))
 }
 
 #[cfg(test)]
@@ -278,7 +286,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         assert!(made(|_| {}).is_ok());
-        let told =
+        let message_of =
             |path: &str, value: Value| made(|body| *body.pointer_mut(path).unwrap() = value).unwrap_err();
         for (path, value, named) in [
             ("/repositories", json!("all"), "`repositories`"),
@@ -297,8 +305,8 @@ mod tests {
             ("/max_deletes", json!(0), "`max_deletes`"),
             ("/max_deletes", json!(null), "`max_deletes`"),
         ] {
-            let said = told(path, value.clone());
-            assert!(said.contains(named), "{path} {value}: {said}");
+            let message = message_of(path, value.clone());
+            assert!(message.contains(named), "{path} {value}: {message}");
         }
         for field in ["name", "repositories", "delete", "max_deletes"] {
             assert!(made(|body| drop(body.as_object_mut().unwrap().remove(field))).is_err(), "{field}");

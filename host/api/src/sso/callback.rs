@@ -1,4 +1,5 @@
-//! `GET /v1/sso/callback`: what the provider sends back, and what comes of it: a session in a cookie, or a confirmation.
+//! `GET /v1/sso/callback`: handles the provider's response. The result is a session in a cookie, or
+//! a confirmation.
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
@@ -10,17 +11,18 @@ use crate::call::Call;
 use crate::endpoint::Right::Anyone;
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
-use crate::operations::confirmations::Confirmed;
-use crate::operations::sso::{self, Outcome, ProviderAnswer};
+use crate::operations::confirmations::NewConfirmation;
+use crate::operations::sso::{self, ProviderAnswer, SsoOutcome};
 use crate::sessions::{ConfirmationView, SessionView, cookie, in_cookie};
-use crate::{Answer, portal};
+use crate::{HandlerResult, portal};
 
-/// How long a member has to confirm an identity.
+/// Time that a member has to confirm an identity.
 const LINK_SECONDS: i64 = 10 * 60;
 
-/// The end of a sign-in. 201 with the session in a cookie, or the confirmation; 303 where the sign-in began with `return_to`: a
-/// confirmation then stands behind `#`, where no server sees it. 303 to `/sign-in/link` where a member who has a password, or is known at another
-/// provider, has to confirm that the identity is theirs. 401 `sso_refused` for all that is not to be believed.
+/// Completes a sign-in. 201 with the session in a cookie, or with the confirmation. 303 if the
+/// sign-in began with `return_to`; a confirmation is then in the URL fragment, which servers do not
+/// see. 303 to `/sign-in/link` if a member with a password, or with an account at another provider,
+/// must confirm that the identity is theirs. 401 `sso_refused` if the response cannot be trusted.
 #[utoipa::path(get, path = "/v1/sso/callback", operation_id = "finish_sso_sign_in",
     extensions(("x-right" = json!(Anyone))),
     params(("code" = Option<String>, Query),
@@ -28,12 +30,12 @@ const LINK_SECONDS: i64 = 10 * 60;
         ("iss" = Option<String>, Query),
         ("error" = Option<String>, Query)),
     responses((status = 201, body = SessionView),
-        (status = 303, description = "On to return_to"),
+        (status = 303, description = "Redirects to `return_to`"),
         (status = 401, body = ErrorBody),
         (status = 404, body = ErrorBody),
         (status = 424, body = ErrorBody)))]
-pub(super) async fn callback(call: Call) -> Answer {
-    // Providers send more than they are asked for, so nothing in the query is refused for being unknown.
+pub(super) async fn callback(call: Call) -> HandlerResult {
+    // Providers send additional parameters, so unknown ones are not refused.
     let answer = ProviderAnswer {
         state: call.query("state"),
         code: call.query("code"),
@@ -43,28 +45,29 @@ pub(super) async fn callback(call: Call) -> Answer {
     let sealed = portal::cookie(&call.app, call.headers(), FLOW);
     let finished = sso::finish(call.origin(), sealed, answer).await?;
     let mut answer = match (finished.outcome, finished.return_to.as_deref()) {
-        (Outcome::Link(sealed), _) => {
+        (SsoOutcome::Link(sealed), _) => {
             let mut answer = go_on(portal::LINK_PAGE)?;
             let cookie = portal::set(&call.app, portal::LINK, sealed.reveal(), LINK_SECONDS)?;
             answer.headers_mut().append(SET_COOKIE, cookie);
             answer
         }
-        (Outcome::Session(signed_in), None) => in_cookie(&call.app, &signed_in)?,
-        (Outcome::Session(signed_in), Some(path)) => {
+        (SsoOutcome::Session(signed_in), None) => in_cookie(&call.app, &signed_in)?,
+        (SsoOutcome::Session(signed_in), Some(path)) => {
             let mut answer = go_on(path)?;
             answer.headers_mut().append(SET_COOKIE, cookie(&call.app, &signed_in)?);
             answer
         }
-        (Outcome::Confirmation { confirmed, page }, path) => confirmation(&call, confirmed, page, path)?,
+        (SsoOutcome::Confirmation { confirmed, page }, path) => confirmation(&call, confirmed, page, path)?,
     };
     answer.headers_mut().append(SET_COOKIE, portal::set(&call.app, FLOW, "", 0)?);
     Ok(answer)
 }
 
-/// A confirmation: in a cookie where a page of this host asked for it, else behind `#`, where no server sees it.
+/// Response with a confirmation: in a cookie if a page of this host requested it, otherwise in the
+/// URL fragment, which servers do not see.
 fn confirmation(
     call: &Call,
-    confirmed: Confirmed,
+    confirmed: NewConfirmation,
     page: bool,
     return_to: Option<&str>,
 ) -> Result<Response, ApiError> {

@@ -1,5 +1,5 @@
-//! Sign-in by a provider: `GET, PUT, DELETE /v1/sso` for its settings, `GET /v1/sso/start` and `GET /v1/sso/callback` for the
-//! way there and back.
+//! Sign-in through a provider: `GET, PUT, DELETE /v1/sso` for its settings, `GET /v1/sso/start` and
+//! `GET /v1/sso/callback` for the way there and back.
 
 mod callback;
 pub(crate) mod settings;
@@ -7,10 +7,9 @@ mod start;
 
 use crate::described::{Described, routes};
 
-/// The cookie of a sign-in under way.
+/// Cookie of a sign-in in progress.
 const FLOW: &str = "packhouse_sso";
 
-/// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![
         routes!(settings::show),

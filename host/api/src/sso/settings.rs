@@ -1,10 +1,11 @@
-//! `GET, PUT, DELETE /v1/sso`: an organization's sign-in settings. The client's secret goes in and never comes out.
+//! `GET, PUT, DELETE /v1/sso`: sign-in settings of an organization. The client secret can be set
+//! and is never returned.
 
 use axum::Json;
 use axum::response::IntoResponse;
 use http::StatusCode;
 use packhouse_app::App;
-use packhouse_app::sso::Settings;
+use packhouse_app::sso::SsoSettings;
 use packhouse_identity::permissions::Permission::ManageOwnerAccount;
 use packhouse_identity::permissions::Permissions;
 use packhouse_identity::{self as identity, Secret};
@@ -14,7 +15,7 @@ use serde_json::Value;
 use url::Url;
 use utoipa::ToSchema;
 
-use crate::Answer;
+use crate::HandlerResult;
 use crate::call::Call;
 use crate::endpoint::Right::Holds;
 use crate::error::ApiError;
@@ -22,35 +23,39 @@ use crate::error_response::ErrorBody;
 use crate::operations::confirmations::Action;
 use crate::operations::sso::{self, SettingsRequest};
 
-/// Domains that may be listed.
+/// Maximum number of listed domains.
 const DOMAINS: usize = 100;
-/// The longest text of a field.
+/// Maximum length of a field in bytes.
 const LONGEST: usize = 2048;
 
-/// Sign-in settings to be set.
+/// New sign-in settings.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SetSso {
-    /// The provider's address, exactly as its ID tokens name it.
+    /// Address of the provider, exactly as in its ID tokens.
     issuer: String,
     client_id: String,
-    /// Absent or null: the secret stays as it is while issuer and client stay, and there is none otherwise.
+    /// Client secret. If absent or null, the secret stays while issuer and client are unchanged,
+    /// and is removed otherwise.
     client_secret: Option<String>,
-    /// Whose verified e-mail addresses may sign in; where there are none, those of members alone.
+    /// Domains whose verified e-mail addresses may sign in; if empty, only those of members.
     #[serde(default)]
     email_domains: Vec<String>,
-    /// What a member may do who is made at the first sign-in, no more than the caller's own; absent or null: nobody is made.
+    /// Permissions of members who are created at their first sign-in, at most the caller's own. If
+    /// absent or null, no members are created.
     permissions: Option<Permissions>,
-    /// Whether members may still sign in by password; who holds manage-owner-account always may.
+    /// True if members may still sign in with a password; a member with manage-owner-account always
+    /// may.
     #[serde(default = "yes")]
     password_sign_in: bool,
-    /// Of the action `change_sign_in`; good for five minutes. The header `X-Confirmation-Token` will do as well.
+    /// Confirmation token for the action `change_sign_in`, valid for five minutes. The header
+    /// `X-Confirmation-Token` may carry it instead.
     #[schema(value_type = Option<String>)]
     confirmation_token: Option<Value>,
 }
 
 impl SetSso {
-    /// What is wanted: 400 `invalid_sso_settings` for what settings cannot be.
+    /// Checks the body; otherwise 400 `invalid_sso_settings`.
     pub(crate) fn request(self, app: &App) -> Result<SettingsRequest, ApiError> {
         let secret = |secret: String| text("client_secret", &secret).map(Secret::new);
         Ok(SettingsRequest {
@@ -58,7 +63,7 @@ impl SetSso {
             client_id: text("client_id", &self.client_id)?,
             client_secret: self.client_secret.map(secret).transpose()?,
             email_domains: domains(self.email_domains)?,
-            permissions: self.permissions.map(Permissions::once_each),
+            permissions: self.permissions.map(Permissions::deduplicated),
             password_sign_in: self.password_sign_in,
         })
     }
@@ -73,18 +78,18 @@ fn yes() -> bool {
 pub(super) struct SsoView {
     issuer: String,
     client_id: String,
-    /// Whether there is one; it is never shown.
+    /// True if a client secret is set; the API never returns it.
     has_client_secret: bool,
     email_domains: Vec<String>,
     permissions: Option<Permissions>,
     password_sign_in: bool,
-    /// To be registered with the provider.
+    /// Callback address to register with the provider.
     callback_url: String,
 }
 
 impl SsoView {
-    fn new(call: &Call, settings: Settings) -> SsoView {
-        let Settings { issuer, client_id, sealed_secret, email_domains, permissions, password_sign_in } =
+    fn new(call: &Call, settings: SsoSettings) -> SsoView {
+        let SsoSettings { issuer, client_id, sealed_secret, email_domains, permissions, password_sign_in } =
             settings;
         let callback_url = sso::callback_url(call.origin());
         let has_client_secret = sealed_secret.is_some();
@@ -100,22 +105,23 @@ impl SsoView {
     }
 }
 
-/// The sign-in settings.
+/// Returns the sign-in settings.
 #[utoipa::path(get, path = "/v1/sso", operation_id = "show_sso",
     extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
     responses((status = 200, body = SsoView), (status = 404, body = ErrorBody)))]
-pub(super) async fn show(call: Call) -> Answer {
+pub(super) async fn show(call: Call) -> HandlerResult {
     call.only(&[])?;
     let settings = sso::show(call.actor()?).await?;
     Ok(Json(SsoView::new(&call, settings)).into_response())
 }
 
-/// Sets how members of the organization sign in. The provider is not asked before somebody signs in.
+/// Sets how members of the organization sign in. The server contacts the provider only when a
+/// member signs in.
 #[utoipa::path(put, path = "/v1/sso", operation_id = "set_sso",
     extensions(("x-right" = json!(Holds(ManageOwnerAccount))), ("x-confirmation" = json!(Action::ChangeSignIn))),
     request_body = SetSso,
     responses((status = 200, body = SsoView)))]
-pub(super) async fn change(mut call: Call) -> Answer {
+pub(super) async fn change(mut call: Call) -> HandlerResult {
     let body: SetSso = call.body()?;
     call.only(&[])?;
     let confirmation = call.confirmation(body.confirmation_token.as_ref());
@@ -123,11 +129,11 @@ pub(super) async fn change(mut call: Call) -> Answer {
     Ok(Json(SsoView::new(&call, settings)).into_response())
 }
 
-/// Takes the sign-in settings away: members sign in by password alone. Sessions stay.
+/// Removes the sign-in settings: members sign in with a password only. Sessions stay valid.
 #[utoipa::path(delete, path = "/v1/sso", operation_id = "delete_sso",
     extensions(("x-right" = json!(Holds(ManageOwnerAccount))), ("x-confirmation" = json!(Action::ChangeSignIn))),
     responses((status = 204), (status = 404, body = ErrorBody)))]
-pub(super) async fn remove(call: Call) -> Answer {
+pub(super) async fn remove(call: Call) -> HandlerResult {
     call.only(&[])?;
     sso::remove(call.actor()?, &call.confirmation(None)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -137,16 +143,17 @@ fn wrong(sentence: &str) -> ApiError {
     ApiError::with(&catalogue::INVALID_SSO_SETTINGS, sentence)
 }
 
-/// Kept as it was written: it is compared with what the provider says, letter by letter.
+/// Checks the issuer. It is stored unchanged, because it is compared literally with the provider's
+/// issuer.
 fn issuer(app: &App, written: &str) -> Result<String, ApiError> {
     let written = text("issuer", written)?;
-    let url = Url::parse(&written).map_err(|_| wrong("`issuer` is the https address of a provider."))?;
+    let url = Url::parse(&written).map_err(|_| wrong("`issuer` must be the https address of a provider."))?;
     if url.query().is_some()
         || url.fragment().is_some()
         || !url.username().is_empty()
         || url.password().is_some()
     {
-        return Err(wrong("`issuer` has no query, no fragment and no user."));
+        return Err(wrong("`issuer` must not have a query, a fragment or a user name."));
     }
     app.providers.check(&url).map_err(|error| wrong(&format!("`issuer`: {error}.")))?;
     Ok(written)
@@ -157,16 +164,17 @@ fn text(field: &str, written: &str) -> Result<String, ApiError> {
     if !written.is_empty() && written.len() <= LONGEST && plain {
         Ok(written.to_owned())
     } else {
-        Err(wrong(&format!("`{field}` has 1 to {LONGEST} characters and no space.")))
+        Err(wrong(&format!("`{field}` must have 1 to {LONGEST} characters, without spaces.")))
     }
 }
 
 fn domains(written: Vec<String>) -> Result<Vec<String>, ApiError> {
     if written.len() > DOMAINS {
-        return Err(wrong(&format!("`email_domains` lists at most {DOMAINS}.")));
+        return Err(wrong(&format!("`email_domains` may list at most {DOMAINS} domains.")));
     }
     let domains: Option<Vec<String>> = written.iter().map(|domain| identity::email_domain(domain)).collect();
-    let mut domains = domains.ok_or_else(|| wrong("`email_domains` lists domains, as in example.com."))?;
+    let mut domains = domains
+        .ok_or_else(|| wrong("`email_domains` must be a list of domains, for example example.com."))?;
     domains.sort_unstable();
     domains.dedup();
     Ok(domains)

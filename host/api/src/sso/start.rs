@@ -10,29 +10,30 @@ use crate::call::Call;
 use crate::endpoint::Right::Anyone;
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
-use crate::operations::sso::{self, Beginning};
-use crate::{Answer, portal};
+use crate::operations::sso::{self, SignInStart};
+use crate::{HandlerResult, portal};
 
-/// Begins a sign-in by the organization's provider: sends the browser there, and binds what comes back to this browser.
-/// `organization` is its name or id, needed where there are several; `return_to` the path of this host where the browser goes on;
-/// `ticket` that of POST /v1/confirmations.
+/// Starts a sign-in through the organization's provider: redirects the browser there and binds the
+/// provider's response to this browser. `organization` is its name or id, required if there are
+/// several; `return_to` is the path on this host to continue at; `ticket` comes from POST
+/// /v1/confirmations.
 #[utoipa::path(get, path = "/v1/sso/start", operation_id = "start_sso_sign_in",
     extensions(("x-right" = json!(Anyone))),
     params(("organization" = Option<String>, Query),
         ("return_to" = Option<String>, Query),
         ("ticket" = Option<String>, Query)),
-    responses((status = 303, description = "To the provider"),
+    responses((status = 303, description = "Redirects to the provider"),
         (status = 404, body = ErrorBody),
         (status = 424, body = ErrorBody)))]
-pub(super) async fn start(call: Call) -> Answer {
+pub(super) async fn start(call: Call) -> HandlerResult {
     call.only(&["organization", "return_to", "ticket"])?;
     let return_to = call.query("return_to").map(str::to_owned);
     if return_to.as_deref().is_some_and(|path| !is_own_path(path)) {
-        return Err(ApiError::invalid("`return_to` is a path of this host, as in /."));
+        return Err(ApiError::invalid("`return_to` must be a path on this host, for example /."));
     }
     let beginning = match call.query("ticket") {
-        Some(ticket) => Beginning::Ticket(ticket),
-        None => Beginning::Organization(call.query("organization")),
+        Some(ticket) => SignInStart::Ticket(ticket),
+        None => SignInStart::Organization(call.query("organization")),
     };
     let begun = sso::start(call.origin(), beginning, return_to).await?;
     let cookie = portal::set(&call.app, FLOW, begun.flow.reveal(), FLOW_MS / 1000)?;

@@ -1,4 +1,4 @@
-//! The bodies that make and change subscribers and groups of subscribers.
+//! Bodies that create and change subscribers and subscriber groups.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -9,13 +9,12 @@ use crate::error::ApiError;
 use crate::fields::{Field, given, name};
 use crate::operations::key_owners::KeyOwnerRequest;
 
-/// A body that says what a subscriber or a group is to be.
+/// Body that creates or changes a subscriber or a group.
 pub(crate) trait KeyOwnerBody: DeserializeOwned {
-    /// What is wanted.
     fn request(self) -> Result<KeyOwnerRequest, ApiError>;
 }
 
-/// A subscriber to be made.
+/// A new subscriber.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateSubscriber {
@@ -23,7 +22,7 @@ pub(crate) struct CreateSubscriber {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required)]
     name: Field,
-    /// Where it can be reached.
+    /// Contact e-mail address.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
     email: Field,
@@ -33,7 +32,7 @@ pub(crate) struct CreateSubscriber {
     repositories: Field,
 }
 
-/// What is to change; what is absent stays.
+/// Changes; absent fields stay as they are.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangeSubscriber {
@@ -41,17 +40,17 @@ pub(crate) struct ChangeSubscriber {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
     name: Field,
-    /// Where it can be reached; null takes it away.
+    /// Contact e-mail address; null removes it.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
     email: Field,
-    /// Ids of all its repositories from now on; the caller may read those that are new.
+    /// Ids of all its repositories from now on; the caller must be able to read the added ones.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<Vec<String>>)]
     repositories: Field,
 }
 
-/// A group of subscribers to be made.
+/// A new subscriber group.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateSubscriberGroup {
@@ -59,7 +58,7 @@ pub(crate) struct CreateSubscriberGroup {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required)]
     name: Field,
-    /// Ids of those who are in it.
+    /// Ids of its subscribers.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<Vec<String>>)]
     subscribers: Field,
@@ -69,7 +68,7 @@ pub(crate) struct CreateSubscriberGroup {
     repositories: Field,
 }
 
-/// What is to change; what is absent stays.
+/// Changes; absent fields stay as they are.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangeSubscriberGroup {
@@ -77,11 +76,11 @@ pub(crate) struct ChangeSubscriberGroup {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
     name: Field,
-    /// Ids of those who are in it from now on.
+    /// Ids of all its subscribers from now on.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<Vec<String>>)]
     subscribers: Field,
-    /// Ids of all its repositories from now on; the caller may read those that are new.
+    /// Ids of all its repositories from now on; the caller must be able to read the added ones.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<Vec<String>>)]
     repositories: Field,
@@ -111,7 +110,7 @@ impl KeyOwnerBody for ChangeSubscriberGroup {
     }
 }
 
-/// A name that may be absent.
+/// Reads a name that may be absent.
 fn changed_name(field: &Field) -> Result<Option<String>, ApiError> {
     field.is_some().then(|| name(field)).transpose()
 }

@@ -9,9 +9,10 @@ use crate::fields::Field;
 use crate::operations::key_owners::Ids;
 use packhouse_identity as identity;
 
-/// A list of ids, each once; 400 `invalid_request` where it is none. What cannot be an id is kept apart: it names nothing.
+/// Reads a list of ids without repetition; 400 `invalid_request` if it is not a list of strings.
+/// Malformed ids are counted apart: they match nothing.
 pub(super) fn ids<T: FromStr + PartialEq>(field: &Value, name: &str) -> Result<Ids<T>, ApiError> {
-    let wrong = || ApiError::invalid(&format!("`{name}` is a list of ids."));
+    let wrong = || ApiError::invalid(&format!("`{name}` must be a list of ids."));
     let mut ids = Ids { known: Vec::new(), impossible: false };
     for item in field.as_array().ok_or_else(wrong)? {
         match item.as_str().ok_or_else(wrong)?.parse::<T>() {
@@ -23,7 +24,7 @@ pub(super) fn ids<T: FromStr + PartialEq>(field: &Value, name: &str) -> Result<I
     Ok(ids)
 }
 
-/// A list of ids that may be absent.
+/// Reads a list of ids that may be absent.
 pub(super) fn maybe_ids<T: FromStr + PartialEq>(
     field: &Field,
     name: &str,
@@ -31,11 +32,11 @@ pub(super) fn maybe_ids<T: FromStr + PartialEq>(
     field.as_ref().map(|value| ids(value, name)).transpose()
 }
 
-/// An e-mail address; none where it is null.
+/// Reads an e-mail address; `None` if it is null.
 pub(super) fn email(value: &Value) -> Result<Option<String>, ApiError> {
     if value.is_null() {
         return Ok(None);
     }
     let email = value.as_str().and_then(identity::email);
-    email.map(Some).ok_or_else(|| ApiError::invalid("`email` is no e-mail address."))
+    email.map(Some).ok_or_else(|| ApiError::invalid("`email` must be an e-mail address."))
 }

@@ -1,5 +1,5 @@
-//! Subscribers and groups of subscribers: who holds access keys, and which repositories they were given. Each endpoint exists for both;
-//! they differ in their bodies and views.
+//! Subscribers and subscriber groups: the owners of access keys, with the repositories that they
+//! were granted. Each endpoint exists for both; they differ in their bodies and views.
 
 pub(crate) mod bodies;
 mod fields;
@@ -11,14 +11,15 @@ use http::StatusCode;
 use packhouse_store::{KeyOwnerId, KeyOwnerKind, KeyOwnerRow};
 use serde::Serialize;
 
-use crate::Answer;
+use crate::HandlerResult;
 use crate::call::Call;
 use crate::described::Described;
 use crate::operations::key_owners;
 use crate::paging::{self, Page};
 use bodies::KeyOwnerBody;
 
-/// Describes the endpoints of one kind. `noun` stands in the operations' names, `one` and `many` in what they say.
+/// Describes the endpoints of one kind. `noun` is part of the operation ids, `one` and `many` of
+/// the summaries.
 macro_rules! endpoints_of {
     ($kind:ident, $path:literal, $noun:literal, $one:literal, $many:literal,
         $create:ident, $change:ident, $view:ident) => {
@@ -39,7 +40,7 @@ macro_rules! endpoints_of {
         }
 
         #[utoipa::path(post, path = $path, operation_id = concat!("create_", $noun),
-            summary = concat!("Makes ", $one, "."),
+            summary = concat!("Creates ", $one, "."),
             extensions(("x-right" = json!(Holds(ManageSubscribers)))),
             request_body = $create,
             responses((status = 201, body = $view)))]
@@ -50,8 +51,8 @@ macro_rules! endpoints_of {
         #[utoipa::path(get, path = $path, operation_id = concat!("list_", $noun, "s"),
             summary = concat!("Lists ", $many, "."),
             extensions(("x-right" = json!(Holds(ManageSubscribers)))),
-            params(("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
-                ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+            params(("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
+                ("after" = Option<String>, Query, description = "The `next` of the previous page")),
             responses((status = 200, body = Page<$view>)))]
         async fn list(call: Call) -> Result<Response, ApiError> {
             super::list::<$view>(call, $kind).await
@@ -77,7 +78,7 @@ macro_rules! endpoints_of {
         }
 
         #[utoipa::path(delete, path = concat!($path, "/{id}"), operation_id = concat!("delete_", $noun),
-            summary = concat!("Deletes ", $one, "; its access keys are refused from the next request on."),
+            summary = concat!("Deletes ", $one, ". Its access keys are refused from the next request on."),
             extensions(("x-right" = json!(Holds(ManageSubscribers)))),
             params(("id" = String, Path)),
             responses((status = 204)))]
@@ -105,15 +106,14 @@ mod of_groups {
         Group,
         "/v1/subscriber-groups",
         "subscriber_group",
-        "a group of subscribers",
-        "groups of subscribers",
+        "a subscriber group",
+        "subscriber groups",
         CreateSubscriberGroup,
         ChangeSubscriberGroup,
         SubscriberGroupView
     );
 }
 
-/// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
     [of_subscribers::endpoints(), of_groups::endpoints()].into_iter().flatten().collect()
 }
@@ -121,21 +121,21 @@ pub(crate) fn endpoints() -> Vec<Described> {
 async fn create<B: KeyOwnerBody, V: From<KeyOwnerRow> + Serialize>(
     mut call: Call,
     kind: KeyOwnerKind,
-) -> Answer {
+) -> HandlerResult {
     let body: B = call.body()?;
     call.only(&[])?;
     let row = key_owners::create(call.actor()?, kind, body.request()?).await?;
     Ok((StatusCode::CREATED, Json(V::from(row))).into_response())
 }
 
-async fn list<V: From<KeyOwnerRow> + Serialize>(call: Call, kind: KeyOwnerKind) -> Answer {
+async fn list<V: From<KeyOwnerRow> + Serialize>(call: Call, kind: KeyOwnerKind) -> HandlerResult {
     call.only(&["limit", "after"])?;
     let page = paging::request::<KeyOwnerId>(&call)?;
     let listed = key_owners::list(call.actor()?, kind, page).await?;
     Ok(Json(Page::of(listed, |row| row.id.to_string(), V::from)).into_response())
 }
 
-async fn show<V: From<KeyOwnerRow> + Serialize>(call: Call, kind: KeyOwnerKind) -> Answer {
+async fn show<V: From<KeyOwnerRow> + Serialize>(call: Call, kind: KeyOwnerKind) -> HandlerResult {
     call.only(&[])?;
     let row = key_owners::find(call.actor()?, kind, call.path("id")).await?;
     Ok(Json(V::from(row)).into_response())
@@ -144,14 +144,14 @@ async fn show<V: From<KeyOwnerRow> + Serialize>(call: Call, kind: KeyOwnerKind) 
 async fn change<B: KeyOwnerBody, V: From<KeyOwnerRow> + Serialize>(
     mut call: Call,
     kind: KeyOwnerKind,
-) -> Answer {
+) -> HandlerResult {
     let body: B = call.body()?;
     call.only(&[])?;
     let row = key_owners::change(call.actor()?, kind, call.path("id"), body.request()?).await?;
     Ok(Json(V::from(row)).into_response())
 }
 
-async fn remove(call: Call, kind: KeyOwnerKind) -> Answer {
+async fn remove(call: Call, kind: KeyOwnerKind) -> HandlerResult {
     call.only(&[])?;
     key_owners::remove(call.actor()?, kind, call.path("id")).await?;
     Ok(StatusCode::NO_CONTENT.into_response())

@@ -1,4 +1,4 @@
-//! Subscribers and groups as the API shows them.
+//! Views of subscribers and groups.
 
 use packhouse_store::KeyOwnerRow;
 use serde::Serialize;
@@ -10,7 +10,7 @@ pub(super) struct SubscriberView {
     id: String,
     name: String,
     email: Option<String>,
-    /// Ids of the repositories given to it itself; its keys also reach those of the groups that it is in.
+    /// Ids of the repositories granted to it directly; its keys also reach those of its groups.
     repositories: Vec<String>,
     created_at: i64,
 }
@@ -27,14 +27,14 @@ impl From<KeyOwnerRow> for SubscriberView {
     }
 }
 
-/// A group of subscribers.
+/// A subscriber group.
 #[derive(Serialize, ToSchema)]
 pub(super) struct SubscriberGroupView {
     id: String,
     name: String,
-    /// Ids of those who are in it.
+    /// Ids of its subscribers.
     subscribers: Vec<String>,
-    /// Ids of the repositories given to it.
+    /// Ids of the repositories granted to it.
     repositories: Vec<String>,
     created_at: i64,
 }

@@ -8,7 +8,7 @@ use axum::response::IntoResponse;
 use http::StatusCode;
 use packhouse_store::{PUBLISHER_BACKING, TokenId};
 
-use crate::Answer;
+use crate::HandlerResult;
 use crate::call::Call;
 use crate::credentials::{Rotate, WithSecret};
 use crate::described::{Described, routes};
@@ -25,18 +25,17 @@ pub(crate) use request::scope;
 pub use request::{formats, from_json, is_always_there};
 use view::TokenView;
 
-/// The endpoints of this module.
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(create), routes!(list), routes!(rotate), routes!(revoke)]
 }
 
-/// Makes a token, or with `backing` a service key: one of a repository needs publish and delete there, as listing, rotating and revoking
-/// it does.
+/// Creates a token, or with `backing` a service key. Creating, listing, rotating or revoking a
+/// service key of a repository requires publish and delete there.
 #[utoipa::path(post, path = "/v1/tokens", operation_id = "create_token",
     extensions(("x-right" = json!(OfObject)), ("x-confirmation" = json!(Action::CreateToken))),
     request_body = CreateToken,
     responses((status = 201, body = WithSecret<TokenView>)))]
-async fn create(mut call: Call) -> Answer {
+async fn create(mut call: Call) -> HandlerResult {
     let body: CreateToken = call.body()?;
     call.only(&[])?;
     let request = body.request(&call.app.runtime.own_tokens(), call.now);
@@ -50,12 +49,13 @@ async fn create(mut call: Call) -> Answer {
 /// Lists tokens.
 #[utoipa::path(get, path = "/v1/tokens", operation_id = "list_tokens",
     extensions(("x-right" = json!(OfObject))),
-    params(("member" = Option<String>, Query, description = "E-mail of another member"),
-        ("backing" = Option<String>, Query, description = "`org` or `repo`, for service keys; `publisher` for ID tokens that are used as credentials, and what was given out for one"),
-        ("limit" = Option<u32>, Query, description = "1 to 200, 50 by default"),
-        ("after" = Option<String>, Query, description = "What an earlier page gave as `next`")),
+    params(("member" = Option<String>, Query, description = "E-mail address of another member"),
+        ("backing" = Option<String>, Query, description = "`org` or `repo` for service keys; `publisher` \
+            for ID tokens used as credentials and for tokens that were issued in exchange for one"),
+        ("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "The `next` of the previous page")),
     responses((status = 200, body = Page<TokenView>), (status = 404, body = ErrorBody)))]
-async fn list(call: Call) -> Answer {
+async fn list(call: Call) -> HandlerResult {
     call.only(&["member", "backing", "limit", "after"])?;
     let page = paging::request::<TokenId>(&call)?;
     let listed = tokens::list(call.actor()?, filter(&call)?, page).await?;
@@ -65,13 +65,13 @@ async fn list(call: Call) -> Answer {
 
 fn filter(call: &Call) -> Result<TokenFilter, ApiError> {
     match (call.query("member"), call.query("backing")) {
-        (Some(_), Some(_)) => Err(ApiError::invalid("`member` and `backing` do not go together.")),
+        (Some(_), Some(_)) => Err(ApiError::invalid("`member` and `backing` cannot be used together.")),
         (Some(name), None) if name.trim().is_empty() => Err(ApiError::from(&catalogue::INVALID_USER_ID)),
         (Some(name), None) => Ok(TokenFilter::Member(name.to_owned())),
         (None, Some("org")) => Ok(TokenFilter::Keys(KeyKind::Organization)),
         (None, Some("repo")) => Ok(TokenFilter::Keys(KeyKind::Repository)),
         (None, Some(PUBLISHER_BACKING)) => Ok(TokenFilter::Keys(KeyKind::Publisher)),
-        (None, Some(_)) => Err(ApiError::invalid("`backing` is `org`, `repo` or `publisher`.")),
+        (None, Some(_)) => Err(ApiError::invalid("`backing` must be `org`, `repo` or `publisher`.")),
         (None, None) => Ok(TokenFilter::Own),
     }
 }
@@ -82,7 +82,7 @@ fn filter(call: &Call) -> Result<TokenFilter, ApiError> {
     params(("id" = String, Path)),
     request_body = Rotate,
     responses((status = 201, body = WithSecret<TokenView>), (status = 409, body = ErrorBody)))]
-async fn rotate(mut call: Call) -> Answer {
+async fn rotate(mut call: Call) -> HandlerResult {
     let body: Rotate = call.body()?;
     call.only(&[])?;
     let request = body.request(call.now)?;
@@ -92,12 +92,12 @@ async fn rotate(mut call: Call) -> Answer {
     Ok((StatusCode::CREATED, Json(view)).into_response())
 }
 
-/// Revokes a token: it is refused from the next request on. Revoking it again changes nothing.
+/// Revokes a token. It is refused from the next request on. Revoking it again has no effect.
 #[utoipa::path(delete, path = "/v1/tokens/{id}", operation_id = "revoke_token",
     extensions(("x-right" = json!(OfObject))),
     params(("id" = String, Path)),
     responses((status = 204)))]
-async fn revoke(call: Call) -> Answer {
+async fn revoke(call: Call) -> HandlerResult {
     call.only(&[])?;
     tokens::revoke(call.actor()?, call.path("id")).await?;
     Ok(StatusCode::NO_CONTENT.into_response())

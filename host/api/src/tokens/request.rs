@@ -1,4 +1,4 @@
-//! The body that asks for a token. It is judged in the order of the specification's table of codes.
+//! Body that creates a token. Its checks have the order of the specification's table of codes.
 
 use packhouse_identity::access::GENERIC;
 use packhouse_store::Scope;
@@ -11,10 +11,10 @@ use crate::error::ApiError;
 use crate::fields::{self, Field, given};
 use crate::operations::tokens::{Backing, TokenRequest, service_key_expiry};
 
-/// Formats of tokens, as the specification lists them. A format besides those of the specification describes its own.
+/// Formats of tokens in the specification. Plugins of other formats declare their own.
 const FORMATS: &[&str] = &[GENERIC, "npm"];
 
-/// A token to be made.
+/// A new token.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateToken {
@@ -26,7 +26,7 @@ pub(crate) struct CreateToken {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Vec<String>, required)]
     scope: Field,
-    /// `generic` or `npm`, or a format whose plugin says that there are tokens of it.
+    /// `generic`, `npm`, or a format whose plugin has tokens of its own.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required)]
     format: Field,
@@ -34,23 +34,24 @@ pub(crate) struct CreateToken {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Vec<String>, required)]
     repositories: Field,
-    /// ms since 1970, or null for never; must be stated.
+    /// Expiry in ms since 1970, or null for no expiry. Required.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<i64>, required)]
     expires_at: Field,
-    /// For a service key: `{kind: "org"}`, or `{kind: "repo", id}`.
+    /// Owner of a service key: `{kind: "org"}`, or `{kind: "repo", id}`.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<Object>)]
     backing: Field,
-    /// From POST /v1/confirmations for `create_token`; or in the header X-Confirmation-Token.
+    /// Token from POST /v1/confirmations for `create_token`. The header X-Confirmation-Token may
+    /// carry it instead.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
     confirmation_token: Field,
 }
 
 impl CreateToken {
-    /// What is wanted, as far as the body shows that it may be. `own` are the formats whose descriptions say that there are tokens of
-    /// theirs; `now` in ms since 1970.
+    /// Checks the body, without the store. `own` are the formats whose plugins declare tokens;
+    /// `now` is Unix time in ms.
     pub(crate) fn request(&self, own: &[String], now: i64) -> Result<TokenRequest, ApiError> {
         let name = fields::name(&self.name)?;
         let scope = scope(&self.scope)?;
@@ -63,31 +64,31 @@ impl CreateToken {
         Ok(request)
     }
 
-    /// The confirmation, as it came.
+    /// Confirmation token from the body, not yet checked.
     pub(super) fn confirmation(&self) -> Option<&Value> {
         self.confirmation_token.as_ref()
     }
 }
 
-/// The formats that tokens can have. `own` are those whose descriptions say that there are tokens of theirs.
+/// Formats that tokens can have. `own` are those whose plugins declare tokens.
 pub fn formats(own: &[String]) -> Vec<&str> {
     let own = own.iter().map(String::as_str).filter(|format| !FORMATS.contains(format));
     FORMATS.iter().copied().chain(own).collect()
 }
 
-/// Whether there are tokens of this format whatever plugins are loaded.
+/// Returns whether tokens can have this format, whatever plugins are loaded.
 pub fn is_always_there(format: &str) -> bool {
     FORMATS.contains(&format)
 }
 
-/// The request of a body that came elsewhere than in a call, judged as the call would. `own` are the formats whose descriptions say
-/// that there are tokens of theirs; `now` in ms since 1970.
+/// Reads the request from JSON that did not come in a call, with the same checks. `own` are the
+/// formats whose plugins declare tokens; `now` is Unix time in ms.
 pub fn from_json(body: Value, own: &[String], now: i64) -> Result<TokenRequest, ApiError> {
     let body: CreateToken = serde_json::from_value(body).map_err(|error| ApiError::Internal(error.into()))?;
     body.request(own, now)
 }
 
-/// A scope as it was written: `invalid_scope` for what is none.
+/// Reads a scope: `invalid_scope` if it is invalid.
 pub(crate) fn scope(field: &Field) -> Result<Scope, ApiError> {
     let wrong = || ApiError::from(&catalogue::INVALID_SCOPE);
     let items =
@@ -109,7 +110,7 @@ fn format(field: &Field, own: &[String]) -> Result<String, ApiError> {
     format.map(str::to_owned).ok_or(ApiError::from(&catalogue::INVALID_TOKEN_FORMAT))
 }
 
-/// At least one id, each once.
+/// Reads the ids: at least one, without repetition.
 fn repositories(field: &Field) -> Result<Vec<String>, ApiError> {
     let wrong = || ApiError::from(&catalogue::MISSING_REPO_IDS);
     let items =
@@ -162,7 +163,7 @@ mod tests {
     use super::*;
 
     const NOW: i64 = 1_000_000;
-    /// The longest life of a service key: 90 days in ms.
+    /// Maximum lifetime of a service key: 90 days in ms.
     const SERVICE_KEY_MS: i64 = 90 * 24 * 60 * 60 * 1000;
 
     fn code(change: &[(&str, Value)]) -> &'static str {
@@ -182,7 +183,8 @@ mod tests {
         }
     }
 
-    /// Faults in the order of judgement, each with its code: of any two the first is told.
+    /// Faults in the order of their checks, each with its code. If there are two, the first one
+    /// decides.
     fn faults() -> Vec<(&'static str, Value, &'static str)> {
         vec![
             ("name", json!(""), "invalid_name"),
@@ -195,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn each_fault_has_its_code_and_of_two_the_first_is_told() {
+    fn each_fault_has_its_code_and_the_first_of_two_decides() {
         assert_eq!(code(&[]), "right");
         assert_eq!(code(&[("format", json!("fifth"))]), "right");
         let faults = faults();

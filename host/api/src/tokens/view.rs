@@ -1,16 +1,16 @@
-//! A token as the API shows it: never its secret.
+//! View of a token. It never contains the secret.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::operations::tokens::{LEGACY, OwnedToken, state};
 
-/// What a service key belongs to.
+/// Owner of a service key.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct BackingView {
     /// `org` or `repo`.
     kind: String,
-    /// The repository, where it is `repo`.
+    /// Id of the repository, if the kind is `repo`.
     id: Option<String>,
 }
 
@@ -25,12 +25,13 @@ pub(crate) struct TokenView {
     repositories: Vec<String>,
     expires_at: Option<i64>,
     created_at: i64,
-    /// When a rotation ends it.
+    /// Time in ms since 1970 at which a rotation ends it.
     ends_at: Option<i64>,
     last_used_at: Option<i64>,
-    /// E-mail of the member it belongs to; null for a service key.
+    /// E-mail address of its owner; null for a service key.
     owner: Option<String>,
-    /// E-mail of who made it; with a service key the username of its Basic credential.
+    /// E-mail address of the creator; for a service key, also the user name of its Basic
+    /// credential.
     created_by: String,
     backing: Option<BackingView>,
     /// `active`, `rotating`, `revoked` or `expired`.

@@ -1,4 +1,4 @@
-//! The bodies that make and change webhooks.
+//! Bodies that create and change webhooks.
 
 use packhouse_store::{EventKind, RepositoryId};
 use serde::Deserialize;
@@ -8,18 +8,18 @@ use utoipa::ToSchema;
 
 use crate::error::ApiError;
 use crate::fields::{Field, given};
-use crate::operations::webhooks::{WantedWebhook, WebhookRequest};
+use crate::operations::webhooks::{NewWebhookRequest, WebhookRequest};
 
-/// Characters of an address.
+/// Maximum length of an address in bytes.
 const ADDRESS: usize = 2048;
-/// Repositories that are named.
+/// Maximum number of listed repositories.
 const REPOSITORIES: usize = 1_000;
 
-/// Ids of repositories, or `*` for all there are.
+/// Ids of repositories, or `*` for all.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = WebhookReach)]
 #[serde(untagged)]
-#[allow(dead_code, reason = "for the description alone")]
+#[allow(dead_code, reason = "only the OpenAPI description uses it")]
 pub(crate) enum ReachBody {
     /// `*`.
     All(String),
@@ -27,11 +27,11 @@ pub(crate) enum ReachBody {
     Only(Vec<String>),
 }
 
-/// A webhook to be made.
+/// A new webhook.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateWebhook {
-    /// http or https, at a public address, or in a network that the operator allows.
+    /// An http or https address that is public or in a network that the operator allows.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required)]
     url: Field,
@@ -39,16 +39,18 @@ pub(crate) struct CreateWebhook {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Vec<String>, required)]
     events: Field,
-    /// Ids of repositories, or `*` for all there are and will be. What is about no repository is told in any case.
+    /// Ids of repositories, or `*` for all present and future ones. Events without a repository are
+    /// always delivered.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = ReachBody, required)]
     repositories: Field,
-    /// Of the action `manage_webhooks`; good for five minutes. The header `X-Confirmation-Token` will do as well.
+    /// Confirmation token for the action `manage_webhooks`, valid for five minutes. The header
+    /// `X-Confirmation-Token` may carry it instead.
     #[schema(value_type = Option<String>)]
     pub(super) confirmation_token: Option<Value>,
 }
 
-/// What is to be another of a webhook.
+/// Changes to a webhook.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangeWebhook {
@@ -68,9 +70,9 @@ pub(crate) struct ChangeWebhook {
 }
 
 impl CreateWebhook {
-    pub(crate) fn request(self) -> Result<WantedWebhook, ApiError> {
+    pub(crate) fn request(self) -> Result<NewWebhookRequest, ApiError> {
         let missing = |field: &str| ApiError::invalid(&format!("`{field}` is missing."));
-        Ok(WantedWebhook {
+        Ok(NewWebhookRequest {
             url: url(self.url.as_ref().ok_or_else(|| missing("url"))?)?,
             events: events(self.events.as_ref().ok_or_else(|| missing("events"))?)?,
             repositories: reach(self.repositories.as_ref().ok_or_else(|| missing("repositories"))?)?,
@@ -88,7 +90,7 @@ impl ChangeWebhook {
                 None => None,
                 Some(Some("active")) => Some(true),
                 Some(Some("paused")) => Some(false),
-                Some(_) => return Err(ApiError::invalid("`state` is `active` or `paused`.")),
+                Some(_) => return Err(ApiError::invalid("`state` must be `active` or `paused`.")),
             },
         })
     }
@@ -97,8 +99,8 @@ impl ChangeWebhook {
 fn url(value: &Value) -> Result<Url, ApiError> {
     let wrong = || {
         ApiError::invalid(
-            "`url` is an address as https://hooks.example/packages: http or https, of at most 2048 characters, without a name, a \
-             password or a fragment in it.",
+            "`url` must be an http or https address, for example https://hooks.example/packages, of at \
+             most 2048 characters, without a user name, a password or a fragment.",
         )
     };
     let text = value.as_str().filter(|text| text.len() <= ADDRESS).ok_or_else(wrong)?;
@@ -111,7 +113,10 @@ fn url(value: &Value) -> Result<Url, ApiError> {
 fn events(value: &Value) -> Result<Vec<EventKind>, ApiError> {
     let wrong = || {
         let names: Vec<&str> = EventKind::ALL.iter().map(|kind| kind.name()).collect();
-        ApiError::invalid(&format!("`events` is a list of at least one of {}, each once.", names.join(", ")))
+        ApiError::invalid(&format!(
+            "`events` must be a list of at least one of {}, each at most once.",
+            names.join(", ")
+        ))
     };
     let names = value.as_array().filter(|names| !names.is_empty()).ok_or_else(wrong)?;
     let mut events: Vec<EventKind> = Vec::with_capacity(names.len().min(EventKind::ALL.len()));
@@ -125,15 +130,16 @@ fn events(value: &Value) -> Result<Vec<EventKind>, ApiError> {
     Ok(events)
 }
 
-/// None: all.
+/// Reads the repositories; `None` means all.
 fn reach(value: &Value) -> Result<Option<Vec<RepositoryId>>, ApiError> {
-    let wrong = || ApiError::invalid("`repositories` is a list of ids, or \"*\".");
+    let wrong = || ApiError::invalid("`repositories` must be a list of ids, or \"*\".");
     if value == "*" {
         return Ok(None);
     }
     let ids = value.as_array().filter(|ids| (1..=REPOSITORIES).contains(&ids.len())).ok_or_else(wrong)?;
-    // What cannot be an id names nothing.
-    let unknown = || ApiError::invalid("`repositories` names one that is not there, or one twice.");
+    // A malformed id matches nothing.
+    let unknown =
+        || ApiError::invalid("`repositories` lists a repository that does not exist, or lists one twice.");
     let id = |id: &Value| id.as_str().ok_or_else(wrong)?.parse::<RepositoryId>().map_err(|_| unknown());
     let mut ids: Vec<RepositoryId> = ids.iter().map(id).collect::<Result<_, _>>()?;
     ids.sort_unstable();

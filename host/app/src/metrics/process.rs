@@ -1,14 +1,32 @@
-//! The process as Linux sees it, under the names that Prometheus' own clients use. Read when it is asked for; what is not to be had
-//! is left out.
+//! Metrics of the process on Linux, under the names that Prometheus' own clients use. Each
+//! rendering reads them again, and omits those that are not available.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// Ticks of the clock in which Linux tells times to programs, on every architecture.
+use super::registry::{Metric, MetricKind};
+
+/// Ticks in a second of the clock that Linux uses for times in `/proc`. It is the same on every
+/// architecture.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// The metrics as Prometheus' text.
+/// Metrics of the process, which Linux provides.
+pub static PROCESS_METRICS: [Metric; 7] = [
+    metric("process_cpu_seconds_total", MetricKind::Counter, "CPU time used, in seconds"),
+    metric("process_start_time_seconds", MetricKind::Gauge, "Start of the process, in seconds since 1970"),
+    metric("process_resident_memory_bytes", MetricKind::Gauge, "Resident memory"),
+    metric("process_virtual_memory_bytes", MetricKind::Gauge, "Virtual memory"),
+    metric("process_open_fds", MetricKind::Gauge, "Open file descriptors"),
+    metric("process_max_fds", MetricKind::Gauge, "Limit of open file descriptors"),
+    metric("process_threads", MetricKind::Gauge, "Threads"),
+];
+
+const fn metric(name: &'static str, kind: MetricKind, help: &'static str) -> Metric {
+    Metric { name, kind, unit: None, labels: &[], help }
+}
+
+/// Renders the metrics in the text format of Prometheus.
 pub(super) fn render() -> String {
     render_from(Path::new("/proc"))
 }
@@ -21,36 +39,35 @@ fn render_from(proc: &Path) -> String {
     let started = ticks(22).zip(number_after(&read("stat"), "btime ")).map(|(since, boot)| boot + since);
     let files = fs::read_dir(proc.join("self/fd")).ok().map(|files| files.count() as f64);
     let kib = |name: &str| number_after(&status, name).map(|kib| kib * 1024.0);
-    let rows = [
-        ("process_cpu_seconds_total", "counter", "CPU time used, in seconds", cpu),
-        ("process_start_time_seconds", "gauge", "When the process began, in seconds since 1970", started),
-        ("process_resident_memory_bytes", "gauge", "Memory that is resident", kib("VmRSS:")),
-        ("process_virtual_memory_bytes", "gauge", "Address space in use", kib("VmSize:")),
-        ("process_open_fds", "gauge", "Open file descriptors", files),
-        (
-            "process_max_fds",
-            "gauge",
-            "Most file descriptors",
-            number_after(&read("self/limits"), "Max open files"),
-        ),
-        ("process_threads", "gauge", "Threads", number_after(&status, "Threads:")),
+    // The values have the order of `PROCESS_METRICS`.
+    let values = [
+        cpu,
+        started,
+        kib("VmRSS:"),
+        kib("VmSize:"),
+        files,
+        number_after(&read("self/limits"), "Max open files"),
+        number_after(&status, "Threads:"),
     ];
     let mut text = String::new();
-    for (name, kind, about, value) in rows.into_iter().filter_map(|(a, b, c, value)| Some((a, b, c, value?)))
-    {
-        // Writing to a string does not fail.
-        let _ = write!(text, "# HELP {name} {about}\n# TYPE {name} {kind}\n{name} {value}\n\n");
+    for (Metric { name, kind, help, .. }, value) in PROCESS_METRICS.iter().zip(values) {
+        if let Some(value) = value {
+            // Writing to a string cannot fail.
+            let kind = kind.name();
+            let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n\n");
+        }
     }
     text
 }
 
-/// A field of `/proc/PID/stat` by its number in proc(5). The second one, the name, may hold spaces and parentheses.
+/// Returns a field of `/proc/PID/stat` by its number in proc(5). The second field, the name, may
+/// contain spaces and parentheses.
 fn field(stat: &str, number: usize) -> Option<f64> {
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(number.checked_sub(3)?)?.parse().ok()
 }
 
-/// The first number behind a word at the beginning of a line.
+/// Returns the first number after a word at the start of a line.
 fn number_after(text: &str, word: &str) -> Option<f64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(word))?;
     rest.split_whitespace().next()?.parse().ok()
@@ -71,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_told_of() {
+    fn this_process_has_metrics() {
         let text = render();
         for name in
             ["cpu_seconds_total", "start_time_seconds", "resident_memory_bytes", "open_fds", "max_fds"]

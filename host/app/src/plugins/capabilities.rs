@@ -1,4 +1,6 @@
-//! What a component asks for, and what a new one asks beyond the old one: an operator has to accept that before it runs.
+//! Capabilities that a component requests, and those that a new component requests in addition to
+//! the active one. An operator must accept the additional capabilities before the new component
+//! runs.
 
 use std::collections::BTreeMap;
 
@@ -6,27 +8,26 @@ use packhouse_runtime::{Description, DescriptionLimits};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Told;
+use super::ComponentFacts;
 
-/// What a description asks for. Lists are sorted.
+/// Capabilities that a component's description requests. All lists are sorted.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Capabilities {
-    /// Paths at the root of the repository host.
+    /// Paths that the component claims at the root of the repository host.
     pub claims: Vec<String>,
-    /// Kinds of repository.
     pub kinds: Vec<String>,
-    /// Settings of repositories, by name with what each is.
+    /// Settings of repositories: each name with its declaration.
     pub settings: BTreeMap<String, Value>,
-    /// Bounds, by name in bytes; null where there is none.
+    /// Limits by name, in bytes; null means no limit.
     pub limits: BTreeMap<String, Option<u64>>,
-    /// Rights and sights beyond the usual, each as `name value`: credentials that it takes, request headers that it sees, requests
-    /// that it opens to anybody, credentials for upstreams.
+    /// Unusual permissions, each as `name value`. They are accepted credentials, visible request
+    /// headers, requests that need no authentication, and credentials for upstreams.
     pub permissions: Vec<String>,
 }
 
 impl Capabilities {
-    /// What this description asks for, with these bounds.
+    /// Returns the capabilities that this description requests. `limits` are the limits to list.
     pub fn of(description: &Description, limits: &DescriptionLimits) -> Capabilities {
         let claims = description.claims.iter().map(|claim| claim.path.clone());
         let service = description.token_service.iter().map(|service| service.path.clone());
@@ -55,7 +56,7 @@ fn permissions(description: &Description) -> Vec<String> {
     let forms: Vec<String> = description.authorization.iter().filter_map(form).collect();
     let open = match &description.open_requests {
         Some(open) => each("open_requests", open),
-        // Any request of its own repositories may be.
+        // Without a declaration, the plugin may open any request to its own repositories.
         None => vec!["open_requests *".to_owned()],
     };
     let own = description.own_tokens.then(|| "own_tokens".to_owned());
@@ -69,24 +70,24 @@ fn permissions(description: &Description) -> Vec<String> {
     sorted(all.into_iter().flatten().chain(own))
 }
 
-/// What a component asks beyond another.
+/// Capabilities that a new component requests in addition to those of an old one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Changes {
-    /// Imports that the other has not.
+    /// Imports that the old component does not have.
     pub imports: Vec<String>,
-    /// Paths at the root that the other has not.
+    /// Root paths that the old component does not claim.
     pub claims: Vec<String>,
-    /// Settings that the other has not, or has otherwise.
+    /// Settings that the old component lacks or declares differently.
     pub settings: Vec<String>,
-    /// Bounds that are larger than the other's.
+    /// Limits that are larger than those of the old component.
     pub limits: Vec<String>,
-    /// Of what else it asks for.
+    /// Unusual permissions that the old component does not have.
     pub permissions: Vec<String>,
 }
 
 impl Changes {
-    /// What `new` asks beyond `old`.
-    pub fn between(old: &Told, new: &Told) -> Changes {
+    /// Returns the capabilities that `new` requests in addition to those of `old`.
+    pub fn between(old: &ComponentFacts, new: &ComponentFacts) -> Changes {
         let (was, is) = (&old.capabilities, &new.capabilities);
         let changed = |name: &&String| was.settings.get(*name) != is.settings.get(*name);
         let larger = |(name, bound): &(&String, &Option<u64>)| match (was.limits.get(*name), bound) {
@@ -104,12 +105,12 @@ impl Changes {
         }
     }
 
-    /// Whether it asks nothing more.
+    /// Reports whether the new component requests nothing in addition.
     pub fn is_empty(&self) -> bool {
         *self == Changes::default()
     }
 
-    /// The same in words.
+    /// Describes the changes as text.
     pub fn in_words(&self) -> String {
         let all = [
             ("imports", &self.imports),
@@ -118,8 +119,8 @@ impl Changes {
             ("larger limits", &self.limits),
             ("permissions", &self.permissions),
         ];
-        let said = all.into_iter().filter(|(_, items)| !items.is_empty());
-        said.map(|(name, items)| format!("{name}: {}", items.join(", "))).collect::<Vec<_>>().join("; ")
+        let nonempty = all.into_iter().filter(|(_, items)| !items.is_empty());
+        nonempty.map(|(name, items)| format!("{name}: {}", items.join(", "))).collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -139,12 +140,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn told(imports: &[&str], said: Value) -> Told {
+    fn component_facts(imports: &[&str], description: Value) -> ComponentFacts {
         let mut whole = json!({"format": "raw", "version": "1"});
-        let more = said.as_object().cloned().unwrap();
+        let more = description.as_object().cloned().unwrap();
         whole.as_object_mut().unwrap().extend(more);
         let description = Description::parse(&whole.to_string()).unwrap();
-        Told {
+        ComponentFacts {
             version: "1".to_owned(),
             contract: "0.1.0".to_owned(),
             imports: imports.iter().map(ToString::to_string).collect(),
@@ -154,16 +155,16 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_more_is_a_change() {
-        let old = told(
+    fn only_additional_capabilities_are_changes() {
+        let old = component_facts(
             &["a", "b"],
             json!({"settings": {"x": {"kind": "boolean", "default": false}}, "limits": {"max_file_bytes": 10},
                 "request_headers": ["x-one"], "open_requests": []}),
         );
         assert!(Changes::between(&old, &old).is_empty());
-        let less = told(&["a"], json!({"limits": {"max_file_bytes": 9}, "open_requests": []}));
+        let less = component_facts(&["a"], json!({"limits": {"max_file_bytes": 9}, "open_requests": []}));
         assert!(Changes::between(&old, &less).is_empty(), "{:?}", Changes::between(&old, &less));
-        let more = told(
+        let more = component_facts(
             &["a", "b", "c"],
             json!({"settings": {"x": {"kind": "boolean", "default": true}, "y": {"kind": "text", "default": ""}},
                 "claims": [{"name": "raw", "path": "/raw/"}], "request_headers": ["x-one", "x-two"]}),
@@ -172,7 +173,7 @@ mod tests {
         assert_eq!(changes.imports, ["c"]);
         assert_eq!(changes.claims, ["/raw/"]);
         assert_eq!(changes.settings, ["x", "y"]);
-        assert_eq!(changes.limits, ["max_file_bytes"], "no bound is more than one");
+        assert_eq!(changes.limits, ["max_file_bytes"], "no limit is more than any limit");
         assert_eq!(changes.permissions, ["open_requests *", "request_headers x-two"]);
         assert!(changes.in_words().contains("imports: c; claims: /raw/;"));
     }

@@ -1,60 +1,53 @@
-//! Following what the database says that formats run. Every server looks twice a second whether something changed; who changed it
-//! looks at once.
+//! Applying changes of the active components. Every server looks for changes in the database twice
+//! a second. The server that made a change applies it at once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use packhouse_runtime::{CallError, Plugin, PluginSet, TrialMode};
+use packhouse_runtime::{CallError, Plugin, PluginSet};
 use packhouse_store::{FormatPlugin, PluginState, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use super::start::{AllUncompiled, Uncompiled};
-use super::trials;
 use crate::App;
 use crate::boxed;
+use crate::jobs::{Job, Next};
 
-/// How often it is looked whether something changed.
+/// Interval between checks for changes.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What this server has followed.
+/// State from the database that this server has applied.
 #[derive(Default)]
 pub struct Followed {
-    /// The number of changes that it has followed; locked while it follows.
+    /// Number of the last applied change. Applying changes holds the lock.
     number: tokio::sync::Mutex<Option<i64>>,
-    /// Why components do not run here that should, by digest.
+    /// Reasons why components cannot run on this server, by digest.
     failed: Mutex<BTreeMap<String, String>>,
-    /// Rung when a canary has failed too often.
-    failing: tokio::sync::Notify,
-    /// What the start has still to compile.
+    /// Components that must still be compiled since the start.
     uncompiled: Mutex<AllUncompiled>,
-    /// Cancelled once that is nothing.
+    /// Cancelled when `uncompiled` becomes empty.
     whole: CancellationToken,
 }
 
 impl Followed {
-    /// Why components do not run here that should: each with its digest.
+    /// Returns the reasons why components cannot run on this server, by digest.
     pub fn failed(&self) -> BTreeMap<String, String> {
         self.failed_now().clone()
     }
 
-    /// Who adds up what is counted of trials waits for this; whoever counts one failure too many rings it.
-    pub fn failing(&self) -> &tokio::sync::Notify {
-        &self.failing
-    }
-
-    /// Waits until the start has compiled everything.
+    /// Waits until all components from the start are compiled.
     #[boxed]
     pub async fn whole(&self) {
         self.whole.cancelled().await;
     }
 
-    /// What the start has still to compile.
+    /// Returns the components that must still be compiled since the start.
     pub(super) fn uncompiled(&self) -> AllUncompiled {
         self.uncompiled_now().clone()
     }
 
-    /// So much is to be compiled.
+    /// Sets the components that must be compiled at the start.
     pub(super) fn await_components(&self, all: AllUncompiled) {
         if all.is_empty() {
             self.whole.cancel();
@@ -62,7 +55,7 @@ impl Followed {
         *self.uncompiled_now() = all;
     }
 
-    /// One is compiled; true where it was the last.
+    /// Removes a compiled component. Returns true if it was the last one.
     pub(super) fn arrived(&self, one: &Uncompiled) -> bool {
         let mut all = self.uncompiled_now();
         all.remove(one);
@@ -79,8 +72,9 @@ impl Followed {
 }
 
 impl App {
-    /// Serves with what the database says that formats run, if that has changed since this server looked. A component that cannot be
-    /// run here leaves its format with what it ran before; that is logged, and told by [`Followed::failed`].
+    /// Serves with the active components in the database, if these changed since the last check. If
+    /// a component cannot run on this server, its format keeps the previous component. The reason
+    /// is logged, and [`Followed::failed`] returns it.
     #[boxed]
     pub async fn follow_plugins(&self) -> Result<(), StoreError> {
         let mut followed = self.plugins.number.lock().await;
@@ -97,33 +91,31 @@ impl App {
             return Ok(());
         }
         self.plugins.whole.cancel();
-        // What is likely to run next is compiled by now, so that all servers change over at once. It may take a while, and what was
-        // activated serves meanwhile.
-        let ready = self.made_ready(&state).await?;
+        // Compile the likely next components now, so that all servers can switch at the same
+        // moment. This may take a while, during which the active components serve.
+        let ready = self.load_standby(&state).await?;
         self.runtime.serve(set.with_ready(ready));
-        self.runtime.let_go();
+        self.runtime.drop_unserved();
         *followed = Some(state.number);
         Ok(())
     }
 
-    /// The same, whether it has changed or not.
-    pub(super) async fn follow_anew(&self) -> Result<(), StoreError> {
+    /// Applies the state in the database even if it has not changed.
+    pub(super) async fn reapply_plugins(&self) -> Result<(), StoreError> {
         *self.plugins.number.lock().await = None;
         self.follow_plugins().await
     }
 
-    /// Serves with what this state says, as far as it is compiled.
+    /// Serves with those components of this state that are already compiled.
     pub(super) async fn serve_plugins(&self, state: &PluginState) -> Result<(), StoreError> {
-        // Before it is looked what is there: what arrives in between is in both, and never in neither.
+        // Read this before the set is built. A component that is compiled in between is then in
+        // both, and never in neither.
         let awaited = self.awaited(state);
-        let set = self.plugin_set(state).await?.with_trials(self.trials_of(state).await?);
-        let set = set.with_awaited(awaited);
+        let set = self.plugin_set(state).await?.with_awaited(awaited);
         let formats = set.plugins().iter().map(|plugin| plugin.description().format.clone());
         self.meters.packages.serves(formats);
         announce(&set);
-        let before = self.runtime.current();
-        self.runtime.serve(set.clone());
-        self.add_up_ended(&before, &set).await;
+        self.runtime.serve(set);
         Ok(())
     }
 
@@ -132,8 +124,8 @@ impl App {
         let of_folder = self.runtime.folder().into_iter();
         let mut active: BTreeMap<String, Arc<Plugin>> =
             of_folder.map(|plugin| (plugin.description().format.clone(), plugin)).collect();
-        for FormatPlugin { format, active: wanted, .. } in &state.formats {
-            let Some(digest) = wanted else { continue };
+        for FormatPlugin { format, active: activated, .. } in &state.formats {
+            let Some(digest) = activated else { continue };
             if self.is_awaited(digest) {
                 active.remove(format);
                 continue;
@@ -142,12 +134,6 @@ impl App {
             let loaded = loaded.filter(|plugin| plugin.description().format == *format);
             if let Some(plugin) = loaded.or_else(|| before.plugin(format).cloned()) {
                 active.insert(format.clone(), plugin);
-            }
-        }
-        // A client that a canary answers shall see no other version, even for a while.
-        for row in state.trials.iter().filter(|row| row.ended_at.is_none()) {
-            if row.new.mode == TrialMode::Canary.word() && self.is_awaited(&row.new.digest) {
-                active.remove(&row.new.format);
             }
         }
         let mut pinned = HashMap::new();
@@ -163,14 +149,15 @@ impl App {
         self.plugins.uncompiled_now().contains_key(&Uncompiled::Stored(digest.to_owned()))
     }
 
-    /// The component of this digest, loaded if it was not; none where it may not or cannot run here, or is awaited.
+    /// Returns the component with this digest, and loads it if necessary. Returns `None` if the
+    /// component is not allowed to run, cannot run on this server, or must still be compiled.
     pub(super) async fn component(
         &self,
         state: &PluginState,
         digest: &str,
     ) -> Result<Option<Arc<Plugin>>, StoreError> {
         if let Err(reason) = self.plugin_may_run(state, digest).await? {
-            tracing::error!(digest, "a component may not run here: {reason}");
+            tracing::error!(digest, "component refused: {reason}");
             self.plugins.failed_now().insert(digest.to_owned(), reason);
             return Ok(None);
         }
@@ -181,22 +168,23 @@ impl App {
             return Ok(None);
         }
         let loaded = match self.store.component_bytes(digest).await? {
-            None => Err("its bytes are not kept".to_owned()),
+            None => Err("its bytes are not stored".to_owned()),
             Some(bytes) => self.runtime.load_component(digest, bytes).await.map_err(|error| error.reason()),
         };
         match loaded {
             Ok(plugin) => Ok(Some(plugin)),
             Err(reason) => {
-                tracing::error!(digest, "a component cannot be run here, so what ran before stays: {reason}");
+                tracing::error!(digest, "cannot run a component, so the previous one stays active: {reason}");
                 self.plugins.failed_now().insert(digest.to_owned(), reason);
                 Ok(None)
             }
         }
     }
 
-    /// What may run next: of each format the one before, and the one that was installed last.
-    async fn made_ready(&self, state: &PluginState) -> Result<Vec<Arc<Plugin>>, StoreError> {
-        // Oldest first: the last of a format stays.
+    /// Returns the components that are likely to become active next: the previous and the newest
+    /// component of each format.
+    async fn load_standby(&self, state: &PluginState) -> Result<Vec<Arc<Plugin>>, StoreError> {
+        // The oldest component comes first, so the map keeps the newest component of each format.
         let all = self.store.components().await?.into_iter();
         let newest: BTreeMap<String, String> = all.map(|row| (row.format, row.digest)).collect();
         let before = state.formats.iter().filter_map(|row| row.history.last());
@@ -208,7 +196,8 @@ impl App {
     }
 }
 
-/// Makes what is counted of these known at 0, so that the first failure is seen as an increase.
+/// Creates the failure counters of these plugins with the value 0, so that the first failure is an
+/// increase.
 fn announce(set: &PluginSet) {
     for plugin in set.plugins() {
         for kind in CallError::KINDS {
@@ -217,11 +206,11 @@ fn announce(set: &PluginSet) {
                 .increment(0);
         }
     }
-    set.trials().iter().for_each(|trial| trials::announce(trial));
 }
 
 impl App {
-    /// Sees whether advisories were brought in; then pieces of lists are made anew, in which there may be what is withheld from now on.
+    /// Checks whether an operator imported advisories. If so, drops the cached pieces of lists,
+    /// because versions in them may now be withheld.
     #[boxed]
     pub async fn follow_advisories(&self) -> Result<(), StoreError> {
         if self.advisories.follow().await? {
@@ -231,29 +220,15 @@ impl App {
     }
 }
 
-/// Follows until the stop, and sees whether advisories were brought in.
-#[boxed]
-pub async fn follow_changes(app: Arc<App>) {
-    let mut told = false;
-    loop {
-        let followed = match app.follow_plugins().await {
-            Ok(()) => app.follow_advisories().await,
-            failed => failed,
-        };
-        match followed {
-            Ok(()) => told = false,
-            // The database's being away is told by whoever watches it.
-            Err(error) if told => {
-                tracing::debug!(%error, "it is not known what formats run, nor which advisories there are")
-            }
-            Err(error) => {
-                told = true;
-                tracing::warn!(%error, "it is not known what formats run; what ran goes on");
-            }
-        }
-        tokio::select! {
-            () = app.stop.cancelled() => return,
-            () = tokio::time::sleep(LOOK) => {}
-        }
-    }
+/// Creates the job that applies changes of the active components and imports of advisories.
+pub fn follow_changes(app: &Arc<App>) -> Job {
+    let app = Arc::clone(app);
+    Job::new("follow-plugins", LOOK, move || {
+        let app = Arc::clone(&app);
+        Box::pin(async move {
+            app.follow_plugins().await.map_err(|error| error.to_string())?;
+            app.follow_advisories().await.map_err(|error| error.to_string())?;
+            Ok(Next::AfterPeriod)
+        })
+    })
 }

@@ -1,5 +1,5 @@
-//! Changing what formats run: installing, activating, rolling back, pinning. Each judges what the component is and asks for; who may
-//! do it is judged by the caller.
+//! Changes of the components of formats: install, activate, roll back, pin. Each function checks
+//! the component and its capabilities. The caller must check the permissions of the user.
 
 use bytes::Bytes;
 use packhouse_runtime::{Plugin, component_name, read_component};
@@ -10,72 +10,67 @@ use packhouse_store::{
 
 use super::registry::SCHEME;
 use super::start::Uncompiled;
-use super::{Changes, PluginOrigin, Told};
+use super::{Changes, ComponentFacts, PluginOrigin};
 use crate::App;
 use crate::boxed;
 
-/// How often a change is decided anew because another came between.
+/// Maximum number of attempts to make a change while concurrent changes interfere.
 pub(super) const ATTEMPTS: usize = 10;
 
-/// Why nothing was changed.
+/// Reason why a change was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
-    /// The component cannot be run here, or may not: says why.
+    /// The component cannot run, or is not allowed to run, on this server. The text contains the
+    /// reason.
     #[error("{0}")]
     Refused(String),
-    /// There is no such component, format or repository.
+    /// The component, format or repository does not exist.
     #[error("there is no {0}")]
     Missing(String),
-    /// Something else runs than was expected, or nothing that could be gone back to: says what.
+    /// The active component is not the expected one, or the format has no earlier component to
+    /// which it could roll back.
     #[error("{0}")]
     Conflict(String),
-    /// The component asks more than the one that runs.
-    #[error("it asks more than the component that runs: {}", .0.in_words())]
+    /// The component requests capabilities that the active component does not have.
+    #[error("the component requests more than the active one: {}", .0.in_words())]
     AsksMore(Changes),
-    /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// What is to run.
+/// Request to activate a component for a format.
 #[derive(Clone, Debug)]
 pub struct Activation<'a> {
-    /// The format.
     pub format: &'a str,
-    /// The component, as `sha256:` and hex.
+    /// Digest of the component, as `sha256:` and hex.
     pub digest: &'a str,
-    /// What runs until now; none where the format runs nothing.
+    /// Digest of the component that is active now; `None` if the format has none.
     pub expected: Option<&'a str>,
-    /// Whether it may ask more than that.
+    /// True if the operator accepts capabilities that the active component does not have.
     pub accept_changes: bool,
 }
 
-/// What a change did.
 #[derive(Clone, Debug)]
 pub struct Activated {
-    /// What ran before.
     pub before: Option<String>,
-    /// What runs now.
     pub digest: String,
 }
 
-/// What a component is to its format.
+/// State of a component in its format.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum PluginStateName {
-    /// It runs.
     Active,
-    /// It may be activated.
+    /// The component can be activated.
     Candidate,
-    /// It ran before.
+    /// The component was active before.
     Retired,
-    /// It cannot be run here.
+    /// The component cannot run on this server.
     Refused,
-    /// It has to be compiled before it serves, as at the start.
+    /// The component must be compiled before it can serve, as at the start of the server.
     Compiling,
 }
 
 impl PluginStateName {
-    /// The word for it.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -88,30 +83,28 @@ impl PluginStateName {
     }
 }
 
-/// A component as it is shown.
+/// A component in a list.
 #[derive(Clone, Debug)]
 pub struct ListedPlugin {
-    /// Its format; of a file that is none, its name without the ending.
+    /// Format of the component. For an invalid file, the file's name without its extension.
     pub format: String,
-    /// `sha256:` and hex; none of a file that is none.
+    /// `sha256:` and hex; `None` for an invalid file.
     pub digest: Option<String>,
-    /// What it says of itself; none of a file that is none.
-    pub told: Option<Told>,
-    /// What it is to its format.
+    /// Facts about the component; `None` for an invalid file.
+    pub facts: Option<ComponentFacts>,
     pub state: PluginStateName,
-    /// Where it came from.
     pub source: String,
-    /// Who signed it.
+    /// Fingerprint of the trusted key that signed the component.
     pub signed_by: Option<String>,
-    /// When it was installed, in ms since 1970; none of one beside the program.
+    /// Time of the installation, in ms since 1970; `None` for a component in the plugin folder.
     pub installed_at: Option<i64>,
-    /// Why it cannot be run here.
+    /// Reason why the component cannot run on this server.
     pub error: Option<String>,
 }
 
 impl App {
-    /// Every component: those of the database, those beside the program, and files that are none, or of which only compiling them will
-    /// tell.
+    /// Lists every component in the database and in the plugin folder. Includes files that are
+    /// invalid or not yet compiled.
     #[boxed]
     pub async fn list_plugins(&self) -> Result<Vec<ListedPlugin>, StoreError> {
         let state = self.store.plugin_state().await?;
@@ -135,7 +128,7 @@ impl App {
                     state: name,
                     format,
                     digest: Some(digest),
-                    told: Some(Told::of_plugin(&plugin)),
+                    facts: Some(ComponentFacts::of_plugin(&plugin)),
                     source: file_of(&plugin),
                     signed_by: None,
                     installed_at: None,
@@ -146,7 +139,7 @@ impl App {
         let of_file = |format: Option<String>, state, source: Option<String>, error| ListedPlugin {
             format: format.unwrap_or_default(),
             digest: None,
-            told: None,
+            facts: None,
             state,
             source: source.unwrap_or_default(),
             signed_by: None,
@@ -166,7 +159,7 @@ impl App {
         Ok(listed)
     }
 
-    /// The component of this digest as it is shown.
+    /// Returns the component with this digest from the list.
     #[boxed]
     pub async fn find_plugin(&self, digest: &str) -> Result<Option<ListedPlugin>, StoreError> {
         let listed = self.list_plugins().await?;
@@ -176,7 +169,7 @@ impl App {
     fn listed(&self, row: ComponentRow, state: &PluginState) -> Result<ListedPlugin, StoreError> {
         Ok(ListedPlugin {
             state: self.state_name(state, &row.format, &row.digest),
-            told: Some(read(&row)?),
+            facts: Some(read(&row)?),
             format: row.format,
             digest: Some(row.digest),
             source: row.source,
@@ -190,21 +183,20 @@ impl App {
         if self.effective(state, format).as_deref() == Some(digest) {
             return PluginStateName::Active;
         }
-        if state.trial(format).is_some_and(|trial| trial.new.digest == digest) {
-            return PluginStateName::Candidate;
-        }
         let ran = state.of(format).is_some_and(|row| row.history.iter().any(|before| before == digest));
         if ran { PluginStateName::Retired } else { PluginStateName::Candidate }
     }
 
-    /// What the format runs: what was activated, or else what lies beside the program.
+    /// Returns the digest of the component that the format runs: the activated component, or else
+    /// the one in the plugin folder.
     pub(super) fn effective(&self, state: &PluginState, format: &str) -> Option<String> {
         let activated = state.of(format).and_then(|row| row.active.clone());
         activated.or_else(|| Some(self.runtime.of_folder(format)?.digest().to_string()))
     }
 
-    /// Keeps a component as a candidate: its digest, whether it is new, and what it asks beyond the one that its format runs. What
-    /// cannot be run here is refused in words.
+    /// Stores a component as a candidate. Returns its digest, whether it is new, and the
+    /// capabilities that it requests in addition to the active component. Refuses a component that
+    /// cannot run on this server, and states the reason.
     pub async fn install_plugin(
         &self,
         bytes: Bytes,
@@ -214,12 +206,12 @@ impl App {
         let digest = Sha256::of(&bytes).digest().to_string();
         let found = self.runtime.inspect_component(&digest, bytes.clone()).await;
         let found = found.map_err(|error| PluginError::Refused(error.reason()))?;
-        let told = Told::of_inspection(&found);
+        let facts = ComponentFacts::of_inspection(&found);
         let format = found.description.format;
-        self.judge_claims(&format, &told)?;
+        self.judge_claims(&format, &facts)?;
         let state = self.store.plugin_state().await?;
         let changes = match self.effective(&state, &format) {
-            Some(active) => Changes::between(&self.told(&active).await?, &told),
+            Some(active) => Changes::between(&self.active_facts(&active).await?, &facts),
             None => Changes::default(),
         };
         let PluginOrigin { source, signed_by } = origin;
@@ -228,7 +220,7 @@ impl App {
         let component = NewComponent {
             digest: digest.clone(),
             format,
-            told: written(&told)?,
+            description: written(&facts)?,
             source: source.clone(),
             signed_by: signed_by.clone(),
             bytes,
@@ -241,7 +233,8 @@ impl App {
         Ok((digest, new, changes))
     }
 
-    /// A component that is there was installed again: a registry that has it, and a signature, count from now on.
+    /// Updates the origin of a component that was installed again. A source that is a registry, or
+    /// a signature, replaces the earlier value.
     async fn renew_origin(
         &self,
         digest: &str,
@@ -258,7 +251,8 @@ impl App {
         self.store.renew_component(digest, &source, signed_by.as_deref(), event).await
     }
 
-    /// Lets a format run a component from now on. Calls in flight end on the one before.
+    /// Activates a component for a format. Calls that are already running finish in the previous
+    /// component.
     pub async fn activate_plugin(
         &self,
         activation: &Activation<'_>,
@@ -271,14 +265,14 @@ impl App {
             if before.as_deref() != expected {
                 return Err(PluginError::Conflict(runs_another(format, before.as_deref(), expected)));
             }
-            let told = self.told_of(format, digest).await?;
+            let facts = self.component_facts(format, digest).await?;
             if before.as_deref() == Some(digest) {
                 return Ok(Activated { before: before.clone(), digest: digest.to_owned() });
             }
             self.judge_signature(&state, digest).await?;
-            self.judge_claims(format, &told)?;
+            self.judge_claims(format, &facts)?;
             if let Some(before) = &before {
-                let changes = Changes::between(&self.told(before).await?, &told);
+                let changes = Changes::between(&self.active_facts(before).await?, &facts);
                 if !accept_changes && !changes.is_empty() {
                     return Err(PluginError::AsksMore(changes));
                 }
@@ -290,10 +284,12 @@ impl App {
                 return Ok(Activated { before, digest: digest.to_owned() });
             }
         }
-        Err(PluginError::Conflict("others change the same at this moment: look again".to_owned()))
+        Err(PluginError::Conflict(
+            "another change is in progress; read the current state and try again".to_owned(),
+        ))
     }
 
-    /// Lets a format run what it ran before.
+    /// Reactivates the previous component of a format.
     pub async fn roll_back_plugin(
         &self,
         format: &str,
@@ -304,7 +300,7 @@ impl App {
             let before = self.effective(&state, format);
             let mut row = of_format(&state, format);
             let Some(digest) = row.history.pop() else {
-                let message = format!("the format {format} has run nothing before");
+                let message = format!("the format {format} has no earlier component");
                 return Err(PluginError::Conflict(message));
             };
             self.can_run(format, &digest).await?;
@@ -312,10 +308,13 @@ impl App {
                 return Ok(Activated { before, digest });
             }
         }
-        Err(PluginError::Conflict("others change the same at this moment: look again".to_owned()))
+        Err(PluginError::Conflict(
+            "another change is in progress; read the current state and try again".to_owned(),
+        ))
     }
 
-    /// Lets a component of its format serve a repository, whatever the format runs; with none, takes that back.
+    /// Pins a component to a repository, whichever component the repository's format runs. `None`
+    /// removes the pin.
     #[boxed]
     pub async fn pin_plugin(
         &self,
@@ -328,7 +327,7 @@ impl App {
         let row = row.ok_or_else(|| PluginError::Missing("such repository".to_owned()))?;
         let mut taken_in = None;
         if let Some(digest) = digest {
-            self.told_of(&row.format, digest).await?;
+            self.component_facts(&row.format, digest).await?;
             self.judge_signature(&self.store.plugin_state().await?, digest).await?;
             self.can_run(&row.format, digest).await?;
             taken_in = self.of_folder(&row.format, Some(digest)).await?;
@@ -340,7 +339,8 @@ impl App {
         Ok(self.follow_plugins().await?)
     }
 
-    /// Writes what a format runs, and follows; false where another change came before.
+    /// Stores which component of a format is active, and applies this. Returns false if another
+    /// change came first.
     async fn change(
         &self,
         row: FormatPlugin,
@@ -348,13 +348,13 @@ impl App {
         state: &PluginState,
         audit: Option<AuditEvent>,
     ) -> Result<bool, PluginError> {
-        // What lies beside the program is kept before something takes its place.
+        // Store a component of the plugin folder before another component replaces it.
         let displaced = self.effective(state, &row.format);
         let taken_in = self.of_folder(&row.format, displaced.as_deref()).await?;
         let of_folder = self.runtime.of_folder(&row.format);
         let back = of_folder.is_some_and(|plugin| plugin.digest().to_string() == digest);
         let format = FormatPlugin { active: (!back).then(|| digest.to_owned()), ..row };
-        let change = FormatChange { format, seen: state.number, taken_in };
+        let change = FormatChange { format, based_on: state.number, taken_in };
         let done = self.store.change_format_plugin(change, audit).await?.is_some();
         if done {
             self.follow_plugins().await?;
@@ -362,64 +362,72 @@ impl App {
         Ok(done)
     }
 
-    /// What a component of this format says of itself.
-    pub(super) async fn told_of(&self, format: &str, digest: &str) -> Result<Told, PluginError> {
+    /// Returns the facts about a component. Fails if the component belongs to another format.
+    pub(super) async fn component_facts(
+        &self,
+        format: &str,
+        digest: &str,
+    ) -> Result<ComponentFacts, PluginError> {
         let of_folder = self.runtime.folder();
         let of_folder = of_folder.iter().find(|plugin| plugin.digest().to_string() == digest);
-        let (own, told) = match self.store.find_component(digest).await? {
+        let (own, facts) = match self.store.find_component(digest).await? {
             Some(row) => (row.format.clone(), read(&row)?),
             None => match of_folder {
-                Some(plugin) => (plugin.description().format.clone(), Told::of_plugin(plugin)),
+                Some(plugin) => (plugin.description().format.clone(), ComponentFacts::of_plugin(plugin)),
                 None => return Err(PluginError::Missing(format!("component {digest}"))),
             },
         };
         if own != format {
-            let sentence = format!("the component {digest} is of the format {own}, not of {format}");
+            let sentence = format!("the component {digest} belongs to the format {own}, not to {format}");
             return Err(PluginError::Refused(sentence));
         }
-        Ok(told)
+        Ok(facts)
     }
 
-    /// The same of what runs, which is there.
-    pub(super) async fn told(&self, digest: &str) -> Result<Told, PluginError> {
+    /// Returns the facts about the active component.
+    pub(super) async fn active_facts(&self, digest: &str) -> Result<ComponentFacts, PluginError> {
         if let Some(row) = self.store.find_component(digest).await? {
             return Ok(read(&row)?);
         }
         let loaded = self.runtime.loaded(digest);
         loaded
-            .map(|plugin| Told::of_plugin(&plugin))
+            .map(|plugin| ComponentFacts::of_plugin(&plugin))
             .ok_or_else(|| PluginError::Missing(format!("component {digest}")))
     }
 
-    /// Whether this server can run it, found out by loading it.
+    /// Checks that this server can run the component, by loading the component.
     pub(super) async fn can_run(&self, format: &str, digest: &str) -> Result<(), PluginError> {
         if self.runtime.loaded(digest).is_some() {
             return Ok(());
         }
         let bytes = self.store.component_bytes(digest).await?;
         let bytes = bytes.ok_or_else(|| PluginError::Missing(format!("component {digest} of {format}")))?;
-        // It stays loaded for what follows.
+        // The component stays loaded for later use.
         let loaded = self.runtime.load_component(digest, bytes).await;
         loaded.map(drop).map_err(|error| PluginError::Refused(error.reason()))
     }
 
-    /// Refuses a component that claims a path which another format has.
-    fn judge_claims(&self, format: &str, told: &Told) -> Result<(), PluginError> {
+    /// Refuses a component that claims a path which another format already claims.
+    fn judge_claims(&self, format: &str, facts: &ComponentFacts) -> Result<(), PluginError> {
         for plugin in self.runtime.current().plugins() {
             let other = plugin.description();
             if other.format == format {
                 continue;
             }
-            let theirs = Told::of_plugin(plugin).capabilities.claims;
-            if let Some(path) = told.capabilities.claims.iter().find(|path| theirs.contains(path)) {
-                let sentence = format!("it claims the path {path}, which the format {} has", other.format);
+            let theirs = ComponentFacts::of_plugin(plugin).capabilities.claims;
+            if let Some(path) = facts.capabilities.claims.iter().find(|path| theirs.contains(path)) {
+                let sentence = format!(
+                    "the component claims the path {path}, which the format {} already claims",
+                    other.format
+                );
                 return Err(PluginError::Refused(sentence));
             }
         }
         Ok(())
     }
 
-    /// The component beside the program of this format, if its digest is this one and the database does not keep it yet.
+    /// Returns the format's component from the plugin folder if it has this digest and the database
+    /// does not contain it yet.
     pub(super) async fn of_folder(
         &self,
         format: &str,
@@ -434,13 +442,16 @@ impl App {
         let read = tokio::task::spawn_blocking(move || read_component(&path)).await;
         let bytes = read.ok().and_then(Result::ok).unwrap_or_default();
         if Sha256::of(&bytes).digest().to_string() != digest {
-            let sentence = format!("the file {} was changed since the start: restart first", file.display());
+            let sentence = format!(
+                "the file {} has changed since the server started: restart the server first",
+                file.display()
+            );
             return Err(PluginError::Refused(sentence));
         }
         Ok(Some(NewComponent {
             digest: digest.to_owned(),
             format: format.to_owned(),
-            told: written(&Told::of_plugin(&plugin))?,
+            description: written(&ComponentFacts::of_plugin(&plugin))?,
             source: file_of(&plugin),
             signed_by: None,
             bytes: bytes.into(),
@@ -448,22 +459,22 @@ impl App {
     }
 }
 
-/// Why an activation that expected something else is refused.
+/// Returns the message if another component is active than the activation expected.
 fn runs_another(format: &str, runs: Option<&str>, expected: Option<&str>) -> String {
     let runs = runs.map_or_else(|| "no component".to_owned(), |runs| format!("the component {runs}"));
     let expected =
         expected.map_or_else(|| "no component".to_owned(), |expected| format!("the component {expected}"));
     format!(
-        "the format {format} runs {runs}, and the activation expected {expected}: read what it runs again, and activate with that"
+        "the format {format} runs {runs}, but the activation expected {expected}: read the active \
+         component again and retry with it"
     )
 }
 
-/// The event with the component that runs from then on; null where a pin is taken back.
+/// Adds the digest of the new component to the event, or null if a pin was removed.
 fn with_digest(event: Option<AuditEvent>, digest: Option<&str>) -> Option<AuditEvent> {
     with_detail(event, &serde_json::json!({"digest": digest}))
 }
 
-/// The event with these details.
 pub(super) fn with_detail(event: Option<AuditEvent>, detail: &serde_json::Value) -> Option<AuditEvent> {
     event.map(|event| AuditEvent { detail: detail.to_string(), ..event })
 }
@@ -478,11 +489,13 @@ fn file_of(plugin: &Plugin) -> String {
     name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-fn read(row: &ComponentRow) -> Result<Told, StoreError> {
-    serde_json::from_str(&row.told)
-        .map_err(|error| StoreError::Corrupt(format!("what the component {} says: {error}", row.digest)))
+fn read(row: &ComponentRow) -> Result<ComponentFacts, StoreError> {
+    serde_json::from_str(&row.description).map_err(|error| {
+        StoreError::Corrupt(format!("the description of the component {}: {error}", row.digest))
+    })
 }
 
-fn written(told: &Told) -> Result<String, StoreError> {
-    serde_json::to_string(told).map_err(|error| StoreError::Invalid(format!("a component's words: {error}")))
+fn written(facts: &ComponentFacts) -> Result<String, StoreError> {
+    serde_json::to_string(facts)
+        .map_err(|error| StoreError::Invalid(format!("the description of a component: {error}")))
 }

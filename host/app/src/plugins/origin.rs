@@ -1,5 +1,6 @@
-//! Where a component comes from and who vouches for it: what is uploaded, or fetched from a registry, is judged by the keys that are
-//! trusted before it is kept. Components beside the program are the operator's own and are not judged.
+//! Origin and signature of components. The server checks an uploaded or fetched component against
+//! the trusted keys before it stores the component. It does not check components in the plugin
+//! folder, because the operator put them there.
 
 use std::time::Duration;
 
@@ -14,17 +15,17 @@ use super::signatures::{SignatureError, TrustedKeys};
 use crate::App;
 use crate::boxed;
 
-/// Turns to fetch a component: each is held in memory as a whole.
+/// Allows one fetch at a time, because a fetched component is held in memory completely.
 static TURNS: Semaphore = Semaphore::const_new(1);
-/// How long one waits for its turn.
+/// Maximum time that a fetch waits for an earlier one.
 const QUEUE: Duration = Duration::from_secs(30);
 
-/// Where a component came from, and who vouches for it.
+/// Source and signer of a component.
 #[derive(Clone, Debug)]
 pub struct PluginOrigin {
-    /// As people read it: `upload`, a file's name, or a reference that is pinned by a digest.
+    /// Source as text: `upload`, a file name, or a reference that is pinned by a digest.
     pub source: String,
-    /// The fingerprint of the trusted key that signed it.
+    /// Fingerprint of the trusted key that signed the component.
     pub signed_by: Option<String>,
 }
 
@@ -41,13 +42,15 @@ impl From<RegistryError> for PluginError {
 }
 
 impl App {
-    /// The keys that are trusted, as their files are now. The error names the file that holds none.
+    /// Reads the trusted keys from their files. The error names the file that does not contain a
+    /// key.
     pub fn trusted_keys(&self) -> Result<TrustedKeys, SignatureError> {
         TrustedKeys::read(&self.config.trusted_keys)
     }
 
-    /// The origin of a component that was handed over. `Refused` where keys are trusted and none of them made the signature, which is
-    /// of the component's bytes: base64 of DER.
+    /// Returns the origin of an uploaded component. `signature` covers the component's bytes and is
+    /// DER in base64. Fails with `Refused` if trusted keys are configured and none of them made the
+    /// signature.
     pub fn vouch(
         &self,
         bytes: &[u8],
@@ -63,9 +66,12 @@ impl App {
         Ok(PluginOrigin { source: source.to_owned(), signed_by })
     }
 
-    /// Fetches a component from a registry, which is asked as upstreams are. A tag is resolved once: the origin's source names the
-    /// digest. Where keys are trusted, one of them must have made `signature`, of the component's bytes, or without it one that
-    /// lies beside the artifact. `Refused` says what is wrong.
+    /// Fetches a component from a registry, under the network rules for upstreams. Resolves a tag
+    /// once, and the returned source contains the digest.
+    ///
+    /// If trusted keys are configured, one of them must have signed the component. `signature`
+    /// covers the component's bytes. Without it, the registry must contain a signature beside the
+    /// artifact. `Refused` contains the reason of a failure.
     #[boxed]
     pub async fn fetch_plugin(
         &self,
@@ -77,7 +83,7 @@ impl App {
         let keys = self.trusted_keys()?;
         let registry = self.registry(&reference, login)?;
         let turn = tokio::time::timeout(QUEUE, TURNS.acquire()).await;
-        let busy = || PluginError::Refused("another component is being fetched: try again".to_owned());
+        let busy = || PluginError::Refused("the server is fetching another component: try again".to_owned());
         let _turn = turn.ok().and_then(Result::ok).ok_or_else(busy)?;
         let late = |_| {
             PluginError::Refused(format!("fetching the component took longer than {} s", PATIENCE.as_secs()))
@@ -93,25 +99,28 @@ impl App {
         let address = reference.registry()?;
         let remote = self.upstreams.remote(&address, login.map(RegistryLogin::credentials), PATIENCE);
         let remote = remote.map_err(|error| {
-            PluginError::Refused(format!("the registry {} cannot be asked: {error}", reference.host()))
+            PluginError::Refused(format!("the registry {} cannot be reached: {error}", reference.host()))
         })?;
         Ok(Registry::new(reference, remote)?)
     }
 
-    /// Decides whether a component of the database may run here, of a format or of a policy: where keys are trusted, one of them must have
-    /// signed it. The error says why it may not. Whatever makes a set of running components asks this of each.
+    /// Decides whether a stored component, of a format or of a policy, may run on this server. If
+    /// trusted keys are configured, one of them must have signed the component. The error is the
+    /// reason. Every function that builds a set of running components must call this one.
     pub(crate) fn may_run(&self, digest: &str, signed_by: Option<&str>) -> Result<(), String> {
         let keys = self.trusted_keys().map_err(|error| error.to_string())?;
         if keys.is_empty() || signed_by.is_some_and(|signer| keys.holds(signer)) {
             return Ok(());
         }
         Err(format!(
-            "the component {digest} was signed by none of the keys that are trusted here: install it again with a signature"
+            "the component {digest} is not signed by a trusted key: install it again with a signature"
         ))
     }
 
-    /// The same of a plugin. It may run, too, if it lies beside the program, or is or was what its format runs: keys that are trusted later
-    /// stop nothing that was activated.
+    /// Decides whether a plugin of a format may run on this server. Accepts every component that
+    /// [`App::may_run`] accepts. Also accepts a component that is in the plugin folder, or that is
+    /// or was active for its format. A key that an operator adds later therefore does not stop
+    /// components that were activated before.
     pub(super) async fn plugin_may_run(
         &self,
         state: &PluginState,
@@ -128,14 +137,15 @@ impl App {
         Ok(self.may_run(digest, row.and_then(|row| row.signed_by).as_deref()))
     }
 
-    /// Refuses a component that may not run here.
+    /// Refuses a component that is not allowed to run on this server.
     pub(super) async fn judge_signature(&self, state: &PluginState, digest: &str) -> Result<(), PluginError> {
         self.plugin_may_run(state, digest).await?.map_err(PluginError::Refused)
     }
 }
 
-/// What is said of a component that comes without a signature.
-const UNSIGNED: &str = "the component is not signed, and only signed ones are installed here (plugins.trusted_keys): send its signature with it";
+/// Message for a component without a signature.
+const UNSIGNED: &str = "the component is not signed, and this server installs only signed ones \
+    (plugins.trusted_keys): send a signature with it";
 
 async fn fetched(
     registry: &Registry,
@@ -154,7 +164,7 @@ async fn fetched(
 fn signer(keys: &TrustedKeys, bytes: &[u8], signature: &str) -> Result<String, PluginError> {
     let signer = keys.signer(bytes, signature)?.map(ToOwned::to_owned);
     signer.ok_or_else(|| {
-        let sentence = "the signature is not of this component, or by none of the keys that are trusted here";
+        let sentence = "the signature does not belong to this component, or its key is not trusted";
         PluginError::Refused(sentence.to_owned())
     })
 }

@@ -1,4 +1,5 @@
-//! Signatures of components: ECDSA on P-256 over SHA-256, as cosign and openssl make them, and the keys that are trusted.
+//! Signatures of components, and the trusted keys. A signature is ECDSA on P-256 over SHA-256, as
+//! cosign and openssl make it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -15,15 +16,15 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{PrivateKeyDer, SubjectPublicKeyInfoDer};
 use sha2::{Digest as _, Sha256};
 
-/// Bytes of a key's file at most.
+/// Maximum size of a key file, in bytes.
 const KEY_BYTES: u64 = 64 << 10;
 
-/// Why a key or a signature cannot be used: a sentence without its end.
+/// Reason why a key or a signature cannot be used: a sentence without a full stop.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{0}")]
 pub struct SignatureError(pub String);
 
-/// A public key that is trusted to vouch for components.
+/// A public key whose signatures of components the operator trusts.
 #[derive(Clone)]
 pub struct TrustedKey {
     key: ParsedPublicKey,
@@ -43,14 +44,15 @@ impl TrustedKey {
         Some(TrustedKey { key, fingerprint })
     }
 
-    /// Reads a key from PEM (`PUBLIC KEY`). None for several: which of them is meant to be trusted is not told.
+    /// Reads a key from PEM (`PUBLIC KEY`). Returns `None` if the text contains several keys,
+    /// because it is unclear which of them the operator trusts.
     pub fn from_pem(pem: &str) -> Option<TrustedKey> {
         let mut keys = SubjectPublicKeyInfoDer::pem_slice_iter(pem.as_bytes());
         let key = keys.next()?.ok()?;
         if keys.next().is_some() { None } else { TrustedKey::of(&key) }
     }
 
-    /// `SHA256:` and the hexadecimal SHA-256 of the key as DER (SubjectPublicKeyInfo).
+    /// Returns `SHA256:` and the hexadecimal SHA-256 of the key as DER (SubjectPublicKeyInfo).
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
@@ -61,19 +63,20 @@ fn fingerprint<'a>(key: &impl AsDer<PublicKeyX509Der<'a>>) -> Option<String> {
     Some(format!("SHA256:{}", hex::encode(Sha256::digest(der.as_ref()))))
 }
 
-/// The keys that are trusted. With none, digests alone count.
+/// The trusted keys. If the list is empty, the server checks only digests, not signatures.
 #[derive(Clone, Debug, Default)]
 pub struct TrustedKeys(Vec<TrustedKey>);
 
 impl TrustedKeys {
-    /// Reads the keys of these PEM files. The error names the file that holds none.
+    /// Reads the keys from these PEM files. The error names the file that does not contain a key.
     pub fn read(files: &[PathBuf]) -> Result<TrustedKeys, SignatureError> {
         let key = |file: &PathBuf| {
             let pem = text_of(file, "the trusted key")?;
             let wrong = || {
                 let file = file.display();
                 SignatureError(format!(
-                    "the trusted key {file} is no public key of ECDSA on P-256 in PEM, as `cosign public-key` prints it"
+                    "the trusted key {file} is not an ECDSA P-256 public key in PEM, as `cosign \
+                     public-key` prints it"
                 ))
             };
             TrustedKey::from_pem(&pem).ok_or_else(wrong)
@@ -81,21 +84,21 @@ impl TrustedKeys {
         Ok(TrustedKeys(files.iter().map(key).collect::<Result<_, _>>()?))
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether the key with this fingerprint is among them.
+    /// Reports whether this is the fingerprint of a trusted key.
     pub fn holds(&self, fingerprint: &str) -> bool {
         self.0.iter().any(|key| key.fingerprint == fingerprint)
     }
 
-    /// The fingerprint of the key that made this signature, in base64 of DER, of these bytes; none where no trusted one did. An error
-    /// where it is no signature at all.
+    /// Returns the fingerprint of the trusted key that made this signature of the message. Returns
+    /// `None` if no trusted key made it. The signature is DER in base64. Fails if the text is not a
+    /// signature.
     pub fn signer(&self, message: &[u8], signature: &str) -> Result<Option<&str>, SignatureError> {
         let wrong =
-            || SignatureError("the signature is not an ECDSA signature in DER, written in base64".to_owned());
+            || SignatureError("the signature is not an ECDSA signature in DER, encoded in base64".to_owned());
         let compact: String = signature.split_whitespace().collect();
         let signature = STANDARD.decode(compact).ok().filter(|der| is_signature(der)).ok_or_else(wrong)?;
         let made = |key: &&TrustedKey| key.key.verify_sig(message, &signature).is_ok();
@@ -103,7 +106,8 @@ impl TrustedKeys {
     }
 }
 
-/// Returns whether these bytes have the form of an ECDSA signature in DER: a sequence of two integers.
+/// Reports whether these bytes have the form of an ECDSA signature in DER: a sequence of two
+/// integers.
 fn is_signature(der: &[u8]) -> bool {
     fn tagged(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
         match der {
@@ -117,11 +121,12 @@ fn is_signature(der: &[u8]) -> bool {
     })
 }
 
-/// A private key with which components are signed.
+/// A private key that signs components.
 pub struct SigningPem(EcdsaKeyPair);
 
 impl SigningPem {
-    /// Reads a private key of ECDSA on P-256 from a PEM file, PKCS#8 (`PRIVATE KEY`) or SEC1 (`EC PRIVATE KEY`), not encrypted.
+    /// Reads an unencrypted ECDSA P-256 private key from a PEM file: PKCS#8 (`PRIVATE KEY`) or SEC1
+    /// (`EC PRIVATE KEY`).
     pub fn read(file: &Path) -> Result<SigningPem, SignatureError> {
         let pem = Secret::new(text_of(file, "the key")?);
         SigningPem::from_pem(pem.reveal())
@@ -131,33 +136,35 @@ impl SigningPem {
     fn from_pem(pem: &str) -> Result<SigningPem, &'static str> {
         if pem.contains("ENCRYPTED") {
             return Err(
-                "is encrypted, which is not read: give it in plain PEM, as `openssl genpkey -algorithm EC -pkeyopt \
-                 ec_paramgen_curve:P-256` writes it",
+                "is encrypted, which is not supported: provide it in plain PEM, as `openssl genpkey \
+                 -algorithm EC -pkeyopt ec_paramgen_curve:P-256` writes it",
             );
         }
-        // The library passes over other sections, as the name of the curve, which openssl writes before the key.
+        // The library skips other sections, such as the curve's name that openssl writes before the
+        // key.
         let der = PrivateKeyDer::from_pem_slice(pem.as_bytes()).ok();
         let key = der.and_then(|der| {
             EcdsaKeyPair::from_private_key_der(&ECDSA_P256_SHA256_ASN1_SIGNING, der.secret_der()).ok()
         });
-        key.map(SigningPem).ok_or("is no private key of ECDSA on P-256 in PEM (PKCS#8 or SEC1)")
+        key.map(SigningPem).ok_or("is not an ECDSA P-256 private key in PEM (PKCS#8 or SEC1)")
     }
 
-    /// A signature of these bytes: DER, in base64.
+    /// Signs these bytes. Returns the signature as DER in base64.
     pub fn sign(&self, message: &[u8]) -> Result<String, SignatureError> {
         let signature = self.0.sign(&SystemRandom::new(), message);
         signature
             .map(|signature| STANDARD.encode(signature.as_ref()))
-            .map_err(|_| SignatureError("the key does not sign".to_owned()))
+            .map_err(|_| SignatureError("signing with the key failed".to_owned()))
     }
 
-    /// Returns whether this key made this signature. Two signatures of the same bytes differ, so comparing them tells nothing.
+    /// Reports whether this key made the signature. Signing again and comparing does not work,
+    /// because two signatures of the same bytes differ.
     pub fn made(&self, message: &[u8], signature: &str) -> bool {
         let key = self.0.public_key().as_der().ok().and_then(|der| TrustedKey::of(der.as_ref()));
         key.is_some_and(|key| matches!(TrustedKeys(vec![key]).signer(message, signature), Ok(Some(_))))
     }
 
-    /// Its public half's fingerprint.
+    /// Returns the fingerprint of the public key.
     pub fn fingerprint(&self) -> String {
         fingerprint(self.0.public_key()).unwrap_or_default()
     }
@@ -167,7 +174,7 @@ fn text_of(file: &Path, what: &str) -> Result<String, SignatureError> {
     let failed = |why: String| SignatureError(format!("{what} {} cannot be read: {why}", file.display()));
     let metadata = std::fs::metadata(file).map_err(|error| failed(error.to_string()))?;
     if !metadata.is_file() || metadata.len() > KEY_BYTES {
-        return Err(failed("it is no file of a key".to_owned()));
+        return Err(failed("the file does not contain a key".to_owned()));
     }
     std::fs::read_to_string(file).map_err(|error| failed(error.to_string()))
 }
@@ -176,7 +183,7 @@ fn text_of(file: &Path, what: &str) -> Result<String, SignatureError> {
 mod tests {
     use super::*;
 
-    /// The key of RFC 6979, section A.2.5, as openssl writes it in the older form, and its public half.
+    /// Key from RFC 6979, section A.2.5, in openssl's older form, and its public key.
     const SEC1: &str = "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n\
         -----BEGIN EC PRIVATE KEY-----\n\
         MHcCAQEEIMmvqdhFunUWa1whV2ex1pNOUMPbNuibEnuKYisSD2choAoGCCqGSM49\n\
@@ -216,7 +223,7 @@ mod tests {
             key.fingerprint(),
             "SHA256:5a7a78cca4a0f420d9bc62bb669c3c2759e39f723d3ae10dcbe0f0815a07ecd4"
         );
-        // As RFC 6979 gives it for "sample".
+        // This is the signature of "sample" from RFC 6979.
         let signature = "MEYCIQDv1IsqrLao/RFA3ZzUXoHWnSyHe1aq+ZHDTQ6oTq83FgIhAPfLHJQtZXxB1DbHobbin2Xz6QDbua/0Bk3Eqy+EOs2o";
         assert_eq!(
             TrustedKeys(vec![public]).signer(b"sample", signature),
@@ -225,14 +232,14 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_is_its_keys_alone() {
-        let (key, stranger) = (generated(), generated());
-        let (keys, strangers) = (trusted(&[&stranger, &key]), trusted(&[&stranger]));
+    fn a_signature_belongs_to_one_key_and_message() {
+        let (key, untrusted) = (generated(), generated());
+        let (keys, other_keys) = (trusted(&[&untrusted, &key]), trusted(&[&untrusted]));
         let signature = key.sign(b"component").unwrap();
         assert_eq!(keys.signer(b"component", &signature), Ok(Some(key.fingerprint().as_str())));
-        assert!(keys.holds(&key.fingerprint()) && !strangers.holds(&key.fingerprint()));
+        assert!(keys.holds(&key.fingerprint()) && !other_keys.holds(&key.fingerprint()));
         assert_eq!(keys.signer(b"another", &signature), Ok(None));
-        assert_eq!(strangers.signer(b"component", &signature), Ok(None));
+        assert_eq!(other_keys.signer(b"component", &signature), Ok(None));
         let longer = STANDARD.encode([STANDARD.decode(&signature).unwrap(), vec![0]].concat());
         for wrong in ["", "x y", "AAAA", &signature[..20], longer.as_str()] {
             assert!(keys.signer(b"component", wrong).is_err(), "{wrong:?}");
@@ -240,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_said() {
+    fn an_invalid_key_is_reported() {
         assert!(
             SigningPem::from_pem("-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----")
                 .is_err_and(|why| why.contains("encrypted"))
@@ -250,7 +257,7 @@ mod tests {
         let file = folder.path().join("key.pub");
         std::fs::write(&file, "hello").unwrap();
         let no_key = TrustedKeys::read(std::slice::from_ref(&file)).unwrap_err();
-        assert!(no_key.to_string().contains("key.pub is no public key"), "{no_key}");
+        assert!(no_key.to_string().contains("key.pub is not an ECDSA P-256 public key"), "{no_key}");
         let gone = TrustedKeys::read(&[folder.path().join("none")]).unwrap_err();
         assert!(gone.to_string().contains("cannot be read"), "{gone}");
     }

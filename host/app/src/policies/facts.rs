@@ -1,6 +1,6 @@
-//! What is known of a version, put together for policies.
+//! Facts about a version for policies.
 //!
-//! Provenance and advisories come from records of their own.
+//! Provenance and advisories are stored in records of their own, and are added separately.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,25 +11,26 @@ use packhouse_store::{
     VersionFactsRow, VersionFile,
 };
 
-use super::{Published, Question};
+use super::{PublishedVersions, Question};
 use crate::App;
 
-/// Where among the versions those stand of which more has to be read, since a rule that is asked about them looks at it.
+/// Indexes of the versions for which provenance or advisories are needed, because a rule that
+/// judges them uses these facts.
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct RequiredFacts {
     pub(super) provenance: BTreeSet<usize>,
     pub(super) advisories: BTreeSet<usize>,
 }
 
-/// The property in which formats show the licence that an author states.
+/// Property in which formats list the licence that the author states.
 const LICENCE: &str = "license";
-/// Files that policies are told at most.
+/// Maximum number of files of a version that policies receive.
 const FILES: usize = 200;
-/// Properties that policies are told at most, and bytes of the value of one.
+/// Maximum number of properties that policies receive, and maximum size of one value in bytes.
 const PROPERTIES: usize = 50;
 const VALUE: usize = 1_000;
 
-/// The facts of what a format shows of a version; `published` in ms since 1970.
+/// Returns the facts about a version from its format's listing. `published` is in ms since 1970.
 #[must_use]
 pub fn of_version(version: &Version, published: Option<u64>) -> PolicyFacts {
     let cut = |text: &str| text.get(..text.floor_char_boundary(VALUE)).unwrap_or_default().to_owned();
@@ -54,20 +55,20 @@ pub fn of_version(version: &Version, published: Option<u64>) -> PolicyFacts {
     }
 }
 
-/// The facts of a version of which nothing is known but its name.
+/// Returns the facts about a version of which only the name is known.
 #[must_use]
 pub fn of_name(name: &str, version: &str) -> PolicyFacts {
     let version = Version { name: name.to_owned(), version: version.to_owned(), ..Version::default() };
     of_version(&version, None)
 }
 
-/// The same of what the store has of it.
+/// Returns the facts about a stored version.
 #[must_use]
 pub fn of_row(row: &VersionFactsRow) -> PolicyFacts {
     of_version(&row.version, row.published)
 }
 
-/// Bytes that a version takes where it is handed over, about.
+/// Estimates the size of a version in a call, in bytes.
 pub(super) fn weight(facts: &PolicyFacts) -> usize {
     let files: usize = facts.files.iter().map(|file| file.path.len() + 150).sum();
     let properties: usize = facts.properties.iter().map(|(name, value)| name.len() + value.len() + 50).sum();
@@ -75,39 +76,40 @@ pub(super) fn weight(facts: &PolicyFacts) -> usize {
     facts.name.len() + facts.version.len() + 200 + files + properties + signed
 }
 
-/// Adds to the facts of a repository's versions what records of their own say of them, as far as it is wanted. What is signed of a version
-/// that is published is what comes with it.
+/// Adds provenance and advisories to the facts about versions in a repository, where `required`
+/// asks for them. For a version that is being published, the provenance comes from the statements
+/// in the publish.
 pub(super) async fn complete(
     app: &App,
     question: &Question,
-    published: Option<&Published<'_>>,
-    wanted: &Wanted,
+    published: Option<&PublishedVersions<'_>>,
+    required: &RequiredFacts,
     versions: &mut [PolicyFacts],
 ) -> Result<(), StoreError> {
     let repository = question.place.repository;
     match published {
-        Some(Published { versions: shown, statements }) => {
-            for at in &wanted.provenance {
-                if let (Some(facts), Some(version)) = (versions.get_mut(*at), shown.get(*at)) {
+        Some(PublishedVersions { versions: listed, statements }) => {
+            for at in &required.provenance {
+                if let (Some(facts), Some(version)) = (versions.get_mut(*at), listed.get(*at)) {
                     facts.provenance = provenance_of_publish(app, repository, version, statements).await?;
                 }
             }
         }
         None => {
-            for (name, places) in by_name(&wanted.provenance, versions) {
+            for (name, places) in by_name(&required.provenance, versions) {
                 add_provenance(app, question, &name, &places, versions).await?;
             }
         }
     }
     if let Some(plugin) = app.runtime.plugin(&question.place.format) {
-        for (name, places) in by_name(&wanted.advisories, versions) {
+        for (name, places) in by_name(&required.advisories, versions) {
             add_advisories(app, &plugin, &name, &places, versions).await?;
         }
     }
     Ok(())
 }
 
-/// These places by the name of the package that stands there.
+/// Groups the indexes by the package name of their versions.
 fn by_name(places: &BTreeSet<usize>, versions: &[PolicyFacts]) -> BTreeMap<String, Vec<usize>> {
     let mut by_name: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for at in places {
@@ -144,7 +146,7 @@ async fn add_provenance(
     Ok(())
 }
 
-/// Nothing is asked of the database where no advisory was ever brought in.
+/// Adds advisories to the facts. Does not query the database if advisories were never imported.
 async fn add_advisories(
     app: &App,
     plugin: &Plugin,
@@ -157,13 +159,13 @@ async fn add_advisories(
     let known = app.advisories.of_versions(plugin, name, &numbers).await?;
     for (at, known) in places.iter().zip(known) {
         if let Some(facts) = versions.get_mut(*at) {
-            facts.advisories.extend(known.iter().map(|advisory| told(advisory)));
+            facts.advisories.extend(known.iter().map(|advisory| policy_advisory(advisory)));
         }
     }
     Ok(())
 }
 
-fn told(advisory: &Advisory) -> PolicyAdvisory {
+fn policy_advisory(advisory: &Advisory) -> PolicyAdvisory {
     let severity = match advisory.severity {
         Severity::Unknown => "",
         Severity::Low => "low",
@@ -194,8 +196,11 @@ fn claimed(facts: &AttestedFacts, subject: &Digest, verdict: Verdict) -> PolicyP
     }
 }
 
-/// What is signed of a version that is about to be shown: what comes with it, judged now. What was signed of it before counts only
-/// where no file is new, so that none comes in by what another's signer said.
+/// Returns the provenance of a version that is being published. It comes from the statements in the
+/// publish, which are verified now.
+///
+/// Statements from earlier publishes are used only if the publish adds no file. Otherwise a new
+/// file could pass because another signer made a statement about other files.
 async fn provenance_of_publish(
     app: &App,
     repository: RepositoryId,

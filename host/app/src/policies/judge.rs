@@ -1,109 +1,102 @@
-//! Rules judge versions: each that is about them, the strictest ruling counts, and an exception lets pass what a rule does not.
+//! Judging versions by rules. Every rule that applies to a version judges it, and the strictest
+//! ruling decides. An exception exempts a version from a rule.
 
 use std::sync::Arc;
 
 use packhouse_runtime::{
-    IgnoredFact, MAX_BATCH, PolicyContext, PolicyFacts, PolicyPurpose, RequestHead, Ruling, WantedFact,
+    IgnoredFact, MAX_BATCH, OptionalFact, PolicyContext, PolicyFacts, PolicyPurpose, RequestHead, Ruling,
 };
 use packhouse_store::{
     Digest, OrganizationId, RepositoryId, RuleId, RuleMode, SignedStatement, StoreError, Version,
 };
 
-use super::facts::Wanted;
+use super::facts::RequiredFacts;
 use super::recorded::EndedCall;
 use super::report::count;
 use super::{Rule, RuleSet, facts};
 use crate::App;
 use crate::boxed;
 
-/// Bytes of facts of one call at most, about.
+/// Approximate maximum size of the facts in one call, in bytes.
 const MAX_BATCH_BYTES: usize = 4 << 20;
 
-/// Which repository versions are in.
+/// Repository that contains the judged versions.
 #[derive(Clone, Debug)]
-pub struct JudgedWhere {
-    /// Whose it is.
+pub struct JudgedRepository {
     pub organization: OrganizationId,
-    /// Its identifier.
     pub repository: RepositoryId,
-    /// Its name.
     pub name: Arc<str>,
     /// `hosted` or `proxy`.
     pub kind: String,
-    /// Its format.
     pub format: String,
-    /// A proxy's upstream address.
+    /// Address of a proxy's upstream.
     pub upstream: Option<String>,
 }
 
-/// A file that is asked for: what is signed of another, or of what it was once, says nothing of it.
+/// The file that a client requested. Statements about other files, or about earlier content of this
+/// file, do not apply to it.
 #[derive(Clone, Debug)]
-pub struct AskedFile {
-    /// Its path.
+pub struct RequestedFile {
     pub path: String,
-    /// What it must turn out to be, as far as that is known.
+    /// Expected digests, if any are known.
     pub digests: Vec<Digest>,
 }
 
-impl AskedFile {
-    /// Whether what is stated of the file at this path, with this digest, is stated of this one.
+impl RequestedFile {
+    /// Reports whether a statement about this path and digest applies to this file.
     pub(super) fn is_subject(&self, path: &str, digest: &Digest) -> bool {
         let mut known = self.digests.iter().filter(|known| known.algorithm == digest.algorithm);
         (path.is_empty() || path == self.path) && known.all(|known| known == digest)
     }
 }
 
-/// What is asked of rules.
+/// Input of a judgement: the repository, the purpose, and the request that caused it.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// Where.
-    pub place: JudgedWhere,
-    /// What for.
+    pub place: JudgedRepository,
     pub purpose: PolicyPurpose,
-    /// The file of the version that is asked for, where it is one.
-    pub file: Option<AskedFile>,
-    /// Who asks, as it may be shown.
+    /// The requested file; `None` if the request is not for a single file.
+    pub file: Option<RequestedFile>,
+    /// Name of the caller, which may be logged and sent to webhooks.
     pub caller: Option<String>,
-    /// The request that it is part of, for logs.
+    /// The request that caused the judgement, for logs.
     pub head: Arc<RequestHead>,
-    /// Now, in ms since 1970.
+    /// The current time, in ms since 1970.
     pub now: i64,
 }
 
-/// What rules say of a version.
+/// Result of all rules for one version.
 #[derive(Clone, Debug, Default)]
-pub struct Judged {
-    /// Why it does not pass; none: it passes.
-    pub refusal: Option<Refusal>,
-    /// What is told although it passes: the names of rules, each with a sentence.
+pub struct VersionJudgement {
+    /// Reason why the version is refused; `None` if it passes.
+    pub refusal: Option<PolicyRefusal>,
+    /// Warnings, each as the rule's name and a sentence.
     pub warnings: Vec<(String, String)>,
-    /// From when on it may be judged otherwise, in ms since 1970, although nothing is changed.
+    /// Time at which the judgement may change even if nothing else changes, in ms since 1970.
     pub until: Option<i64>,
 }
 
-/// Why a version does not pass.
+/// Reason why a version is refused.
 #[derive(Clone, Debug)]
-pub struct Refusal {
-    /// By which rule.
+pub struct PolicyRefusal {
     pub rule: RuleId,
-    /// Its name.
     pub rule_name: String,
-    /// Whether it only does not pass yet.
+    /// True if the version is held: the rule may allow it later.
     pub held: bool,
-    /// Whether the rule could not judge it.
+    /// True if the rule could not judge the version.
     pub unavailable: bool,
-    /// Why, for whoever is refused.
+    /// Reason that the client gets to read.
     pub sentence: String,
 }
 
-impl Refusal {
-    /// The sentence with the rule that it comes from.
+impl PolicyRefusal {
+    /// Returns the reason and the name of the rule.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn message(&self) -> String {
         format!("{} (policy {})", self.sentence.trim_end_matches('.'), self.rule_name)
     }
 
-    /// In one word, for logs and events.
+    /// Returns the kind of refusal as one word, for logs and events.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match (self.unavailable, self.held) {
@@ -114,28 +107,28 @@ impl Refusal {
     }
 }
 
-impl Judged {
+impl VersionJudgement {
     fn note_until(&mut self, at: Option<i64>) {
         self.until = self.until.into_iter().chain(at).min();
     }
 
-    fn take(&mut self, rule: &Rule, ruling: Outcome) {
+    fn take(&mut self, rule: &Rule, ruling: RuleOutcome) {
         let name = || rule.row.name.clone();
         let (sentence, held, unavailable) = match ruling {
-            Outcome::Ruled(Ruling::Allow) => return,
-            Outcome::Ruled(Ruling::Warn(sentence)) => return self.warnings.push((name(), sentence)),
-            Outcome::Ruled(Ruling::Hold { sentence, until }) => {
+            RuleOutcome::Ruled(Ruling::Allow) => return,
+            RuleOutcome::Ruled(Ruling::Warn(sentence)) => return self.warnings.push((name(), sentence)),
+            RuleOutcome::Ruled(Ruling::Hold { sentence, until }) => {
                 self.note_until(until.map(|at| i64::try_from(at).unwrap_or(i64::MAX)));
                 (sentence, true, false)
             }
-            Outcome::Ruled(Ruling::Deny(sentence)) => (sentence, false, false),
-            Outcome::Failed(sentence) => (sentence, false, true),
+            RuleOutcome::Ruled(Ruling::Deny(sentence)) => (sentence, false, false),
+            RuleOutcome::Failed(sentence) => (sentence, false, true),
         };
         if rule.row.mode == RuleMode::Warn {
             return self.warnings.push((name(), sentence));
         }
-        let refusal = Refusal { rule: rule.row.id, rule_name: name(), held, unavailable, sentence };
-        // A denial is said before what only has to wait.
+        let refusal = PolicyRefusal { rule: rule.row.id, rule_name: name(), held, unavailable, sentence };
+        // A denial takes precedence over a hold.
         let is_stricter = self.refusal.as_ref().is_none_or(|before| before.held && !held);
         if is_stricter {
             self.refusal = Some(refusal);
@@ -143,64 +136,65 @@ impl Judged {
     }
 }
 
-/// What is about to be published.
-pub struct Published<'a> {
-    /// The versions that are to be shown.
+/// Versions that are being published.
+pub struct PublishedVersions<'a> {
+    /// The versions that will be listed.
     pub versions: &'a [&'a Version],
-    /// What comes with them.
+    /// Statements that are published together with the versions.
     pub statements: &'a [&'a SignedStatement],
 }
 
-/// A rule, and where among the versions those stand that it is asked about.
-struct Asked<'a> {
+/// A rule, and the indexes of the versions that it has to judge.
+struct RuleTargets<'a> {
     rule: &'a Rule,
     places: Vec<usize>,
 }
 
-/// What the rules that are asked look at.
-fn wanted(asked: &[Asked<'_>]) -> Wanted {
-    let mut wanted = Wanted::default();
-    for Asked { rule, places } in asked {
-        // What is not there denies whatever is known.
+/// Returns the facts that these rules use.
+fn required_facts(targets: &[RuleTargets<'_>]) -> RequiredFacts {
+    let mut required = RequiredFacts::default();
+    for RuleTargets { rule, places } in targets {
+        // A rule whose component is missing denies every version without looking at facts.
         let Ok(component) = &rule.component else { continue };
         if !component.description().ignores(IgnoredFact::Provenance) {
-            wanted.provenance.extend(places);
+            required.provenance.extend(places);
         }
         if !component.description().ignores(IgnoredFact::Advisories) {
-            wanted.advisories.extend(places);
+            required.advisories.extend(places);
         }
     }
-    wanted
+    required
 }
 
-/// What became of asking a rule about a version.
-enum Outcome {
+/// Result of one rule for one version.
+enum RuleOutcome {
     Ruled(Ruling),
     Failed(String),
 }
 
 impl App {
-    /// What the rules of this set say of these versions: one for each, in their order. What a rule cannot judge does not pass.
+    /// Judges the versions by the rules of this set. Returns one judgement for each version, in the
+    /// same order. Refuses a version that a rule cannot judge.
     #[boxed]
     pub async fn judge(
         &self,
         set: &RuleSet,
         question: &Question,
         versions: Vec<PolicyFacts>,
-    ) -> Result<Vec<Judged>, StoreError> {
+    ) -> Result<Vec<VersionJudgement>, StoreError> {
         let rules: Vec<&Rule> =
             set.rules.iter().filter(|rule| rule.reaches(question.place.repository)).collect();
         self.judge_by(&rules, question, versions).await
     }
 
-    /// The same of versions that are published, with the statements that come with them.
+    /// Judges versions that are being published, together with the statements in the publish.
     #[boxed]
     pub async fn judge_publish(
         &self,
         set: &RuleSet,
         question: &Question,
-        published: &Published<'_>,
-    ) -> Result<Vec<Judged>, StoreError> {
+        published: &PublishedVersions<'_>,
+    ) -> Result<Vec<VersionJudgement>, StoreError> {
         let rules: Vec<&Rule> =
             set.rules.iter().filter(|rule| rule.reaches(question.place.repository)).collect();
         let now = u64::try_from(question.now).unwrap_or_default();
@@ -209,26 +203,26 @@ impl App {
         self.judge_all(&rules, question, Some(published), versions).await
     }
 
-    /// The same by these rules, wherever they hold.
+    /// Judges by these rules, even if they do not apply to the repository.
     #[boxed]
     pub async fn judge_by(
         &self,
         rules: &[&Rule],
         question: &Question,
         versions: Vec<PolicyFacts>,
-    ) -> Result<Vec<Judged>, StoreError> {
+    ) -> Result<Vec<VersionJudgement>, StoreError> {
         self.judge_all(rules, question, None, versions).await
     }
 
-    /// As [`App::judge`], without a report, which is the caller's to make ([`App::report_rulings`]). Adds to the facts what the rules
-    /// look at.
+    /// Judges like [`App::judge`], and adds the facts that the rules use. Does not report the
+    /// rulings: the caller must call [`App::report_rulings`].
     #[boxed]
     pub async fn rulings(
         &self,
         set: &RuleSet,
         question: &Question,
         versions: &mut [PolicyFacts],
-    ) -> Result<Vec<Judged>, StoreError> {
+    ) -> Result<Vec<VersionJudgement>, StoreError> {
         let rules: Vec<&Rule> =
             set.rules.iter().filter(|rule| rule.reaches(question.place.repository)).collect();
         self.rulings_by(&rules, question, None, versions).await
@@ -238,9 +232,9 @@ impl App {
         &self,
         rules: &[&Rule],
         question: &Question,
-        published: Option<&Published<'_>>,
+        published: Option<&PublishedVersions<'_>>,
         mut versions: Vec<PolicyFacts>,
-    ) -> Result<Vec<Judged>, StoreError> {
+    ) -> Result<Vec<VersionJudgement>, StoreError> {
         let judged = self.rulings_by(rules, question, published, &mut versions).await?;
         self.report_rulings(question, &versions, &judged);
         Ok(judged)
@@ -250,12 +244,12 @@ impl App {
         &self,
         rules: &[&Rule],
         question: &Question,
-        published: Option<&Published<'_>>,
+        published: Option<&PublishedVersions<'_>>,
         versions: &mut [PolicyFacts],
-    ) -> Result<Vec<Judged>, StoreError> {
-        let mut judged = vec![Judged::default(); versions.len()];
+    ) -> Result<Vec<VersionJudgement>, StoreError> {
+        let mut judged = vec![VersionJudgement::default(); versions.len()];
         let folding = self.folding_of(&question.place.format);
-        let mut asked: Vec<Asked<'_>> = Vec::with_capacity(rules.len());
+        let mut targets: Vec<RuleTargets<'_>> = Vec::with_capacity(rules.len());
         for rule in rules {
             let mut places = Vec::new();
             let about = versions.iter().enumerate().filter(|(_, facts)| rule.is_about(folding, &facts.name));
@@ -266,11 +260,11 @@ impl App {
                 }
             }
             if !places.is_empty() {
-                asked.push(Asked { rule, places });
+                targets.push(RuleTargets { rule, places });
             }
         }
-        facts::complete(self, question, published, &wanted(&asked), versions).await?;
-        for Asked { rule, places } in asked {
+        facts::complete(self, question, published, &required_facts(&targets), versions).await?;
+        for RuleTargets { rule, places } in targets {
             for batch in batches(&places, versions) {
                 let facts: Vec<PolicyFacts> =
                     batch.iter().filter_map(|at| versions.get(*at).cloned()).collect();
@@ -285,19 +279,19 @@ impl App {
         Ok(judged)
     }
 
-    /// One call of a rule's component.
+    /// Calls a rule's component once.
     async fn ask(
         &self,
         rule: &Rule,
         question: &Question,
         facts: &[PolicyFacts],
-    ) -> Result<Vec<Outcome>, StoreError> {
+    ) -> Result<Vec<RuleOutcome>, StoreError> {
         let component = match &rule.component {
             Ok(component) => component,
             Err(why) => return Ok(self.failed(rule, why, facts.len())),
         };
         let place = &question.place;
-        let names_in_use = if component.description().wants(WantedFact::Names) {
+        let names_in_use = if component.description().wants(OptionalFact::Names) {
             self.names_in_use(place.organization, &place.format).await?
         } else {
             Vec::new()
@@ -326,17 +320,17 @@ impl App {
         };
         self.record_call(rule, &ended);
         Ok(match judged {
-            Ok(rulings) => rulings.into_iter().map(Outcome::Ruled).collect(),
-            Err(error) => self.failed(rule, &format!("it {error}"), facts.len()),
+            Ok(rulings) => rulings.into_iter().map(RuleOutcome::Ruled).collect(),
+            Err(error) => self.failed(rule, &format!("the policy {error}"), facts.len()),
         })
     }
 
-    fn failed(&self, rule: &Rule, why: &str, versions: usize) -> Vec<Outcome> {
+    fn failed(&self, rule: &Rule, why: &str, versions: usize) -> Vec<RuleOutcome> {
         self.policies.note_failure(rule.row.id, why);
         count("unavailable", versions as u64);
         let failed = || {
-            Outcome::Failed(
-                "This could not be judged, and so does not pass: an operator has to look at the policy"
+            RuleOutcome::Failed(
+                "The policy failed to judge this version, so it is refused; an operator must check the policy"
                     .to_owned(),
             )
         };
@@ -344,11 +338,12 @@ impl App {
     }
 }
 
-/// What is asked in one call each: no more versions than one may be asked about, and no more bytes than its memory holds with ease.
-fn batches(asked: &[usize], versions: &[PolicyFacts]) -> Vec<Vec<usize>> {
+/// Splits the versions into several calls. Each call has a maximum number of versions and a maximum
+/// estimated size.
+fn batches(indexes: &[usize], versions: &[PolicyFacts]) -> Vec<Vec<usize>> {
     let mut batches: Vec<Vec<usize>> = Vec::new();
     let (mut batch, mut weight) = (Vec::new(), 0_usize);
-    for at in asked {
+    for at in indexes {
         let own = versions.get(*at).map_or(0, facts::weight);
         if !batch.is_empty() && (batch.len() == MAX_BATCH || weight.saturating_add(own) > MAX_BATCH_BYTES) {
             batches.push(std::mem::take(&mut batch));
@@ -371,14 +366,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_statement_counts_for_the_file_that_it_is_about() {
+    fn a_statement_applies_only_to_its_file() {
         let digest = |text: &str| text.parse::<Digest>().unwrap();
         let (own, other) = (format!("sha256:{}", "aa".repeat(32)), format!("sha256:{}", "bb".repeat(32)));
-        let asked = AskedFile { path: "a/x".to_owned(), digests: vec![digest(&own)] };
-        assert!(asked.is_subject("a/x", &digest(&own)) && asked.is_subject("", &digest(&own)));
-        assert!(!asked.is_subject("a/y", &digest(&own)) && !asked.is_subject("a/x", &digest(&other)));
-        // What is known by another algorithm tells nothing.
-        assert!(asked.is_subject("a/x", &digest(&format!("sha512:{}", "bb".repeat(64)))));
+        let file = RequestedFile { path: "a/x".to_owned(), digests: vec![digest(&own)] };
+        assert!(file.is_subject("a/x", &digest(&own)) && file.is_subject("", &digest(&own)));
+        assert!(!file.is_subject("a/y", &digest(&own)) && !file.is_subject("a/x", &digest(&other)));
+        // Digests of different algorithms cannot be compared, so the statement applies.
+        assert!(file.is_subject("a/x", &digest(&format!("sha512:{}", "bb".repeat(64)))));
     }
 
     fn rule(mode: RuleMode) -> Rule {
@@ -406,32 +401,32 @@ mod tests {
         Rule::new(row, exceptions, Err("none".to_owned()), None)
     }
 
-    fn hold(until: u64) -> Outcome {
-        Outcome::Ruled(Ruling::Hold { sentence: "young".to_owned(), until: Some(until) })
+    fn hold(until: u64) -> RuleOutcome {
+        RuleOutcome::Ruled(Ruling::Hold { sentence: "young".to_owned(), until: Some(until) })
     }
 
     #[test]
     fn a_denial_counts_more_than_a_hold_and_a_warning_refuses_nothing() {
-        let mut judged = Judged::default();
+        let mut judged = VersionJudgement::default();
         judged.take(&rule(RuleMode::Enforced), hold(5));
-        judged.take(&rule(RuleMode::Enforced), Outcome::Ruled(Ruling::Deny("bad.".to_owned())));
+        judged.take(&rule(RuleMode::Enforced), RuleOutcome::Ruled(Ruling::Deny("bad.".to_owned())));
         judged.take(&rule(RuleMode::Enforced), hold(3));
         let refusal = judged.refusal.unwrap();
         assert_eq!(
-            (refusal.told().as_str(), refusal.word(), judged.until),
+            (refusal.message().as_str(), refusal.word(), judged.until),
             ("bad (policy ours)", "denied", Some(3))
         );
-        let mut warned = Judged::default();
-        warned.take(&rule(RuleMode::Warn), Outcome::Failed("away".to_owned()));
+        let mut warned = VersionJudgement::default();
+        warned.take(&rule(RuleMode::Warn), RuleOutcome::Failed("away".to_owned()));
         assert!(warned.refusal.is_none() && warned.warnings.len() == 1);
     }
 
     #[test]
-    fn a_call_is_asked_about_no_more_than_it_can_hold() {
+    fn a_call_judges_no_more_than_its_memory_can_hold() {
         let small = vec![facts::of_name("a", "1"); 2_500];
-        let asked: Vec<usize> = (0..small.len()).collect();
+        let indexes: Vec<usize> = (0..small.len()).collect();
         let sizes = |batches: Vec<Vec<usize>>| batches.iter().map(Vec::len).collect::<Vec<_>>();
-        assert_eq!(sizes(batches(&asked, &small)), [1_000, 1_000, 500]);
+        assert_eq!(sizes(batches(&indexes, &small)), [1_000, 1_000, 500]);
         let mut large = facts::of_name("a", "1");
         large.properties = vec![("x".to_owned(), "y".repeat(3 << 20))];
         assert_eq!(sizes(batches(&[0, 1, 2], &vec![large; 3])), [1, 1, 1]);
@@ -439,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exception_is_of_a_place_a_package_a_version_and_a_time() {
+    fn an_exception_applies_to_its_repository_package_version_and_time() {
         let exception = NewException {
             repository: Some(RepositoryId(7)),
             package: "aB_*".to_owned(),
@@ -461,6 +456,6 @@ mod tests {
         }
         assert!(rule.is_about(Folding::None, "a") && !rule.is_about(Folding::None, "b"));
         assert!(rule.is_about(Folding::Lowercase, "A") && !rule.is_about(Folding::None, "A"));
-        assert!(rule.is_about(Folding::None, ""), "a file of no known package may be of this one");
+        assert!(rule.is_about(Folding::None, ""), "a file of an unknown package may belong to this package");
     }
 }

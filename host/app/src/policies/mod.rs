@@ -1,19 +1,21 @@
-//! Policies over versions: the rules that hold in an organization, kept in memory under the number that each look-up reads, and their
-//! judgement.
+//! Policies about versions: the active rules of an organization, and how they judge. Cached rules
+//! are valid for one revision number, and each look-up reads the current number.
 //!
-//! Where no rule holds, the number is null: nothing is asked, and no component runs. Whatever goes wrong with a rule denies what it is
-//! about, and is told with the rule.
+//! If an organization has no active rules, the number is null and no policy component runs. If a
+//! rule fails, it denies the versions to which it applies. The API shows the error with the rule.
 
 pub mod facts;
 mod judge;
 mod recorded;
 mod report;
+mod reported_rulings;
 mod rule_set;
-mod told;
 
-pub use judge::{AskedFile, Judged, JudgedWhere, Published, Question, Refusal};
+pub use judge::{
+    JudgedRepository, PolicyRefusal, PublishedVersions, Question, RequestedFile, VersionJudgement,
+};
+pub use reported_rulings::RuleFailure;
 pub use rule_set::{Rule, RuleSet};
-pub use told::RuleFailure;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,18 +28,18 @@ use quick_cache::sync::Cache;
 use crate::App;
 use crate::boxed;
 
-/// Organizations whose rules are kept.
+/// Maximum number of organizations whose rules are cached.
 const ORGANIZATIONS: usize = 1_000;
-/// For how long (ms) names in use are kept.
+/// Lifetime of the cached package names that an organization uses, in ms.
 const NAMES_MS: i64 = 60_000;
 
-/// What a server keeps of policies.
+/// Policy state that this server caches.
 pub struct Policies {
     sets: Cache<OrganizationId, Arc<RuleSet>>,
     names: Cache<(OrganizationId, String), Arc<KnownNames>>,
-    pub(crate) told: told::Told,
+    pub(crate) reported: reported_rulings::ReportedRulings,
     failures: Mutex<HashMap<RuleId, RuleFailure>>,
-    writing: recorded::Writing,
+    write_permits: recorded::WritePermits,
 }
 
 struct KnownNames {
@@ -50,20 +52,20 @@ impl Default for Policies {
         Policies {
             sets: Cache::new(ORGANIZATIONS),
             names: Cache::new(ORGANIZATIONS),
-            told: told::Told::default(),
+            reported: reported_rulings::ReportedRulings::default(),
             failures: Mutex::default(),
-            writing: recorded::Writing::default(),
+            write_permits: recorded::WritePermits::default(),
         }
     }
 }
 
 impl Policies {
-    /// What went wrong with a rule on this server last, if anything did since it was changed.
+    /// Returns the last failure of a rule on this server since the rule last changed.
     pub fn failure(&self, rule: RuleId) -> Option<RuleFailure> {
         self.failures().get(&rule).cloned()
     }
 
-    /// Forgets it: the rule says something else now.
+    /// Removes a rule's failure after the rule changed.
     pub fn forget_failure(&self, rule: RuleId) {
         self.failures().remove(&rule);
     }
@@ -80,7 +82,7 @@ impl Policies {
     }
 }
 
-/// Loads the components that rules name, so that no request waits for a compilation.
+/// Loads the components of the rules, so that no request has to wait for a compilation.
 #[boxed]
 pub async fn load(app: Arc<App>) {
     report::announce();
@@ -88,15 +90,16 @@ pub async fn load(app: Arc<App>) {
 }
 
 impl App {
-    /// The rules that hold in an organization whose look-up gave this number. No statement where they are known.
+    /// Returns the active rules of an organization. `number` comes from the look-up of the
+    /// organization. If the rules are cached, no database statement runs.
     #[boxed]
     pub async fn rules_that_hold(
         &self,
         organization: OrganizationId,
         number: i64,
     ) -> Result<Arc<RuleSet>, StoreError> {
-        if let Some(kept) = self.policies.sets.get(&organization).filter(|kept| kept.number == number) {
-            return Ok(kept);
+        if let Some(cached) = self.policies.sets.get(&organization).filter(|cached| cached.number == number) {
+            return Ok(cached);
         }
         let (rows, exceptions) = self.store.rules_that_hold(organization).await?;
         let recorded = self.store.rules_that_record(organization).await?;
@@ -108,14 +111,15 @@ impl App {
             let armed = recorded.iter().find(|one| one.rule == row.id).map(recorded::Armed::from);
             rules.push(Rule::new(row, exceptions, component, armed));
         }
-        // Of a piece of a list that was made by other rules nobody would tell.
+        // The cached pieces of lists were made under other rules, and nothing else would remove
+        // them.
         self.runtime.forget_pieces();
         let set = Arc::new(RuleSet { number, rules });
         self.policies.sets.insert(organization, Arc::clone(&set));
         Ok(set)
     }
 
-    /// One rule as it is, whatever its mode, with these exceptions: for previews.
+    /// Prepares one rule for a preview, whatever its mode, with these exceptions.
     #[boxed]
     pub async fn rule_as_it_is(
         &self,
@@ -128,7 +132,8 @@ impl App {
         Ok(Rule::new(row, exceptions, component, armed))
     }
 
-    /// The component of this name or digest, loaded if it has to be. Says why there is none.
+    /// Returns the policy component with this name or digest, and loads it if necessary. The inner
+    /// error states why the component is not available.
     #[boxed]
     pub async fn policy_component(
         &self,
@@ -137,7 +142,9 @@ impl App {
         let components = self.runtime.policies();
         if !name_or_digest.starts_with("sha256:") {
             let found = components.named(name_or_digest).cloned();
-            return Ok(found.ok_or_else(|| format!("there is no policy {name_or_digest} beside the program")));
+            return Ok(
+                found.ok_or_else(|| format!("no policy {name_or_digest} is installed beside the program"))
+            );
         }
         let row = self.store.find_policy_component(name_or_digest).await?;
         if let Err(reason) = self.may_run(name_or_digest, row.and_then(|row| row.signed_by).as_deref()) {
@@ -152,7 +159,7 @@ impl App {
         Ok(components.load(name_or_digest, bytes).await.map_err(|error| error.reason()))
     }
 
-    /// How a format spells names.
+    /// Returns the rules by which a format normalises names.
     #[must_use]
     pub fn folding_of(&self, format: &str) -> Folding {
         self.runtime.plugin(format).map(|plugin| plugin.description().name_folding).unwrap_or_default()
@@ -164,9 +171,9 @@ impl App {
         format: &str,
     ) -> Result<Vec<String>, StoreError> {
         let key = (organization, format.to_owned());
-        let is_fresh = |kept: &Arc<KnownNames>| (0..NAMES_MS).contains(&(now_ms() - kept.read_at));
-        if let Some(kept) = self.policies.names.get(&key).filter(is_fresh) {
-            return Ok(kept.names.clone());
+        let is_fresh = |cached: &Arc<KnownNames>| (0..NAMES_MS).contains(&(now_ms() - cached.read_at));
+        if let Some(cached) = self.policies.names.get(&key).filter(is_fresh) {
+            return Ok(cached.names.clone());
         }
         let most = u32::try_from(MAX_NAMES).unwrap_or(u32::MAX);
         let names = self.store.names_in_use(organization, format, most).await?;
@@ -178,17 +185,13 @@ impl App {
         let digests = match self.store.rules_components().await {
             Ok(digests) => digests,
             Err(error) => {
-                tracing::warn!(%error, "policies are loaded when they are asked for");
+                tracing::warn!(%error, "policies are loaded when they are first used");
                 return;
             }
         };
         for digest in digests {
             if let Ok(Err(error)) = self.policy_component(&digest).await {
-                tracing::error!(
-                    digest,
-                    error,
-                    "a policy cannot be loaded; rules that name it deny everything"
-                );
+                tracing::error!(digest, error, "could not load a policy; rules that use it deny everything");
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Calls of policies' components that are kept, where somebody wants it of a rule: those that failed, and those that refused something.
+//! Recorded calls of policy components. While recording is on for a rule, the server stores calls
+//! that failed or refused a version.
 
 use std::sync::Arc;
 
@@ -12,15 +13,15 @@ use super::Rule;
 use crate::App;
 use crate::recordings::compress;
 
-/// Recordings that are written at one time. What is to be recorded meanwhile is not: a call's facts take some MiB, and no request waits
-/// for its recording.
+/// Maximum number of recordings that are written at the same time; further ones are dropped. The
+/// facts of a call may take some MiB of memory, and requests do not wait for recordings.
 const WRITTEN: usize = 4;
 
-/// Where recordings of a rule's calls go.
+/// The recording set that receives the recordings of a rule's calls.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Armed {
     set: RecordingSetId,
-    /// In ms since 1970.
+    /// End of the recording, in ms since 1970.
     until: i64,
 }
 
@@ -30,34 +31,31 @@ impl From<&RuleRecording> for Armed {
     }
 }
 
-/// Bounds what is written at one time.
-pub(crate) struct Writing(Arc<Semaphore>);
+/// Limits the number of recordings that are written at the same time.
+pub(crate) struct WritePermits(Arc<Semaphore>);
 
-impl Default for Writing {
-    fn default() -> Writing {
-        Writing(Arc::new(Semaphore::new(WRITTEN)))
+impl Default for WritePermits {
+    fn default() -> WritePermits {
+        WritePermits(Arc::new(Semaphore::new(WRITTEN)))
     }
 }
 
-/// A judging call that has ended.
 pub(super) struct EndedCall<'a> {
-    /// What judged.
     pub(super) component: &'a PolicyComponent,
-    /// As the component was given them.
+    /// Settings that the component received.
     pub(super) settings: &'a str,
-    /// What is the same for all versions.
+    /// Context that the component received, which is the same for all versions.
     pub(super) context: &'a PolicyContext,
-    /// What was judged.
     pub(super) versions: &'a [PolicyFacts],
-    /// What became of it.
     pub(super) judged: Result<&'a [Ruling], &'a CallError>,
-    /// Whether it was only to see what would be refused.
+    /// True if the call was part of a preview.
     pub(super) is_preview: bool,
 }
 
 impl App {
-    /// Keeps this call of a rule's component in the background, where that is wanted and it is worth it: one that failed by the component's
-    /// own doing, or that refused something in earnest. A preview refuses what nobody asked for, over all that is there.
+    /// Stores this call in the background if recording is on for the rule. Stores only a call that
+    /// failed through the component's own fault, or that refused a version outside of a preview. A
+    /// preview judges all existing versions, which no client requested.
     pub(super) fn record_call(&self, rule: &Rule, call: &EndedCall<'_>) {
         let Some(armed) = rule.armed.filter(|armed| armed.until > packhouse_store::now_ms()) else { return };
         let is_own_failure = |error: &CallError| {
@@ -70,10 +68,10 @@ impl App {
         if !is_worth_it {
             return;
         }
-        let Ok(permit) = Arc::clone(&self.policies.writing.0).try_acquire_owned() else {
+        let Ok(permit) = Arc::clone(&self.policies.write_permits.0).try_acquire_owned() else {
             tracing::debug!(
                 rule = rule.row.name,
-                "a call of a policy is not recorded: others are being written"
+                "policy call not recorded: other recordings are being written"
             );
             return;
         };
@@ -90,12 +88,12 @@ impl App {
 
 async fn keep(store: Store, set: RecordingSetId, recording: PolicyRecording, permit: OwnedSemaphorePermit) {
     let Ok(made) = tokio::task::spawn_blocking(move || pack(&recording)).await else { return };
-    let kept = match made {
+    let stored = match made {
         Ok(new) => store.keep_recording(set, new).await.map_err(|error| error.to_string()),
         Err(error) => Err(error),
     };
-    if let Err(error) = kept {
-        tracing::warn!(error, set = set.0, "a recording of a policy's call could not be kept");
+    if let Err(error) = stored {
+        tracing::warn!(error, set = set.0, "could not store the recording of a policy call");
     }
     drop(permit);
 }

@@ -1,15 +1,16 @@
-//! Reports of rulings that warn or refuse: counters, lines in the log, and webhooks.
+//! Reports of warnings and refusals by policies: counters, log lines and webhooks.
 
 use packhouse_runtime::{PolicyFacts, PolicyPurpose, purpose_word};
 use serde_json::json;
 
-use super::{Judged, Question, Refusal};
+use super::{PolicyRefusal, Question, VersionJudgement};
 use crate::App;
 
 impl App {
-    /// Counts and logs warnings and refusals, and notifies the organization's webhooks of refusals in the background. The same ruling
-    /// about the same version is logged and notified once in a while.
-    pub fn report_rulings(&self, question: &Question, versions: &[PolicyFacts], judged: &[Judged]) {
+    /// Counts and logs warnings and refusals. Notifies the organization's webhooks of refusals in
+    /// the background. A ruling that repeats for the same version is logged and sent to webhooks
+    /// only after a pause.
+    pub fn report_rulings(&self, question: &Question, versions: &[PolicyFacts], judged: &[VersionJudgement]) {
         if question.purpose == PolicyPurpose::Preview {
             return;
         }
@@ -18,8 +19,8 @@ impl App {
             let (repository, package, version) = (&*place.name, &facts.name, &facts.version);
             for (rule, sentence) in &judged.warnings {
                 count("warn", 1);
-                if self.policies.told.is_news((place.repository.0, rule, package, version, sentence)) {
-                    tracing::warn!(repository, package, version, rule, "a policy warns: {sentence}");
+                if self.policies.reported.is_news((place.repository.0, rule, package, version, sentence)) {
+                    tracing::warn!(repository, package, version, rule, "policy warning: {sentence}");
                 }
             }
             let Some(refusal) = &judged.refusal else { continue };
@@ -28,7 +29,7 @@ impl App {
             }
             let (rule, word) = (&refusal.rule_name, refusal.word());
             let news = (place.repository.0, refusal.rule.0, package, version, purpose_word(question.purpose));
-            if !self.policies.told.is_news(news) {
+            if !self.policies.reported.is_news(news) {
                 continue;
             }
             let request_id = &*question.head.request_id;
@@ -39,17 +40,17 @@ impl App {
                 rule,
                 request_id,
                 outcome = word,
-                "a policy refuses: {}",
+                "policy refusal: {}",
                 refusal.sentence
             );
-            // A list leaves out versions that nobody asked for.
+            // A list only omits refused versions, and the client did not request any of them.
             if question.purpose != PolicyPurpose::List {
                 self.notify_webhooks(question, facts, refusal);
             }
         }
     }
 
-    fn notify_webhooks(&self, question: &Question, facts: &PolicyFacts, refusal: &Refusal) {
+    fn notify_webhooks(&self, question: &Question, facts: &PolicyFacts, refusal: &PolicyRefusal) {
         let place = question.place.clone();
         let data = json!({
             "policy": {"id": refusal.rule.to_string(), "name": refusal.rule_name},
@@ -60,9 +61,10 @@ impl App {
         let (store, rule) = (self.store.clone(), refusal.rule);
         let subject = format!("{}/{}@{}", place.name, facts.name, facts.version);
         tokio::spawn(async move {
-            let told = store.tell_policy_denied(place.organization, rule, place.repository, subject, data);
-            if let Err(error) = told.await {
-                tracing::warn!(%error, "webhooks could not be told of what a policy refused");
+            let queued =
+                store.notify_policy_denied(place.organization, rule, place.repository, subject, data);
+            if let Err(error) = queued.await {
+                tracing::warn!(%error, "could not queue webhook events for a policy refusal");
             }
         });
     }
@@ -73,7 +75,8 @@ pub(super) fn count(ruling: &'static str, versions: u64) {
     metrics::counter!("packhouse_policy_rulings_total", "ruling" => ruling).increment(versions);
 }
 
-/// Makes every kind of ruling known at 0, so that the first one is seen as an increase.
+/// Creates the counter for every kind of ruling with the value 0, so that the first ruling is an
+/// increase.
 pub(super) fn announce() {
     for ruling in ["warn", "held", "denied", "unavailable"] {
         count(ruling, 0);

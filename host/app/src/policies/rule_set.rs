@@ -8,27 +8,26 @@ use packhouse_store::{NewException, RepositoryId, RuleRow};
 
 use super::recorded::Armed;
 
-/// The rules that hold in an organization.
+/// The active rules of an organization.
 pub struct RuleSet {
-    /// What the look-up said of them.
+    /// Revision number of the rules, from the look-up.
     pub number: i64,
     pub(super) rules: Vec<Rule>,
 }
 
-/// A rule with what passes it and what judges.
+/// A rule with its exceptions and its component.
 pub struct Rule {
-    /// What it says.
     pub row: RuleRow,
-    /// Patterns of the packages that it is about; none: all.
+    /// Patterns of the packages to which the rule applies; `None` means all packages.
     packages: Option<NamePatterns>,
     exceptions: Vec<Exception>,
-    /// Its component, or why there is none.
+    /// Component of the rule, or the reason why it is not available.
     pub component: Result<Arc<PolicyComponent>, String>,
-    /// Where recordings of its calls go; none: nobody wants them.
+    /// Recording set for calls of this rule; `None` if recording is off.
     pub(super) armed: Option<Armed>,
 }
 
-/// What passes a rule.
+/// An exception to a rule.
 struct Exception {
     repository: Option<RepositoryId>,
     package: NamePatterns,
@@ -44,13 +43,13 @@ impl From<NewException> for Exception {
 }
 
 impl RuleSet {
-    /// Whether a rule is about this repository.
+    /// Reports whether any rule applies to this repository.
     #[must_use]
     pub fn reaches(&self, repository: RepositoryId) -> bool {
         self.rules.iter().any(|rule| rule.reaches(repository))
     }
 
-    /// Whether a rule that is about this repository looks at what is signed of versions.
+    /// Reports whether any rule for this repository uses provenance.
     #[must_use]
     pub fn looks_at_provenance(&self, repository: RepositoryId) -> bool {
         let looks = |rule: &Rule| {
@@ -74,20 +73,22 @@ impl Rule {
         Rule { row, packages, exceptions, component, armed }
     }
 
-    /// Whether it is about this repository.
+    /// Reports whether the rule applies to this repository.
     #[must_use]
     pub fn reaches(&self, repository: RepositoryId) -> bool {
         self.row.text.repositories.as_ref().is_none_or(|only| only.contains(&repository))
     }
 
-    /// Whether it is about this package of a format that folds names so. An empty name stands for a file whose package is not known: it
-    /// may belong to any package, so every rule is about it.
+    /// Reports whether the rule applies to this package. `folding` is how the package's format
+    /// normalises names. An empty name stands for a file whose package is not known. It may belong
+    /// to any package, so every rule applies to it.
     #[must_use]
     pub fn is_about(&self, folding: Folding, package: &str) -> bool {
         package.is_empty() || self.packages.as_ref().is_none_or(|only| only.cover(folding, package))
     }
 
-    /// Until when an exception lets this version pass, in ms since 1970; none where none does.
+    /// Returns the time until which an exception exempts this version, in ms since 1970. Returns
+    /// `None` if no exception applies.
     pub(super) fn excepted_until(
         &self,
         repository: RepositoryId,

@@ -1,4 +1,5 @@
-//! What a publisher says of the ID tokens that are its own, for each provider of build services, and whether one is.
+//! Rules of trusted publishers. For each provider of build services, they define which ID tokens
+//! match a publisher.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +8,24 @@ use serde_json::{Map, Value};
 
 use super::refusal::IdTokenRefusal;
 
-/// Characters of a value that a publisher names.
+/// Maximum length of a claim's value in a rule, in characters.
 const MAX_VALUE: usize = 512;
-/// Claims that a publisher of any other service names at most.
+/// Maximum number of claims in a rule for `oidc`.
 const MAX_CLAIMS: usize = 20;
-/// Claims that every ID token has anew, so that none of them tells a workflow.
+/// Claims that differ in every ID token, so they cannot identify a workflow.
 const OF_EVERY_TOKEN: [&str; 6] = ["iss", "aud", "exp", "nbf", "iat", "jti"];
 
-/// Whose build service it is.
+/// Provider of a build service.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Provider {
-    /// GitHub Actions.
     Github,
-    /// GitLab CI/CD.
     Gitlab,
-    /// Any other that speaks OpenID Connect.
+    /// Any other service that supports OpenID Connect.
     Oidc,
 }
 
 impl Provider {
-    /// By its name on the wire.
+    /// Finds a provider by its name in the API.
     #[must_use]
     pub fn of(name: &str) -> Option<Provider> {
         [Provider::Github, Provider::Gitlab, Provider::Oidc]
@@ -34,7 +33,7 @@ impl Provider {
             .find(|provider| provider.name() == name)
     }
 
-    /// Its name on the wire.
+    /// Returns the provider's name in the API.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -44,7 +43,7 @@ impl Provider {
         }
     }
 
-    /// The issuer of the public service; none where there is no such.
+    /// Returns the issuer of the provider's public service, if there is one.
     #[must_use]
     pub fn public_issuer(self) -> Option<&'static str> {
         match self {
@@ -55,68 +54,67 @@ impl Provider {
     }
 }
 
-/// What an ID token must say.
+/// Requirements on an ID token.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum PublisherRule {
-    /// A workflow of GitHub's.
     Github(GithubRule),
-    /// A pipeline of GitLab's.
     Gitlab(GitlabRule),
-    /// Claims as they stand.
+    /// Claims whose values must be equal to those in the token.
     Oidc(BTreeMap<String, Value>),
 }
 
-/// A workflow of GitHub's. Names are compared without regard to case, as GitHub does.
+/// A GitHub Actions workflow. The comparison of names is case-insensitive, as on GitHub.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct GithubRule {
-    /// The user or organization.
+    /// The user or organization that owns the repository.
     pub repository_owner: String,
     /// The repository, without its owner.
     pub repository: String,
-    /// The file below `.github/workflows/`.
+    /// File name of the workflow below `.github/workflows/`.
     pub workflow: String,
-    /// The environment that the job runs in; none: any, or none.
+    /// Environment of the job. `None` accepts a job with any environment and without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
-    /// The owner's number; none: as it is seen first.
+    /// Numeric id of the owner. If `None`, the server records the id in the first matching token,
+    /// and requires it from then on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository_owner_id: Option<String>,
-    /// The event that begins the workflow; none: any but those that run what a stranger wrote.
+    /// Event that starts the workflow. `None` accepts all events except those that may run code
+    /// from outsiders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_name: Option<String>,
 }
 
-/// A pipeline of GitLab's.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct GitlabRule {
-    /// The user or group, with the groups that it is in.
+    /// The user or group that owns the project, including the parent groups.
     pub namespace: String,
     /// The project, without its namespace.
     pub project: String,
-    /// The file that says what the pipeline does, as `.gitlab-ci.yml`.
+    /// The file that defines the pipeline, for example `.gitlab-ci.yml`.
     pub workflow: String,
-    /// The environment that the job runs in; none: any, or none.
+    /// Environment of the job. `None` accepts a job with any environment and without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
-    /// The namespace's number; none: as it is seen first.
+    /// Numeric id of the namespace. If `None`, the server records the id in the first matching
+    /// token, and requires it from then on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace_id: Option<String>,
 }
 
-/// What about an ID token is not as a publisher says.
+/// Difference between an ID token and a publisher's rule.
 #[derive(Debug)]
 pub(super) struct Mismatch {
-    /// How much matched before.
+    /// Number of requirements that matched before this one.
     pub(super) depth: u8,
-    /// What it is, for people.
     pub(super) sentence: String,
 }
 
 impl PublisherRule {
-    /// What somebody wrote; what is wrong with it, as a sentence.
+    /// Reads a rule from the API's JSON. The error is a sentence about the problem.
     pub fn read(provider: Provider, claims: Value) -> Result<PublisherRule, String> {
         match provider {
             Provider::Github => {
@@ -136,12 +134,13 @@ impl PublisherRule {
         }
     }
 
-    /// What stands in a row; none for what cannot be read, which matches nothing.
+    /// Reads a stored rule. Returns `None` if the rule cannot be read; such a rule matches no
+    /// token.
     pub(super) fn stored(provider: &str, claims: &str) -> Option<PublisherRule> {
         PublisherRule::read(Provider::of(provider)?, serde_json::from_str(claims).ok()?).ok()
     }
 
-    /// The owner's number, where it was stated.
+    /// Returns the owner's id if the rule states it.
     #[must_use]
     pub fn owner_id(&self) -> Option<&str> {
         match self {
@@ -151,7 +150,6 @@ impl PublisherRule {
         }
     }
 
-    /// The event that it names.
     fn event_name(&self) -> Option<&str> {
         match self {
             PublisherRule::Github(rule) => rule.event_name.as_deref(),
@@ -160,8 +158,9 @@ impl PublisherRule {
         }
     }
 
-    /// The owner's number in an ID token that is as this says; none where the provider has no such. `known` is the number that was
-    /// stated or seen first.
+    /// Checks the claims of an ID token. Returns the owner's id in the token, or `None` for a
+    /// provider without such ids. `known` is the id that the rule states or that the server
+    /// recorded.
     pub(super) fn judge(
         &self,
         known: Option<&str>,
@@ -170,15 +169,17 @@ impl PublisherRule {
         match self {
             PublisherRule::Github(rule) => rule.judge(known, claims).map(Some),
             PublisherRule::Gitlab(rule) => rule.judge(known, claims).map(Some),
-            PublisherRule::Oidc(wanted) => judge_claims(wanted, claims).map(|()| None),
+            PublisherRule::Oidc(expected) => judge_claims(expected, claims).map(|()| None),
         }
     }
 }
 
-/// Events that begin a workflow with the repository's rights for whoever wrote what it runs on.
+/// Events that start a workflow with the repository's permissions although an outsider may have
+/// written the code.
 const FOREIGN_EVENTS: [&str; 2] = ["pull_request_target", "workflow_run"];
 
-/// Refuses a workflow that such an event began, unless the publisher names the event.
+/// Refuses a workflow that one of the [`FOREIGN_EVENTS`] started, unless the publisher's rule names
+/// this event.
 pub(super) fn refuse_foreign_code(
     rule: &PublisherRule,
     claims: &Map<String, Value>,
@@ -186,15 +187,16 @@ pub(super) fn refuse_foreign_code(
     let event = text(claims, "event_name");
     if FOREIGN_EVENTS.contains(&event) && rule.event_name() != Some(event) {
         return Err(IdTokenRefusal::invalid(format!(
-            "it is of a workflow that {event} began, which may run what a stranger wrote; a publisher that names \
-             `event_name` lets it pass"
+            "its workflow was started by {event}, which may run code from an untrusted contributor; a \
+             publisher that sets `event_name` accepts it"
         )));
     }
     Ok(())
 }
 
-/// Repository, workflow, commit and run, as far as an ID token tells them; else its subject.
-pub(super) fn told(claims: &Map<String, Value>) -> String {
+/// Describes a workflow by the repository, workflow, commit and run that the token states, or else
+/// by the token's subject.
+pub(super) fn describe_workflow(claims: &Map<String, Value>) -> String {
     let first = |names: &[&str]| {
         names.iter().map(|name| text(claims, name)).find(|text| !text.is_empty()).map(str::to_owned)
     };
@@ -203,17 +205,18 @@ pub(super) fn told(claims: &Map<String, Value>) -> String {
     };
     let workflow = first(&["workflow_ref", "ci_config_ref_uri", "job_workflow_ref"]);
     let workflow = workflow.as_deref().map(workflow_file).unwrap_or_default();
-    let mut told = format!("{repository} {workflow}").trim_end().to_owned();
+    let mut description = format!("{repository} {workflow}").trim_end().to_owned();
     for (word, names) in [("commit", &["sha"][..]), ("run", &["run_id", "pipeline_id"][..])] {
         let found = first(names).or_else(|| names.iter().find_map(|name| number(claims, name)));
         if let Some(found) = found {
-            told = format!("{told} {word} {found}");
+            description = format!("{description} {word} {found}");
         }
     }
-    told
+    description
 }
 
-/// The file of a workflow's address, as `o/r/.github/workflows/release.yml@refs/heads/main`.
+/// Returns the file name from a workflow's address, for example from
+/// `o/r/.github/workflows/release.yml@refs/heads/main`.
 fn workflow_file(address: &str) -> &str {
     let path = address.rsplit_once('@').map_or(address, |(path, _)| path);
     match path.split_once("//") {
@@ -223,11 +226,12 @@ fn workflow_file(address: &str) -> &str {
 }
 
 impl GithubRule {
-    /// In the one spelling: the repository without its owner, the workflow without its folder.
+    /// Normalises and checks a rule. Removes the owner from the repository, and the folder from the
+    /// workflow.
     fn checked(mut rule: GithubRule) -> Result<GithubRule, String> {
         if let Some((owner, name)) = rule.repository.clone().split_once('/') {
             if !same(owner, &rule.repository_owner) {
-                return Err("`repository` is another owner's than `repository_owner` says".to_owned());
+                return Err("`repository` does not belong to `repository_owner`".to_owned());
             }
             name.clone_into(&mut rule.repository);
         }
@@ -238,7 +242,7 @@ impl GithubRule {
         plain("repository", &rule.repository)?;
         let file = rule.workflow.ends_with(".yml") || rule.workflow.ends_with(".yaml");
         if !file {
-            return Err("`workflow` is a file of .github/workflows, as release.yml".to_owned());
+            return Err("`workflow` must be a file in .github/workflows, for example release.yml".to_owned());
         }
         plain("workflow", &rule.workflow)?;
         rule.environment = environment(rule.environment)?;
@@ -254,9 +258,9 @@ impl GithubRule {
         let repository = format!("{}/{}", self.repository_owner, self.repository);
         require(0, "repository", same(text(claims, "repository"), &repository))?;
         require(0, "repository_owner", same(text(claims, "repository_owner"), &self.repository_owner))?;
-        let wanted = format!("{repository}/.github/workflows/{}@", self.workflow);
+        let expected = format!("{repository}/.github/workflows/{}@", self.workflow);
         let of =
-            |name: &str| text(claims, name).get(..wanted.len()).is_some_and(|start| same(start, &wanted));
+            |name: &str| text(claims, name).get(..expected.len()).is_some_and(|start| same(start, &expected));
         let started =
             ["workflow_ref", "job_workflow_ref"].into_iter().filter(|name| claims.contains_key(*name));
         let started: Vec<&str> = started.collect();
@@ -278,7 +282,7 @@ impl GitlabRule {
         rule.workflow = file;
         let is_file = rule.workflow.ends_with(".yml") || rule.workflow.ends_with(".yaml");
         if !is_file || rule.workflow.contains('@') || rule.workflow.len() > MAX_VALUE {
-            return Err("`workflow` is a file of the project, as .gitlab-ci.yml".to_owned());
+            return Err("`workflow` must be a file of the project, for example .gitlab-ci.yml".to_owned());
         }
         rule.environment = environment(rule.environment)?;
         digits("namespace_id", rule.namespace_id.as_deref())?;
@@ -289,22 +293,22 @@ impl GitlabRule {
         let project = format!("{}/{}", self.namespace, self.project);
         require(0, "project_path", same(text(claims, "project_path"), &project))?;
         require(0, "namespace_path", same(text(claims, "namespace_path"), &self.namespace))?;
-        // ISSUER/PROJECT//FILE@REF, where the issuer stands without its scheme.
+        // The claim has the form ISSUER/PROJECT//FILE@REF, in which the issuer has no scheme.
         let issuer = text(claims, "iss");
         let issuer = issuer.split_once("://").map_or(issuer, |(_, rest)| rest).trim_end_matches('/');
-        let wanted = format!("{issuer}/{project}");
+        let expected = format!("{issuer}/{project}");
         let started = text(claims, "ci_config_ref_uri").split_once("//");
         let started = started.and_then(|(of, rest)| Some((of, rest.split_once('@')?.0)));
-        let right = started.is_some_and(|(of, file)| same(of, &wanted) && file == self.workflow);
+        let right = started.is_some_and(|(of, file)| same(of, &expected) && file == self.workflow);
         require(1, "workflow", right)?;
         require_environment(2, self.environment.as_deref(), claims)?;
         owner(3, "namespace_id", known, claims)
     }
 }
 
-fn judge_claims(wanted: &BTreeMap<String, Value>, claims: &Map<String, Value>) -> Result<(), Mismatch> {
+fn judge_claims(expected: &BTreeMap<String, Value>, claims: &Map<String, Value>) -> Result<(), Mismatch> {
     let mut depth = 0;
-    for (name, value) in wanted {
+    for (name, value) in expected {
         require(depth, name, claims.get(name) == Some(value))?;
         depth = depth.saturating_add(1);
     }
@@ -313,13 +317,13 @@ fn judge_claims(wanted: &BTreeMap<String, Value>, claims: &Map<String, Value>) -
 
 fn check_claims(claims: &BTreeMap<String, Value>) -> Result<(), String> {
     if let Some(name) = claims.keys().find(|name| OF_EVERY_TOKEN.contains(&name.as_str())) {
-        return Err(format!("`{name}` is judged of every ID token and tells no workflow"));
+        return Err(format!("`{name}` is checked for every ID token and does not identify a workflow"));
     }
     if !claims.contains_key("sub") && claims.len() < 2 {
-        return Err("`sub` is needed, or two others at least".to_owned());
+        return Err("`sub` or at least two other claims are required".to_owned());
     }
     if claims.len() > MAX_CLAIMS {
-        return Err(format!("at most {MAX_CLAIMS} claims are compared"));
+        return Err(format!("at most {MAX_CLAIMS} claims are allowed"));
     }
     for (name, value) in claims {
         let scalar = match value {
@@ -330,13 +334,13 @@ fn check_claims(claims: &BTreeMap<String, Value>) -> Result<(), String> {
             _ => false,
         };
         if !scalar || name.is_empty() || name.len() > MAX_VALUE {
-            return Err(format!("`{name}` is to be a text, a number or a truth value"));
+            return Err(format!("`{name}` must be a string, a number or a boolean"));
         }
     }
     Ok(())
 }
 
-/// GitHub's and GitLab's names are ASCII, and are the same in either case.
+/// Compares two names of GitHub or GitLab, which are ASCII and case-insensitive.
 fn same(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other)
 }
@@ -345,7 +349,7 @@ fn text<'a>(claims: &'a Map<String, Value>, name: &str) -> &'a str {
     claims.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A number that services write as a text or as a number.
+/// Returns a number that a service may write as a string or as a number.
 fn number(claims: &Map<String, Value>, name: &str) -> Option<String> {
     match claims.get(name)? {
         Value::String(text) if is_number(text) => Some(text.clone()),
@@ -359,15 +363,20 @@ fn is_number(text: &str) -> bool {
 }
 
 fn require(depth: u8, claim: &str, right: bool) -> Result<(), Mismatch> {
-    let wrong = || Mismatch { depth, sentence: format!("`{claim}` is not what the publisher says") };
+    let wrong = || Mismatch { depth, sentence: format!("`{claim}` differs from the publisher's") };
     right.then_some(()).ok_or_else(wrong)
 }
 
-fn require_environment(depth: u8, wanted: Option<&str>, claims: &Map<String, Value>) -> Result<(), Mismatch> {
-    require(depth, "environment", wanted.is_none_or(|wanted| same(text(claims, "environment"), wanted)))
+fn require_environment(
+    depth: u8,
+    expected: Option<&str>,
+    claims: &Map<String, Value>,
+) -> Result<(), Mismatch> {
+    require(depth, "environment", expected.is_none_or(|expected| same(text(claims, "environment"), expected)))
 }
 
-/// The owner's number, which has to be the one that is known: a name can be given up and taken by somebody else.
+/// Returns the owner's id, which must equal the known one. The name is not enough, because an owner
+/// can release it and another owner can take it.
 fn owner(
     depth: u8,
     claim: &str,
@@ -377,7 +386,8 @@ fn owner(
     let found = number(claims, claim);
     let right = found.as_deref().is_some_and(|found| known.is_none_or(|known| known == found));
     let sentence = format!(
-        "`{claim}` is not that of the owner whom the publisher was made for: the name may be another's by now"
+        "`{claim}` is not the owner for whom the publisher was created; the name may belong to another \
+         owner now"
     );
     found.filter(|_| right).ok_or(Mismatch { depth, sentence })
 }
@@ -385,19 +395,19 @@ fn owner(
 fn plain(name: &str, value: &str) -> Result<(), String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'+' | b' ');
     let valid = !value.is_empty() && value.len() <= 255 && value.bytes().all(plain);
-    valid.then_some(()).ok_or_else(|| format!("`{name}` is a name of letters, digits, `-`, `_` and `.`"))
+    valid.then_some(()).ok_or_else(|| format!("`{name}` must be a name of letters, digits, `-`, `_` and `.`"))
 }
 
-/// An empty one is none.
+/// Normalises an empty environment to `None`.
 fn environment(value: Option<String>) -> Result<Option<String>, String> {
     let value = value.filter(|value| !value.is_empty());
     let valid = value.as_ref().is_none_or(|value| value.len() <= 255 && !value.chars().any(char::is_control));
-    if valid { Ok(value) } else { Err("`environment` has 1 to 255 characters".to_owned()) }
+    if valid { Ok(value) } else { Err("`environment` must have 1 to 255 characters".to_owned()) }
 }
 
 fn digits(name: &str, value: Option<&str>) -> Result<(), String> {
     let valid = value.is_none_or(is_number);
-    valid.then_some(()).ok_or_else(|| format!("`{name}` is a text of digits"))
+    valid.then_some(()).ok_or_else(|| format!("`{name}` must be a string of digits"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Claims as GitHub and GitLab make them, and each of them wrong.
+//! Tests with the claims of GitHub and GitLab, each with right and wrong values.
 
 use serde_json::json;
 
@@ -41,7 +41,7 @@ fn gitlab_rule() -> PublisherRule {
 }
 
 #[test]
-fn a_workflow_is_taken_and_each_claim_that_is_another_is_not() {
+fn a_workflow_is_accepted_and_each_other_claim_is_refused() {
     type Wrong<'a> = (PublisherRule, fn() -> Value, &'a str, &'a [(&'a str, Value)]);
     let wrong: [Wrong<'_>; 2] = [
         (
@@ -97,13 +97,13 @@ fn a_workflow_is_taken_and_each_claim_that_is_another_is_not() {
             let refused = rule.judge(Some(owner), &with(claims(), name, value.clone())).unwrap_err();
             assert!(refused.sentence.contains('`'), "{name} {value}: {}", refused.sentence);
         }
-        // The first owner that is seen is the one that counts.
+        // After the first match, the recorded owner is required.
         assert!(rule.judge(Some("1"), &right).is_err());
     }
 }
 
 #[test]
-fn other_claims_are_compared_as_they_stand() {
+fn other_claims_are_compared_exactly() {
     let rule = PublisherRule::read(Provider::Oidc, json!({"sub": "a", "protected": true})).unwrap();
     let right = json!({"sub": "a", "protected": true, "more": 1});
     assert_eq!(rule.judge(None, right.as_object().unwrap()).unwrap(), None);
@@ -117,7 +117,7 @@ fn other_claims_are_compared_as_they_stand() {
 }
 
 #[test]
-fn a_rule_that_tells_no_workflow_is_refused() {
+fn a_rule_that_does_not_identify_a_workflow_is_refused() {
     for (provider, claims) in [
         (Provider::Github, json!({"repository_owner": "o", "repository": "r"})),
         (Provider::Github, json!({"repository_owner": "o", "repository": "r", "workflow": "release"})),
@@ -146,21 +146,24 @@ fn a_rule_that_tells_no_workflow_is_refused() {
 }
 
 #[test]
-fn a_run_is_told_by_repository_workflow_commit_and_run() {
-    let told = |claims: Value| told(claims.as_object().unwrap());
+fn a_run_is_described_by_repository_workflow_commit_and_run() {
+    let describe = |claims: Value| describe_workflow(claims.as_object().unwrap());
     assert_eq!(
-        told(github()),
+        describe(github()),
         "octo-org/octo-repo release.yml commit 0123456789abcdef0123456789abcdef01234567 run 42"
     );
     assert_eq!(
-        told(gitlab()),
+        describe(gitlab()),
         "group/sub/project .gitlab-ci.yml commit 714a629c0b401fdce83e847fc9589983fc6f46bc run 574"
     );
-    assert_eq!(told(json!({"sub": "system:serviceaccount:ci:builder"})), "system:serviceaccount:ci:builder");
+    assert_eq!(
+        describe(json!({"sub": "system:serviceaccount:ci:builder"})),
+        "system:serviceaccount:ci:builder"
+    );
 }
 
 #[test]
-fn what_strangers_begin_is_refused() {
+fn workflows_that_run_code_of_outsiders_are_refused() {
     let rule = |event: Value| {
         let mut claims =
             json!({"repository_owner": "octo-org", "repository": "octo-repo", "workflow": "release.yml"});

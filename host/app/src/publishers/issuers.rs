@@ -1,8 +1,10 @@
-//! Issuers of ID tokens: what each says of itself and its keys, which are asked for as a provider of sign-ins is: where upstreams may be,
-//! without redirects, within time and size.
+//! Issuers of ID tokens: their metadata and keys. The server fetches them under the same rules as
+//! those of sign-in providers. It uses only allowed addresses, does not follow redirects, and
+//! limits time and size.
 //!
-//! Keys are kept for ten minutes. One that is not among them is asked for anew at a bounded rate, so that made-up tokens cause no more
-//! than a few requests; while an issuer cannot be reached, keys count for an hour.
+//! The server caches keys for ten minutes. If a token names an unknown key, the server fetches the
+//! keys again. It limits the rate of these requests, because anyone can send forged tokens. While
+//! an issuer is unreachable, its cached keys stay valid for an hour.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,21 +14,20 @@ use tokio::sync::Mutex;
 
 use super::id_token::{SignatureProblem, Unverified, Verified};
 use super::refusal::IdTokenRefusal;
-use crate::sso::{Metadata, Providers};
+use crate::sso::{ProviderMetadata, Providers};
 use crate::token_bucket::TokenBucket;
 
-/// How long keys are believed.
+/// Lifetime of cached keys.
 const FRESH: Duration = Duration::from_secs(600);
-/// How long keys count while the issuer cannot be reached.
+/// Lifetime of cached keys while the issuer is unreachable.
 const STALE: Duration = Duration::from_secs(3600);
-/// One more request in so much time, where keys are asked for anew or the issuer failed.
+/// Interval in which one additional request is allowed, for an unknown key or after a failure.
 const PAUSE: Duration = Duration::from_secs(10);
-/// Such requests that may come at once.
+/// Maximum number of additional requests without a pause between them.
 const BURST: u32 = 5;
-/// Issuers that are remembered.
+/// Maximum number of cached issuers.
 const MOST: usize = 256;
 
-/// All issuers.
 pub struct Issuers(Cache<String, Arc<Mutex<Issuer>>>);
 
 impl Default for Issuers {
@@ -36,8 +37,8 @@ impl Default for Issuers {
 }
 
 struct Issuer {
-    metadata: Option<(Instant, Arc<Metadata>)>,
-    /// Bounds what is asked beyond once in ten minutes.
+    metadata: Option<(Instant, Arc<ProviderMetadata>)>,
+    /// Limits the requests beyond one in ten minutes.
     rate: TokenBucket,
 }
 
@@ -46,14 +47,15 @@ impl Issuer {
         Issuer { metadata: None, rate: TokenBucket::new(PAUSE, BURST) }
     }
 
-    fn younger_than(&self, age: Duration) -> Option<Arc<Metadata>> {
+    fn younger_than(&self, age: Duration) -> Option<Arc<ProviderMetadata>> {
         let (at, metadata) = self.metadata.as_ref()?;
         (at.elapsed() < age).then(|| Arc::clone(metadata))
     }
 }
 
 impl Issuers {
-    /// What an ID token claims, if its issuer has signed it. Ask only for issuers that a publisher names.
+    /// Verifies an ID token with its issuer's keys. Callers must ensure that a publisher names this
+    /// issuer.
     pub(super) async fn verify(
         &self,
         providers: &Providers,
@@ -61,33 +63,36 @@ impl Issuers {
         audiences: &[String],
         now: i64,
     ) -> Result<Verified, IdTokenRefusal> {
-        for anew in [false, true] {
-            let metadata = self.metadata(providers, token.issuer(), anew).await?;
+        for fresh in [false, true] {
+            let metadata = self.metadata(providers, token.issuer(), fresh).await?;
             match token.verify(&metadata.keys, audiences, now) {
                 Ok(verified) => return Ok(verified),
                 Err(SignatureProblem::Refused(refused)) => return Err(refused),
                 Err(SignatureProblem::NoKey) => {}
             }
         }
-        Err(IdTokenRefusal::invalid("it is not signed by its issuer: its key is none of the issuer's"))
+        Err(IdTokenRefusal::invalid("it is not signed by its issuer: the issuer does not publish its key"))
     }
 
-    /// An issuer's keys; with `anew` those that it has by now, if it may be asked. One request at a time for each.
+    /// Returns an issuer's metadata with its keys. `fresh` fetches them again if the rate limit
+    /// allows. Sends one request at a time to an issuer.
     async fn metadata(
         &self,
         providers: &Providers,
         issuer: &str,
-        anew: bool,
-    ) -> Result<Arc<Metadata>, IdTokenRefusal> {
-        let fresh = || Ok::<_, std::convert::Infallible>(Arc::new(Mutex::new(Issuer::new())));
-        let Ok(known) = self.0.get_or_insert_with(issuer, fresh);
+        fresh: bool,
+    ) -> Result<Arc<ProviderMetadata>, IdTokenRefusal> {
+        let empty = || Ok::<_, std::convert::Infallible>(Arc::new(Mutex::new(Issuer::new())));
+        let Ok(known) = self.0.get_or_insert_with(issuer, empty);
         let mut known = known.lock().await;
-        if let Some(metadata) = known.younger_than(FRESH).filter(|_| !anew) {
+        if let Some(metadata) = known.younger_than(FRESH).filter(|_| !fresh) {
             return Ok(metadata);
         }
         if known.rate.take().is_err() {
             let later = || {
-                IdTokenRefusal::Issuer("it failed just now, and is asked again in some seconds".to_owned())
+                IdTokenRefusal::Issuer(
+                    "the last request to it failed; the server tries again in a few seconds".to_owned(),
+                )
             };
             return known.younger_than(STALE).ok_or_else(later);
         }
@@ -97,7 +102,7 @@ impl Issuers {
                 Ok(metadata)
             }
             Err(problem) => {
-                tracing::warn!(issuer, %problem, "the keys of an issuer of ID tokens cannot be had");
+                tracing::warn!(issuer, %problem, "could not fetch the keys of an ID token issuer");
                 known.younger_than(STALE).ok_or(IdTokenRefusal::Issuer(problem.0))
             }
         }

@@ -1,8 +1,10 @@
-//! Trusted publishing: an ID token, by which a build service vouches for the workflow that runs, is judged by what the organization's
-//! publishers say, and a token that lives for minutes is given out for it; or it is a credential itself until it expires.
+//! Trusted publishing. A build service vouches for a workflow with an ID token, and the server
+//! compares the token's claims with the rules of the organization's publishers. The workflow
+//! exchanges the ID token for a short-lived token, or uses the ID token itself as a credential
+//! until it expires.
 //!
-//! Nothing is fetched for an issuer that no publisher of the organization names, and who presents an ID token that is not signed by its
-//! issuer learns nothing but that.
+//! The server fetches nothing for an issuer that no publisher of the organization names. If an ID
+//! token is not signed by its issuer, the client learns nothing else.
 
 mod claims;
 mod id_token;
@@ -26,82 +28,72 @@ use id_token::{Unverified, Verified};
 pub use issuers::Issuers;
 pub use refusal::IdTokenRefusal;
 
-/// How long a token lives that is given out, in seconds.
+/// Lifetime of an issued token, in seconds.
 pub const TOKEN_LIFETIME_S: u32 = 15 * 60;
-/// Publishers of one issuer that are looked at.
+/// Maximum number of publishers of one issuer that the server compares.
 const LOOKED_AT: u32 = 2_000;
-/// How often giving a token out is begun, where a publisher changes meanwhile.
+/// Attempts to issue a token while publishers change concurrently.
 const TRIES: u32 = 2;
 
-/// An ID token as it came, and what it is for.
+/// An ID token, and facts about the request in which it arrived.
 #[derive(Clone, Copy)]
 pub struct IdTokenRequest<'a> {
-    /// The organization that the request is for.
     pub organization: OrganizationId,
-    /// The ID token.
     pub id_token: &'a Secret,
-    /// For whom it may be made.
     pub audiences: &'a [String],
-    /// Which publishers count.
+    /// Selects the publishers that may match the token.
     pub reach: PublisherReach<'a>,
-    /// From where it came.
     pub address: IpAddr,
-    /// In which request.
     pub request_id: &'a str,
 }
 
-/// A token that was given out for an ID token, and is given back.
+/// A token that its holder gives back because it is no longer needed.
 #[derive(Clone, Copy)]
 pub struct GivenBack<'a> {
-    /// The organization that the request is for.
     pub organization: OrganizationId,
-    /// The token.
     pub token: &'a Secret,
-    /// For whom an ID token may be made that is given back itself.
+    /// Accepted audiences, in case the token is an ID token.
     pub audiences: &'a [String],
-    /// From where it came.
     pub address: IpAddr,
-    /// In which request.
     pub request_id: &'a str,
 }
 
-/// Which publishers count.
+/// Selects the publishers that may match a token.
 #[derive(Clone, Copy)]
 pub enum PublisherReach<'a> {
-    /// All of the organization.
+    /// All publishers of the organization.
     Organization,
-    /// Those of one repository.
     Repository(RepositoryId),
-    /// Those of repositories of this format, and of them one package alone where one is named.
+    /// Publishers of the repositories of one format. If a package is named, the token gets access
+    /// only to this package.
     Format {
-        /// The format.
         format: &'a str,
-        /// The package, in the format's spelling or another.
+        /// The package, in any spelling.
         package: Option<&'a str>,
-        /// Which spellings are the same.
+        /// Rules by which this format normalises names.
         folding: Folding,
     },
 }
 
-/// A token that was given out.
 pub struct MintedToken {
-    /// The secret, shown this once.
+    /// The secret, which the client can see only once.
     pub secret: Secret,
-    /// Its row.
     pub row: TokenRow,
-    /// When it expires, in ms since 1970.
+    /// Expiry, in ms since 1970.
     pub expires_at: i64,
 }
 
-/// For whom ID tokens for the host at this address are made: the address without its scheme.
+/// Returns the audience of ID tokens for the host at this address, which is the address without its
+/// scheme.
 #[must_use]
 pub fn audience_of(base_url: &str) -> &str {
     base_url.split_once("://").map_or(base_url, |(_, rest)| rest).trim_end_matches('/')
 }
 
 impl App {
-    /// For whom an ID token may be made that is shown to the host at this address for a repository of this format: the host itself, or
-    /// as the format's clients have it made.
+    /// Returns the audiences of ID tokens that the host at this address accepts for repositories of
+    /// this format. These are the host itself, and the audiences that clients of the format
+    /// request.
     pub fn id_token_audiences(&self, base_url: &str, format: Option<&str>) -> Vec<String> {
         let mut audiences = vec![audience_of(base_url).to_owned()];
         let plugin = format.and_then(|format| self.runtime.plugin(format));
@@ -116,7 +108,7 @@ impl App {
         audiences
     }
 
-    /// Gives a token out for an ID token, which is spent by that.
+    /// Exchanges an ID token for a token of this server. The ID token is spent then.
     pub async fn exchange_id_token(
         &self,
         request: IdTokenRequest<'_>,
@@ -129,13 +121,15 @@ impl App {
         Ok(MintedToken { secret: minted.secret, row, expires_at })
     }
 
-    /// Lets an ID token count as a credential until it expires: its hash is that of a token from then on.
+    /// Accepts an ID token as a credential until it expires. Stores its hash like the hash of a
+    /// token.
     pub async fn admit_id_token(&self, request: IdTokenRequest<'_>) -> Result<TokenRow, IdTokenRefusal> {
         let sha256 = id_token_fingerprint(request.organization, request.id_token.reveal());
         self.mint_for(request, TokenSecret { sha256, expires_at: None, spends: false }).await
     }
 
-    /// Revokes a token that was given out for an ID token: its holder needs it no more. Whatever else is shown stays as it is.
+    /// Revokes a token that was issued for an ID token, because its holder no longer needs it.
+    /// Ignores other credentials.
     pub async fn revoke_minted(&self, given: GivenBack<'_>) -> Result<(), IdTokenRefusal> {
         let event = AuditEvent {
             organization: given.organization,
@@ -155,8 +149,8 @@ impl App {
         Ok(())
     }
 
-    /// Spends an ID token that is given back itself: neither is it a credential any more, nor is it exchanged. One that is not to be
-    /// believed is left alone.
+    /// Spends an ID token that its holder gives back. It is no longer a credential, and it can no
+    /// longer be exchanged. Ignores a token that fails verification.
     async fn revoke_id_token(&self, given: GivenBack<'_>, event: AuditEvent) -> Result<(), IdTokenRefusal> {
         let text = given.token.reveal();
         let sha256 = id_token_fingerprint(given.organization, text);
@@ -177,7 +171,8 @@ impl App {
         }
     }
 
-    /// Counts a refusal for the audit log. The ID token's own words are in none: nobody has vouched for them.
+    /// Counts a refusal for the audit log. The entry contains nothing from the ID token, because
+    /// the token is not verified.
     fn count_refused(&self, request: &IdTokenRequest<'_>, refused: &IdTokenRefusal) {
         if matches!(refused, IdTokenRefusal::Store(_)) {
             return;
@@ -214,13 +209,15 @@ impl App {
                 Mint::Spent => return Err(IdTokenRefusal::Reused),
                 Mint::Changed if tries < TRIES => {}
                 Mint::Changed => {
-                    return Err(IdTokenRefusal::publisher("the trusted publisher was changed meanwhile"));
+                    return Err(IdTokenRefusal::publisher(
+                        "the trusted publisher was changed in the meantime",
+                    ));
                 }
             }
         }
     }
 
-    /// The publishers that count and that this issuer vouches for.
+    /// Returns those publishers that may match and that name this issuer.
     async fn named_publishers(
         &self,
         request: &IdTokenRequest<'_>,
@@ -252,22 +249,22 @@ fn filled_audience(template: &str, base_url: &str) -> String {
     })
 }
 
-/// What a token is found by, and for how long.
+/// Hash and lifetime of a token that will be issued.
 struct TokenSecret {
     sha256: [u8; 32],
-    /// In ms since 1970; none: as long as the ID token.
+    /// Expiry in ms since 1970; `None` means the expiry of the ID token.
     expires_at: Option<i64>,
-    /// Whether the ID token is spent.
+    /// True if issuing the token spends the ID token.
     spends: bool,
 }
 
-/// A publisher that matches, with what it grants and the owner's number.
+/// A matching publisher: its grant, and the owner's id in the token.
 struct Match {
     grant: Grant,
     owner_id: Option<String>,
 }
 
-/// The publishers that an ID token is of, each with what it grants.
+/// Returns the publishers that match an ID token, with their grants.
 fn matching(
     request: &IdTokenRequest<'_>,
     rows: Vec<PublisherRow>,
@@ -292,7 +289,7 @@ fn matching(
                     });
                 }
             }
-            // What is nearest to a match tells most.
+            // Report the mismatch in which the most requirements matched.
             Err(refused)
                 if why.as_ref().is_none_or(|other: &claims::Mismatch| refused.depth > other.depth) =>
             {
@@ -308,20 +305,21 @@ fn matching(
         (false, _) => Ok(found),
         (true, PublisherReach::Format { package: Some(package), .. }) if why.is_none() => {
             Err(IdTokenRefusal::publisher(&format!(
-                "no trusted publisher of this workflow reaches the package {package}"
+                "no trusted publisher of this workflow has access to the package {package}"
             )))
         }
         (true, _) => {
-            let told = verified.told();
-            let because = why.map(|why| format!(": {}", why.sentence)).unwrap_or_default();
+            let workflow = verified.describe_workflow();
+            let reason = why.map(|why| format!(": {}", why.sentence)).unwrap_or_default();
             Err(IdTokenRefusal::publisher(&format!(
-                "no trusted publisher here is the workflow {told}{because}"
+                "no trusted publisher here matches the workflow {workflow}{reason}"
             )))
         }
     }
 }
 
-/// The packages that a publisher grants; of an exchange that names one, that one or none.
+/// Returns the packages that a publisher grants. If the exchange names a package, returns this
+/// package or nothing.
 fn packages(reach: PublisherReach<'_>, row: &PublisherRow) -> Vec<String> {
     let patterns: Vec<String> = serde_json::from_str(&row.packages).unwrap_or_default();
     match reach {
@@ -335,7 +333,8 @@ fn packages(reach: PublisherReach<'_>, row: &PublisherRow) -> Vec<String> {
 }
 
 fn to_mint(secret: &TokenSecret, verified: &Verified, matching: &[Match]) -> TokenToMint {
-    // What is a credential itself is remembered by its identifier, so that its revocation outlives its row.
+    // The grant of an ID token that is used as a credential contains the token's identifier. The
+    // server can thereby still recognize the token as revoked when its row no longer exists.
     let id_token = (!secret.spends).then(|| hex::encode(verified.spent().sha256));
     let grants: Vec<Grant> =
         matching.iter().map(|one| Grant { id_token: id_token.clone(), ..one.grant.clone() }).collect();
@@ -346,11 +345,11 @@ fn to_mint(secret: &TokenSecret, verified: &Verified, matching: &[Match]) -> Tok
     });
     let token = NewToken {
         secret_sha256: secret.sha256,
-        name: verified.told(),
+        name: verified.describe_workflow(),
         scope: Scope { read: any(|grant| grant.read), write: any(|grant| grant.write) },
         format: packhouse_identity::access::GENERIC.to_owned(),
         owner: None,
-        created_by: verified.told(),
+        created_by: verified.describe_workflow(),
         backing: Some(PUBLISHER_BACKING.to_owned()),
         backing_repository: None,
         repositories: grants.iter().map(|grant| RepositoryId(grant.repository)).collect(),
@@ -365,7 +364,8 @@ fn to_mint(secret: &TokenSecret, verified: &Verified, matching: &[Match]) -> Tok
     }
 }
 
-/// What the audit log says of it: who, by which publishers, and all that the ID token claims.
+/// Creates the audit event with the workflow, the matching publishers, and all claims of the ID
+/// token.
 fn event(
     request: &IdTokenRequest<'_>,
     secret: &TokenSecret,
@@ -375,10 +375,10 @@ fn event(
     let publishers: Vec<String> = mint.publishers.iter().map(|one| one.id.to_string()).collect();
     AuditEvent {
         organization: request.organization,
-        actor: verified.told(),
+        actor: verified.describe_workflow(),
         credential: "id-token".to_owned(),
         action: if secret.spends { "exchange_id_token" } else { "use_id_token" }.to_owned(),
-        subject: verified.told(),
+        subject: verified.describe_workflow(),
         address: request.address.to_string(),
         request_id: request.request_id.to_owned(),
         detail: json!({"publishers": publishers, "claims": verified.claims()}).to_string(),

@@ -1,30 +1,29 @@
-//! Why an ID token is refused. The sentences are for people, who read them where their build failed; nothing of the token itself is in
-//! them but what it claims, and that only once its signature was right.
+//! Reasons for refusing an ID token. Users read these sentences in the log of a failed build. The
+//! sentences contain nothing from the token except claims, and claims only after the signature was
+//! verified.
 
 use packhouse_store::StoreError;
 
-/// Why there is no token for an ID token.
+/// Reason why the server does not issue a token for an ID token.
 #[derive(Debug, thiserror::Error)]
 pub enum IdTokenRefusal {
-    /// It cannot be read.
-    #[error("it is no ID token: {0}")]
+    /// The text is not an ID token.
+    #[error("it is not an ID token: {0}")]
     Malformed(&'static str),
-    /// No publisher that counts names its issuer.
+    /// The selected publishers do not name the token's issuer.
     #[error("no trusted publisher here names its issuer")]
     UnknownIssuer,
-    /// It is not to be believed.
     #[error("{0}")]
     Invalid(String),
-    /// It was exchanged or revoked before.
-    #[error("it was exchanged already, or revoked, and each counts once")]
+    /// The token was exchanged or revoked before.
+    #[error("it was already exchanged or revoked; each ID token can be used once")]
     Reused,
-    /// It is right, and no publisher's.
+    /// The token is valid, but no publisher matches.
     #[error("{0}")]
     NoPublisher(String),
-    /// Its issuer cannot be asked for its keys.
-    #[error("its issuer cannot be asked for its keys: {0}")]
+    /// The server cannot fetch the issuer's keys.
+    #[error("the keys of its issuer cannot be fetched: {0}")]
     Issuer(String),
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -38,7 +37,8 @@ impl IdTokenRefusal {
         IdTokenRefusal::NoPublisher(sentence.to_owned())
     }
 
-    /// One word for programs, as services that began with this call them.
+    /// Returns one word for programs. The words are those of the services that first had such an
+    /// exchange.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

@@ -1,5 +1,6 @@
-//! There and back: the address at which the provider asks who sits there, and what is believed of its answer (OpenID Connect Core
-//! 1.0, sections 3.1.2 and 3.1.3, with PKCE, RFC 7636).
+//! Exchange with an OpenID Connect provider: the authorization address, the redemption of the code,
+//! and the checks of the result. See OpenID Connect Core 1.0, sections 3.1.2 and 3.1.3; PKCE is RFC
+//! 7636.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -12,42 +13,40 @@ use sha2::{Digest as _, Sha256};
 use url::{Url, form_urlencoded};
 
 use super::flow::{Aim, Flow};
-use super::provider::{Metadata, ProviderError, Providers, Response};
-use super::settings::Settings;
+use super::provider::{ProviderError, ProviderMetadata, Providers, Response};
+use super::settings::SsoSettings;
 use crate::boxed;
-use crate::jwt::{Claims, Expected, TokenProblem, User};
+use crate::jwt::{Claims, ExpectedClaims, TokenProblem, User};
 use packhouse_identity::{self as identity, Secret};
 
-/// By how much the clocks of provider and server may differ, in ms.
+/// Tolerance for a difference between the clocks of the provider and this server, in ms.
 const SKEW_MS: i64 = 60_000;
 const JSON: &str = "application/json";
 
-/// Why a sign-in came to nothing.
+/// Reason why a sign-in failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
-    /// What came back is not to be believed. The sentence is for people.
+    /// The server refused the provider's response. The sentence is for people.
     #[error("{0}")]
     Answer(&'static str),
-    /// The provider cannot be used.
+    /// The server cannot use the provider.
     #[error(transparent)]
     Provider(#[from] ProviderError),
 }
 
-/// This server as the client of one provider.
+/// This server in its role as a client of one provider.
 pub struct Exchange<'a> {
-    /// All providers.
     pub providers: &'a Providers,
-    /// The organization's settings.
-    pub settings: &'a Settings,
-    /// The client's secret, opened.
+    pub settings: &'a SsoSettings,
+    /// The decrypted client secret; `None` for a client without one.
     pub secret: Option<Secret>,
-    /// Where the provider sends the browser back.
+    /// Address to which the provider sends the browser back.
     pub callback: String,
-    /// The present, in ms since 1970.
+    /// The current time, in ms since 1970.
     pub now: i64,
 }
 
-/// What the provider gives for a code.
+/// The provider's response to the request that redeems a code.
 #[derive(Deserialize)]
 struct Tokens {
     access_token: String,
@@ -56,7 +55,8 @@ struct Tokens {
 }
 
 impl Exchange<'_> {
-    /// Where the browser goes. A confirmation asks for a sign-in that is new, whoever is signed in there.
+    /// Returns the address to which the browser must go. For a confirmation, the provider must ask
+    /// the user to sign in again, even if the user is already signed in there.
     #[boxed]
     pub async fn address(&self, flow: &Flow) -> Result<Url, Refused> {
         let metadata = self.providers.metadata(&self.settings.issuer, false).await?;
@@ -79,7 +79,8 @@ impl Exchange<'_> {
         Ok(url)
     }
 
-    /// Who it is. Fails with what is not to be believed.
+    /// Redeems the code. Returns the user's identity and name, or fails if a check of the response
+    /// fails.
     #[boxed]
     pub async fn identity(&self, flow: &Flow, code: &str) -> Result<(SsoIdentity, String), Refused> {
         let mut metadata = self.providers.metadata(&self.settings.issuer, false).await?;
@@ -87,7 +88,7 @@ impl Exchange<'_> {
         let token = tokens.id_token.as_deref().ok_or(Refused::Answer(why(TokenProblem::Malformed)))?;
         let mut verified = metadata.keys.verify(token, self.expected());
         if matches!(verified, Err(TokenProblem::NoKey | TokenProblem::Signature)) {
-            // The provider may have other keys by now.
+            // The provider may have published new keys since they were cached.
             metadata = self.providers.metadata(&self.settings.issuer, true).await?;
             verified = metadata.keys.verify(token, self.expected());
         }
@@ -99,20 +100,20 @@ impl Exchange<'_> {
             }
         });
         let claims = claims.map_err(|why| {
-            tracing::info!(why, "an ID token was refused");
+            tracing::info!(why, "id token refused");
             Refused::Answer(why)
         })?;
         if flow.aim != Aim::Session {
             is_new(&claims, flow)?;
         }
-        self.who(&metadata, &tokens.access_token, claims.user).await
+        self.identify(&metadata, &tokens.access_token, claims.user).await
     }
 
-    fn expected(&self) -> Expected<'_> {
-        Expected { issuer: &self.settings.issuer, audience: &self.settings.client_id, now: self.now }
+    fn expected(&self) -> ExpectedClaims<'_> {
+        ExpectedClaims { issuer: &self.settings.issuer, audience: &self.settings.client_id, now: self.now }
     }
 
-    async fn redeem(&self, metadata: &Metadata, flow: &Flow, code: &str) -> Result<Tokens, Refused> {
+    async fn redeem(&self, metadata: &ProviderMetadata, flow: &Flow, code: &str) -> Result<Tokens, Refused> {
         let url = endpoint(metadata.token_endpoint.as_deref(), "token endpoint")?;
         let mut form = vec![
             ("grant_type", "authorization_code"),
@@ -137,22 +138,23 @@ impl Exchange<'_> {
         let request =
             request.body(body.into_bytes()).map_err(|error| ProviderError::of("token endpoint", &error))?;
         let answer = self.providers.send(&self.settings.issuer, request).await?;
-        // What it answered may hold tokens, and is not repeated.
-        let nonsense = Refused::Answer("the provider's answer to the code makes no sense");
+        // The response may contain tokens, so the error does not include it.
+        let malformed = Refused::Answer("the provider's response to the code is malformed");
         if answer.status() == StatusCode::OK {
             let tokens: Option<Tokens> = serde_json::from_slice(answer.body()).ok();
-            // OpenID Connect Core, section 3.1.3.3.
-            return tokens.filter(|tokens| tokens.token_type.eq_ignore_ascii_case("bearer")).ok_or(nonsense);
+            // OpenID Connect Core, section 3.1.3.3, requires this type.
+            return tokens.filter(|tokens| tokens.token_type.eq_ignore_ascii_case("bearer")).ok_or(malformed);
         }
-        let told: Option<Value> = serde_json::from_slice(answer.body()).ok();
-        let refuses = told.is_some_and(|told| told.get("error").is_some_and(Value::is_string));
-        Err(if refuses { Refused::Answer("the provider does not take the code") } else { nonsense })
+        let json: Option<Value> = serde_json::from_slice(answer.body()).ok();
+        let refuses = json.is_some_and(|json| json.get("error").is_some_and(Value::is_string));
+        Err(if refuses { Refused::Answer("the provider refused the code") } else { malformed })
     }
 
-    /// The e-mail address from the ID token, or else from the provider's userinfo about the same subject.
-    async fn who(
+    /// Returns the user's identity and name. The e-mail address comes from the ID token, or else
+    /// from the provider's userinfo about the same subject.
+    async fn identify(
         &self,
-        metadata: &Metadata,
+        metadata: &ProviderMetadata,
         access_token: &str,
         user: User,
     ) -> Result<(SsoIdentity, String), Refused> {
@@ -161,17 +163,18 @@ impl Exchange<'_> {
         } else {
             self.userinfo(metadata, access_token, &user.sub).await?
         };
-        let email = user.email.ok_or(Refused::Answer("the provider tells no e-mail address"))?;
+        let email = user.email.ok_or(Refused::Answer("the provider did not send an e-mail address"))?;
         if user.email_verified != Some(true) {
             return Err(Refused::Answer("the provider has not verified the e-mail address"));
         }
-        let email = identity::email(&email).ok_or(Refused::Answer("the e-mail address is none"))?;
+        let email =
+            identity::email(&email).ok_or(Refused::Answer("the provider sent an invalid e-mail address"))?;
         if !self.settings.takes(&email) {
-            return Err(Refused::Answer("addresses of this domain may not sign in here"));
+            return Err(Refused::Answer("e-mail addresses of this domain are not allowed to sign in"));
         }
         let subject = user.sub;
         if subject.is_empty() || subject.len() > 255 {
-            return Err(Refused::Answer("the provider names no user"));
+            return Err(Refused::Answer("the provider did not identify the user"));
         }
         let name = user.name.unwrap_or_default();
         Ok((SsoIdentity { issuer: self.settings.issuer.clone(), subject, email }, name))
@@ -179,21 +182,21 @@ impl Exchange<'_> {
 
     async fn userinfo(
         &self,
-        metadata: &Metadata,
+        metadata: &ProviderMetadata,
         access_token: &str,
         subject: &str,
     ) -> Result<User, Refused> {
-        let nonsense = || Refused::Answer("what the provider tells of the user makes no sense");
+        let malformed = || Refused::Answer("the provider's response about the user is malformed");
         let address = metadata.userinfo_endpoint.as_deref();
-        let address = address.ok_or(Refused::Answer("the provider tells no e-mail address"))?;
+        let address = address.ok_or(Refused::Answer("the provider did not send an e-mail address"))?;
         let request = http::Request::get(address)
             .header(ACCEPT, JSON)
             .header(AUTHORIZATION, format!("Bearer {access_token}"))
             .body(Vec::new());
-        let request = request.map_err(|_| nonsense())?;
-        let answer = self.providers.send(&self.settings.issuer, request).await.map_err(|_| nonsense())?;
+        let request = request.map_err(|_| malformed())?;
+        let answer = self.providers.send(&self.settings.issuer, request).await.map_err(|_| malformed())?;
         if answer.status() != StatusCode::OK {
-            return Err(nonsense());
+            return Err(malformed());
         }
         let user: Option<User> = match media_type(&answer).as_deref() {
             Some("application/jwt") => {
@@ -203,47 +206,54 @@ impl Exchange<'_> {
             Some(JSON) => serde_json::from_slice(answer.body()).ok(),
             _ => None,
         };
-        // Userinfo of another subject may be substituted (section 5.3.2).
-        user.filter(|user| user.sub == subject).ok_or_else(nonsense)
+        // The subject must match, because an attacker could substitute userinfo of another subject
+        // (section 5.3.2).
+        user.filter(|user| user.sub == subject).ok_or_else(malformed)
     }
 }
 
 fn endpoint(address: Option<&str>, what: &str) -> Result<Url, ProviderError> {
-    let address = address.ok_or_else(|| ProviderError(format!("it names no {what}")))?;
+    let address = address.ok_or_else(|| ProviderError(format!("its description has no {what}")))?;
     address.parse::<Url>().map_err(|error| ProviderError::of(what, &error))
 }
 
-/// Identifier and secret as a client's credentials, each encoded as in a form (RFC 6749, section 2.3.1).
+/// Returns the client's id and secret as basic credentials. Both are form-encoded first (RFC 6749,
+/// section 2.3.1).
 fn basic(id: &str, secret: &str) -> String {
     let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
     format!("Basic {}", STANDARD.encode(format!("{}:{}", encoded(id), encoded(secret))))
 }
 
-/// Of what type the body is; JSON where nothing is said of it, and none where what is said cannot be read.
+/// Returns the media type of the body. Returns JSON if the response states none, and `None` if the
+/// stated type cannot be read.
 fn media_type(answer: &Response) -> Option<String> {
     let Some(stated) = answer.headers().get(CONTENT_TYPE) else { return Some(JSON.to_owned()) };
     Some(stated.to_str().ok()?.split(';').next()?.trim().to_ascii_lowercase())
 }
 
-/// For people, and without what the token holds.
+/// Returns the reason as a text for people, without content of the token.
 fn why(problem: TokenProblem) -> &'static str {
     match problem {
-        TokenProblem::Malformed => "the ID token makes no sense",
+        TokenProblem::Malformed => "the ID token is malformed",
         TokenProblem::Algorithm | TokenProblem::NoKey | TokenProblem::Signature => {
             "the ID token is not signed by the provider"
         }
-        TokenProblem::Issuer => "the ID token is another provider's",
-        TokenProblem::Audience => "the ID token is for somebody else",
+        TokenProblem::Issuer => "the ID token is from another provider",
+        TokenProblem::Audience => "the ID token is for another client",
         TokenProblem::Expired => "the ID token has expired",
         TokenProblem::NotYetValid => "the ID token is not valid yet",
     }
 }
 
-/// Whether the user has signed in at the provider since this was asked for.
+/// Checks that the user signed in at the provider after the flow began.
 fn is_new(claims: &Claims, flow: &Flow) -> Result<(), Refused> {
     let at =
-        claims.signed_in_at().ok_or(Refused::Answer("the provider does not tell when the user signed in"))?;
-    if at >= flow.began_at - SKEW_MS { Ok(()) } else { Err(Refused::Answer("the user did not sign in anew")) }
+        claims.signed_in_at().ok_or(Refused::Answer("the provider did not send the time of the sign-in"))?;
+    if at >= flow.began_at - SKEW_MS {
+        Ok(())
+    } else {
+        Err(Refused::Answer("the user did not sign in again"))
+    }
 }
 
 #[cfg(test)]
@@ -252,9 +262,9 @@ mod tests {
 
     #[test]
     fn credentials_are_encoded_as_in_a_form_before_they_are_joined() {
-        // Neither a colon nor what stands outside of ASCII can shift the border between the two.
-        let shown = basic("a:b c", "p%\u{e9}+");
-        let decoded = STANDARD.decode(shown.strip_prefix("Basic ").unwrap()).unwrap();
+        // A colon or a non-ASCII character must not move the boundary between id and secret.
+        let credentials = basic("a:b c", "p%\u{e9}+");
+        let decoded = STANDARD.decode(credentials.strip_prefix("Basic ").unwrap()).unwrap();
         assert_eq!(String::from_utf8(decoded).unwrap(), "a%3Ab+c:p%25%C3%A9%2B");
     }
 }

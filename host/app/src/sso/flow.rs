@@ -1,5 +1,7 @@
-//! A sign-in under way. What must come back unchanged lies in the browser, sealed, in a cookie: so it is bound to that browser, and
-//! a stranger who begins sign-ins makes nothing grow here. That it came back is remembered, so that none counts twice.
+//! A sign-in in progress. The browser keeps its sealed state in a cookie. This binds the sign-in to
+//! the browser. Unauthenticated clients that start sign-ins do not use storage of the server.
+//!
+//! The server records which sign-ins have returned, so that each can be completed only once.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,136 +10,130 @@ use serde::{Deserialize, Serialize};
 
 use packhouse_identity::{SealError, Sealer, Secret};
 
-/// How long a sign-in may take: 10 minutes in ms.
+/// Maximum duration of a sign-in: 10 minutes, in ms.
 pub const FLOW_MS: i64 = 10 * 60 * 1000;
 
-/// For what the flow's cookie is sealed.
+/// Sealing purpose of the flow's cookie.
 const FLOW: &str = "sso flow";
-/// For what a ticket is sealed.
+/// Sealing purpose of a ticket.
 const TICKET: &str = "sso ticket";
-/// For what a link is sealed.
+/// Sealing purpose of a link.
 const LINK: &str = "sso link";
 
-/// What a sign-in is for.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub enum Aim {
-    /// A session.
     Session,
-    /// The confirmation of one action by this member.
+    /// Confirmation of one action by this member.
     Confirmation {
-        /// The member's id.
         member: String,
-        /// The action.
         action: String,
-        /// Whether a page of this host asked, which finds the confirmation in a cookie.
+        /// True if a page of this host requested the confirmation. The page then finds the
+        /// confirmation in a cookie.
         #[serde(default)]
         page: bool,
     },
 }
 
-/// A sign-in under way. No `Debug`: it is made of secrets.
+/// A sign-in in progress. It does not implement `Debug`, because it contains secrets.
 #[derive(Deserialize, Serialize)]
 pub struct Flow {
-    /// The organization's id.
     pub organization: String,
-    /// The provider that was asked.
+    /// The provider at which the user signs in.
     pub issuer: String,
-    /// What must come back in the query.
+    /// Value that the provider must send back in the query.
     pub state: String,
-    /// What must come back in the ID token.
+    /// Value that the provider must put into the ID token.
     pub nonce: String,
-    /// Shows the provider that the code is brought by who asked for it (PKCE).
+    /// Verifier of PKCE. It proves to the provider that the client which redeems the code also
+    /// requested it.
     pub verifier: String,
-    /// Where the browser goes on, a path of this host.
+    /// Path on this host at which the browser continues after the sign-in.
     pub return_to: Option<String>,
-    /// What it is for.
     pub aim: Aim,
-    /// ms since 1970.
+    /// Time at which the sign-in began, in ms since 1970.
     pub began_at: i64,
 }
 
-/// Leave to begin a sign-in that ends in a confirmation.
+/// Permission to start a sign-in that confirms an action.
 #[derive(Deserialize, Serialize)]
 pub struct Ticket {
-    /// The organization's id.
     pub organization: String,
-    /// The member's id.
     pub member: String,
-    /// The action.
     pub action: String,
-    /// The page of this host that asks, as a path; it works without a script, and so finds the confirmation in a cookie.
+    /// Path of the page on this host that requested the confirmation. The page works without
+    /// scripts, so it gets the confirmation in a cookie.
     #[serde(default)]
     pub page: Option<String>,
-    /// ms since 1970.
+    /// Expiry, in ms since 1970.
     pub expires_at: i64,
 }
 
-/// A provider's identity that becomes a member's once the member confirms it.
+/// Identity at a provider that the server links to a member after the member confirms this.
 #[derive(Deserialize, Serialize)]
 pub struct Link {
-    /// The organization's id.
     pub organization: String,
-    /// The member's id.
     pub member: String,
-    /// The provider.
     pub issuer: String,
-    /// The member's subject there.
+    /// The member's subject at the provider.
     pub subject: String,
-    /// The member's e-mail.
     pub email: String,
-    /// Where the browser goes on, a path of this host.
+    /// Path on this host at which the browser continues after the sign-in.
     pub return_to: Option<String>,
-    /// In ms since 1970.
+    /// Expiry, in ms since 1970.
     pub expires_at: i64,
 }
 
 impl Link {
-    /// For the cookie.
+    /// Seals the link for its cookie.
     pub fn seal(&self, sealer: &Sealer) -> anyhow::Result<Secret> {
         seal(sealer, LINK, self)
     }
 
-    /// From the cookie; none for one that is not this server's or has expired.
+    /// Opens a link from its cookie. Returns `None` if this server did not seal the cookie, or if
+    /// the link has expired.
     pub fn open(sealer: &Sealer, cookie: &Secret, now: i64) -> Option<Link> {
         open::<Link>(sealer, LINK, cookie.reveal()).filter(|link| now < link.expires_at)
     }
 }
 
 impl Flow {
-    /// For the cookie.
+    /// Seals the flow for its cookie.
     pub fn seal(&self, sealer: &Sealer) -> anyhow::Result<Secret> {
         seal(sealer, FLOW, self)
     }
 
-    /// From the cookie; none for one that is not this server's or older than 10 minutes.
+    /// Opens a flow from its cookie. Returns `None` if this server did not seal the cookie, or if
+    /// the flow is older than 10 minutes.
     pub fn open(sealer: &Sealer, cookie: &Secret, now: i64) -> Option<Flow> {
         open::<Flow>(sealer, FLOW, cookie.reveal()).filter(|flow| now < flow.ends_at())
     }
 
-    /// When it is too old, in ms since 1970.
+    /// Returns the expiry, in ms since 1970.
     pub fn ends_at(&self) -> i64 {
         self.began_at.saturating_add(FLOW_MS)
     }
 }
 
 impl Ticket {
-    /// For an address.
+    /// Seals the ticket, so that it can be part of an address.
     pub fn seal(&self, sealer: &Sealer) -> anyhow::Result<Secret> {
         seal(sealer, TICKET, self)
     }
 
-    /// From an address; none for one that is not this server's or has expired.
+    /// Opens a ticket from an address. Returns `None` if this server did not seal it, or if it has
+    /// expired.
     pub fn open(sealer: &Sealer, text: &str, now: i64) -> Option<Ticket> {
         open::<Ticket>(sealer, TICKET, text).filter(|ticket| now < ticket.expires_at)
     }
 }
 
-/// 256 random bits, as they stand in addresses.
+/// Returns 256 random bits in URL-safe base64.
 pub fn random() -> String {
     URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>())
 }
 
-/// Whether this is a path of this host, which leads nowhere else: browsers take `//` and `/\` for another host.
+/// Reports whether this is a path on this host. Browsers read a path that begins with `//` or `/\`
+/// as an address on another host.
 pub fn is_own_path(path: &str) -> bool {
     let plain = path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
     path.starts_with('/') && !path.starts_with("//") && plain && path.len() <= 1024 && !path.contains('#')
@@ -151,7 +147,7 @@ fn seal(sealer: &Sealer, purpose: &str, value: &impl Serialize) -> anyhow::Resul
 fn open<T: DeserializeOwned>(sealer: &Sealer, purpose: &str, text: &str) -> Option<T> {
     let opened = match sealer.open(purpose, text) {
         Err(error @ SealError::Key { .. }) => {
-            tracing::error!(%error, "a sign-in could not be gone on with");
+            tracing::error!(%error, "sign-in failed");
             return None;
         }
         opened => opened.ok()?,

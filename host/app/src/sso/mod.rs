@@ -1,5 +1,5 @@
-//! Sign-in by a provider that speaks OpenID Connect: an organization's settings, the way there and back, and what is believed
-//! of what comes back.
+//! Sign-in through an OpenID Connect provider: the organization's settings, the exchange with the
+//! provider, and the checks of its response.
 
 mod exchange;
 mod flow;
@@ -8,6 +8,6 @@ mod settings;
 
 pub use exchange::{Exchange, Refused};
 pub use flow::{Aim, FLOW_MS, Flow, Link, Ticket, is_own_path, random};
-pub(crate) use provider::Metadata;
+pub(crate) use provider::ProviderMetadata;
 pub use provider::Providers;
-pub use settings::{Settings, allows_password};
+pub use settings::{SsoSettings, allows_password};

@@ -1,7 +1,9 @@
-//! A provider: what it says of itself (OpenID Connect Discovery 1.0), its keys, and how it is asked.
+//! Sign-in providers: their metadata (OpenID Connect Discovery 1.0), their keys, and requests to
+//! them.
 //!
-//! What a provider says is kept for ten minutes; the sign-in settings that name it never are. Requests follow no redirect, go
-//! where upstreams may be (`upstream.allow_networks`), and end after ten seconds or a mebibyte.
+//! The server caches metadata for ten minutes. It does not cache the sign-in settings, which name
+//! the provider. It does not follow redirects, and sends requests only to allowed addresses
+//! (`upstream.allow_networks`). Each request has a limit of ten seconds and one mebibyte.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,43 +24,45 @@ use packhouse_upstream::upstream_egress::{Destination, UpstreamEgress};
 
 use crate::jwt::KeySet;
 
-/// How long is believed what a provider says of itself.
+/// Lifetime of cached metadata.
 const FRESH: Duration = Duration::from_secs(600);
-/// How long a provider that failed is not asked again.
+/// Pause before the next request to a provider that failed.
 const PAUSE: Duration = Duration::from_secs(2);
-/// For one request.
+/// Timeout of one request.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes of an answer.
+/// Maximum size of a response, in bytes.
 const LONGEST: usize = 1024 * 1024;
-/// The number of providers that are remembered.
+/// Maximum number of cached providers.
 const MOST: usize = 256;
-/// Keys of one provider.
+/// Maximum number of keys of one provider.
 const MOST_KEYS: usize = 200;
 
-/// Why a provider cannot be used. For people: no secret, and nothing of what the provider answered.
+/// Reason why the server cannot use a provider. The text is for people. It contains no secret and
+/// nothing from the provider's response.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ProviderError(pub String);
 
 impl ProviderError {
-    /// With what lies behind an error, which never holds what was sent or answered.
+    /// Creates an error with its chain of causes. The causes never contain the request or the
+    /// response.
     pub fn of(what: &str, error: &dyn std::error::Error) -> ProviderError {
-        let mut said = format!("{what}: {error}");
+        let mut message = format!("{what}: {error}");
         let mut source = error.source();
         while let Some(cause) = source {
-            said = format!("{said}: {cause}");
+            message = format!("{message}: {cause}");
             source = cause.source();
         }
-        ProviderError(said)
+        ProviderError(message)
     }
 }
 
 pub(super) type Request = http::Request<Vec<u8>>;
 pub(super) type Response = http::Response<Vec<u8>>;
 
-/// What a provider says of itself, as far as it counts here, and its keys.
+/// The used parts of a provider's metadata, and the provider's keys.
 #[derive(Deserialize)]
-pub(crate) struct Metadata {
+pub(crate) struct ProviderMetadata {
     issuer: String,
     jwks_uri: String,
     pub(super) authorization_endpoint: Option<String>,
@@ -69,8 +73,9 @@ pub(crate) struct Metadata {
     pub(crate) keys: KeySet,
 }
 
-impl Metadata {
-    /// Whether a client's secret has to be sent in the body. Where the provider does not say, it is not (section 3).
+impl ProviderMetadata {
+    /// Reports whether the client secret must be part of the body. If the provider states no
+    /// method, it must not (section 3).
     pub(super) fn takes_secret_in_body_alone(&self) -> bool {
         let methods = self.token_endpoint_auth_methods_supported.as_deref().unwrap_or_default();
         let takes = |method: &str| methods.iter().any(|taken| taken == method);
@@ -84,16 +89,15 @@ struct ListedKeys {
     keys: Vec<Value>,
 }
 
-type Found = Result<Arc<Metadata>, ProviderError>;
+type DiscoveryResult = Result<Arc<ProviderMetadata>, ProviderError>;
 
-/// What was found when a provider was asked.
+/// Result of a discovery.
 #[derive(Clone)]
 struct Discovery {
-    asked_at: Instant,
-    found: Found,
+    at: Instant,
+    found: DiscoveryResult,
 }
 
-/// All providers.
 pub struct Providers {
     policy: EgressPolicy,
     allowed: Live<Vec<UpstreamNetwork>>,
@@ -102,14 +106,15 @@ pub struct Providers {
 }
 
 impl Providers {
-    /// At public addresses over TLS, and in these networks with or without it.
+    /// Creates the client. Providers may have public addresses with TLS, and addresses in the
+    /// allowed networks with or without TLS.
     pub fn new(allowed: &[UpstreamNetwork]) -> Providers {
         let policy = EgressPolicy::new(allowed, Arc::new(SystemLookup));
         let (clients, known) = (Cache::new(MOST), Cache::new(MOST));
         Providers { policy, allowed: Live::new(allowed.to_vec()), clients, known }
     }
 
-    /// Lets providers be in these networks from now on.
+    /// Replaces the networks in which providers are allowed.
     pub fn allow(&self, allowed: &[UpstreamNetwork]) {
         self.policy.allow(allowed.to_vec());
         self.allowed.set(allowed.to_vec());
@@ -117,11 +122,11 @@ impl Providers {
         self.known.clear();
     }
 
-    /// Asks this provider: at its own address, and where it may lead.
+    /// Sends a request for this provider, to its own address or to one that its metadata names.
     pub(super) async fn send(&self, issuer: &str, request: Request) -> Result<Response, ProviderError> {
         let client = self.client(issuer)?;
         let answered = tokio::time::timeout(PATIENCE, client.exchange(request)).await;
-        answered.unwrap_or_else(|_| Err(ProviderError("it takes too long".to_owned())))
+        answered.unwrap_or_else(|_| Err(ProviderError("it did not answer in time".to_owned())))
     }
 
     fn client(&self, issuer: &str) -> Result<Arc<ProviderClient>, ProviderError> {
@@ -133,35 +138,37 @@ impl Providers {
         })
     }
 
-    /// Whether a provider may be at this address, as far as it shows: https, or http in an allowed network.
+    /// Checks that a provider may have this address: https, or http in an allowed network. Does not
+    /// resolve names.
     pub fn check(&self, url: &Url) -> Result<(), ProviderError> {
         self.policy.check(url).map_err(|error| ProviderError(error.to_string()))?;
         check_scheme(url, &self.allowed.get())
     }
 
-    /// What the provider says of itself, with its keys. `anew`: not what is kept, since a key was not among it.
-    pub(super) async fn metadata(&self, issuer: &str, anew: bool) -> Found {
-        if let Some(found) = self.kept(issuer).filter(|found| !anew || found.is_err()) {
+    /// Returns the provider's metadata with its keys. `fresh` skips cached metadata, for callers
+    /// that did not find a key in it.
+    pub(super) async fn metadata(&self, issuer: &str, fresh: bool) -> DiscoveryResult {
+        if let Some(found) = self.cached(issuer).filter(|found| !fresh || found.is_err()) {
             return found;
         }
         let found = self.discover(issuer).await;
-        let discovery = Discovery { asked_at: Instant::now(), found: found.clone() };
+        let discovery = Discovery { at: Instant::now(), found: found.clone() };
         self.known.insert(issuer.to_owned(), discovery);
         found
     }
 
-    fn kept(&self, issuer: &str) -> Option<Found> {
-        let Discovery { asked_at, found } = self.known.get(issuer)?;
-        let fresh = if found.is_ok() { FRESH } else { PAUSE };
-        (asked_at.elapsed() < fresh).then_some(found)
+    fn cached(&self, issuer: &str) -> Option<DiscoveryResult> {
+        let Discovery { at, found } = self.known.get(issuer)?;
+        let lifetime = if found.is_ok() { FRESH } else { PAUSE };
+        (at.elapsed() < lifetime).then_some(found)
     }
 
-    /// What an issuer says of itself by now, and its keys.
-    pub(crate) async fn discover(&self, issuer: &str) -> Found {
+    /// Fetches an issuer's metadata and keys.
+    pub(crate) async fn discover(&self, issuer: &str) -> DiscoveryResult {
         let address = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
-        let mut found: Metadata = self.get(issuer, &address, "its description").await?;
+        let mut found: ProviderMetadata = self.get(issuer, &address, "its description").await?;
         if found.issuer != issuer {
-            return Err(ProviderError("its description is of another issuer".to_owned()));
+            return Err(ProviderError("its description names another issuer".to_owned()));
         }
         let listed: ListedKeys = self.get(issuer, &found.jwks_uri, "its list of keys").await?;
         if listed.keys.len() > MOST_KEYS {
@@ -171,7 +178,7 @@ impl Providers {
         Ok(Arc::new(found))
     }
 
-    /// Gets a JSON document. An answer that is none is not repeated to anybody.
+    /// Fetches a JSON document. If the response cannot be parsed, the error does not include it.
     async fn get<T: DeserializeOwned>(
         &self,
         issuer: &str,
@@ -179,7 +186,7 @@ impl Providers {
         what: &str,
     ) -> Result<T, ProviderError> {
         let request = http::Request::get(address).header(ACCEPT, "application/json").body(Vec::new());
-        let request = request.map_err(|_| ProviderError(format!("the address of {what} is none")))?;
+        let request = request.map_err(|_| ProviderError(format!("the address of {what} is invalid")))?;
         let answer = self.send(issuer, request).await?;
         if !answer.status().is_success() {
             let status = answer.status().as_u16();
@@ -189,14 +196,14 @@ impl Providers {
     }
 }
 
-/// How one provider is asked.
+/// HTTP clients for one provider.
 struct ProviderClient {
     egress: UpstreamEgress,
     allowed: Live<Vec<UpstreamNetwork>>,
     clients: DestinationClients<ProviderError>,
 }
 
-/// https, or http in an allowed network.
+/// Checks that the address begins with https, or with http and is in an allowed network.
 fn check_scheme(url: &Url, allowed: &[UpstreamNetwork]) -> Result<(), ProviderError> {
     let port = url.port_or_known_default();
     let allowed = |ip| allowed.iter().any(|network| network.holds(ip, port));
@@ -209,7 +216,7 @@ fn check_scheme(url: &Url, allowed: &[UpstreamNetwork]) -> Result<(), ProviderEr
     if url.scheme() == "https" || near {
         Ok(())
     } else {
-        Err(ProviderError("a provider is reached over https".to_owned()))
+        Err(ProviderError("its address must begin with https://".to_owned()))
     }
 }
 
@@ -218,7 +225,7 @@ impl ProviderClient {
         self.clients.get_or_build(destination, || {
             self.egress
                 .client(destination, |builder| builder.connect_timeout(PATIENCE))
-                .map_err(|error| ProviderError::of("no HTTP client", &error))
+                .map_err(|error| ProviderError::of("cannot create an HTTP client", &error))
         })
     }
 
@@ -229,12 +236,12 @@ impl ProviderClient {
         let destination = self.egress.judge(&url).await.map_err(|error| ProviderError(error.to_string()))?;
         check_scheme(&url, &self.allowed.get())?;
         let client = self.http_client(destination)?;
-        let asked = client.request(parts.method, url).headers(parts.headers).body(body);
-        let mut answer = asked.send().await.map_err(wrong)?;
+        let outgoing = client.request(parts.method, url).headers(parts.headers).body(body);
+        let mut answer = outgoing.send().await.map_err(wrong)?;
         let mut bytes = Vec::new();
         while let Some(chunk) = answer.chunk().await.map_err(wrong)? {
             if bytes.len() + chunk.len() > LONGEST {
-                return Err(ProviderError("its answer is too long".to_owned()));
+                return Err(ProviderError("its response is too long".to_owned()));
             }
             bytes.extend_from_slice(&chunk);
         }

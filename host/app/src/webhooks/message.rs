@@ -1,20 +1,20 @@
-//! What a hook is sent: a CloudEvents 1.0 object in the structured mode, the same bytes at each try.
+//! Body of a webhook delivery: a CloudEvents 1.0 object in structured mode. Every attempt sends the
+//! same bytes.
 
-use packhouse_store::{DueDelivery, HookAtWork};
+use packhouse_store::{ClaimedWebhook, DueDelivery};
 use serde_json::{Value, json};
 
 use crate::App;
 
-/// The content type of what is sent.
 pub(super) const CONTENT_TYPE: &str = "application/cloudevents+json";
 
-/// An event's or a delivery's identifier as it stands on the wire.
+/// Returns the id of an event or a delivery in the form that the API uses.
 pub fn wire_id(id: i64) -> String {
     id.to_string()
 }
 
-/// The bytes that are sent and signed.
-pub(super) fn body(app: &App, hook: &HookAtWork, due: &DueDelivery) -> Vec<u8> {
+/// Returns the body, whose bytes are signed and sent.
+pub(super) fn body(app: &App, hook: &ClaimedWebhook, due: &DueDelivery) -> Vec<u8> {
     let data: Value = serde_json::from_str(&due.data).unwrap_or_default();
     let base = hook.base_url.clone().unwrap_or_else(|| app.base_url());
     json!({
@@ -31,7 +31,8 @@ pub(super) fn body(app: &App, hook: &HookAtWork, due: &DueDelivery) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A time as RFC 3339 has it, in UTC. One beyond the calendar's years is that of their end.
+/// Formats a time as RFC 3339 in UTC. A time outside the calendar's range becomes the last time in
+/// the calendar.
 fn time(at: i64) -> String {
     let at = jiff::Timestamp::from_millisecond(at).unwrap_or(jiff::Timestamp::MAX);
     format!("{at:.3}")

@@ -1,11 +1,12 @@
-//! Webhooks: what waits for each is sent, by whichever server has claimed it. [`worker`] goes through the queue of one hook, [`message`]
-//! makes what is sent, [`receiver`] sends it.
+//! Webhooks. The server that claimed a webhook sends its waiting events. [`worker`] processes the
+//! queue of one webhook, [`message`] creates the body, and [`receiver`] sends it.
 //!
-//! Each hook has a task, a claim and connections of its own, so one that is slow, hostile or dead costs no other anything.
+//! Each webhook has its own task, claim and connections. A slow, hostile or dead receiver therefore
+//! does not affect other webhooks.
 
 mod message;
+mod pausing;
 mod receiver;
-mod told;
 mod upkeep;
 mod worker;
 
@@ -15,53 +16,68 @@ use std::time::Duration;
 
 use packhouse_store::WebhookId;
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
 use crate::App;
-use crate::boxed;
+use crate::jobs::{self, Job, JobFuture, JobResult, Next};
 pub use message::wire_id;
+pub use pausing::purpose;
 pub use receiver::{ReceiverError, Receivers};
-pub use told::purpose;
-pub use upkeep::tidy;
 
-/// How often it is looked for what another process wrote, or left behind.
+/// Interval of the search for events that another process queued or did not finish sending.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The hooks that this server is at, each with what wakes its task.
+/// Webhooks whose tasks run on this server, each with the notifier that wakes its task.
 type AtWork = Arc<Mutex<HashMap<WebhookId, Arc<Notify>>>>;
 
-/// Sends what waits for webhooks until the stop.
-#[boxed]
-pub async fn deliver(app: Arc<App>) {
-    if let Err(error) = app.store.forget_webhook_claims().await {
-        tracing::warn!(%error, "claims of a server that is gone last until they run out");
-    }
-    let (at_work, tasks) = (AtWork::default(), TaskTracker::new());
-    while !app.stop.is_cancelled() {
-        let found = tokio::select! {
-            rung = app.store.webhooks_rung() => rung,
-            () = tokio::time::sleep(LOOK) => look(&app).await,
-            () = app.stop.cancelled() => break,
-        };
-        for hook in found {
-            begin(&app, hook, &at_work, &tasks);
+/// Starts the jobs that send waiting events and keep the queues within their limits. After the
+/// stop, the last of the returned tasks ends when no delivery is in flight any more.
+pub fn start(app: &Arc<App>) -> Vec<JoinHandle<()>> {
+    let tasks = TaskTracker::new();
+    let dispatching = jobs::start(app, dispatch(app, tasks.clone()));
+    let tidying = jobs::start(app, upkeep::job(app));
+    let app = Arc::clone(app);
+    let sending = tokio::spawn(async move {
+        if let Err(error) = app.store.forget_webhook_claims().await {
+            tracing::warn!(%error, "could not release webhook claims of a stopped server; they expire by \
+                themselves");
         }
-    }
-    tasks.close();
-    tasks.wait().await;
+        app.stop.cancelled().await;
+        tasks.close();
+        tasks.wait().await;
+    });
+    vec![dispatching, tidying, sending]
 }
 
-async fn look(app: &App) -> Vec<WebhookId> {
-    match app.store.webhooks_waiting().await {
-        Ok(waiting) => waiting,
-        Err(error) => {
-            tracing::debug!(%error, "what waits for webhooks cannot be read; the next look will do");
-            Vec::new()
-        }
-    }
+/// Creates the job that starts a task for each webhook with waiting events. Events of this process
+/// wake the job at once.
+fn dispatch(app: &Arc<App>, tasks: TaskTracker) -> Job {
+    let at_work = AtWork::default();
+    let rung = Arc::new(Mutex::new(Vec::new()));
+    let (of_app, found) = (Arc::clone(app), Arc::clone(&rung));
+    let run = move || -> JobFuture<JobResult> {
+        let (app, at_work, tasks) = (Arc::clone(&of_app), Arc::clone(&at_work), tasks.clone());
+        let mut hooks = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
+        Box::pin(async move {
+            if hooks.is_empty() {
+                hooks = app.store.webhooks_waiting().await.map_err(|error| error.to_string())?;
+            }
+            hooks.into_iter().for_each(|hook| begin(&app, hook, &at_work, &tasks));
+            Ok(Next::AfterPeriod)
+        })
+    };
+    let app = Arc::clone(app);
+    Job::new("dispatch-webhooks", LOOK, run).woken_by(move || {
+        let (app, rung) = (Arc::clone(&app), Arc::clone(&rung));
+        Box::pin(async move {
+            let hooks: Vec<WebhookId> = app.store.notified_webhooks().await;
+            rung.lock().unwrap_or_else(PoisonError::into_inner).extend(hooks);
+        })
+    })
 }
 
-/// Wakes the hook's task, or begins one.
+/// Wakes the task of a webhook, or starts one.
 fn begin(app: &Arc<App>, hook: WebhookId, at_work: &AtWork, tasks: &TaskTracker) {
     let mut known = at_work.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(wake) = known.get(&hook) {
@@ -75,6 +91,6 @@ fn begin(app: &Arc<App>, hook: WebhookId, at_work: &AtWork, tasks: &TaskTracker)
     tasks.spawn(async move {
         worker::work(&app, hook, &wake).await;
         at_work.lock().unwrap_or_else(PoisonError::into_inner).remove(&hook);
-        // What came in between is found by the next look.
+        // If an event was queued just before this removal, the next search finds it.
     });
 }

@@ -1,5 +1,6 @@
-//! Sending to the addresses of hooks: those on the public internet, and in the networks that the operator allows, judged where the
-//! connection is made. No redirect is followed, and of an answer no more is read than is kept.
+//! Requests to the receivers of webhooks. A receiver must be on the public internet or in a network
+//! that the operator allows, and each connection checks this. The server does not follow redirects,
+//! and reads only as much of a response as it stores.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,26 +15,24 @@ use packhouse_config::UpstreamNetwork;
 use packhouse_upstream::egress_policy::{EgressPolicy, SystemLookup};
 use packhouse_upstream::upstream_egress::{Destination, UpstreamEgress};
 
-/// Bytes of an answer that are read and kept.
-const KEPT: usize = 1024;
-/// Addresses whose connections are remembered.
+/// Maximum size of the part of a response that is read and stored, in bytes.
+const STORED_BYTES: usize = 1024;
+/// Maximum number of receivers whose connections are kept open.
 const MOST: usize = 256;
-/// Idle connections to one hook.
+/// Maximum number of idle connections to one receiver.
 const IDLE: usize = 4;
 
-/// Why a hook could not be told, for people.
+/// Reason why a delivery failed, as a text for people.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ReceiverError(pub String);
 
-/// What a hook answered.
-pub(super) struct Answered {
+pub(super) struct ReceiverResponse {
     pub(super) status: u16,
-    /// How its body began.
     pub(super) beginning: String,
 }
 
-/// The addresses of hooks.
+/// HTTP clients for the receivers of webhooks.
 pub struct Receivers {
     policy: EgressPolicy,
     clients: Cache<String, Arc<ReceiverClient>>,
@@ -45,72 +44,81 @@ struct ReceiverClient {
 }
 
 impl Receivers {
-    /// At public addresses, and in these networks.
+    /// Creates the clients. Receivers may have public addresses, and addresses in the allowed
+    /// networks.
     pub fn new(allowed: &[UpstreamNetwork]) -> Receivers {
         Receivers { policy: EgressPolicy::new(allowed, Arc::new(SystemLookup)), clients: Cache::new(MOST) }
     }
 
-    /// Lets hooks be in these networks from now on. What is connected already is not used again.
+    /// Replaces the networks in which receivers are allowed. Does not use existing connections
+    /// again.
     pub fn allow(&self, allowed: &[UpstreamNetwork]) {
         self.policy.allow(allowed.to_vec());
         self.clients.clear();
     }
 
-    /// Whether a hook may be at this address, as far as it shows before its name is looked up.
+    /// Checks that a receiver may have this address. Does not resolve names.
     pub fn check(&self, url: &Url) -> Result<(), ReceiverError> {
         self.policy.check(url).map_err(|error| ReceiverError(error.to_string()))
     }
 
-    /// Sends this and reads how the answer begins, all within `patience`.
+    /// Sends a delivery and reads the start of the response. Both together must end within
+    /// `patience`.
     pub(super) async fn send(
         &self,
         url: &str,
         headers: HeaderMap,
         body: Bytes,
         patience: Duration,
-    ) -> Result<Answered, ReceiverError> {
+    ) -> Result<ReceiverResponse, ReceiverError> {
         let exchanged = tokio::time::timeout(patience, self.exchange(url, headers, body)).await;
-        exchanged.unwrap_or_else(|_| Err(ReceiverError("it takes too long".to_owned())))
+        exchanged.unwrap_or_else(|_| Err(ReceiverError("it did not answer in time".to_owned())))
     }
 
-    async fn exchange(&self, url: &str, headers: HeaderMap, body: Bytes) -> Result<Answered, ReceiverError> {
+    async fn exchange(
+        &self,
+        url: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<ReceiverResponse, ReceiverError> {
         let address: Url = url.parse().map_err(|error| ReceiverError(format!("the address: {error}")))?;
         let client = self.client(url, &address)?;
         client.egress.judge(&address).await.map_err(|error| ReceiverError(error.to_string()))?;
         let sent = client.http.post(address).headers(headers).body(body).send().await;
-        let mut answer = sent.map_err(|error| told(&error.without_url()))?;
+        let mut answer = sent.map_err(|error| error_with_causes(&error.without_url()))?;
         let status = answer.status().as_u16();
         let mut bytes = Vec::new();
-        while bytes.len() < KEPT
-            && let Some(chunk) = answer.chunk().await.map_err(|error| told(&error.without_url()))?
+        while bytes.len() < STORED_BYTES
+            && let Some(chunk) =
+                answer.chunk().await.map_err(|error| error_with_causes(&error.without_url()))?
         {
-            bytes.extend(chunk.iter().take(KEPT - bytes.len()));
+            bytes.extend(chunk.iter().take(STORED_BYTES - bytes.len()));
         }
-        Ok(Answered { status, beginning: text(&bytes) })
+        Ok(ReceiverResponse { status, beginning: text(&bytes) })
     }
 
     fn client(&self, url: &str, address: &Url) -> Result<Arc<ReceiverClient>, ReceiverError> {
         self.clients.get_or_insert_with(url, || {
             let egress = UpstreamEgress::of(&self.policy, address);
             let http = egress.client(Destination::Upstream, |builder| builder.pool_max_idle_per_host(IDLE));
-            let http = http.map_err(|error| told(&error))?;
+            let http = http.map_err(|error| error_with_causes(&error))?;
             Ok(Arc::new(ReceiverClient { egress, http }))
         })
     }
 }
 
-/// An error with what lies behind it, which never holds what was sent.
-fn told(error: &dyn std::error::Error) -> ReceiverError {
-    let mut said = error.to_string();
+/// Creates an error with its chain of causes. The causes never contain the request.
+fn error_with_causes(error: &dyn std::error::Error) -> ReceiverError {
+    let mut message = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        said = format!("{said}: {cause}");
+        message = format!("{message}: {cause}");
         source = cause.source();
     }
-    ReceiverError(said)
+    ReceiverError(message)
 }
 
-/// Bytes as text that any database takes.
+/// Converts bytes to a text that every database accepts.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}")
 }
@@ -146,11 +154,11 @@ mod tests {
             assert!(sent.is_err(), "{url}");
         }
         let accepted = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
-        assert!(accepted.is_err(), "somebody connected");
+        assert!(accepted.is_err(), "the client connected to a loopback address");
     }
 
     #[test]
-    fn an_answer_that_is_no_text_is_made_one() {
+    fn a_response_that_is_not_text_becomes_text() {
         assert_eq!(text(b"a\0b\xff"), "a\u{fffd}b\u{fffd}");
     }
 }

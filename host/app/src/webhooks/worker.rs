@@ -1,7 +1,8 @@
-//! The queue of one hook: claimed, gone through, and left.
+//! Processing of one webhook's queue: claim the webhook, send its deliveries, and release it.
 //!
-//! What is told of one package is sent one after the other: the next once what became of the one before is durable. So whoever is told
-//! twice, because a server died in between, is told the same again and nothing older.
+//! Events about one package are sent one after another. The next event is sent only after the
+//! result of the previous one is stored. If a server dies in between, the receiver gets the same
+//! event again, but never an older one.
 
 use std::time::Duration;
 
@@ -9,38 +10,40 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use packhouse_identity::{Secret, sign_webhook};
-use packhouse_store::{DueDelivery, HookAtWork, Reported, StoreError, Try, WebhookId, now_ms};
+use packhouse_store::{ClaimedWebhook, DueDelivery, Reported, StoreError, Try, WebhookId, now_ms};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::{message, told};
+use super::{message, pausing};
 use crate::App;
 
-/// Sends to one hook at one time, and to one that does not take what it is told.
+/// Maximum number of concurrent deliveries to one receiver. A failing receiver gets one delivery at
+/// a time.
 const AT_ONCE: usize = 4;
-/// How long a stop waits for the end of sends.
+/// Maximum time that a stop waits for deliveries in flight.
 const AT_STOP: Duration = Duration::from_secs(2);
-/// Deliveries that are read at a time.
+/// Number of deliveries that are read from the store at a time.
 const ROUND: u32 = 32;
-/// By how much a claim outlasts the longest send.
+/// Time by which a claim outlasts the longest delivery.
 const MARGIN: Duration = Duration::from_secs(5);
-/// The shortest and the longest time until it is looked again for what others wrote, while something waits to be tried again.
+/// Minimum and maximum interval of the search for new events while a delivery waits for its next
+/// attempt.
 const LOOK: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
-/// After so many failures in vain the pause is an hour.
+/// Maximum pause between two attempts, in ms: one hour.
 const LONGEST_PAUSE_MS: i64 = 60 * 60 * 1000;
 
-/// A claim that this server holds.
+/// Claim of this server on a webhook.
 struct Claim<'a> {
     app: &'a App,
     hook: WebhookId,
     number: i64,
-    /// Nobody else sends before this.
+    /// Time before which no other server sends deliveries of this webhook.
     until: Instant,
 }
 
 impl Claim<'_> {
-    /// What of the claim is left is enough for one more send.
+    /// Reports whether the claim lasts long enough for one more delivery.
     fn allows_send(&self) -> bool {
         Instant::now() + patience(self.app) < self.until
     }
@@ -77,20 +80,21 @@ fn lasts_ms(app: &App) -> i64 {
     i64::try_from(lasts(app).as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Sends what waits for a hook until nothing does, another server is at it, or the stop.
+/// Sends the waiting deliveries of a webhook. Ends when none are left, when another server has
+/// claimed the webhook, or when the server stops.
 pub(super) async fn work(app: &App, hook: WebhookId, wake: &Notify) {
     let number = i64::from(rand::random::<u32>()) + 1;
     let mut claim = Claim { app, hook, number, until: Instant::now() };
     match claim.renew().await {
         Ok(true) => {}
         Ok(false) => return,
-        Err(error) => return tracing::debug!(%error, %hook, "a webhook could not be claimed"),
+        Err(error) => return tracing::debug!(%error, %hook, "could not claim a webhook"),
     }
     if let Err(error) = go_through(&mut claim, wake).await {
-        tracing::warn!(%error, %hook, "what a webhook is told could not be read or written; it is tried again");
+        tracing::warn!(%error, %hook, "could not read or write the deliveries of a webhook; will retry");
     }
     if let Err(error) = app.store.leave_webhook(hook, number).await {
-        tracing::debug!(%error, %hook, "a claim lasts until it runs out");
+        tracing::debug!(%error, %hook, "could not release a claim; it expires by itself");
     }
 }
 
@@ -102,8 +106,8 @@ async fn go_through(claim: &mut Claim<'_>, wake: &Notify) -> Result<(), StoreErr
         if !claim.allows_send() && !claim.renew().await? {
             return Ok(());
         }
-        let Some(hook) = app.store.webhook_at_work(claim.hook, claim.number).await? else { return Ok(()) };
-        let mut due = app.store.asked_deliveries(hook.id, ROUND).await?;
+        let Some(hook) = app.store.claimed_webhook(claim.hook, claim.number).await? else { return Ok(()) };
+        let mut due = app.store.requested_deliveries(hook.id, ROUND).await?;
         if hook.active && due.is_empty() {
             due = app.store.due_deliveries(hook.id, after, ROUND).await?;
             after = due
@@ -130,7 +134,7 @@ async fn go_through(claim: &mut Claim<'_>, wake: &Notify) -> Result<(), StoreErr
             }
             continue;
         }
-        // In the order of what happened, as far as there is one.
+        // The deliveries should be sent in the order of their events, where such an order exists.
         due.sort_by_key(|one| (one.at, one.id));
         let Some(succeeded) = send_all(claim, &hook, due, works).await? else { return Ok(()) };
         works = succeeded;
@@ -138,20 +142,21 @@ async fn go_through(claim: &mut Claim<'_>, wake: &Notify) -> Result<(), StoreErr
     Ok(())
 }
 
-/// Sends these and writes what became of them as they end: whether the last arrived. None when the claim is another's, or it is time to
-/// stop, or the hook is paused.
+/// Sends these deliveries and stores each result. Returns whether the last delivery succeeded.
+/// Returns `None` if another server has claimed the webhook, if the server stops, or if the webhook
+/// is paused.
 async fn send_all(
     claim: &mut Claim<'_>,
-    hook: &HookAtWork,
+    hook: &ClaimedWebhook,
     due: Vec<DueDelivery>,
     works: bool,
 ) -> Result<Option<bool>, StoreError> {
     let app = claim.app;
-    let secret = app.sealer.open(&told::purpose(hook.id), &hook.secret);
+    let secret = app.sealer.open(&pausing::purpose(hook.id), &hook.secret);
     let secret = secret
-        .map_err(|error| tracing::error!(%error, hook = %hook.id, "a webhook's secret cannot be read"))
+        .map_err(|error| tracing::error!(%error, hook = %hook.id, "cannot read the secret of a webhook"))
         .ok();
-    // One that takes nothing is asked one thing at a time.
+    // A failing receiver gets one delivery at a time.
     let at_once = if works { AT_ONCE } else { 1 };
     let mut queue = due.into_iter();
     let mut arrived = works;
@@ -171,7 +176,8 @@ async fn send_all(
         loop {
             let next = tokio::select! {
                 next = ended.next() => next,
-                // What arrives after this is told again by whoever goes on.
+                // The server that continues this work sends deliveries again that complete after
+                // this moment.
                 () = soon_after_stop(app) => return Ok(None),
             };
             let Some(tried) = next else { break };
@@ -182,27 +188,26 @@ async fn send_all(
                 return Ok(None);
             }
             if over {
-                told::pause(app, hook).await?;
+                pausing::pause(app, hook).await?;
                 return Ok(None);
             }
         }
     }
 }
 
-/// Returns when a stop has waited long enough for what is on its way.
+/// Waits until a stop has given deliveries in flight enough time.
 async fn soon_after_stop(app: &App) {
     app.stop.cancelled().await;
     tokio::time::sleep(AT_STOP).await;
 }
 
-/// What became of one send.
 struct Tried {
     reported: Reported,
-    /// It was tried for as long as it is.
+    /// True if the delivery was retried for the whole configured time.
     over: bool,
 }
 
-async fn send(app: &App, hook: &HookAtWork, secret: Option<&Secret>, due: &DueDelivery) -> Tried {
+async fn send(app: &App, hook: &ClaimedWebhook, secret: Option<&Secret>, due: &DueDelivery) -> Tried {
     let at = app.store.now_ms();
     let body = message::body(app, hook, due);
     let sent = match secret.and_then(|secret| headers(secret, due, &body)) {
@@ -210,7 +215,9 @@ async fn send(app: &App, hook: &HookAtWork, secret: Option<&Secret>, due: &DueDe
             let sent = app.receivers.send(&hook.url, headers, Bytes::from(body), patience(app)).await;
             sent.map_err(|error| error.to_string())
         }
-        None => Err("the webhook's secret was sealed with another key: make the webhook anew".to_owned()),
+        None => {
+            Err("the webhook's secret was encrypted with another key: create the webhook again".to_owned())
+        }
     };
     let delivered = sent.as_ref().is_ok_and(|answer| (200..300).contains(&answer.status));
     let of_try = match sent {
@@ -243,7 +250,8 @@ fn headers(secret: &Secret, due: &DueDelivery, body: &[u8]) -> Option<HeaderMap>
     Some(headers)
 }
 
-/// The pause after so many failures before this one, in ms: a second, doubled each time, to an hour.
+/// Returns the pause in ms after this number of earlier failures. It is one second, doubled after
+/// each failure, and at most one hour.
 fn pause_after(failures: u32) -> i64 {
     1000_i64.checked_shl(failures.min(30)).map_or(LONGEST_PAUSE_MS, |pause| pause.min(LONGEST_PAUSE_MS))
 }

@@ -1,4 +1,4 @@
-//! The tables of settings as wholes.
+//! Tests that check every row of the tables of settings.
 
 use super::*;
 use crate::key::nearest;

@@ -1,53 +1,52 @@
-//! The facts that access is decided from: what is wanted of a repository, and what the credential that came is and may.
+//! The facts of an access decision: the requested action, and the state and rights of the
+//! credential.
 
 use std::sync::Arc;
 
-/// What a repository does with what is written to it, as far as access goes. A kind that is neither is treated as
-/// hosted: whether it can be written is then the plugin's to say.
+/// The kind of a repository, as far as access depends on it. Other kinds count as hosted: their
+/// plugin decides whether they can be written.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kind {
-    /// Holds what clients publish.
+pub enum RepositoryKind {
+    /// Stores packages that clients publish.
     Hosted,
-    /// Holds what it fetches.
+    /// Caches what it fetches from an upstream.
     Proxy,
-    /// Shows its members.
+    /// Shows the packages of its members.
     Group,
 }
 
-impl Kind {
-    /// The kind by its name on the wire.
-    pub fn of(name: &str) -> Kind {
+impl RepositoryKind {
+    /// Parses the kind's name in the API.
+    pub fn of(name: &str) -> RepositoryKind {
         match name {
-            "proxy" => Kind::Proxy,
-            "group" => Kind::Group,
-            _ => Kind::Hosted,
+            "proxy" => RepositoryKind::Proxy,
+            "group" => RepositoryKind::Group,
+            _ => RepositoryKind::Hosted,
         }
     }
 }
 
-/// What the request would do, from the plugin's intent.
+/// The requested action, derived from the plugin's intent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AccessAction {
-    /// Needs no credential.
+    /// A request that needs no credential.
     Open,
-    /// Reads; `for_publish` when the read is part of a publish and so within a write credential's rights.
+    /// A read. With `for_publish` it is part of a publish, so that the right to write is
+    /// sufficient.
     Read {
-        /// As the intent says.
         for_publish: bool,
     },
-    /// Adds or changes.
     Publish,
-    /// Takes away.
     Delete,
 }
 
 impl AccessAction {
-    /// Whether it changes the repository.
+    /// Reports whether the action changes the repository.
     pub fn writes(self) -> bool {
         matches!(self, AccessAction::Publish | AccessAction::Delete)
     }
 
-    /// The action as a refusal names it.
+    /// The name of the action in a refusal.
     pub(crate) fn name(self) -> &'static str {
         match self {
             AccessAction::Open | AccessAction::Read { .. } => "read",
@@ -57,125 +56,126 @@ impl AccessAction {
     }
 }
 
-/// Rights in one repository.
+/// Rights of a member in one repository.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Rights {
-    /// May read.
     pub read: bool,
-    /// May publish.
     pub publish: bool,
-    /// May delete.
     pub delete: bool,
 }
 
 impl Rights {
-    /// What `write` of a token needs: both, and losing either one loses it.
+    /// Reports whether the owner's tokens may write: this takes both publish and delete.
     pub fn write(self) -> bool {
         self.publish && self.delete
     }
 }
 
-/// A token as the store found it, judged for one repository at one time. Service keys are tokens without an owner.
+/// A token from the store, with its rights in one repository at one time. Service keys are tokens
+/// without an owner.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TokenFacts {
-    /// Its `read` scope.
+    /// True if the token has the scope `read`.
     pub read: bool,
-    /// Its `write` scope.
+    /// True if the token has the scope `write`.
     pub write: bool,
-    /// Its format, as the API names it: `generic` works everywhere, another only where a plugin declares it.
+    /// The token's format in the API. `generic` works everywhere, any other only where a plugin
+    /// declares it.
     pub format: Arc<str>,
-    /// When it was revoked, in ms since 1970.
+    /// Time of the revocation, in ms since 1970.
     pub revoked_at: Option<i64>,
-    /// When it expires, in ms since 1970; none for never.
+    /// Expiry, in ms since 1970. `None` if the token never expires.
     pub expires_at: Option<i64>,
-    /// When a rotation ends it, in ms since 1970.
+    /// Time at which a rotation ends the token, in ms since 1970.
     pub ends_at: Option<i64>,
-    /// Whether the repository is on its list, and exists in its organization.
+    /// True if the token lists the repository and the repository exists in its organization.
     pub listed: bool,
-    /// The owner's rights in the repository; none when it has no owner (service key, legacy token).
+    /// The owner's rights in the repository. `None` for a service key or a legacy token, which have
+    /// no owner.
     pub owner: Option<Rights>,
-    /// The username that goes with it where the format checks it; none: any will do.
+    /// The username that a format may require with the token. `None` accepts any.
     pub username: Option<Arc<str>>,
 }
 
-/// An access key as the store found it, judged for one repository at one time. It only ever reads, and any username goes
-/// with it.
+/// An access key from the store, with its access to one repository at one time. A key can only
+/// read, and any username is accepted with it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct KeyFacts {
-    /// When it was revoked, in ms since 1970.
+    /// Time of the revocation, in ms since 1970.
     pub revoked_at: Option<i64>,
-    /// When it expires, in ms since 1970; none for never.
+    /// Expiry, in ms since 1970. `None` if the key never expires.
     pub expires_at: Option<i64>,
-    /// When a rotation ends it, in ms since 1970.
+    /// Time at which a rotation ends the key, in ms since 1970.
     pub ends_at: Option<i64>,
-    /// Whether its owner was given the repository.
+    /// True if the key's owner has access to the repository.
     pub given: bool,
 }
 
-/// The state of a token or key, from its dates.
+/// The state of a token or access key, derived from its dates.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum State {
-    /// Works.
+pub enum CredentialState {
     Active,
-    /// Works until its scheduled end.
+    /// Valid until the end that a rotation scheduled.
     Rotating,
-    /// Was revoked, or ended by a rotation.
+    /// Revoked, or ended by a rotation.
     Revoked,
-    /// Ran out.
     Expired,
 }
 
-impl State {
-    /// The state at `now`; all times in ms since 1970.
-    pub fn at(now: i64, revoked_at: Option<i64>, expires_at: Option<i64>, ends_at: Option<i64>) -> State {
+impl CredentialState {
+    /// The state at `now`. All times are in ms since 1970.
+    pub fn at(
+        now: i64,
+        revoked_at: Option<i64>,
+        expires_at: Option<i64>,
+        ends_at: Option<i64>,
+    ) -> CredentialState {
         let passed = |at: Option<i64>| at.is_some_and(|at| at <= now);
         match () {
-            () if revoked_at.is_some() => State::Revoked,
-            () if passed(expires_at) => State::Expired,
-            () if passed(ends_at) => State::Revoked,
-            () if ends_at.is_some() => State::Rotating,
-            () => State::Active,
+            () if revoked_at.is_some() => CredentialState::Revoked,
+            () if passed(expires_at) => CredentialState::Expired,
+            () if passed(ends_at) => CredentialState::Revoked,
+            () if ends_at.is_some() => CredentialState::Rotating,
+            () => CredentialState::Active,
         }
     }
 
     /// The state's name in the API.
     pub fn name(self) -> &'static str {
         match self {
-            State::Active => "active",
-            State::Rotating => "rotating",
-            State::Revoked => "revoked",
-            State::Expired => "expired",
+            CredentialState::Active => "active",
+            CredentialState::Rotating => "rotating",
+            CredentialState::Revoked => "revoked",
+            CredentialState::Expired => "expired",
         }
     }
 
-    /// Whether the credential is taken.
+    /// Reports whether the credential is valid.
     pub fn works(self) -> bool {
-        matches!(self, State::Active | State::Rotating)
+        matches!(self, CredentialState::Active | CredentialState::Rotating)
     }
 }
 
-/// What came with the request.
+/// The credential of a request, as it was found in the store.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ResolvedCredential {
-    /// No credential at all.
+    /// The request has no credential.
     Nothing,
-    /// One that nobody knows.
+    /// The credential is not in the store.
     Unknown,
-    /// A token or service key, and the username beside it (none when it came as a bearer).
+    /// A token or service key, and the username sent with it. A bearer has no username.
     Token(TokenFacts, Option<String>),
-    /// An access key.
     Key(KeyFacts),
-    /// A member's own account, with its rights in the repository.
+    /// A member's password, with the member's rights in the repository.
     Member(Rights),
 }
 
-/// What access needs to know of a repository.
+/// The properties of a repository that access depends on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RepositoryFacts {
-    /// Its kind.
-    pub kind: Kind,
-    /// Whether anyone reads.
+    pub kind: RepositoryKind,
+    /// True if anyone may read the repository.
     pub public: bool,
-    /// Whether its format is switched on.
+    /// True if the repository's format is enabled.
     pub enabled: bool,
 }

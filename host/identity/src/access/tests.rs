@@ -1,24 +1,25 @@
-//! The decision, over every combination of facts, against a second reading of the rules: one list of conditions for
-//! each refusal, in words as close to the specification's as code can be.
+//! Compares the decision for every combination of facts with a second implementation of the rules.
+//! The second implementation lists the conditions for each refusal, in words as close to the
+//! specification as possible.
 
 use super::*;
 
-/// Every combination.
+/// Every combination of rules, credentials, repositories and actions.
 fn all() -> Vec<AccessRequest<'static>> {
     let mut questions = Vec::new();
     for rules in rules() {
-        let rules: &'static Rules<'static> = Box::leak(Box::new(rules));
+        let rules: &'static FormatRules<'static> = Box::leak(Box::new(rules));
         for presented in presented() {
             let presented: &'static ResolvedCredential = Box::leak(Box::new(presented));
             for repository in repositories() {
-                for wanted in [
+                for action in [
                     AccessAction::Open,
                     AccessAction::Read { for_publish: false },
                     AccessAction::Read { for_publish: true },
                     AccessAction::Publish,
                     AccessAction::Delete,
                 ] {
-                    questions.push(AccessRequest { repository, rules, presented, wanted, now: NOW });
+                    questions.push(AccessRequest { repository, rules, presented, action, now: NOW });
                 }
             }
         }
@@ -28,8 +29,8 @@ fn all() -> Vec<AccessRequest<'static>> {
 
 const NOW: i64 = 1_000;
 
-fn rules() -> Vec<Rules<'static>> {
-    let rules = |checks_username, refused_read_status, not_reached_status, formats: &[&str]| Rules {
+fn rules() -> Vec<FormatRules<'static>> {
+    let rules = |checks_username, refused_read_status, not_reached_status, formats: &[&str]| FormatRules {
         checks_username,
         refused_read_status,
         refused_write_status: 401,
@@ -42,7 +43,7 @@ fn rules() -> Vec<Rules<'static>> {
 
 fn repositories() -> Vec<Option<RepositoryFacts>> {
     let mut all = vec![None];
-    for kind in [Kind::Hosted, Kind::Proxy, Kind::Group] {
+    for kind in [RepositoryKind::Hosted, RepositoryKind::Proxy, RepositoryKind::Group] {
         for public in [false, true] {
             for enabled in [false, true] {
                 all.push(Some(RepositoryFacts { kind, public, enabled }));
@@ -101,11 +102,11 @@ fn presented() -> Vec<ResolvedCredential> {
     all
 }
 
-/// The second reading: the code of the answer, or none where it is allowed.
+/// The second implementation: status and code of the refusal, or `None` if the request is allowed.
 fn expected(question: &AccessRequest<'_>) -> Option<(u16, &'static str)> {
-    let AccessRequest { repository, rules, presented, wanted, .. } = question;
-    let write = matches!(wanted, AccessAction::Publish | AccessAction::Delete);
-    let read = matches!(wanted, AccessAction::Read { .. });
+    let AccessRequest { repository, rules, presented, action, .. } = question;
+    let write = matches!(action, AccessAction::Publish | AccessAction::Delete);
+    let read = matches!(action, AccessAction::Read { .. });
     let token = match presented {
         ResolvedCredential::Token(token, name) => Some((token, name.as_deref())),
         _ => None,
@@ -121,7 +122,7 @@ fn expected(question: &AccessRequest<'_>) -> Option<(u16, &'static str)> {
     let misnamed = rules.checks_username && token.is_some_and(|(_, name)| name == Some("you@x"));
     let refused = **presented == ResolvedCredential::Unknown || ended || misnamed;
     let public = repository.is_some_and(|repository| repository.public);
-    let free = repository.is_some() && (*wanted == AccessAction::Open || (read && public && !refused));
+    let free = repository.is_some() && (*action == AccessAction::Open || (read && public && !refused));
     let disabled = || repository.filter(|repository| !repository.enabled).map(|_| (503, "format_disabled"));
     if free {
         return disabled();
@@ -130,7 +131,7 @@ fn expected(question: &AccessRequest<'_>) -> Option<(u16, &'static str)> {
         return Some((401, "unauthorized"));
     }
     if refused {
-        let part_of_write = write || *wanted == AccessAction::Read { for_publish: true };
+        let part_of_write = write || *action == AccessAction::Read { for_publish: true };
         let hidden = !part_of_write && rules.refused_read_status == 404;
         return Some(if hidden { (404, "not_found") } else { (401, "unauthorized") });
     }
@@ -149,24 +150,24 @@ fn expected(question: &AccessRequest<'_>) -> Option<(u16, &'static str)> {
         (None, None) => rights != Rights::default(),
     };
     if !reached {
-        let hidden = repository.kind == Kind::Proxy || rules.not_reached_status == 404;
+        let hidden = repository.kind == RepositoryKind::Proxy || rules.not_reached_status == 404;
         return Some(if hidden { (404, "not_found") } else { (403, "scope_mismatch_repo") });
     }
     let special = token.is_some_and(|(token, _)| &*token.format == "special");
-    if special && repository.kind == Kind::Proxy {
+    if special && repository.kind == RepositoryKind::Proxy {
         return Some((403, "npm_token_not_supported_on_proxy"));
     }
-    if write && repository.kind == Kind::Proxy {
+    if write && repository.kind == RepositoryKind::Proxy {
         return Some((405, "writes_not_permitted_on_proxy"));
     }
-    if write && repository.kind == Kind::Group {
+    if write && repository.kind == RepositoryKind::Group {
         return Some((405, "writes_not_permitted_on_group"));
     }
     if special && rules.token_formats.is_empty() {
         return Some((403, "scope_mismatch_repo"));
     }
-    let for_publish = *wanted == AccessAction::Read { for_publish: true };
-    let within = match (token, wanted) {
+    let for_publish = *action == AccessAction::Read { for_publish: true };
+    let within = match (token, action) {
         (Some((token, _)), _) if write => token.write,
         (Some((token, _)), _) => token.read || (for_publish && token.write),
         (None, _) if key.is_some() => !write,
@@ -197,10 +198,10 @@ fn every_combination_is_decided_as_the_rules_say() {
 }
 
 #[test]
-fn nothing_is_allowed_without_a_credential_but_what_is_open_or_public() {
+fn only_open_and_public_requests_are_allowed_without_a_credential() {
     for question in all().iter().filter(|question| decide(question) == AccessDecision::Allowed) {
         let public = question.repository.is_some_and(|repository| repository.public);
-        let anyone = question.wanted == AccessAction::Open || (public && !question.wanted.writes());
+        let anyone = question.action == AccessAction::Open || (public && !question.action.writes());
         assert!(anyone || *question.presented != ResolvedCredential::Nothing, "{question:?}");
         assert!(anyone || *question.presented != ResolvedCredential::Unknown, "{question:?}");
     }
@@ -208,28 +209,32 @@ fn nothing_is_allowed_without_a_credential_but_what_is_open_or_public() {
 
 #[test]
 fn a_refused_action_is_named() {
-    let wanted = [
+    let actions = [
         (AccessAction::Read { for_publish: false }, "[read]"),
         (AccessAction::Publish, "[write]"),
         (AccessAction::Delete, "[delete]"),
     ];
-    for (wanted, name) in wanted {
-        assert!(Refusal::action(wanted).sentence.ends_with(name));
+    for (action, name) in actions {
+        assert!(Refusal::out_of_scope(action).sentence.ends_with(name));
     }
 }
 
 #[test]
 fn a_state_follows_from_its_dates() {
     let cases = [
-        ((None, None, None), State::Active),
-        ((None, Some(NOW + 1), None), State::Active),
-        ((None, Some(NOW), None), State::Expired),
-        ((None, None, Some(NOW + 1)), State::Rotating),
-        ((None, None, Some(NOW)), State::Revoked),
-        ((Some(NOW + 1), None, None), State::Revoked),
-        ((Some(1), Some(1), Some(1)), State::Revoked),
+        ((None, None, None), CredentialState::Active),
+        ((None, Some(NOW + 1), None), CredentialState::Active),
+        ((None, Some(NOW), None), CredentialState::Expired),
+        ((None, None, Some(NOW + 1)), CredentialState::Rotating),
+        ((None, None, Some(NOW)), CredentialState::Revoked),
+        ((Some(NOW + 1), None, None), CredentialState::Revoked),
+        ((Some(1), Some(1), Some(1)), CredentialState::Revoked),
     ];
     for ((revoked, expires, ends), expected) in cases {
-        assert_eq!(State::at(NOW, revoked, expires, ends), expected, "{revoked:?} {expires:?} {ends:?}");
+        assert_eq!(
+            CredentialState::at(NOW, revoked, expires, ends),
+            expected,
+            "{revoked:?} {expires:?} {ends:?}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What is compressed, when, how often, and within which bounds.
+//! Tests of the compression cache: which contents it compresses, when, how often and within which
+//! bounds.
 
 use super::*;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, VARY};
@@ -19,7 +20,7 @@ fn answer(bytes: Vec<u8>) -> Answer {
         headers: vec![(CONTENT_TYPE, HeaderValue::from_static("application/json"))],
         content: Content::Inline(Bytes::from(bytes)),
         modified: None,
-        keepable: true,
+        cacheable: true,
         looked: Default::default(),
         committed: false,
         newest_found: Some(0),
@@ -34,8 +35,8 @@ async fn offered(encodings: &Encodings, answer: Answer) -> PreparedResponse {
     encodings.offer(prepare(answer, true).await.unwrap())
 }
 
-async fn kept(encodings: &Encodings, bytes: Vec<u8>) -> PreparedResponse {
-    PreparedResponse { kept: true, ..offered(encodings, answer(bytes)).await }
+async fn cached(encodings: &Encodings, bytes: Vec<u8>) -> PreparedResponse {
+    PreparedResponse { cached: true, ..offered(encodings, answer(bytes)).await }
 }
 
 #[tokio::test]
@@ -56,7 +57,7 @@ async fn documents_of_some_size_have_variants_and_vary_by_them() {
         let found = offered(&encodings, other).await;
         assert!(found.variants.is_none());
         let vary: Vec<&[u8]> = found.headers.get_all(VARY).iter().map(HeaderValue::as_bytes).collect();
-        // A response without content may stand for one with a variant.
+        // A response without content may stand for a document that has variants.
         assert_eq!(vary.concat().ends_with(b"Accept-Encoding"), found.stands_for_variants);
     }
     let disabled = offered(&Encodings::new(false), answer(text(2000))).await;
@@ -65,17 +66,17 @@ async fn documents_of_some_size_have_variants_and_vary_by_them() {
 }
 
 #[tokio::test]
-async fn a_content_is_compressed_once_whoever_asks() {
+async fn equal_contents_are_compressed_once() {
     let encodings = Encodings::new(true);
     for bytes in [text(2000), text(LARGE)] {
-        let one = kept(&encodings, bytes.clone()).await;
-        let other = kept(&encodings, bytes.clone()).await;
+        let one = cached(&encodings, bytes.clone()).await;
+        let other = cached(&encodings, bytes.clone()).await;
         for coding in [Coding::Gzip, Coding::Zstd] {
             let all =
                 futures::future::join_all([&one, &other, &one].map(|one| encodings.of(one, coding))).await;
             let made: Vec<Bytes> = all.into_iter().map(Option::unwrap).collect();
             assert_eq!(decoded(&made[0], coding), bytes);
-            // The same bytes in memory, not only equal ones.
+            // All results share one allocation, so the content was compressed once.
             assert!(made.iter().all(|each| each.as_ptr() == made[0].as_ptr()));
         }
     }
@@ -83,14 +84,14 @@ async fn a_content_is_compressed_once_whoever_asks() {
 }
 
 #[tokio::test]
-async fn a_document_in_parts_is_compressed_as_what_it_is_together() {
+async fn a_document_in_parts_is_compressed_as_one_content() {
     let encodings = Encodings::new(true);
     let of = Blob::from_bytes(text(LARGE).into());
     let remembered = JoinedPart { bytes: text(LARGE).into(), cut: Some(Cut { of, start: 0 }) };
     let own = |bytes: &'static [u8]| JoinedPart { bytes: bytes.into(), cut: None };
     let joined = Joined::of(vec![own(b"["), remembered, own(b"]")]);
     let answer = Answer { content: Content::Joined(joined.clone()), ..answer(Vec::new()) };
-    let document = PreparedResponse { kept: true, ..offered(&encodings, answer).await };
+    let document = PreparedResponse { cached: true, ..offered(&encodings, answer).await };
     for coding in [Coding::Gzip, Coding::Zstd] {
         let encoded = encodings.of(&document, coding).await.unwrap();
         assert_eq!(decoded(&encoded, coding), joined.concat());
@@ -98,34 +99,34 @@ async fn a_document_in_parts_is_compressed_as_what_it_is_together() {
 }
 
 #[tokio::test]
-async fn what_is_large_and_not_kept_is_compressed_only_if_that_was_done_before() {
+async fn large_uncached_content_is_sent_compressed_only_if_it_was_compressed_before() {
     let encodings = Encodings::new(true);
     let passing = offered(&encodings, answer(text(LARGE))).await;
     assert!(encodings.of(&passing, Coding::Gzip).await.is_none());
     let small = offered(&encodings, answer(text(2000))).await;
     assert!(encodings.of(&small, Coding::Gzip).await.is_some());
-    let kept = kept(&encodings, text(LARGE)).await;
-    assert!(encodings.of(&kept, Coding::Gzip).await.is_some());
+    let cached = cached(&encodings, text(LARGE)).await;
+    assert!(encodings.of(&cached, Coding::Gzip).await.is_some());
     assert!(encodings.of(&passing, Coding::Gzip).await.is_some());
 }
 
 #[tokio::test]
 async fn a_content_is_sent_as_it_is_while_others_are_compressed_and_compressed_later() {
     let encodings = Encodings::new(true);
-    let document = kept(&encodings, text(LARGE)).await;
-    let busy = encodings.workers.try_acquire_many(u32::try_from(AT_ONE_TIME).unwrap()).unwrap();
+    let document = cached(&encodings, text(LARGE)).await;
+    let busy = encodings.workers.try_acquire_many(u32::try_from(MAX_CONCURRENT).unwrap()).unwrap();
     assert!(encodings.of(&document, Coding::Gzip).await.is_none());
     drop(busy);
     assert!(encodings.of(&document, Coding::Gzip).await.is_some());
 }
 
 #[tokio::test]
-async fn what_does_not_shrink_is_tried_once() {
+async fn incompressible_content_is_tried_once() {
     let encodings = Encodings::new(true);
-    let noise = kept(&encodings, (0..LARGE).map(|_| rand::random()).collect()).await;
+    let noise = cached(&encodings, (0..LARGE).map(|_| rand::random()).collect()).await;
     assert!(encodings.of(&noise, Coding::Zstd).await.is_none());
-    let _busy = encodings.workers.try_acquire_many(u32::try_from(AT_ONE_TIME).unwrap()).unwrap();
-    assert_eq!(encodings.made.len(), 1, "that it does not shrink is remembered");
+    let _busy = encodings.workers.try_acquire_many(u32::try_from(MAX_CONCURRENT).unwrap()).unwrap();
+    assert_eq!(encodings.made.len(), 1, "the failed attempt is cached");
     assert!(encodings.of(&noise, Coding::Zstd).await.is_none());
 }
 
@@ -135,7 +136,7 @@ async fn memory_is_bounded() {
     for number in 0..200_usize {
         let content =
             format!("{number}{}", hex::encode((0..20_000).map(|_| rand::random()).collect::<Vec<u8>>()));
-        let document = kept(&encodings, content.into_bytes()).await;
+        let document = cached(&encodings, content.into_bytes()).await;
         assert!(encodings.of(&document, Coding::Gzip).await.is_some());
     }
     assert!(encodings.made.weight() <= 256 * 1024, "{}", encodings.made.weight());

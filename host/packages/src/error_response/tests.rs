@@ -1,4 +1,5 @@
-//! What refusals look like on the wire: in both words of the contract as it was released first, and by templates of other kinds.
+//! Tests of error responses: the two error styles from the first release of the plugin contract,
+//! and other templates.
 
 use std::sync::Arc;
 
@@ -34,11 +35,11 @@ fn error_context(format: &ErrorFormat) -> ErrorContext<'_> {
     }
 }
 
-/// The answer, and its body as text.
+/// Returns the response, and its body as text.
 fn written(refused: HttpError, fields: &str) -> (Response<Body>, String) {
     let format = format(fields);
     let sentence = sentence(&refused);
-    let said = Said {
+    let facts = RefusalFacts {
         status: refused.status,
         problems: &refused.problems,
         row: refused.row,
@@ -46,7 +47,7 @@ fn written(refused: HttpError, fields: &str) -> (Response<Body>, String) {
         sentence: &sentence,
         request_id: "r1",
     };
-    let Written { text, .. } = error_body::write(&format.template, &said);
+    let WrittenError { text, .. } = error_body::write(&format.template, &facts);
     (answer(refused, error_context(&format)), text)
 }
 
@@ -160,23 +161,23 @@ fn a_bearer_challenge_names_the_token_service_and_the_scope() {
     let registry = format(REGISTRY);
     let start = "Bearer realm=\"https://packages.example/v2/token\",service=\"packages.example\"";
     let scope = || Some("repository:repositories/r/a:pull".to_owned());
-    for (scope, missing_scope, rest) in [
-        (None, MissingScope::Nothing, ""),
-        (scope(), MissingScope::Nothing, ",scope=\"repository:repositories/r/a:pull\""),
-        (None, MissingScope::Token, ",error=\"invalid_token\""),
+    for (scope, challenge_error, rest) in [
+        (None, ChallengeError::Nothing, ""),
+        (scope(), ChallengeError::Nothing, ",scope=\"repository:repositories/r/a:pull\""),
+        (None, ChallengeError::InvalidToken, ",error=\"invalid_token\""),
         (
             scope(),
-            MissingScope::Scope,
+            ChallengeError::InsufficientScope,
             ",scope=\"repository:repositories/r/a:pull\",error=\"insufficient_scope\"",
         ),
     ] {
-        let refused = HttpError::of(&catalogue::UNAUTHORIZED).missing_scope(scope, missing_scope);
+        let refused = HttpError::of(&catalogue::UNAUTHORIZED).with_challenge(scope, challenge_error);
         let response = answer(refused, error_context(&registry));
         assert_eq!(response.headers().get_all(WWW_AUTHENTICATE).iter().count(), 1);
         assert_eq!(response.headers()[WWW_AUTHENTICATE], format!("{start}{rest}"));
     }
-    let denied =
-        HttpError::of(&catalogue::REPOSITORY_NOT_REACHED).missing_scope(scope(), MissingScope::Scope);
+    let denied = HttpError::of(&catalogue::REPOSITORY_NOT_REACHED)
+        .with_challenge(scope(), ChallengeError::InsufficientScope);
     assert!(!answer(denied, error_context(&registry)).headers().contains_key(WWW_AUTHENTICATE));
 }
 
@@ -187,7 +188,7 @@ fn an_access_keys_refusal_and_a_manifest_have_words_of_their_own_in_a_registry()
     let (response, object) = shaped(HttpError::from(denied), REGISTRY);
     assert_eq!((response.status().as_u16(), &object["reason_code"]), (403, &json!("scope_mismatch_repo")));
     assert_eq!(object["errors"][0]["message"], "requested scope not authorized for this token");
-    let large = || HttpError::with(&catalogue::FILE_TOO_LARGE, "4").because("limit:manifest".to_owned());
+    let large = || HttpError::with(&catalogue::FILE_TOO_LARGE, "4").with_reason("limit:manifest".to_owned());
     let limits = r#""limits": {"max_manifest_bytes": 4}"#;
     let (response, object) = shaped(large(), &format!("{REGISTRY}, {limits}"));
     assert_eq!(response.status(), 400);
@@ -202,7 +203,7 @@ fn an_access_keys_refusal_and_a_manifest_have_words_of_their_own_in_a_registry()
 #[test]
 fn the_bodies_are_what_they_were_to_the_byte() {
     let (_, plain) = written(HttpError::of(&catalogue::NOT_FOUND), PLAIN);
-    let expected = r#"{"detail":"Nothing is here.","error":"not_found","message":"Nothing is here.","request_id":"r1","status":404,"title":"Not Found","type":"about:blank"}"#;
+    let expected = r#"{"detail":"Not found.","error":"not_found","message":"Not found.","request_id":"r1","status":404,"title":"Not Found","type":"about:blank"}"#;
     assert_eq!(plain, expected);
     let (_, registry) = written(HttpError::of(&catalogue::FORMAT_DISABLED), REGISTRY);
     let expected = r#"{"code":"format_disabled","errors":[{"code":"UNAVAILABLE","message":"service unavailable"}],"request_id":"r1"}"#;
@@ -214,7 +215,7 @@ fn a_template_may_be_a_text_or_name_its_own_members() {
     let text = r#""errors": {"body": "{status} {title}: {message} ({code_upper}) {request_id}\n"}"#;
     let (response, body) = written(HttpError::of(&catalogue::NOT_FOUND), text);
     assert_eq!(response.headers()[CONTENT_TYPE], "text/plain; charset=utf-8");
-    assert_eq!(body, "404 Not Found: Nothing is here. (NOT_FOUND) r1\n");
+    assert_eq!(body, "404 Not Found: Not found. (NOT_FOUND) r1\n");
 
     let members = r#""errors": {"content_type": "application/problem+json",
         "body": {"problem": "{code}", "of": "{host_code}", "more": "{detail}"},

@@ -1,104 +1,102 @@
-//! The parser of a form's body: a plain state machine over bytes. What it finds does not depend on how they are cut into
-//! pieces. It knows nothing of the server, so that the fuzzer runs it alone.
+//! Parser for the body of a form: a state machine over bytes. Its output does not depend on the
+//! chunks in which the input arrives. It does not use other parts of the server, so that the fuzzer
+//! can run it alone.
 
 use bytes::{Bytes, BytesMut};
 
-/// Bytes of one part's header lines.
+/// Maximum size of a part's header lines, in bytes.
 pub(super) const MAX_HEAD_BYTES: usize = 8 * 1024;
-/// Bytes of a boundary, as RFC 2046 has it.
+/// Maximum length of a boundary, in bytes (RFC 2046).
 const MAX_BOUNDARY_BYTES: usize = 70;
 
-/// What a part is called.
+/// The headers of a part.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(super) struct Head {
+pub(super) struct PartHead {
     pub(super) name: String,
     pub(super) filename: Option<String>,
-    /// Names in lower case.
+    /// Header lines; names are in lower case.
     pub(super) headers: Vec<(String, String)>,
 }
 
-/// What is found in a form, in its order.
+/// An event of the parser. Events come in the order of the form.
 #[derive(Debug, Eq, PartialEq)]
-pub(super) enum Event {
-    /// A part begins.
-    Begin(Head),
-    /// More of its data.
+pub(super) enum FormEvent {
+    Begin(PartHead),
+    /// Data of the current part.
     Data(Bytes),
-    /// It ends.
     End,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum State {
-    /// Before the first boundary.
+enum ParserState {
     Preamble,
-    /// Just behind a boundary.
+    /// Directly after a boundary, before the line break.
     Boundary,
     Head,
     Data,
-    /// Behind the last boundary.
     Epilogue,
 }
 
-/// Takes a body's bytes and tells what they are.
+/// An incremental parser for the body of a form.
 pub(super) struct Splitter {
-    /// With the line break before it that belongs to it.
+    /// The boundary with its dashes, preceded by a line break.
     delimiter: Vec<u8>,
     buffer: BytesMut,
-    state: State,
+    state: ParserState,
 }
 
 impl Splitter {
-    /// For a form with this boundary.
+    /// Creates a parser for this boundary.
     pub(super) fn new(boundary: &str) -> Self {
-        // A form may begin with its first boundary, which then has no line break before it.
+        // The first boundary may be at the very start of the body, without a line break before it,
+        // so the buffer starts with one.
         let buffer = BytesMut::from(&b"\r\n"[..]);
-        Self { delimiter: format!("\r\n--{boundary}").into_bytes(), buffer, state: State::Preamble }
+        Self { delimiter: format!("\r\n--{boundary}").into_bytes(), buffer, state: ParserState::Preamble }
     }
 
-    /// Takes the next bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        if self.state != State::Epilogue {
+        if self.state != ParserState::Epilogue {
             self.buffer.extend_from_slice(bytes);
         }
     }
 
-    /// Whether the last boundary was there.
+    /// Reports whether the closing boundary was parsed.
     pub(super) fn is_complete(&self) -> bool {
-        self.state == State::Epilogue
+        self.state == ParserState::Epilogue
     }
 
-    /// What can be told by now; none until more bytes come.
-    pub(super) fn next(&mut self) -> Result<Option<Event>, &'static str> {
+    /// Returns the next event, or `None` until more input arrives.
+    pub(super) fn next(&mut self) -> Result<Option<FormEvent>, &'static str> {
         loop {
             match self.state {
-                State::Preamble => {
+                ParserState::Preamble => {
                     let Some(at) = find(&self.buffer, &self.delimiter) else {
                         self.drop_all_but_a_delimiters_beginning();
                         return Ok(None);
                     };
                     self.take(at + self.delimiter.len());
-                    self.state = State::Boundary;
+                    self.state = ParserState::Boundary;
                 }
-                State::Boundary => match self.buffer.get(..2) {
+                ParserState::Boundary => match self.buffer.get(..2) {
                     None => return Ok(None),
                     Some(b"--") => self.end(),
                     Some(b"\r\n") => {
-                        // The line break stays: an empty head ends with it and one more.
-                        self.state = State::Head;
+                        // Keep the line break in the buffer: an empty head ends with two line
+                        // breaks, and this is the first one.
+                        self.state = ParserState::Head;
                     }
-                    Some(_) => return Err("A boundary of the form is followed by something else."),
+                    Some(_) => return Err("A boundary of the form is followed by unexpected bytes."),
                 },
-                State::Head => return self.head(),
-                State::Data => return Ok(self.data()),
-                State::Epilogue => return Ok(None),
+                ParserState::Head => return self.head(),
+                ParserState::Data => return Ok(self.data()),
+                ParserState::Epilogue => return Ok(None),
             }
         }
     }
 
     fn end(&mut self) {
         self.buffer.clear();
-        self.state = State::Epilogue;
+        self.state = ParserState::Epilogue;
     }
 
     fn take(&mut self, count: usize) -> Bytes {
@@ -110,35 +108,35 @@ impl Splitter {
         self.take(spare);
     }
 
-    fn head(&mut self) -> Result<Option<Event>, &'static str> {
+    fn head(&mut self) -> Result<Option<FormEvent>, &'static str> {
         let Some(at) = find(&self.buffer, b"\r\n\r\n") else {
-            // Up to three bytes of the end that is looked for may be here already.
+            // The buffer may contain up to three bytes of the terminator.
             return if self.buffer.len() > MAX_HEAD_BYTES + 3 { Err(LONG_HEAD) } else { Ok(None) };
         };
         if at > MAX_HEAD_BYTES {
             return Err(LONG_HEAD);
         }
         let lines = self.take(at + 4);
-        self.state = State::Data;
-        // A part without content has its delimiter's line break right here.
-        parse_head(&lines).map(|head| Some(Event::Begin(head)))
+        self.state = ParserState::Data;
+        // The delimiter's line break directly follows the head if the part has no content.
+        parse_head(&lines).map(|head| Some(FormEvent::Begin(head)))
     }
 
-    fn data(&mut self) -> Option<Event> {
+    fn data(&mut self) -> Option<FormEvent> {
         let Some(at) = find(&self.buffer, &self.delimiter) else {
             let ready = self.buffer.len().saturating_sub(self.delimiter.len());
-            return (ready > 0).then(|| Event::Data(self.take(ready)));
+            return (ready > 0).then(|| FormEvent::Data(self.take(ready)));
         };
         if at > 0 {
-            return Some(Event::Data(self.take(at)));
+            return Some(FormEvent::Data(self.take(at)));
         }
         self.take(self.delimiter.len());
-        self.state = State::Boundary;
-        Some(Event::End)
+        self.state = ParserState::Boundary;
+        Some(FormEvent::End)
     }
 }
 
-pub(super) const LONG_HEAD: &str = "A part of the form has too long a head.";
+pub(super) const LONG_HEAD: &str = "A part of the form has a head that is too long.";
 
 pub(super) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     let first = *needle.first()?;
@@ -153,9 +151,9 @@ pub(super) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     None
 }
 
-fn parse_head(lines: &[u8]) -> Result<Head, &'static str> {
+fn parse_head(lines: &[u8]) -> Result<PartHead, &'static str> {
     let text = std::str::from_utf8(lines).map_err(|_| "A part of the form has a head that is not UTF-8.")?;
-    let mut head = Head::default();
+    let mut head = PartHead::default();
     for line in text.split("\r\n").filter(|line| !line.is_empty()) {
         let (name, value) =
             line.split_once(':').ok_or("A part of the form has a head line without a colon.")?;
@@ -168,7 +166,7 @@ fn parse_head(lines: &[u8]) -> Result<Head, &'static str> {
     Ok(head)
 }
 
-/// The boundary of a form's content type; none where it is no form.
+/// Returns the boundary in the content type of a form, or `None` for other content types.
 pub(super) fn boundary(content_type: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(content_type).ok()?;
     let kind = text.split(';').next()?.trim();
@@ -178,14 +176,15 @@ pub(super) fn boundary(content_type: &[u8]) -> Option<String> {
     (kind.eq_ignore_ascii_case("multipart/form-data") && sized && plain).then_some(boundary)
 }
 
-/// A parameter behind a field's first value, quoted or not. Within quotes `\"` is a quote, and so is `%22`, which is what
-/// browsers send; a backslash before anything else is itself, since file names of Windows hold them.
-pub(super) fn parameter(field: &str, wanted: &str) -> Option<String> {
+/// Returns a parameter after a field's first value, quoted or not. Inside quotes, `\"` stands for a
+/// quote, and so does `%22`, which browsers send. Any other backslash is literal, because Windows
+/// file names contain backslashes.
+pub(super) fn parameter(field: &str, expected: &str) -> Option<String> {
     let mut rest = field.split_once(';')?.1;
     loop {
         let (name, value) = rest.split_once('=')?;
         let (value, next) = parameter_value(value.trim_start())?;
-        if name.trim().eq_ignore_ascii_case(wanted) {
+        if name.trim().eq_ignore_ascii_case(expected) {
             return Some(value);
         }
         rest = next.split_once(';')?.1;

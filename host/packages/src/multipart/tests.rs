@@ -1,20 +1,20 @@
-//! Forms of real clients, damaged ones, and forms cut anywhere.
+//! Tests of the form parser: forms of real clients, malformed forms, and arbitrary chunking.
 
-use super::splitter::{Event, Head, LONG_HEAD, MAX_HEAD_BYTES, Splitter, boundary, find, parameter};
+use super::splitter::{FormEvent, LONG_HEAD, MAX_HEAD_BYTES, PartHead, Splitter, boundary, find, parameter};
 use proptest::prelude::*;
 
-/// Heads with their data, when the body comes in pieces of `size` bytes.
-fn split(body: &[u8], boundary: &str, size: usize) -> Result<Vec<(Head, Vec<u8>)>, &'static str> {
+/// Parses a body in chunks of `size` bytes. Returns the head and the data of each part.
+fn split(body: &[u8], boundary: &str, size: usize) -> Result<Vec<(PartHead, Vec<u8>)>, &'static str> {
     let mut splitter = Splitter::new(boundary);
-    let mut found: Vec<(Head, Vec<u8>)> = Vec::new();
+    let mut found: Vec<(PartHead, Vec<u8>)> = Vec::new();
     let mut ended = 0;
     for piece in body.chunks(size) {
         splitter.push(piece);
         while let Some(event) = splitter.next()? {
             match event {
-                Event::Begin(head) => found.push((head, Vec::new())),
-                Event::Data(bytes) => found.last_mut().unwrap().1.extend_from_slice(&bytes),
-                Event::End => ended += 1,
+                FormEvent::Begin(head) => found.push((head, Vec::new())),
+                FormEvent::Data(bytes) => found.last_mut().unwrap().1.extend_from_slice(&bytes),
+                FormEvent::End => ended += 1,
             }
         }
     }
@@ -112,7 +112,7 @@ proptest! {
     }
 
     #[test]
-    fn no_body_panics(body in proptest::collection::vec(any::<u8>(), 0..300), size in 1_usize..50) {
+    fn no_input_makes_the_parser_panic(body in proptest::collection::vec(any::<u8>(), 0..300), size in 1_usize..50) {
         let _ = split(&body, "X", size);
     }
 }

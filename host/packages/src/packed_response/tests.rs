@@ -1,4 +1,5 @@
-//! What is packed comes back as it was, and what cannot come back is not packed.
+//! Tests of packed entries: packing and unpacking returns the same entry, and unsuitable entries
+//! are not packed.
 
 use super::*;
 use http::header::CONTENT_DISPOSITION;
@@ -14,7 +15,7 @@ fn small() -> SmallBlob {
     postcard::from_bytes(&[14]).unwrap()
 }
 
-/// As a plugin answers with a small file, with these headers besides.
+/// Returns a plugin's response with a small file and these additional headers.
 async fn file(more: &[(&str, &[u8])]) -> PreparedResponse {
     let prepared = response(200, CONTENT.len()).await;
     let (sha256, modified) = (Sha256([0xab; 32]), Some(1_700_000_000));
@@ -29,7 +30,7 @@ async fn file(more: &[(&str, &[u8])]) -> PreparedResponse {
         headers,
         content: Content::Inline(Bytes::from_static(CONTENT)),
         validators: Some(Validators { etag, modified }),
-        kept: true,
+        cached: true,
         cache_uses: vec![CacheUse { repository: RepositoryId(3), name: Some([7; 32]), stale: false }],
         file: Some(SentFile {
             repository: Some(RepositoryId(3)),
@@ -46,7 +47,6 @@ fn entry(intent: Intent, response: PreparedResponse) -> CacheEntry {
         advisories: 9,
         intent: Arc::new(intent),
         response: Arc::new(response),
-        compared: Default::default(),
     }
 }
 
@@ -66,14 +66,14 @@ async fn a_small_file_comes_back_as_it_was() {
         ("content-disposition", b"attachment; filename=\"\xc3\xa9\""),
     ])
     .await;
-    let said = Intent {
+    let original = Intent {
         subject: Some("org/example".to_owned()),
         packages: vec!["a".to_owned(), "b".to_owned()],
         for_publish: true,
         looked: Looked::AtHeaders,
         ..intent()
     };
-    let was = entry(said, response);
+    let was = entry(original, response);
     let is = there_and_back(&was);
     assert_eq!(is.response.headers, was.response.headers);
     assert!(is.response.headers.contains_key(CONTENT_DISPOSITION));
@@ -84,7 +84,7 @@ async fn a_small_file_comes_back_as_it_was() {
     assert_eq!(format!("{:?}", is.response.file), format!("{:?}", was.response.file));
     assert_eq!(format!("{:?}", is.intent), format!("{:?}", was.intent));
     assert_eq!(format!("{:?}", is.validity), format!("{:?}", was.validity));
-    assert_eq!((is.response.kept, is.advisories), (true, 9));
+    assert_eq!((is.response.cached, is.advisories), (true, 9));
     assert!(is.response.variants.is_none());
 }
 
@@ -99,7 +99,7 @@ async fn a_document_has_its_variants_again() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_again_is_not_packed() {
+async fn responses_that_cannot_be_restored_are_not_packed() {
     let file = file(&[]).await;
     let other = |response: PreparedResponse| PackedEntry::of(&entry(intent(), response)).is_none();
     let sent = file.file.unwrap();
@@ -121,14 +121,14 @@ async fn what_cannot_be_read_again_is_not_packed() {
 }
 
 #[tokio::test]
-async fn each_second_time_it_is_worth_keeping_as_it_is_sent() {
+async fn every_second_request_makes_an_entry_worth_caching_whole() {
     let packed = PackedEntry::of(&entry(intent(), file(&[]).await)).unwrap();
-    let asked = |_| packed.unpack().unwrap().asked_again;
-    assert_eq!([(); 4].map(asked), [false, true, false, true]);
+    let requested = |_| packed.unpack().unwrap().requested_again;
+    assert_eq!([(); 4].map(requested), [false, true, false, true]);
 }
 
 #[tokio::test]
-async fn it_takes_little_room() {
+async fn a_packed_entry_takes_little_memory() {
     let sums: [(&str, &[u8]); 2] = [("x-md5", &[b'a'; 32]), ("x-sha1", &[b'b'; 40])];
     let packed = PackedEntry::of(&entry(intent(), file(&sums).await)).unwrap();
     assert!(packed.bytes() < 320, "{}", packed.bytes());
@@ -141,7 +141,7 @@ fn key(number: u32) -> CacheKey {
 }
 
 #[tokio::test]
-async fn many_more_are_kept_than_whole_ones_and_no_more_than_there_is_room_for() {
+async fn more_packed_than_whole_entries_fit_within_the_bound() {
     let cache = ResponseCache::new(300 * 1024, 16);
     let file = file(&[]).await;
     (0..2_000).for_each(|number| cache.insert(&key(number), entry(intent(), file.clone())));
@@ -151,15 +151,15 @@ async fn many_more_are_kept_than_whole_ones_and_no_more_than_there_is_room_for()
 }
 
 #[tokio::test]
-async fn what_was_found_packed_is_kept_as_it_is_sent_again() {
+async fn a_frequently_requested_packed_entry_is_cached_whole_again() {
     let cache = ResponseCache::new(300 * 1024, 16);
     let file = file(&[]).await;
     (0..200).for_each(|number| cache.insert(&key(number), entry(intent(), file.clone())));
     let is_packed = |number: &u32| matches!(cache.get(&key(*number)), Some(Cached::Packed(_)));
-    let number = (0..200).find(is_packed).expect("one without room for it whole");
+    let number = (0..200).find(is_packed).expect("an entry that is only packed");
     let Some(Cached::Packed(packed)) = cache.get(&key(number)) else { unreachable!() };
     let unpacked = Arc::new(packed.unpack().unwrap().with(Bytes::from_static(CONTENT)));
-    // It is asked for as often as those that are kept so, and takes the place of one of them.
+    // The unpacked entry displaces another one, because it is requested as often as they are.
     for _ in 0..8 {
         cache.get(&key(number));
         cache.insert_unpacked(&key(number), &unpacked);
@@ -169,20 +169,20 @@ async fn what_was_found_packed_is_kept_as_it_is_sent_again() {
 
 proptest! {
     #[test]
-    fn any_value_comes_back(bytes in prop::collection::vec(0x20_u8..0x7f, 0..80), hex in "[0-9a-fA-F]{0,64}") {
-        let marks = Marks::of(Sha256([1; 32]), Some(7));
+    fn any_value_survives_packing(bytes in prop::collection::vec(0x20_u8..0x7f, 0..80), hex in "[0-9a-fA-F]{0,64}") {
+        let recurring = RecurringValues::of(Sha256([1; 32]), Some(7));
         let tag = format!("\"{}\"", hex::encode([1; 32]));
-        for bytes in [bytes.as_slice(), hex.as_bytes(), &marks.digest, tag.as_bytes()] {
+        for bytes in [bytes.as_slice(), hex.as_bytes(), &recurring.digest, tag.as_bytes()] {
             let value = HeaderValue::from_bytes(bytes).unwrap();
-            let unpacked = marks.unpack(&[(Name::Known(0), marks.pack(&value)), (Name::Known(0), Value::Digest)]);
-            let both = [value.clone(), HeaderValue::from_bytes(&marks.digest).unwrap()];
+            let unpacked = recurring.unpack(&[(PackedName::Known(0), recurring.pack(&value)), (PackedName::Known(0), PackedValue::Digest)]);
+            let both = [value.clone(), HeaderValue::from_bytes(&recurring.digest).unwrap()];
             prop_assert!(unpacked.unwrap().get_all(CONTENT_TYPE).iter().eq(&both));
         }
     }
 
     #[test]
-    fn bytes_that_make_no_sense_are_no_entry(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        let (good_at, asked) = (Arc::default(), Default::default());
-        let _ = PackedEntry { good_at, advisories: 0, asked, bytes: bytes.into() }.unpack();
+    fn invalid_bytes_do_not_make_unpacking_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let (valid_up_to, requested_odd) = (Arc::default(), Default::default());
+        let _ = PackedEntry { valid_up_to, advisories: 0, requested_odd, bytes: bytes.into() }.unpack();
     }
 }

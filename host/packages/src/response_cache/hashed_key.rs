@@ -1,4 +1,4 @@
-//! Keys of 16 bytes, for entries that are hardly larger than their requests.
+//! Hashed keys of 16 bytes, for entries that are not much larger than the unhashed keys.
 
 use packhouse_runtime::Looked;
 use siphasher::sip128::SipHasher24;
@@ -6,7 +6,8 @@ use siphasher::sip128::SipHasher24;
 use super::CacheKey;
 use super::level::Keys;
 
-/// Makes them: SipHash-2-4 of 128 bits under a key that nobody knows, so that who chooses requests finds no two of one hash.
+/// Hashes keys with 128-bit SipHash-2-4 under a random secret key, so that clients cannot construct
+/// collisions.
 pub(super) struct KeyHasher(SipHasher24);
 
 impl Default for KeyHasher {
@@ -16,13 +17,13 @@ impl Default for KeyHasher {
 }
 
 impl KeyHasher {
-    /// Those of a request.
+    /// Returns the hashed keys of a request.
     pub(super) fn of<'a>(&'a self, key: &'a CacheKey) -> HashedKey<'a> {
         HashedKey { key, hasher: &self.0 }
     }
 }
 
-/// See the module.
+/// Hashed keys of a request.
 pub(super) struct HashedKey<'a> {
     key: &'a CacheKey,
     hasher: &'a SipHasher24,

@@ -1,4 +1,4 @@
-//! One level of the response cache: entries of one form, within a bound of its own.
+//! One level of the response cache. It contains entries of one form and has its own memory limit.
 
 use std::sync::Arc;
 
@@ -8,74 +8,76 @@ use quick_cache::sync::Cache;
 
 use crate::weighted_cache::weighted_cache;
 
-/// By what a level knows a request: as far as a plugin looked at it.
+/// The keys of a request: one for each part of the request that a plugin may look at.
 pub(super) trait Keys {
-    /// The key of all requests that are equal so far.
+    /// Returns the key that all requests share that are equal in this part.
     fn up_to(&self, looked: Looked) -> impl AsRef<[u8]>;
 }
 
-/// What an entry that says how far to look costs besides its key.
-const FURTHER_BYTES: u64 = 256;
+/// Memory of a pointer in addition to its key, in bytes.
+const POINTER_BYTES: u64 = 256;
 
-/// What lies under a key.
-enum Kept<T> {
+/// Value that is stored under a key.
+enum LevelValue<T> {
     Entry(Arc<T>),
-    /// Under what all responses of a path depend on: how much further to look for each.
-    Further(Looked),
+    /// A pointer, stored under the key of a path. It says which part of the request belongs to the
+    /// keys of the path's entries.
+    Pointer(Looked),
 }
 
-impl<T> Clone for Kept<T> {
+impl<T> Clone for LevelValue<T> {
     fn clone(&self) -> Self {
         match self {
             Self::Entry(entry) => Self::Entry(Arc::clone(entry)),
-            Self::Further(looked) => Self::Further(*looked),
+            Self::Pointer(looked) => Self::Pointer(*looked),
         }
     }
 }
 
-/// See the module.
+/// One level of the response cache.
 pub(super) struct Level<T> {
-    cache: Cache<Box<[u8]>, Kept<T>, Weight<T>>,
+    cache: Cache<Box<[u8]>, LevelValue<T>, EntryWeight<T>>,
 }
 
 impl<T> Level<T> {
-    /// An empty one of at most `total` bytes, of entries that weigh what `weigh` says besides their keys; about `items` of them.
+    /// Creates an empty level for at most `total` bytes and about `items` entries. `weigh` returns
+    /// the size of an entry without its key, in bytes.
     pub(super) fn new(items: usize, total: u64, weigh: impl Fn(&T) -> u64 + Send + Sync + 'static) -> Self {
-        Self { cache: weighted_cache(items, total, Weight(Arc::new(weigh))) }
+        Self { cache: weighted_cache(items, total, EntryWeight(Arc::new(weigh))) }
     }
 
-    /// The entry for this request.
     pub(super) fn get(&self, key: &impl Keys) -> Option<Arc<T>> {
         let further = match self.cache.get(key.up_to(Looked::AtPath).as_ref())? {
-            Kept::Entry(entry) => return Some(entry),
-            Kept::Further(looked) => looked,
+            LevelValue::Entry(entry) => return Some(entry),
+            LevelValue::Pointer(looked) => looked,
         };
         match self.cache.get(key.up_to(further).as_ref())? {
-            Kept::Entry(entry) => Some(entry),
-            Kept::Further(_) => None,
+            LevelValue::Entry(entry) => Some(entry),
+            LevelValue::Pointer(_) => None,
         }
     }
 
-    /// How far was looked for requests of this path.
-    pub(super) fn known(&self, key: &impl Keys) -> Looked {
+    /// Returns the part that plugins have looked at so far in requests for this path.
+    pub(super) fn recorded_looked(&self, key: &impl Keys) -> Looked {
         match self.cache.peek(key.up_to(Looked::AtPath).as_ref()) {
-            Some(Kept::Further(known)) => known,
+            Some(LevelValue::Pointer(known)) => known,
             _ => Looked::AtPath,
         }
     }
 
-    /// Remembers how far to look for requests of this path: so far, or as far as was looked before for another of it.
-    pub(super) fn look(&self, key: &impl Keys, looked: Looked) -> Looked {
-        let known = self.known(key);
+    /// Records the part that the plugin looked at for this path. Returns this part, or the recorded
+    /// part if that is larger.
+    pub(super) fn record_looked(&self, key: &impl Keys, looked: Looked) -> Looked {
+        let known = self.recorded_looked(key);
         if looked > known {
-            self.cache.insert(key.up_to(Looked::AtPath).as_ref().into(), Kept::Further(looked));
+            self.cache.insert(key.up_to(Looked::AtPath).as_ref().into(), LevelValue::Pointer(looked));
         }
         looked.max(known)
     }
 
-    /// Keeps an entry for all requests that are equal so far.
+    /// Caches an entry for all requests that are equal in this part.
     pub(super) fn insert(&self, key: &impl Keys, looked: Looked, entry: Arc<T>) {
-        self.cache.insert(key.up_to(looked).as_ref().into(), Kept::Entry(entry));
+        self.cache.insert(key.up_to(looked).as_ref().into(), LevelValue::Entry(entry));
     }
 
     #[cfg(test)]
@@ -89,20 +91,19 @@ impl<T> Level<T> {
     }
 }
 
-/// Bytes of an entry besides its key.
-struct Weight<T>(Arc<dyn Fn(&T) -> u64 + Send + Sync>);
+struct EntryWeight<T>(Arc<dyn Fn(&T) -> u64 + Send + Sync>);
 
-impl<T> Clone for Weight<T> {
+impl<T> Clone for EntryWeight<T> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<T> Weighter<Box<[u8]>, Kept<T>> for Weight<T> {
-    fn weight(&self, key: &Box<[u8]>, kept: &Kept<T>) -> u64 {
-        let entry = match kept {
-            Kept::Entry(entry) => (self.0)(entry),
-            Kept::Further(_) => FURTHER_BYTES,
+impl<T> Weighter<Box<[u8]>, LevelValue<T>> for EntryWeight<T> {
+    fn weight(&self, key: &Box<[u8]>, value: &LevelValue<T>) -> u64 {
+        let entry = match value {
+            LevelValue::Entry(entry) => (self.0)(entry),
+            LevelValue::Pointer(_) => POINTER_BYTES,
         };
         entry + key.len() as u64
     }

@@ -1,4 +1,4 @@
-//! What is kept, for how long, and within which bounds.
+//! Tests of the response cache: which responses are cached, for how long and within which bounds.
 
 use super::*;
 use bytes::Bytes;
@@ -22,7 +22,7 @@ fn key(path: &[&str], accept: &str) -> CacheKey {
     CacheKey::of(1, RepositoryId(1), &[], &head(path, accept)).unwrap()
 }
 
-/// A read.
+/// Returns the intent of a simple read.
 pub(crate) fn intent() -> Intent {
     Intent {
         action: Action::Read,
@@ -40,7 +40,7 @@ pub(crate) fn intent() -> Intent {
     }
 }
 
-/// A response with so many bytes that a plugin rendered.
+/// Returns a rendered response with this many bytes.
 pub(crate) async fn response(status: u16, bytes: usize) -> Arc<PreparedResponse> {
     let content = Content::Inline(Bytes::from(vec![b'x'; bytes]));
     let answer = Answer {
@@ -48,7 +48,7 @@ pub(crate) async fn response(status: u16, bytes: usize) -> Arc<PreparedResponse>
         headers: Vec::new(),
         content,
         modified: None,
-        keepable: true,
+        cacheable: true,
         looked: Default::default(),
         committed: false,
         newest_found: Some(0),
@@ -61,13 +61,7 @@ pub(crate) async fn response(status: u16, bytes: usize) -> Arc<PreparedResponse>
 }
 
 fn entry(response: Arc<PreparedResponse>) -> CacheEntry {
-    CacheEntry {
-        validity: Validity::of_settings(1),
-        advisories: 0,
-        intent: Arc::new(intent()),
-        response,
-        compared: Default::default(),
-    }
+    CacheEntry { validity: Validity::of_settings(1), advisories: 0, intent: Arc::new(intent()), response }
 }
 
 #[test]
@@ -113,92 +107,92 @@ async fn a_response_is_found_by_its_request() {
     assert!(cache.get(&key(&["b"], "")).is_none());
 }
 
-/// For which the plugin looked so far.
+/// Returns an entry whose plugin looked at the request up to `at`.
 async fn looked(at: Looked) -> CacheEntry {
-    let mut kept = entry(response(200, 10).await);
-    kept.intent = Arc::new(Intent { looked: at, ..intent() });
-    kept
+    let mut cached = entry(response(200, 10).await);
+    cached.intent = Arc::new(Intent { looked: at, ..intent() });
+    cached
 }
 
-fn asked(accept: &str, query: &str) -> CacheKey {
+fn request_key(accept: &str, query: &str) -> CacheKey {
     let query = vec![(query.to_owned(), String::new())];
     CacheKey::of(1, RepositoryId(1), &[], &RequestHead { query, ..head(&["a"], accept) }).unwrap()
 }
 
-/// As what is asked for the second time.
+/// Inserts an entry as for the second request of its key.
 fn insert_again(cache: &ResponseCache, key: &CacheKey, entry: CacheEntry) {
     if entry.intent.looked == Looked::AtQuery || entry.response.looked == Looked::AtQuery {
-        assert!(cache.asked_once.is_first(key.up_to(Looked::AtQuery)));
+        assert!(cache.admission_filter.is_first(key.up_to(Looked::AtQuery)));
     }
     cache.insert(key, entry);
 }
 
 #[tokio::test]
-async fn queries_that_are_made_up_take_no_memory() {
+async fn invented_queries_take_no_memory() {
     let cache = ResponseCache::new(TOTAL_BYTES, MANY_FILES);
     for number in 0..1000 {
-        cache.insert(&asked("*/*", &number.to_string()), looked(Looked::AtQuery).await);
+        cache.insert(&request_key("*/*", &number.to_string()), looked(Looked::AtQuery).await);
     }
-    // What says how far to look.
+    // The cache contains only the pointer.
     assert_eq!(cache.whole.len(), 1);
-    // The last one: others may have displaced those before it.
-    let again = asked("*/*", "999");
+    // Use the last query: later queries may have displaced earlier ones from the filter.
+    let again = request_key("*/*", "999");
     cache.insert(&again, looked(Looked::AtQuery).await);
-    assert!(cache.get(&again).is_some(), "asked for the second time");
+    assert!(cache.get(&again).is_some(), "the second request is cached");
     let without = key(&["a"], "*/*");
     cache.insert(&without, looked(Looked::AtQuery).await);
-    assert!(cache.get(&without).is_some(), "no query is not made up");
+    assert!(cache.get(&without).is_some(), "a missing query cannot be invented");
 }
 
 #[tokio::test]
-async fn what_the_plugin_never_looked_at_makes_no_difference() {
+async fn parts_that_the_plugin_ignored_do_not_belong_to_the_key() {
     for (at, found) in [
         (Looked::AtPath, [true, true, true]),
         (Looked::AtHeaders, [true, true, false]),
         (Looked::AtQuery, [true, false, false]),
     ] {
         let cache = ResponseCache::new(TOTAL_BYTES, MANY_FILES);
-        insert_again(&cache, &asked("*/*", "1"), looked(at).await);
-        let keys = [asked("*/*", "1"), asked("*/*", "2"), asked("text/html", "1")];
+        insert_again(&cache, &request_key("*/*", "1"), looked(at).await);
+        let keys = [request_key("*/*", "1"), request_key("*/*", "2"), request_key("text/html", "1")];
         assert_eq!(keys.map(|key| cache.get(&key).is_some()), found, "{at:?}");
         assert!(cache.get(&key(&["b"], "*/*")).is_none(), "{at:?}");
     }
 }
 
 #[tokio::test]
-async fn the_furthest_look_of_a_path_counts_for_all_of_it() {
+async fn the_largest_part_looked_at_applies_to_the_whole_path() {
     let cache = ResponseCache::new(TOTAL_BYTES, MANY_FILES);
-    cache.insert(&asked("*/*", "1"), looked(Looked::AtPath).await);
-    insert_again(&cache, &asked("text/html", "1"), looked(Looked::AtQuery).await);
-    assert!(cache.get(&asked("*/*", "1")).is_none(), "what is under the path alone gave way");
-    cache.insert(&asked("*/*", "1"), looked(Looked::AtHeaders).await);
-    cache.insert(&asked("*/*", "1"), looked(Looked::AtHeaders).await);
-    assert!(cache.get(&asked("*/*", "1")).is_some() && cache.get(&asked("*/*", "2")).is_none());
-    assert!(cache.get(&asked("text/html", "1")).is_some());
+    cache.insert(&request_key("*/*", "1"), looked(Looked::AtPath).await);
+    insert_again(&cache, &request_key("text/html", "1"), looked(Looked::AtQuery).await);
+    assert!(cache.get(&request_key("*/*", "1")).is_none(), "a pointer replaced the entry under the path");
+    cache.insert(&request_key("*/*", "1"), looked(Looked::AtHeaders).await);
+    cache.insert(&request_key("*/*", "1"), looked(Looked::AtHeaders).await);
+    assert!(cache.get(&request_key("*/*", "1")).is_some() && cache.get(&request_key("*/*", "2")).is_none());
+    assert!(cache.get(&request_key("text/html", "1")).is_some());
 }
 
 #[tokio::test]
-async fn what_was_looked_at_for_the_answer_counts_as_well() {
+async fn parts_that_handle_looked_at_belong_to_the_key() {
     let cache = ResponseCache::new(TOTAL_BYTES, MANY_FILES);
-    let mut kept = entry(response(200, 10).await);
-    kept.response = Arc::new(PreparedResponse { looked: Looked::AtQuery, ..(*kept.response).clone() });
-    insert_again(&cache, &asked("*/*", "1"), kept);
-    assert!(cache.get(&asked("*/*", "1")).is_some() && cache.get(&asked("*/*", "2")).is_none());
+    let mut cached = entry(response(200, 10).await);
+    cached.response = Arc::new(PreparedResponse { looked: Looked::AtQuery, ..(*cached.response).clone() });
+    insert_again(&cache, &request_key("*/*", "1"), cached);
+    assert!(cache.get(&request_key("*/*", "1")).is_some() && cache.get(&request_key("*/*", "2")).is_none());
 }
 
 #[tokio::test]
-async fn what_is_too_long_to_be_a_key_is_not_kept_where_it_was_looked_at() {
+async fn requests_with_too_long_keys_are_not_cached() {
     let long = "q".repeat(KEY_BYTES);
-    for (at, is_kept) in [(Looked::AtPath, true), (Looked::AtHeaders, true), (Looked::AtQuery, false)] {
+    for (at, is_cached) in [(Looked::AtPath, true), (Looked::AtHeaders, true), (Looked::AtQuery, false)] {
         let cache = ResponseCache::new(TOTAL_BYTES, MANY_FILES);
-        cache.insert(&asked("*/*", &long), looked(at).await);
-        cache.insert(&asked("*/*", &long), looked(at).await);
-        assert_eq!(cache.get(&asked("*/*", &long)).is_some(), is_kept, "{at:?}");
+        cache.insert(&request_key("*/*", &long), looked(at).await);
+        cache.insert(&request_key("*/*", &long), looked(at).await);
+        assert_eq!(cache.get(&request_key("*/*", &long)).is_some(), is_cached, "{at:?}");
     }
 }
 
 #[tokio::test]
-async fn what_is_large_or_no_success_is_not_kept() {
+async fn large_and_failed_responses_are_not_cached() {
     let cache = ResponseCache::new(TOTAL_BYTES, MANY_FILES);
     let large = usize::try_from(RENDERED_BYTES).unwrap() + 1;
     cache.insert(&key(&["large"], ""), entry(response(200, large).await));
@@ -208,7 +202,7 @@ async fn what_is_large_or_no_success_is_not_kept() {
 }
 
 #[tokio::test]
-async fn an_operator_may_want_nothing_kept() {
+async fn a_cache_of_zero_bytes_stores_nothing() {
     let cache = ResponseCache::new(0, MANY_FILES);
     cache.insert(&key(&["a"], ""), entry(response(200, 10).await));
     assert!(cache.get(&key(&["a"], "")).is_none());
@@ -224,7 +218,8 @@ async fn memory_is_bounded() {
     assert!(cache.whole.weight() + cache.packed.weight() <= 4 * 1024 * 1024);
 }
 
-/// Who asks for very many files once each takes no memory from those that are asked for again and again.
+/// A client that requests many files once each must not displace entries that other clients often
+/// use.
 #[tokio::test]
 async fn a_crawler_of_one_repository_displaces_nothing_that_others_use() {
     let cache = ResponseCache::new(12 * 1024 * 1024, MANY_FILES);

@@ -1,4 +1,4 @@
-//! How one response looks to different requests.
+//! Tests of the responses to different requests for the same content.
 
 use super::*;
 use bytes::Bytes;
@@ -22,7 +22,7 @@ fn inline(bytes: &'static [u8], kind: &'static str) -> Answer {
         headers: vec![(CONTENT_TYPE, HeaderValue::from_static(kind))],
         content: Content::Inline(Bytes::from_static(bytes)),
         modified: Some(784_111_777_500),
-        keepable: true,
+        cacheable: true,
         looked: Default::default(),
         committed: false,
         newest_found: Some(0),
@@ -37,7 +37,7 @@ fn sent(prepared: &PreparedResponse, method: &str, fields: &[(HeaderName, Header
     let headers: HeaderMap = fields.iter().cloned().collect();
     let reads = matches!(method, "GET" | "HEAD");
     let spill = packhouse_wire::spill::Spill::in_folder(std::path::Path::new("nowhere"));
-    let asked = ResponseRequest {
+    let response_request = ResponseRequest {
         head: method == "HEAD",
         reads,
         follows_redirects: true,
@@ -47,7 +47,10 @@ fn sent(prepared: &PreparedResponse, method: &str, fields: &[(HeaderName, Header
         spill: &spill,
     };
     let encodings = Encodings::new(true);
-    respond(prepared, &encodings, asked).now_or_never().expect("what is in memory is not waited for").unwrap()
+    respond(prepared, &encodings, response_request)
+        .now_or_never()
+        .expect("content in memory is available at once")
+        .unwrap()
 }
 
 fn length(response: &Response<Body>) -> u64 {
@@ -67,7 +70,7 @@ async fn a_head_is_a_get_without_its_content() {
 }
 
 #[tokio::test]
-async fn a_tag_is_one_representations_alone() {
+async fn each_representation_has_its_own_tag() {
     let tag = async |bytes, kind| prepare(inline(bytes, kind), true).await.unwrap().headers[ETAG].clone();
     let one = tag(b"a", "text/plain").await;
     assert_eq!(one, tag(b"a", "text/plain").await);
@@ -76,7 +79,7 @@ async fn a_tag_is_one_representations_alone() {
 }
 
 #[tokio::test]
-async fn who_has_it_already_gets_a_304_without_content() {
+async fn a_client_with_the_current_version_gets_304() {
     let prepared = prepare(inline(b"hello", "text/plain"), true).await.unwrap();
     let response = sent(&prepared, "GET", &[(IF_NONE_MATCH, prepared.headers[ETAG].clone())]);
     assert_eq!((response.status().as_u16(), length(&response)), (304, 0));
@@ -143,7 +146,7 @@ async fn the_hosts_own_fields_are_not_a_plugins_to_set() {
 }
 
 #[tokio::test]
-async fn caches_in_between_keep_nothing_that_a_credential_decided() {
+async fn shared_caches_must_not_store_private_responses() {
     for (own, private, expected) in [
         ("max-age=600", true, "private, max-age=600"),
         ("public, max-age=600, immutable", true, "private, max-age=600, immutable"),
@@ -157,7 +160,7 @@ async fn caches_in_between_keep_nothing_that_a_credential_decided() {
 }
 
 #[tokio::test]
-async fn what_a_plugin_varies_by_is_kept() {
+async fn vary_names_of_a_plugin_are_preserved() {
     let mut answer = inline(b"x", "text/plain");
     answer.headers.push((VARY, HeaderValue::from_static("accept, X-Own")));
     let prepared = prepare(answer, true).await.unwrap();
@@ -173,7 +176,7 @@ async fn an_answer_to_head_may_state_the_length_of_what_a_get_would_bring() {
         headers,
         content: Content::None,
         modified: None,
-        keepable: false,
+        cacheable: false,
         looked: Default::default(),
         committed: false,
         newest_found: Some(0),
@@ -196,7 +199,8 @@ async fn an_answer_to_head_may_state_the_length_of_what_a_get_would_bring() {
     assert!(!sent(&document, "HEAD", &[gzip]).headers().contains_key(CONTENT_LENGTH));
 }
 
-/// A document in parts, of which those with a note are cut out of something remembered, behind the note.
+/// Returns a document in parts. A part with a note is cut from a cached piece that starts with the
+/// note.
 fn joined(parts: &[(Option<&str>, &str)]) -> Answer {
     let part = |(note, text): &(Option<&str>, &str)| {
         let of = |note: &str| Blob::from_bytes(format!("{note}{text}").into());
@@ -208,7 +212,7 @@ fn joined(parts: &[(Option<&str>, &str)]) -> Answer {
 }
 
 #[tokio::test]
-async fn a_tag_of_parts_is_that_of_the_same_parts_alone() {
+async fn a_tag_of_parts_identifies_the_parts() {
     let tag = async |answer| prepare(answer, true).await.unwrap().headers[ETAG].clone();
     let one = tag(joined(&[(None, "a"), (Some("n"), "bc"), (None, "d")])).await;
     assert_eq!(one, tag(joined(&[(None, "a"), (Some("n"), "bc"), (None, "d")])).await);
@@ -226,7 +230,7 @@ async fn a_tag_of_parts_is_that_of_the_same_parts_alone() {
 }
 
 #[tokio::test]
-async fn parts_are_sent_as_what_they_are_together() {
+async fn parts_are_sent_as_one_content() {
     let prepared = prepare(joined(&[(None, "ab"), (Some("note"), "cde"), (None, "f")]), true).await.unwrap();
     let range = |text: &'static str| vec![(RANGE, HeaderValue::from_static(text))];
     for (fields, status, expected) in [

@@ -1,4 +1,5 @@
-//! A client's own sign-in, and the caller's tokens. No secret passes through a plugin: what it is handed is a placeholder.
+//! Sign-ins that a client starts, and the caller's tokens. Plugins never see secrets, only
+//! placeholders.
 
 use std::collections::VecDeque;
 
@@ -10,18 +11,19 @@ use super::CallServices;
 use packhouse_app::login_links;
 use packhouse_config::client_network::ClientNetwork;
 use packhouse_identity as identity;
-use packhouse_identity::access::{ResolvedCredential, State};
+use packhouse_identity::access::{CredentialState, ResolvedCredential};
 
-/// Sign-ins that one address may have open in an organization. Nobody need have signed in to begin one.
-const OPEN_FROM_ONE: u32 = 20;
-/// Sign-ins that may be open in an organization; beyond these the oldest go.
-const OPEN: u32 = 2_000;
-/// How long a client waits before it asks again, in seconds.
-const PAUSE_S: u32 = 1;
-/// Tokens that are listed.
-const LISTED: u32 = 200;
+/// Maximum number of pending sign-ins from one address in an organization. This limit exists
+/// because anyone can begin a sign-in without a credential.
+const MAX_OPEN_FROM_ADDRESS: u32 = 20;
+/// Maximum number of pending sign-ins in an organization. Beyond it, the oldest are dropped.
+const MAX_OPEN: u32 = 2_000;
+/// Seconds that a client should wait between polls.
+const POLL_INTERVAL_S: u32 = 1;
+/// Maximum number of tokens in a list.
+const MAX_LISTED: u32 = 200;
 
-/// Begins a sign-in at the page of the API host.
+/// Begins a sign-in that a user completes on a page of the API host.
 pub(super) async fn begin_login(
     services: &CallServices,
     target: &RepositoryView,
@@ -29,7 +31,7 @@ pub(super) async fn begin_login(
     let poll = identity::mint_poll();
     let page = login_links::page_of(&poll);
     let (now, address) = (services.app.store.now_ms(), ClientNetwork::of(services.caller.peer).to_string());
-    // Where the caller may not know whether there is a repository, there is none to make a token for.
+    // If the caller must not learn whether the repository exists, the token gets no repository.
     let facts = &services.caller.principal.facts;
     let repository = facts.repository.as_ref().map(|row| row.id).filter(|id| *id == target.id);
     let login = NewLogin {
@@ -42,7 +44,7 @@ pub(super) async fn begin_login(
         created_at: now,
         expires_at: now + login_links::LIFETIME_MS,
     };
-    match services.app.store.begin_login(login, OPEN_FROM_ONE, OPEN).await? {
+    match services.app.store.begin_login(login, MAX_OPEN_FROM_ADDRESS, MAX_OPEN).await? {
         LoginBegun::Begun => {
             Ok(Login { url: login_links::url(&services.app, &page, services.caller.site.as_ref()), id: poll })
         }
@@ -53,11 +55,11 @@ pub(super) async fn begin_login(
     }
 }
 
-/// Where a sign-in stands. The token is handed out once.
+/// Returns the state of a sign-in. Hands out the token only once.
 pub(super) async fn finish_login(services: &CallServices, id: &str) -> Result<LoginState, ServiceError> {
-    let asked = sha256(id);
+    let secret_hash = sha256(id);
     let here = services.caller.repository.as_deref();
-    let found = services.app.store.login_asked_for(&asked).await?;
+    let found = services.app.store.login_by_poll_secret(&secret_hash).await?;
     let is_here = |login: &LoginRow| {
         login.organization == services.caller.organization && Some(login.name.as_str()) == here
     };
@@ -66,10 +68,10 @@ pub(super) async fn finish_login(services: &CallServices, id: &str) -> Result<Lo
         return Ok(LoginState::Gone);
     };
     match (login.token, login.sealed) {
-        (None, _) => Ok(LoginState::Waiting(PAUSE_S)),
+        (None, _) => Ok(LoginState::Waiting(POLL_INTERVAL_S)),
         (Some(_), None) => Ok(LoginState::Gone),
         (Some(_), Some(sealed)) => {
-            if !services.app.store.take_login(&asked, &sealed).await? {
+            if !services.app.store.take_login(&secret_hash, &sealed).await? {
                 return Ok(LoginState::Gone);
             }
             let opened = services.app.sealer.open(&login_links::purpose(&login_links::page_of(id)), &sealed);
@@ -79,29 +81,31 @@ pub(super) async fn finish_login(services: &CallServices, id: &str) -> Result<Lo
     }
 }
 
-/// The caller's own tokens that work, newest first.
+/// Returns the caller's own valid tokens, newest first.
 pub(super) async fn tokens(services: &CallServices) -> Result<Vec<TokenView>, ServiceError> {
     let Some(member) = services.member() else { return Ok(Vec::new()) };
     let store = &services.app.store;
     let now = store.now_ms();
-    let works = |row: &TokenRow| State::at(now, row.revoked_at, row.expires_at, row.ends_at).works();
+    let works =
+        |row: &TokenRow| CredentialState::at(now, row.revoked_at, row.expires_at, row.ends_at).works();
     let (mut newest, mut after) = (VecDeque::new(), None);
     loop {
         let page =
-            store.list_tokens(services.caller.organization, Some(member.id), None, after, LISTED).await?;
-        let last = page.len() < LISTED as usize;
+            store.list_tokens(services.caller.organization, Some(member.id), None, after, MAX_LISTED).await?;
+        let last = page.len() < MAX_LISTED as usize;
         after = page.last().map(|row| row.id);
-        // Pages begin with the oldest, and there may be very many.
+        // Pages begin with the oldest token, and a member may have very many tokens.
         newest.extend(page.into_iter().filter(works));
-        newest.drain(..newest.len().saturating_sub(LISTED as usize));
+        newest.drain(..newest.len().saturating_sub(MAX_LISTED as usize));
         if last {
             return Ok(newest.iter().rev().map(view).collect());
         }
     }
 }
 
-/// Revokes a token of the caller's: the one that was shown, or with an account or a token that can write another of the same
-/// member's. What can only read takes nothing else away.
+/// Revokes a token. A credential may always revoke itself. An account or a token with write access
+/// may also revoke other tokens of the same member. Returns false if the caller may not revoke the
+/// token.
 pub(super) async fn revoke(services: &CallServices, id: &str) -> Result<bool, ServiceError> {
     let Ok(id) = id.parse::<i64>().map(TokenId) else { return Ok(false) };
     let store = &services.app.store;
@@ -133,7 +137,7 @@ fn view(row: &TokenRow) -> TokenView {
     TokenView {
         id: row.id.to_string(),
         name: row.name.clone(),
-        // No more of one is kept anywhere.
+        // This prefix is the only part of the token that the server stores.
         hint: identity::TOKEN_PREFIX.to_owned(),
         scope: scope.iter().filter(|(held, _)| *held).map(|(_, name)| (*name).to_owned()).collect(),
         created: u64::try_from(row.created_at).unwrap_or_default(),
@@ -141,7 +145,7 @@ fn view(row: &TokenRow) -> TokenView {
     }
 }
 
-/// What a secret of a sign-in is found by.
+/// Returns the hash under which the secret of a sign-in is stored.
 fn sha256(text: &str) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }

@@ -1,11 +1,13 @@
-//! Names that a plugin asks of, where a request is about many packages.
+//! Names of packages that plugins must not request from an upstream. This is for plugins whose
+//! request concerns many packages.
 
 use packhouse_runtime::ServiceError;
 
 use super::CallServices;
 use crate::withheld_names;
 
-/// Those of these packages that no upstream may be asked for in this call, in their order.
+/// Returns those of the names that must not be requested from an upstream in this call, in the
+/// given order.
 pub(super) async fn withheld(
     services: &CallServices,
     names: Vec<String>,

@@ -1,9 +1,12 @@
-//! Policies over what a call publishes and fetches. Where no rule holds in the organization, nothing is asked and nothing is wrapped.
+//! Policies for the versions that a call publishes or fetches. If the organization has no rules,
+//! the host judges nothing and wraps no reply.
 
 use std::sync::Arc;
 
 use packhouse_app::App;
-use packhouse_app::policies::{AskedFile, Judged, JudgedWhere, Published, Question, RuleSet, facts};
+use packhouse_app::policies::{
+    JudgedRepository, PublishedVersions, Question, RequestedFile, RuleSet, VersionJudgement, facts,
+};
 use packhouse_runtime::{
     Fetch, JudgedReleases, PolicyFacts, PolicyPurpose, PolicyService, Release, ReleaseVerdict, Reply,
     ReplyLifetime, RepositoryView, RequestHead, ServiceError, ServiceFuture,
@@ -15,8 +18,8 @@ use tokio::sync::OnceCell;
 use super::CallServices;
 
 impl CallServices {
-    fn place(&self, repository: RepositoryId, name: Arc<str>, kind: &str) -> JudgedWhere {
-        JudgedWhere {
+    fn place(&self, repository: RepositoryId, name: Arc<str>, kind: &str) -> JudgedRepository {
+        JudgedRepository {
             organization: self.caller.organization,
             repository,
             name,
@@ -26,15 +29,15 @@ impl CallServices {
         }
     }
 
-    /// What is asked about what a proxy has.
+    /// Returns a policy question about a version in a proxy.
     fn proxied(&self, proxy: &RepositoryView, purpose: PolicyPurpose) -> Question {
         let upstream = serde_json::from_str::<Value>(&proxy.settings).ok();
         let upstream = upstream.and_then(|settings| Some(settings.get("upstream")?.as_str()?.to_owned()));
         let place = self.place(proxy.id, Arc::clone(&proxy.name), &proxy.kind);
-        self.question(JudgedWhere { upstream, ..place }, purpose)
+        self.question(JudgedRepository { upstream, ..place }, purpose)
     }
 
-    fn question(&self, place: JudgedWhere, purpose: PolicyPurpose) -> Question {
+    fn question(&self, place: JudgedRepository, purpose: PolicyPurpose) -> Question {
         let request_id = self.caller.request_id.clone();
         Question {
             place,
@@ -66,14 +69,15 @@ impl PolicyService for CallServices {
             }
             let name = self.caller.repository.as_deref().unwrap_or_default().into();
             let question = self.question(self.place(repository, name, "hosted"), PolicyPurpose::Publish);
-            let published = Published { versions: &versions, statements: &statements };
+            let published = PublishedVersions { versions: &versions, statements: &statements };
             let judged = self.app.judge_publish(&set, &question, &published).await?;
             passed(judged.into_iter())
         })
     }
 }
 
-/// Withholds of what may be offered what no policy lets pass. Of a release without a version nothing more is known.
+/// Withholds the releases in a list that a policy refuses. Does not judge releases without a
+/// version.
 pub(super) async fn judge_list(
     services: &CallServices,
     proxy: &RepositoryView,
@@ -98,7 +102,7 @@ pub(super) async fn judge_list(
         Some(facts)
     };
     let facts: Vec<PolicyFacts> = offered.iter().filter_map(facts).collect();
-    // A list is the same for everyone.
+    // The list is the same for all callers, so the question names no caller.
     let question = services.proxied(proxy, PolicyPurpose::List);
     let rulings = services.app.judge(&set, &Question { caller: None, ..question }, facts).await?;
     for (at, ruling) in offered.into_iter().zip(rulings) {
@@ -106,13 +110,14 @@ pub(super) async fn judge_list(
         judged.until = judged.until.into_iter().chain(until).min();
         if let (Some(verdict), Some(refusal)) = (judged.verdicts.get_mut(at), ruling.refusal) {
             *verdict = ReleaseVerdict::Withheld;
-            judged.because.insert(at, refusal.told());
+            judged.because.insert(at, refusal.message());
         }
     }
     Ok(judged)
 }
 
-/// Withholds a release that somebody asks for as a fetch of its file would be refused, and keeps why.
+/// Withholds a requested release if policies would refuse a fetch of its file, and records the
+/// reason.
 pub(super) async fn judge_asked(
     services: &CallServices,
     proxy: &RepositoryView,
@@ -137,53 +142,56 @@ pub(super) async fn judge_asked(
     judged.until = judged.until.into_iter().chain(until).min();
     if let Some(refusal) = ruling.refusal {
         judged.verdicts = vec![ReleaseVerdict::Withheld];
-        judged.because.insert(0, refusal.told());
-        services.note_refusal(refusal.told());
+        judged.because.insert(0, refusal.message());
+        services.record_refusal(refusal.message());
     }
     Ok(judged)
 }
 
-/// `PolicyDenied` with the first refusal.
-fn passed(mut judged: impl Iterator<Item = Judged>) -> Result<(), ServiceError> {
+/// Fails with `PolicyDenied` if any ruling is a refusal.
+fn passed(mut judged: impl Iterator<Item = VersionJudgement>) -> Result<(), ServiceError> {
     match judged.find_map(|one| one.refusal) {
-        Some(refusal) => Err(ServiceError::PolicyDenied(refusal.told())),
+        Some(refusal) => Err(ServiceError::PolicyDenied(refusal.message())),
         None => Ok(()),
     }
 }
 
-/// Judges the versions whose file a reply is; of a file without a version, the packages that the request is about.
+/// Judges the versions to which the file in a reply belongs. For a file without a version, judges
+/// the packages of the request.
 pub(super) struct FetchJudge {
     app: Arc<App>,
-    /// The number of the rules; none where no rule holds.
+    /// Number of the organization's policy rules; `None` without rules.
     number: Option<i64>,
     question: Question,
-    subject: Subject,
+    subject: JudgedSubject,
 }
 
-enum Subject {
-    /// Package and version, and the file of it that the reply is or belongs to. One that passes is enough.
-    Versions(Vec<(String, String, AskedFile)>),
-    /// Each has to pass.
+enum JudgedSubject {
+    /// Package, version, and the version's file to which the reply belongs. One allowed version is
+    /// enough.
+    Versions(Vec<(String, String, RequestedFile)>),
+    /// All of these packages must be allowed.
     Packages(Vec<String>),
 }
 
 impl FetchJudge {
-    /// None where nothing judges: no rule holds, or the plugin declares the answer as metadata.
+    /// Returns `None` if there is nothing to judge: no rule applies, or the plugin declares the
+    /// reply as metadata.
     pub(super) fn of(services: &CallServices, proxy: &RepositoryView, fetch: &Fetch) -> Option<FetchJudge> {
         let (number, app) = (services.caller.policies, &services.app);
-        // What is signed of the file that a reply belongs to has that file's digest.
+        // Statements about the file to which a reply belongs contain the digest of that file.
         let digests = if fetch.show_as.is_some() { fetch.expect.clone() } else { Vec::new() };
         let version = |(package, version, path): &(String, String, String)| {
-            let file = AskedFile { path: path.clone(), digests: digests.clone() };
+            let file = RequestedFile { path: path.clone(), digests: digests.clone() };
             (package.clone(), version.clone(), file)
         };
         let subject = match fetch.judged_as() {
             [] if fetch.is_metadata => return None,
-            [] => Subject::Packages(services.packages.clone()),
-            files => Subject::Versions(files.iter().map(version).collect()),
+            [] => JudgedSubject::Packages(services.packages.clone()),
+            files => JudgedSubject::Versions(files.iter().map(version).collect()),
         };
-        // The malware block judges a version where its file is fetched.
-        let by_malware = matches!(subject, Subject::Packages(_)) && app.advisories.number() != 0;
+        // Malware with a version is blocked when the version's file is fetched.
+        let by_malware = matches!(subject, JudgedSubject::Packages(_)) && app.advisories.number() != 0;
         if number.is_none() && !by_malware {
             return None;
         }
@@ -191,24 +199,28 @@ impl FetchJudge {
         Some(FetchJudge { app: Arc::clone(app), number, question, subject })
     }
 
-    /// What the rules say, by what is shown of the version; if that tells no age, by the date of its file, else by its first sight.
-    async fn judge(&self, reply: &dyn Reply) -> Result<Judged, ServiceError> {
-        if let Subject::Packages(packages) = &self.subject {
+    /// Returns the ruling, based on the published facts of the version. If the facts contain no
+    /// time, the age counts from the file's date, or else from the first time the server saw the
+    /// version.
+    async fn judge(&self, reply: &dyn Reply) -> Result<VersionJudgement, ServiceError> {
+        if let JudgedSubject::Packages(packages) = &self.subject {
             self.refuse_malware(packages).await?;
         }
         let FetchJudge { app, number: Some(number), question, .. } = self else {
-            return Ok(Judged::default());
+            return Ok(VersionJudgement::default());
         };
         let set = app.rules_that_hold(question.place.organization, *number).await?;
         if !set.reaches(question.place.repository) {
-            return Ok(Judged::default());
+            return Ok(VersionJudgement::default());
         }
         let modified = modified(&reply.headers().await?);
         let packages = match &self.subject {
-            Subject::Versions(versions) => return self.judge_versions(&set, reply, versions, modified).await,
-            Subject::Packages(packages) => packages,
+            JudgedSubject::Versions(versions) => {
+                return self.judge_versions(&set, reply, versions, modified).await;
+            }
+            JudgedSubject::Packages(packages) => packages,
         };
-        // A file of no known package has an empty name, which every rule judges.
+        // If the package is unknown, the name is empty, and every rule judges it.
         let unknown = packages.is_empty().then_some("");
         let names = packages.iter().map(String::as_str).chain(unknown);
         let of_name = |name: &str| PolicyFacts { published: modified, ..facts::of_name(name, "") };
@@ -216,20 +228,22 @@ impl FetchJudge {
         Ok(strictest(app.judge(&set, question, facts).await?))
     }
 
-    /// The ruling on the first version that passes. Where none passes, the ruling on the first one counts, until any of them may be
-    /// judged otherwise. Only the ruling that counts is reported: nobody asked for the other versions.
+    /// Returns the ruling on the first allowed version. If all versions are refused, returns the
+    /// first refusal, valid until one of the rulings may change. Reports only the returned ruling,
+    /// because the client did not request the other versions.
     async fn judge_versions(
         &self,
         set: &RuleSet,
         reply: &dyn Reply,
-        versions: &[(String, String, AskedFile)],
+        versions: &[(String, String, RequestedFile)],
         modified: Option<u64>,
-    ) -> Result<Judged, ServiceError> {
+    ) -> Result<VersionJudgement, ServiceError> {
         let (app, repository) = (&self.app, self.question.place.repository);
         let mut first = None;
         let mut until: Option<i64> = None;
         for (at, (package, version, file)) in versions.iter().enumerate() {
-            // The version that passes here must not be one that is withheld. If there is only one, the reply says that it is not.
+            // Skip a withheld version: it does not make the file allowed. If there is only one
+            // version, the reply itself fails when the version is withheld.
             if versions.len() > 1 && reply.withholds(at).await? {
                 continue;
             }
@@ -250,14 +264,16 @@ impl FetchJudge {
             first.get_or_insert((question, facts, judged));
         }
         let Some((question, facts, judged)) = first else {
-            return Err(ServiceError::Unavailable("every version that it belongs to is withheld".to_owned()));
+            return Err(ServiceError::Unavailable(
+                "every version that the file belongs to is withheld".to_owned(),
+            ));
         };
-        let judged = Judged { until, ..judged };
+        let judged = VersionJudgement { until, ..judged };
         app.report_rulings(&question, &facts, std::slice::from_ref(&judged));
         Ok(judged)
     }
 
-    /// A file without a version may be of any version, and so of one that is malware.
+    /// Refuses a file without a version if any version of the package is malware.
     async fn refuse_malware(&self, packages: &[String]) -> Result<(), ServiceError> {
         let (app, format) = (&self.app, &self.question.place.format);
         let Some(plugin) = app.runtime.plugin(format).filter(|_| app.advisories.blocks_malware()) else {
@@ -267,7 +283,8 @@ impl FetchJudge {
             let known = app.advisories.of_package(plugin.description(), package).await?;
             if let Some(advisory) = known.iter().find(|advisory| advisory.malware) {
                 return Err(ServiceError::PolicyDenied(format!(
-                    "A version of {package} is malware, and nothing tells to which version this file belongs: {}",
+                    "A version of {package} is malware, and it is unknown to which version this file \
+                     belongs: {}",
                     advisory.id
                 )));
             }
@@ -276,21 +293,20 @@ impl FetchJudge {
     }
 }
 
-/// A refusal if there is one, and the first moment at which a ruling may change.
-fn strictest(judged: Vec<Judged>) -> Judged {
+/// Returns the first refusal, if any, and the earliest time at which a ruling may change.
+fn strictest(judged: Vec<VersionJudgement>) -> VersionJudgement {
     let until = judged.iter().filter_map(|one| one.until).min();
     let refused = judged.into_iter().find(|one| one.refusal.is_some()).unwrap_or_default();
-    Judged { until, ..refused }
+    VersionJudgement { until, ..refused }
 }
 
-/// `Last-Modified` in ms since 1970.
 fn modified(headers: &[(String, String)]) -> Option<u64> {
     let (_, date) = headers.iter().find(|(name, _)| name == "last-modified")?;
     let at = httpdate::parse_http_date(date).ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
     u64::try_from(at.as_millis()).ok()
 }
 
-/// The reply, which is judged before anything of it is told.
+/// Wraps a reply so that the host judges it before the plugin sees any part of it.
 pub(super) fn judged(judge: Option<FetchJudge>, reply: Box<dyn Reply>) -> Box<dyn Reply> {
     match judge {
         Some(judge) => Box::new(JudgedReply { reply, judge, judged: OnceCell::new() }),
@@ -301,11 +317,12 @@ pub(super) fn judged(judge: Option<FetchJudge>, reply: Box<dyn Reply>) -> Box<dy
 struct JudgedReply {
     reply: Box<dyn Reply>,
     judge: FetchJudge,
-    judged: OnceCell<Judged>,
+    judged: OnceCell<VersionJudgement>,
 }
 
 impl JudgedReply {
-    /// `PolicyDenied` where the version does not pass. What is not there is not judged.
+    /// Fails with `PolicyDenied` if the version is refused. Only replies with status 200 are
+    /// judged.
     async fn pass(&self) -> Result<u16, ServiceError> {
         let status = self.reply.status().await?;
         if status != 200 {

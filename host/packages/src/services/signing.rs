@@ -1,5 +1,6 @@
-//! Signatures of what repositories hold: ECDSA over P-256 and SHA-256 (FIPS 186-5), by a key of each format and organization that
-//! is made when it is first asked for. The secret half is sealed in the database and in memory for one call alone.
+//! Signatures of repository content: ECDSA over P-256 with SHA-256 (FIPS 186-5). Each format in an
+//! organization has its own key, which the server creates on first use. The database contains the
+//! private key only in sealed form. The unsealed key is in memory only during a call.
 
 use aws_lc_rs::encoding::{AsBigEndian as _, AsDer as _, EcPrivateKeyBin, PublicKeyX509Der};
 use aws_lc_rs::rand::SystemRandom;
@@ -13,34 +14,34 @@ use sha2::{Digest as _, Sha256};
 use super::CallServices;
 use packhouse_identity::Secret;
 
-/// How clients name the kind of key.
+/// Name of this type of key, which clients see.
 const KIND: &str = "ecdsa-sha2-nistp256";
-/// Bytes of an uncompressed point of the curve, with which a public key in DER ends.
+/// Size of an uncompressed point of the curve, in bytes. A public key in DER ends with such a
+/// point.
 const POINT_BYTES: usize = 65;
 
-/// The public half of the key.
+/// Returns the public key of the call's format and organization.
 pub(super) async fn keys(services: &CallServices) -> Result<Vec<PublicKey>, ServiceError> {
     let row = key(services).await?;
     Ok(vec![PublicKey { id: row.id, kind: KIND.to_owned(), key: row.public_key, expires: None }])
 }
 
-/// Signs a message.
 pub(super) async fn sign(services: &CallServices, message: &[u8]) -> Result<Signature, ServiceError> {
     let row = key(services).await?;
     let opened = services.app.sealer.open(&purpose(row.organization, &row.format), &row.sealed);
     let secret = opened.map_err(|error| ServiceError::Other(error.to_string()))?;
-    let key = Halves { secret, public: row.public_key }.pair().ok_or_else(broken)?;
+    let key = StoredKeyPair { secret, public: row.public_key }.pair().ok_or_else(broken)?;
     let signature = key.sign(&SystemRandom::new(), message).map_err(|_| broken())?;
     Ok(Signature { key_id: row.id, value: signature.as_ref().to_vec() })
 }
 
-/// The key of the call's format and organization, made where there is none.
+/// Returns the key of the call's format and organization. Creates the key on first use.
 async fn key(services: &CallServices) -> Result<SigningKeyRow, ServiceError> {
     let (store, organization, format) = (&services.app.store, services.caller.organization, &services.format);
     if let Some(row) = store.signing_key(organization, format).await? {
         return Ok(row);
     }
-    let Halves { secret, public } = Halves::generate().ok_or_else(broken)?;
+    let StoredKeyPair { secret, public } = StoredKeyPair::generate().ok_or_else(broken)?;
     let der = STANDARD.decode(&public).map_err(|_| broken())?;
     let sealed = services.app.sealer.seal(&purpose(organization, format), &secret);
     let row = SigningKeyRow {
@@ -50,23 +51,23 @@ async fn key(services: &CallServices) -> Result<SigningKeyRow, ServiceError> {
         public_key: public,
         sealed: sealed.map_err(|error| ServiceError::Other(error.to_string()))?,
     };
-    Ok(store.keep_signing_key(row).await?)
+    Ok(store.get_or_insert_signing_key(row).await?)
 }
 
-/// A key as it is stored.
-struct Halves {
-    /// The scalar in hex.
+/// A key pair in the form in which the database stores it.
+struct StoredKeyPair {
+    /// The private scalar in hex.
     secret: Secret,
-    /// SubjectPublicKeyInfo in base64.
+    /// The public key as SubjectPublicKeyInfo in base64.
     public: String,
 }
 
-impl Halves {
-    fn generate() -> Option<Halves> {
+impl StoredKeyPair {
+    fn generate() -> Option<StoredKeyPair> {
         let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).ok()?;
         let secret: EcPrivateKeyBin<'_> = pair.private_key().as_be_bytes().ok()?;
         let public: PublicKeyX509Der<'_> = pair.public_key().as_der().ok()?;
-        Some(Halves {
+        Some(StoredKeyPair {
             secret: Secret::new(hex::encode(secret.as_ref())),
             public: STANDARD.encode(public.as_ref()),
         })
@@ -94,14 +95,14 @@ mod tests {
     use super::*;
     use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1, UnparsedPublicKey};
 
-    /// The key of RFC 6979, section A.2.5.
+    /// Key pair from RFC 6979, section A.2.5.
     const SCALAR: &str = "c9afa9d845ba75166b5c215767b1d6934e50c3db36e89b127b8a622b120f6721";
     const PUBLIC: &str = "3059301306072a8648ce3d020106082a8648ce3d030107034200\
         0460fed4ba255a9d31c961eb74c6356d68c049b8923b61fa6ce669622e60f29fb6\
         7903fe1008b8bc99a41ae9e95628bc64f2f1b20c2d7e9f5177a3c294d4462299";
 
     #[track_caller]
-    fn signs(key: &Halves) {
+    fn signs(key: &StoredKeyPair) {
         let signature = key.pair().unwrap().sign(&SystemRandom::new(), b"message").unwrap();
         let public = STANDARD.decode(&key.public).unwrap();
         let public = UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, public);
@@ -111,16 +112,18 @@ mod tests {
 
     #[test]
     fn a_signature_is_checked_with_the_public_half() {
-        signs(&Halves::generate().unwrap());
+        signs(&StoredKeyPair::generate().unwrap());
     }
 
     #[test]
     fn a_stored_key_signs_and_halves_of_two_keys_do_not() {
-        let stored =
-            || Halves { secret: Secret::new(SCALAR), public: STANDARD.encode(hex::decode(PUBLIC).unwrap()) };
+        let stored = || StoredKeyPair {
+            secret: Secret::new(SCALAR),
+            public: STANDARD.encode(hex::decode(PUBLIC).unwrap()),
+        };
         signs(&stored());
-        let other = Halves::generate().unwrap();
-        assert!(Halves { secret: other.secret, ..stored() }.pair().is_none());
-        assert!(Halves { public: String::new(), ..stored() }.pair().is_none());
+        let other = StoredKeyPair::generate().unwrap();
+        assert!(StoredKeyPair { secret: other.secret, ..stored() }.pair().is_none());
+        assert!(StoredKeyPair { public: String::new(), ..stored() }.pair().is_none());
     }
 }

@@ -1,5 +1,5 @@
-//! A store that is closed, as at the end of a stop: whoever asks is told that storage is away, and nobody that a credential does not
-//! count.
+//! Tests with a closed store, as at the end of a shutdown. Callers must get 503, never a refusal of
+//! their credential.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -14,7 +14,7 @@ use packhouse_app::App;
 use packhouse_app::mail::Mail;
 use packhouse_config::{Config, Inputs};
 use packhouse_identity::permissions::Permissions;
-use packhouse_identity::{self as identity, Bearer, Holder, Secret};
+use packhouse_identity::{self as identity, Bearer, BearerHolder, Secret};
 
 const OWNER: &str = "owner@example.com";
 const PASSWORD: &str = "correct horse battery";
@@ -33,7 +33,7 @@ async fn app(folder: &std::path::Path) -> App {
     App::new(config, store, runtime, mail)
 }
 
-/// One of each kind that counts, and some that do not.
+/// Returns valid credentials of each kind, and some invalid ones.
 async fn credentials(app: &App) -> (OrganizationId, Vec<PresentedCredential>) {
     let organization = NewOrganization { name: "default".to_owned(), base_url: None, host: None };
     let member = NewMember {
@@ -70,7 +70,7 @@ async fn credentials(app: &App) -> (OrganizationId, Vec<PresentedCredential>) {
         basic(OWNER, &Secret::new("wrong")),
         basic(OWNER, &identity::mint().secret),
     ];
-    for holder in [Holder::token(&minted.sha256), Holder::member(&member), Holder::Nobody] {
+    for holder in [BearerHolder::token(&minted.sha256), BearerHolder::member(&member), BearerHolder::Nobody] {
         let bearer = Bearer {
             organization: organization.id.0,
             format: FORMAT.to_owned(),
@@ -98,11 +98,12 @@ fn query(organization: OrganizationId, credential: &PresentedCredential) -> Iden
 }
 
 #[tokio::test]
-async fn who_cannot_be_looked_up_is_told_that_storage_is_away() {
+async fn callers_get_503_while_the_store_is_closed() {
     let folder = tempfile::tempdir().unwrap();
     let mut app = app(folder.path()).await;
     let (organization, credentials) = credentials(&app).await;
-    // Principal from before, so that nothing of it can be answered out of memory either.
+    // Identify all credentials before the store closes, so that the test also covers answers from
+    // memory.
     for credential in &credentials {
         identify::identify(&app, query(organization, credential)).await.unwrap();
     }
@@ -127,7 +128,7 @@ async fn who_cannot_be_looked_up_is_told_that_storage_is_away() {
                 reader: ErrorReader::of(&http::HeaderMap::new(), [].iter(), false),
             };
             let status = error_response::answer(refused, error_context).status();
-            assert_eq!(status, 503, "{credential:?}, the bearers' key principal: {key_is_known}");
+            assert_eq!(status, 503, "{credential:?}, bearer key in memory: {key_is_known}");
         }
         app.bearers = identity::Bearers::default();
     }

@@ -1,6 +1,7 @@
-//! Who may do what: every kind of credential in every state, at every kind of repository of each format, for every action. The
-//! facts go through the program's own steps, from rows as the store gives them to the verdict. What is expected is read off
-//! the case itself, by the rules of the specification (Authentication, States and transitions, R4) in their order of judgement.
+//! Tests of access: every kind of credential in every state, for every action at every kind of
+//! repository of each format. The facts pass through the server's own steps, from database rows to
+//! the decision. The expected result is computed from the case, by the rules of the specification
+//! (Authentication, States and transitions, R4) in their order.
 
 use std::sync::Arc;
 
@@ -13,18 +14,19 @@ use crate::credential::PresentedCredential;
 use crate::identify;
 use packhouse_identity::Secret;
 use packhouse_identity::access::{
-    self, AccessAction, AccessDecision, AccessRequest, Kind, RepositoryFacts, ResolvedCredential, Rules,
+    self, AccessAction, AccessDecision, AccessRequest, FormatRules, RepositoryFacts, RepositoryKind,
+    ResolvedCredential,
 };
 use packhouse_identity::permissions::Permissions;
 
 const NOW: i64 = 1_000_000;
 
-/// What is presented.
+/// The kind of the presented credential.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Shown {
+enum CredentialKind {
     Nothing,
     Unknown,
-    /// A credential of another organization, which is nothing to this one.
+    /// A credential of another organization, which this organization does not know.
     Foreign,
     ReadToken,
     WriteToken,
@@ -37,9 +39,9 @@ enum Shown {
     GroupsKey,
     Member,
 }
-use Shown::*;
+use CredentialKind::*;
 
-const SHOWN: [Shown; 13] = [
+const CREDENTIALS: [CredentialKind; 13] = [
     Nothing,
     Unknown,
     Foreign,
@@ -55,9 +57,9 @@ const SHOWN: [Shown; 13] = [
     Member,
 ];
 
-/// How it stands with the credential, or with the member behind it.
+/// State of the credential or of the member who owns it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Stands {
+enum Standing {
     Active,
     Rotating,
     OverlapOver,
@@ -68,32 +70,32 @@ enum Stands {
     LostRead,
     OwnerGone,
 }
-use Stands::*;
+use Standing::*;
 
-const STANDS: [Stands; 9] =
+const STANDINGS: [Standing; 9] =
     [Active, Rotating, OverlapOver, Revoked, Expired, LostPublish, LostDelete, LostRead, OwnerGone];
 
-/// How it is sent.
+/// Way in which the client sends the credential.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Sent {
+enum Presentation {
     ByItsUser,
     ByAnother,
     AsToken,
     AsBearer,
 }
-use Sent::*;
+use Presentation::*;
 
-/// The formats, with what each declares of its refusals.
+/// Formats with different rules for refusals.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Format {
+enum TestFormat {
     Maven,
     Python,
     Npm,
     Docker,
 }
-use Format::*;
+use TestFormat::*;
 
-impl Format {
+impl TestFormat {
     fn name(self) -> &'static str {
         match self {
             Maven => "maven",
@@ -103,8 +105,8 @@ impl Format {
         }
     }
 
-    fn rules(self) -> Rules<'static> {
-        Rules {
+    fn rules(self) -> FormatRules<'static> {
+        FormatRules {
             checks_username: matches!(self, Maven | Python),
             refused_read_status: if self == Npm { 404 } else { 401 },
             refused_write_status: 401,
@@ -115,64 +117,71 @@ impl Format {
     }
 }
 
-/// Where it is used. A repository of another organization is one that is absent from this.
+/// Repository of the request. A repository of another organization is absent too.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
+enum RepositoryState {
     Absent,
-    There { kind: Kind, public: bool, enabled: bool, reached: bool },
+    Present { kind: RepositoryKind, public: bool, enabled: bool, reached: bool },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Case {
-    shown: Shown,
-    stands: Stands,
-    sent: Sent,
-    format: Format,
-    place: Place,
-    wanted: AccessAction,
+struct AccessCase {
+    credential: CredentialKind,
+    standing: Standing,
+    presentation: Presentation,
+    format: TestFormat,
+    target: RepositoryState,
+    required: AccessAction,
 }
 
-fn places() -> Vec<Place> {
-    let mut places = vec![Place::Absent];
-    for kind in [Kind::Hosted, Kind::Proxy, Kind::Group] {
+fn targets() -> Vec<RepositoryState> {
+    let mut targets = vec![RepositoryState::Absent];
+    for kind in [RepositoryKind::Hosted, RepositoryKind::Proxy, RepositoryKind::Group] {
         for bits in 0..8 {
             let [public, enabled, reached] = [1, 2, 4].map(|bit| bits & bit > 0);
-            places.push(Place::There { kind, public, enabled, reached });
+            targets.push(RepositoryState::Present { kind, public, enabled, reached });
         }
     }
-    places
+    targets
 }
 
-/// A state that there is for this kind, and a way in which it can be sent.
-fn makes_sense(shown: Shown, stands: Stands, sent: Sent) -> bool {
-    let of_a_member = matches!(shown, ReadToken | WriteToken | FullToken | NpmToken);
-    let states = match shown {
-        Nothing | Unknown => stands == Active && sent == AsBearer,
-        Foreign => stands == Active,
-        Member => matches!(stands, Active | LostPublish | LostDelete | LostRead),
-        _ => of_a_member || matches!(stands, Active | Rotating | OverlapOver | Revoked | Expired),
+/// Reports whether a credential of this kind can have this state and be sent in this way.
+fn makes_sense(credential: CredentialKind, standing: Standing, presentation: Presentation) -> bool {
+    let of_a_member = matches!(credential, ReadToken | WriteToken | FullToken | NpmToken);
+    let states = match credential {
+        Nothing | Unknown => standing == Active && presentation == AsBearer,
+        Foreign => standing == Active,
+        Member => matches!(standing, Active | LostPublish | LostDelete | LostRead),
+        _ => of_a_member || matches!(standing, Active | Rotating | OverlapOver | Revoked | Expired),
     };
-    states && (shown != Member || sent == ByItsUser)
+    states && (credential != Member || presentation == ByItsUser)
 }
 
-fn cases() -> Vec<Case> {
-    let wanted = [
+fn cases() -> Vec<AccessCase> {
+    let required = [
         AccessAction::Read { for_publish: false },
         AccessAction::Read { for_publish: true },
         AccessAction::Publish,
         AccessAction::Delete,
     ];
     let mut cases = Vec::new();
-    for shown in SHOWN {
-        for stands in STANDS {
-            for sent in [ByItsUser, ByAnother, AsToken, AsBearer] {
-                if !makes_sense(shown, stands, sent) {
+    for credential in CREDENTIALS {
+        for standing in STANDINGS {
+            for presentation in [ByItsUser, ByAnother, AsToken, AsBearer] {
+                if !makes_sense(credential, standing, presentation) {
                     continue;
                 }
                 for format in [Maven, Python, Npm, Docker] {
-                    for place in places() {
-                        let case = |wanted| Case { shown, stands, sent, format, place, wanted };
-                        cases.extend(wanted.map(case));
+                    for target in targets() {
+                        let case = |required| AccessCase {
+                            credential,
+                            standing,
+                            presentation,
+                            format,
+                            target,
+                            required,
+                        };
+                        cases.extend(required.map(case));
                     }
                 }
             }
@@ -181,69 +190,74 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// The specification's answer: status and code, or none where it is allowed.
-fn expected(case: &Case) -> Option<(u16, &'static str)> {
-    let Case { shown, stands, sent, format, place, wanted } = *case;
-    let write = matches!(wanted, AccessAction::Publish | AccessAction::Delete);
+/// Returns the result that the specification requires: status and code, or `None` if access is
+/// allowed.
+fn expected(case: &AccessCase) -> Option<(u16, &'static str)> {
+    let AccessCase { credential, standing, presentation, format, target, required } = *case;
+    let write = matches!(required, AccessAction::Publish | AccessAction::Delete);
     let unauthorized = Some((401, "unauthorized"));
-    // "401 bad credential"; "for npm a mistyped, expired, revoked or other-organization token" reads 404.
-    // What a publish itself asks is refused as a publish is.
-    let for_publish = wanted == AccessAction::Read { for_publish: true };
+    // "401 bad credential"; "for npm a mistyped, expired, revoked or other-organization token"
+    // reads 404. A read that belongs to a publish is refused like the publish.
+    let for_publish = required == AccessAction::Read { for_publish: true };
     let refused = match (format, write || for_publish) {
         (Npm, false) => Some((404, "not_found")),
         _ => unauthorized,
     };
-    let key = matches!(shown, SubscribersKey | GroupsKey);
-    // "wrong username"; Docker does not look, npm sends none, and an access key or legacy token goes with any.
-    let named = matches!(format, Maven | Python) && !key && shown != LegacyToken;
-    let ended = matches!(stands, OverlapOver | Revoked | Expired);
-    let bad = matches!(shown, Unknown | Foreign) || ended || (named && sent == ByAnother);
-    // "anyone reads" what is public, but a credential that is refused stays refused.
-    if let Place::There { public: true, enabled, .. } = place
+    let key = matches!(credential, SubscribersKey | GroupsKey);
+    // "wrong username": Docker ignores user names and npm sends none. An access key or a legacy
+    // token accepts any user name.
+    let named = matches!(format, Maven | Python) && !key && credential != LegacyToken;
+    let ended = matches!(standing, OverlapOver | Revoked | Expired);
+    let bad = matches!(credential, Unknown | Foreign) || ended || (named && presentation == ByAnother);
+    // "anyone reads" public repositories, but a refused credential stays refused.
+    if let RepositoryState::Present { public: true, enabled, .. } = target
         && !write
         && !bad
     {
         return (!enabled).then_some((503, "format_disabled"));
     }
-    if shown == Nothing {
+    if credential == Nothing {
         return unauthorized;
     }
     if bad {
         return refused;
     }
-    let Place::There { kind, enabled, reached, .. } = place else { return Some((404, "not_found")) };
-    // A member's token reaches what is on its list, while its owner reads there; a member whatever it has any right in.
-    let lost_reach = matches!(stands, LostRead | OwnerGone) && shown != Member;
+    let RepositoryState::Present { kind, enabled, reached, .. } = target else {
+        return Some((404, "not_found"));
+    };
+    // A member's token reaches those repositories on its list that its owner may read. A member
+    // reaches every repository in which the member has any right.
+    let lost_reach = matches!(standing, LostRead | OwnerGone) && credential != Member;
     if !reached || lost_reach {
         return Some(match kind {
-            Kind::Proxy => (404, "not_found"),
-            Kind::Hosted | Kind::Group => (403, "scope_mismatch_repo"),
+            RepositoryKind::Proxy => (404, "not_found"),
+            RepositoryKind::Hosted | RepositoryKind::Group => (403, "scope_mismatch_repo"),
         });
     }
-    if shown == NpmToken && kind == Kind::Proxy {
+    if credential == NpmToken && kind == RepositoryKind::Proxy {
         return Some((403, "npm_token_not_supported_on_proxy"));
     }
     match kind {
-        Kind::Proxy if write => return Some((405, "writes_not_permitted_on_proxy")),
-        Kind::Group if write => return Some((405, "writes_not_permitted_on_group")),
+        RepositoryKind::Proxy if write => return Some((405, "writes_not_permitted_on_proxy")),
+        RepositoryKind::Group if write => return Some((405, "writes_not_permitted_on_group")),
         _ => {}
     }
-    let may = match (shown, wanted) {
+    let may = match (credential, required) {
         (NpmToken, _) if format != Npm => false,
         (ReadToken | SubscribersKey | GroupsKey, _) => !write,
-        // "what a publish itself asks is part of it".
+        // "what a publish itself asks is part of it", so a write token may make such reads.
         (WriteToken, AccessAction::Read { for_publish }) => for_publish,
-        (Member, AccessAction::Read { for_publish }) => stands != LostRead || for_publish,
-        (Member, AccessAction::Publish) => stands != LostPublish,
-        (Member, AccessAction::Delete) => stands != LostDelete,
+        (Member, AccessAction::Read { for_publish }) => standing != LostRead || for_publish,
+        (Member, AccessAction::Publish) => standing != LostPublish,
+        (Member, AccessAction::Delete) => standing != LostDelete,
         _ => true,
     };
     if !may {
         return Some((403, "scope_mismatch_repo"));
     }
-    // "the owning member no longer can publish or delete": either one, for either write. A key of the organization or of a
-    // repository has no such member.
-    if write && shown != Member && matches!(stands, LostPublish | LostDelete) {
+    // "the owning member no longer can publish or delete": the loss of either right affects both
+    // actions. Keys of an organization or a repository have no owning member.
+    if write && credential != Member && matches!(standing, LostPublish | LostDelete) {
         return Some((403, "revoked-authority-clamp"));
     }
     (!enabled).then_some((503, "format_disabled"))
@@ -254,33 +268,33 @@ const REPOSITORY: RepositoryId = RepositoryId(7);
 const OWNER: MemberId = MemberId(3);
 const EMAIL: &str = "me@example.com";
 
-/// What the store finds.
-fn found(case: &Case) -> LookUp {
+/// Returns the rows that the store finds.
+fn found(case: &AccessCase) -> LookUp {
     let mut found = LookUp::default();
     let mut reached = false;
-    if let Place::There { kind, public, reached: there, .. } = case.place {
+    if let RepositoryState::Present { kind, public, reached: there, .. } = case.target {
         found.repository = Some(repository(case.format, kind, public));
         reached = there;
     }
-    match case.shown {
+    match case.credential {
         Nothing | Unknown | Foreign | Member => return found,
         SubscribersKey | GroupsKey => {
-            found.key = Some(key(case.stands));
+            found.key = Some(key(case.standing));
             found.key_owner = Some("ACME".to_owned());
         }
-        _ => found.token = Some(token(case.shown, case.stands)),
+        _ => found.token = Some(token(case.credential, case.standing)),
     }
     found.reaches = reached;
     let owned = found.token.as_ref().is_some_and(|token| token.owner.is_some());
-    found.owner = (owned && case.stands != OwnerGone).then(|| Arc::new(member(case.stands)));
+    found.owner = (owned && case.standing != OwnerGone).then(|| Arc::new(member(case.standing)));
     found
 }
 
-fn repository(format: Format, kind: Kind, public: bool) -> RepositoryRow {
+fn repository(format: TestFormat, kind: RepositoryKind, public: bool) -> RepositoryRow {
     let kind = match kind {
-        Kind::Hosted => "hosted",
-        Kind::Proxy => "proxy",
-        Kind::Group => "group",
+        RepositoryKind::Hosted => "hosted",
+        RepositoryKind::Proxy => "proxy",
+        RepositoryKind::Group => "group",
     };
     RepositoryRow {
         id: REPOSITORY,
@@ -298,9 +312,9 @@ fn repository(format: Format, kind: Kind, public: bool) -> RepositoryRow {
     }
 }
 
-/// `expires_at`, `ends_at` and `revoked_at`.
-fn dates(stands: Stands) -> [Option<i64>; 3] {
-    match stands {
+/// Returns the times `expires_at`, `ends_at` and `revoked_at`.
+fn dates(standing: Standing) -> [Option<i64>; 3] {
+    match standing {
         Rotating => [Some(NOW + 9), Some(NOW + 1), None],
         OverlapOver => [Some(NOW + 9), Some(NOW), None],
         Revoked => [Some(NOW + 9), None, Some(NOW)],
@@ -309,9 +323,9 @@ fn dates(stands: Stands) -> [Option<i64>; 3] {
     }
 }
 
-fn token(shown: Shown, stands: Stands) -> TokenRow {
-    let [expires_at, ends_at, revoked_at] = dates(stands);
-    let backing = match shown {
+fn token(credential: CredentialKind, standing: Standing) -> TokenRow {
+    let [expires_at, ends_at, revoked_at] = dates(standing);
+    let backing = match credential {
         OrganizationKey => Some("org"),
         RepositoryKey => Some("repo"),
         LegacyToken => Some("legacy"),
@@ -322,12 +336,12 @@ fn token(shown: Shown, stands: Stands) -> TokenRow {
         organization: ORGANIZATION,
         secret_sha256: [0; 32],
         name: "ci".to_owned(),
-        scope: Scope { read: shown != WriteToken, write: shown != ReadToken },
-        format: if shown == NpmToken { "npm" } else { "generic" }.to_owned(),
+        scope: Scope { read: credential != WriteToken, write: credential != ReadToken },
+        format: if credential == NpmToken { "npm" } else { "generic" }.to_owned(),
         owner: backing.is_none().then_some(OWNER),
         created_by: EMAIL.to_owned(),
         backing: backing.map(str::to_owned),
-        backing_repository: (shown == RepositoryKey).then_some(REPOSITORY),
+        backing_repository: (credential == RepositoryKey).then_some(REPOSITORY),
         repositories: Vec::new(),
         expires_at,
         ends_at,
@@ -338,8 +352,8 @@ fn token(shown: Shown, stands: Stands) -> TokenRow {
     }
 }
 
-fn key(stands: Stands) -> AccessKeyRow {
-    let [expires_at, ends_at, revoked_at] = dates(stands);
+fn key(standing: Standing) -> AccessKeyRow {
+    let [expires_at, ends_at, revoked_at] = dates(standing);
     AccessKeyRow {
         id: AccessKeyId(6),
         organization: ORGANIZATION,
@@ -355,8 +369,8 @@ fn key(stands: Stands) -> AccessKeyRow {
     }
 }
 
-fn member(stands: Stands) -> MemberRow {
-    let lost = match stands {
+fn member(standing: Standing) -> MemberRow {
+    let lost = match standing {
         LostPublish => "publish",
         LostDelete => "delete",
         LostRead => "read",
@@ -376,13 +390,13 @@ fn member(stands: Stands) -> MemberRow {
     }
 }
 
-fn credential(case: &Case) -> PresentedCredential {
+fn credential(case: &AccessCase) -> PresentedCredential {
     let password = Secret::new("pkh_x");
     let basic = |username: &str| PresentedCredential::Basic {
         username: username.to_owned(),
         password: password.clone(),
     };
-    match case.sent {
+    match case.presentation {
         ByItsUser => basic("Me@Example.com"),
         ByAnother => basic("you@example.com"),
         AsToken => basic("__token__"),
@@ -390,31 +404,31 @@ fn credential(case: &Case) -> PresentedCredential {
     }
 }
 
-fn presented(case: &Case, facts: LookUp) -> ResolvedCredential {
-    let reached = matches!(case.place, Place::There { reached: true, .. });
-    match case.shown {
+fn presented(case: &AccessCase, facts: LookUp) -> ResolvedCredential {
+    let reached = matches!(case.target, RepositoryState::Present { reached: true, .. });
+    match case.credential {
         Nothing => ResolvedCredential::Nothing,
         Unknown | Foreign => ResolvedCredential::Unknown,
-        // Signed in by password: the rights are those in the repository.
-        Member if reached => {
-            ResolvedCredential::Member(Permissions::read(&member(case.stands).permissions).rights(REPOSITORY))
-        }
+        // The member signed in by password and has the rights in the repository.
+        Member if reached => ResolvedCredential::Member(
+            Permissions::read(&member(case.standing).permissions).rights(REPOSITORY),
+        ),
         Member => ResolvedCredential::Member(access::Rights::default()),
         _ => identify::recognized(&Arc::new(facts), &credential(case)).expect("a credential").presented,
     }
 }
 
-fn decided(case: &Case) -> Option<(u16, &'static str)> {
+fn decided(case: &AccessCase) -> Option<(u16, &'static str)> {
     let facts = found(case);
-    let enabled = matches!(case.place, Place::There { enabled: true, .. });
+    let enabled = matches!(case.target, RepositoryState::Present { enabled: true, .. });
     let repository = facts.repository.as_ref().map(|row| RepositoryFacts {
-        kind: Kind::of(&row.kind),
+        kind: RepositoryKind::of(&row.kind),
         public: row.public,
         enabled,
     });
     let (presented, rules) = (presented(case, facts), case.format.rules());
     let question =
-        AccessRequest { repository, rules: &rules, presented: &presented, wanted: case.wanted, now: NOW };
+        AccessRequest { repository, rules: &rules, presented: &presented, action: case.required, now: NOW };
     match access::decide(&question) {
         AccessDecision::Allowed => None,
         AccessDecision::Refused(refusal) => Some((refusal.status, refusal.code.code)),
@@ -431,7 +445,7 @@ fn every_credential_in_every_state_may_do_what_the_specification_says() {
         assert_eq!(decided(case), expected, "{case:?}");
         *answers.entry(expected).or_default() += 1;
     }
-    // Every answer there is was met, and often.
+    // Every possible result must occur, and often.
     for answer in [
         None,
         Some((401, "unauthorized")),
@@ -448,29 +462,35 @@ fn every_credential_in_every_state_may_do_what_the_specification_says() {
 }
 
 #[test]
-fn a_key_whose_owner_lacks_the_repository_is_told_apart() {
-    let place = Place::There { kind: Kind::Hosted, public: false, enabled: true, reached: false };
-    for shown in [SubscribersKey, GroupsKey, FullToken] {
-        let case = Case {
-            shown,
-            stands: Active,
-            sent: ByItsUser,
+fn a_key_whose_owner_lacks_the_repository_has_its_own_reason() {
+    let target = RepositoryState::Present {
+        kind: RepositoryKind::Hosted,
+        public: false,
+        enabled: true,
+        reached: false,
+    };
+    for credential in [SubscribersKey, GroupsKey, FullToken] {
+        let case = AccessCase {
+            credential,
+            standing: Active,
+            presentation: ByItsUser,
             format: Docker,
-            place,
-            wanted: AccessAction::Read { for_publish: false },
+            target,
+            required: AccessAction::Read { for_publish: false },
         };
         let facts = found(&case);
         let row = facts.repository.as_ref().unwrap();
-        let repository = RepositoryFacts { kind: Kind::of(&row.kind), public: false, enabled: true };
+        let repository =
+            RepositoryFacts { kind: RepositoryKind::of(&row.kind), public: false, enabled: true };
         let (presented, rules) = (presented(&case, facts), case.format.rules());
         let question = AccessRequest {
             repository: Some(repository),
             rules: &rules,
             presented: &presented,
-            wanted: case.wanted,
+            action: case.required,
             now: NOW,
         };
         let AccessDecision::Refused(refusal) = access::decide(&question) else { panic!("{case:?}") };
-        assert_eq!(refusal.reason, (shown != FullToken).then_some("key_not_reached"));
+        assert_eq!(refusal.reason, (credential != FullToken).then_some("key_not_reached"));
     }
 }

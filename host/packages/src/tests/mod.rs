@@ -1,4 +1,4 @@
-//! Tests over several steps of the data path at once.
+//! Tests that cover several steps of the request path at once.
 
 mod closed;
 mod matrix;

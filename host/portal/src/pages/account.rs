@@ -12,35 +12,34 @@ use super::{Routes, permissions};
 use crate::field::{Filled, Text};
 use crate::fields::Fields;
 use crate::frame::{self, Sheet};
-use crate::seat::{Seat, see_other};
+use crate::page_context::{PageContext, see_other};
 use crate::visit;
-use crate::{Answer, dates, fault, parts};
+use crate::{PageResult, dates, fault, parts};
 
-/// Sessions that are shown.
+/// Maximum number of sessions on the page.
 const ROWS: usize = 50;
 
-/// What this file answers.
 pub(super) fn routes() -> Routes {
     vec![("/account", visit::page(show).merge(visit::form(act)))]
 }
 
-async fn show(seat: Arc<Seat>) -> Answer {
-    page(&seat, None).await
+async fn show(ctx: Arc<PageContext>) -> PageResult {
+    page(&ctx, None).await
 }
 
-async fn page(seat: &Seat, wrong: Option<(&str, &ApiError)>) -> Answer {
+async fn page(ctx: &PageContext, wrong: Option<(&str, &ApiError)>) -> PageResult {
     let of = |form: &str| wrong.filter(|(about, _)| *about == form).map(|(_, wrong)| wrong);
-    let member = seat.actor.member();
-    let me = members::me(&seat.actor).await?;
-    let own = sessions::list(&seat.actor).await?;
+    let member = ctx.actor.member();
+    let me = members::me(&ctx.actor).await?;
+    let own = sessions::list(&ctx.actor).await?;
     let none = Fields::default();
-    let fields = |form: &str| if seat.form.text("do") == form { &seat.form } else { &none };
+    let fields = |form: &str| if ctx.form.text("do") == form { &ctx.form } else { &none };
     let (naming, password) =
         (Filled::new(fields("name"), of("name")), Filled::new(fields("password"), of("password")));
     let name = Text {
         label: "Name",
         name: "name",
-        hint: "As people see it; may stay empty.",
+        hint: "Name that other members see (optional).",
         autocomplete: "name",
         first: &member.name,
         ..Text::default()
@@ -57,7 +56,7 @@ async fn page(seat: &Seat, wrong: Option<(&str, &ApiError)>) -> Answer {
         label: "New password",
         name: "new_password",
         kind: "password",
-        hint: "8 characters or more. All other sessions end.",
+        hint: "At least 8 characters. All your other sessions end.",
         autocomplete: "new-password",
         required: true,
         ..Text::default()
@@ -65,23 +64,23 @@ async fn page(seat: &Seat, wrong: Option<(&str, &ApiError)>) -> Answer {
     let body = html! {
         div.card {
             dl {
-                dt { "E-mail" } dd { (parts::said(&member.email)) }
-                dt { "Organization" } dd { (parts::said(&me.name)) }
-                dt { "You may" } dd { (permissions::in_short(seat.actor.permissions())) }
+                dt { "E-mail" } dd { (parts::isolated(&member.email)) }
+                dt { "Organization" } dd { (parts::isolated(&me.name)) }
+                dt { "Permissions" } dd { (permissions::in_short(ctx.actor.permissions())) }
             }
         }
         form.card method="post" action="/account" {
             h2 { "Name" }
-            (parts::guard(seat))
+            (parts::form_tokens(ctx))
             (parts::hidden("do", "name"))
-            (naming.told(html! { (naming.text(name)) button.go type="submit" { "Save" } }))
+            (naming.with_error(html! { (naming.text(name)) button.go type="submit" { "Save" } }))
         }
         @if !member.password_hash.is_empty() {
             form.card method="post" action="/account" {
                 h2 { "Password" }
-                (parts::guard(seat))
+                (parts::form_tokens(ctx))
                 (parts::hidden("do", "password"))
-                (password.told(html! { (password.text(current)) (password.text(new)) button.go type="submit" { "Change password" } }))
+                (password.with_error(html! { (password.text(current)) (password.text(new)) button.go type="submit" { "Change password" } }))
             }
         }
         h2 { "Sessions" }
@@ -90,40 +89,40 @@ async fn page(seat: &Seat, wrong: Option<(&str, &ApiError)>) -> Answer {
                 @let id = sessions::session_id(&session.secret_sha256);
                 li {
                     div.what {
-                        div { "Since " (dates::time(session.created_at)) @if session.secret_sha256 == *seat.actor.session() { " " (parts::tag("this one")) } }
+                        div { "Since " (dates::time(session.created_at)) @if session.secret_sha256 == *ctx.actor.session() { " " (parts::tag("current")) } }
                         p.meta { span { "ends " (dates::time(session.expires_at)) } }
                     }
-                    (parts::deed(seat, "/account", &[("do", "end"), ("id", &id)], &html! { button type="submit" { "End" span.away { " the session since " (dates::exact(session.created_at)) } } }))
+                    (parts::action_button(ctx, "/account", &[("do", "end"), ("id", &id)], &html! { button type="submit" { "End session" span.away { " since " (dates::exact(session.created_at)) } } }))
                 }
             }
         }
     };
     let status = wrong.map_or(http::StatusCode::OK, |(_, wrong)| fault::status(wrong));
-    Ok(frame::page(seat, Sheet { status, ..Sheet::of("Account") }, &body))
+    Ok(frame::page(ctx, Sheet { status, ..Sheet::of("Account") }, &body))
 }
 
-async fn act(seat: Arc<Seat>) -> Answer {
-    let deed = seat.form.text("do");
-    let done = match deed {
+async fn act(ctx: Arc<PageContext>) -> PageResult {
+    let action = ctx.form.text("do");
+    let done = match action {
         "end" => {
-            sessions::end(&seat.actor, seat.form.text("id")).await?;
+            sessions::end(&ctx.actor, ctx.form.text("id")).await?;
             return Ok(see_other("/account?done=ended"));
         }
         "password" => {
-            let (new, current) = (seat.form.get("new_password"), seat.form.get("current_password"));
-            change(&seat, json!({"password": new, "current_password": current})).await
+            let (new, current) = (ctx.form.get("new_password"), ctx.form.get("current_password"));
+            change(&ctx, json!({"password": new, "current_password": current})).await
         }
-        _ => change(&seat, json!({"name": seat.form.text("name")})).await,
+        _ => change(&ctx, json!({"name": ctx.form.text("name")})).await,
     };
     match done {
         Ok(()) => Ok(see_other("/account?done=saved")),
         Err(error) => {
-            let wrong = visit::wrong(&seat, error)?;
-            page(&seat, Some((if deed == "password" { "password" } else { "name" }, &wrong))).await
+            let wrong = visit::form_error(&ctx, error)?;
+            page(&ctx, Some((if action == "password" { "password" } else { "name" }, &wrong))).await
         }
     }
 }
 
-async fn change(seat: &Seat, body: serde_json::Value) -> Result<(), ApiError> {
-    members::change(&seat.actor, forms::own_change(body)?).await.map(drop)
+async fn change(ctx: &PageContext, body: serde_json::Value) -> Result<(), ApiError> {
+    members::change(&ctx.actor, forms::own_change(body)?).await.map(drop)
 }

@@ -1,4 +1,4 @@
-//! `/audit`: who did what, when, from where; filtered, in pages, and as a file.
+//! `/audit`: the audit log, filtered, in pages, and as a file.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use maud::{Markup, html};
 use packhouse_api::error::ApiError;
 use packhouse_api::forms;
-use packhouse_api::operations::{Listed, PageRequest, audit};
+use packhouse_api::operations::{PageRequest, RowPage, audit};
 use packhouse_store::{AuditFilter, AuditRow};
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -18,13 +18,13 @@ use super::Routes;
 use super::repositories::{ROWS, after};
 use crate::field::{Choice, Filled, Text};
 use crate::frame::{self, Sheet};
-use crate::seat::Seat;
+use crate::page_context::PageContext;
 use crate::visit;
-use crate::{Answer, dates, parts};
+use crate::{PageResult, dates, parts};
 
-/// Events that are read at one time for a file.
-const AT_ONCE: u32 = 500;
-/// The columns of a table for a spreadsheet, as the API names them.
+/// Events read at once for a file.
+const EXPORT_ROWS: u32 = 500;
+/// Columns of the CSV file, with the names of the API.
 const COLUMNS: [&str; 11] = [
     "id",
     "at",
@@ -39,24 +39,23 @@ const COLUMNS: [&str; 11] = [
     "request_id",
 ];
 
-/// What this file answers.
 pub(super) fn routes() -> Routes {
     vec![("/audit", visit::page(show))]
 }
 
-fn filter(seat: &Seat) -> Result<AuditFilter, ApiError> {
-    let text = |name: &str| Some(seat.query.text(name).replace('\0', "")).filter(|text| !text.is_empty());
-    let refused = match seat.query.text("outcome") {
+fn filter(ctx: &PageContext) -> Result<AuditFilter, ApiError> {
+    let text = |name: &str| Some(ctx.query.text(name).replace('\0', "")).filter(|text| !text.is_empty());
+    let refused = match ctx.query.text("outcome") {
         "" => None,
         "allowed" => Some(false),
         "refused" => Some(true),
-        _ => return Err(ApiError::invalid("`outcome` is `allowed` or `refused`.")),
+        _ => return Err(ApiError::invalid("`outcome` must be `allowed` or `refused`.")),
     };
-    let day = |name: &str| match seat.query.text(name) {
+    let day = |name: &str| match ctx.query.text(name) {
         "" => Ok(None),
-        text => dates::end_of_day(text)
-            .map(|end| Some(end + 1))
-            .ok_or_else(|| ApiError::invalid("A day is written as 2030-01-31.")),
+        text => dates::end_of_day(text).map(|end| Some(end + 1)).ok_or_else(|| {
+            ApiError::invalid("The date must be written as YYYY-MM-DD, for example 2030-01-31.")
+        }),
     };
     Ok(AuditFilter {
         actor: text("actor"),
@@ -68,24 +67,24 @@ fn filter(seat: &Seat) -> Result<AuditFilter, ApiError> {
     })
 }
 
-async fn show(seat: Arc<Seat>) -> Answer {
-    let filter = filter(&seat)?;
-    match seat.query.text("as") {
-        "csv" => return export(seat, filter, Kind::Csv).await,
-        "jsonl" => return export(seat, filter, Kind::JsonLines).await,
+async fn show(ctx: Arc<PageContext>) -> PageResult {
+    let filter = filter(&ctx)?;
+    match ctx.query.text("as") {
+        "csv" => return export(ctx, filter, ExportFormat::Csv).await,
+        "jsonl" => return export(ctx, filter, ExportFormat::JsonLines).await,
         _ => {}
     }
-    let page = PageRequest { limit: ROWS, after: after::<i64>(&seat)? };
-    let Listed { rows, more } = audit::list(&seat.actor, &filter, page).await?;
+    let page = PageRequest { limit: ROWS, after: after::<i64>(&ctx)? };
+    let RowPage { rows, more } = audit::list(&ctx.actor, &filter, page).await?;
     let next = rows.last().filter(|_| more).map(|row| row.id.to_string());
-    let asked = ["actor", "action", "credential", "outcome", "since", "until"];
-    let query: Vec<(&str, &str)> = asked.iter().map(|name| (*name, seat.query.text(name))).collect();
+    let filters = ["actor", "action", "credential", "outcome", "since", "until"];
+    let query: Vec<(&str, &str)> = filters.iter().map(|name| (*name, ctx.query.text(name))).collect();
     let table = html! { @for row in &rows { (one(row)) } };
     let body = html! {
-        (filter_form(&seat))
+        (filter_form(&ctx))
         @if rows.is_empty() { p { "No event matches." } }
-        @else { (parts::table("Events", &["When", "Who", "What", "To what", "From", "Outcome"], &table)) }
-        (parts::further("/audit", &query, next.as_deref()))
+        @else { (parts::table("Events", &["Time", "Actor", "Action", "Subject", "Address", "Outcome"], &table)) }
+        (parts::next_page_link("/audit", &query, next.as_deref()))
     };
     let way = |kind: &str| {
         let mut pairs = url::form_urlencoded::Serializer::new(String::new());
@@ -94,11 +93,11 @@ async fn show(seat: Arc<Seat>) -> Answer {
         format!("/audit?{}", pairs.finish())
     };
     let beside = html! { p.acts { a.button href=(way("csv")) { "CSV" } a.button href=(way("jsonl")) { "JSON lines" } } };
-    Ok(frame::page(&seat, Sheet { beside, ..Sheet::of("Audit") }, &body))
+    Ok(frame::page(&ctx, Sheet { beside, ..Sheet::of("Audit") }, &body))
 }
 
-fn filter_form(seat: &Seat) -> Markup {
-    let filled = Filled::new(&seat.query, None);
+fn filter_form(ctx: &PageContext) -> Markup {
+    let filled = Filled::new(&ctx.query, None);
     let text = |label, name| filled.text(Text { label, name, ..Text::default() });
     let day = |label, name| filled.text(Text { label, name, kind: "date", ..Text::default() });
     let outcomes = [("", "any"), ("allowed", "allowed"), ("refused", "refused")]
@@ -109,8 +108,8 @@ fn filter_form(seat: &Seat) -> Markup {
             (text("Action", "action"))
             (text("Credential", "credential"))
             (filled.select("Outcome", "outcome", &outcomes, ""))
-            (day("From the day", "since"))
-            (day("To the day", "until"))
+            (day("From", "since"))
+            (day("To", "until"))
             button type="submit" { "Filter" }
         }
     }
@@ -135,21 +134,21 @@ fn one(row: &AuditRow) -> Markup {
     }
 }
 
-/// Which file.
+/// Format of the exported file.
 #[derive(Clone, Copy)]
-enum Kind {
+enum ExportFormat {
     Csv,
     JsonLines,
 }
 
-/// All events that match, as a file that is sent while it is read.
-async fn export(seat: Arc<Seat>, filter: AuditFilter, kind: Kind) -> Answer {
-    // The first page before the head: who may not see it gets a page that says so.
-    let first = audit::list(&seat.actor, &filter, PageRequest { limit: AT_ONCE, after: None }).await?;
+/// Streams all matching events as a file.
+async fn export(ctx: Arc<PageContext>, filter: AuditFilter, kind: ExportFormat) -> PageResult {
+    // Read the first rows before the response starts, so that a refusal becomes an error page.
+    let first = audit::list(&ctx.actor, &filter, PageRequest { limit: EXPORT_ROWS, after: None }).await?;
     let (sender, mut receiver) = mpsc::channel::<Result<Bytes, std::io::Error>>(2);
     tokio::spawn(async move {
         let mut page = first;
-        if matches!(kind, Kind::Csv)
+        if matches!(kind, ExportFormat::Csv)
             && sender.send(Ok(Bytes::from(format!("{}\r\n", COLUMNS.join(","))))).await.is_err()
         {
             return;
@@ -160,11 +159,13 @@ async fn export(seat: Arc<Seat>, filter: AuditFilter, kind: Kind) -> Answer {
             if sender.send(Ok(Bytes::from(text))).await.is_err() || next.is_none() {
                 return;
             }
-            page = match audit::list(&seat.actor, &filter, PageRequest { limit: AT_ONCE, after: next }).await
+            page = match audit::list(&ctx.actor, &filter, PageRequest { limit: EXPORT_ROWS, after: next })
+                .await
             {
                 Ok(page) => page,
                 Err(error) => {
-                    // A file that breaks off is seen to.
+                    // The error aborts the download, so that the client notices the incomplete
+                    // file.
                     let _ = sender.send(Err(std::io::Error::other(error.message().to_owned()))).await;
                     return;
                 }
@@ -172,8 +173,10 @@ async fn export(seat: Arc<Seat>, filter: AuditFilter, kind: Kind) -> Answer {
         }
     });
     let (media_type, name) = match kind {
-        Kind::Csv => ("text/csv; charset=utf-8", "attachment; filename=\"audit.csv\""),
-        Kind::JsonLines => ("application/jsonl; charset=utf-8", "attachment; filename=\"audit.jsonl\""),
+        ExportFormat::Csv => ("text/csv; charset=utf-8", "attachment; filename=\"audit.csv\""),
+        ExportFormat::JsonLines => {
+            ("application/jsonl; charset=utf-8", "attachment; filename=\"audit.jsonl\"")
+        }
     };
     let rows = futures::stream::poll_fn(move |context| receiver.poll_recv(context));
     let answer: Response =
@@ -181,11 +184,11 @@ async fn export(seat: Arc<Seat>, filter: AuditFilter, kind: Kind) -> Answer {
     Ok(answer)
 }
 
-fn line(row: AuditRow, kind: Kind) -> String {
+fn line(row: AuditRow, kind: ExportFormat) -> String {
     let event = forms::event(row).unwrap_or_default();
     match kind {
-        Kind::JsonLines => format!("{event}\n"),
-        Kind::Csv => {
+        ExportFormat::JsonLines => format!("{event}\n"),
+        ExportFormat::Csv => {
             let cell = |name: &&str| cell(event.get(*name).unwrap_or(&Value::Null), *name == "at");
             let cells: Vec<String> = COLUMNS.iter().map(cell).collect();
             format!("{}\r\n", cells.join(","))
@@ -193,7 +196,8 @@ fn line(row: AuditRow, kind: Kind) -> String {
     }
 }
 
-/// A cell of CSV (RFC 4180). What a spreadsheet would take for a formula gets a quote before it.
+/// Formats a CSV cell (RFC 4180). A value that a spreadsheet would take for a formula gets a
+/// leading quote.
 fn cell(value: &Value, is_time: bool) -> String {
     let text = match value {
         Value::Null => String::new(),
@@ -215,8 +219,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_is_no_formula_and_stays_one_cell() {
-        for (text, shown) in [
+    fn a_cell_is_never_a_formula_and_stays_one_cell() {
+        for (text, expected) in [
             ("plain", "plain"),
             ("=HYPERLINK(\"http://evil\")", "\"'=HYPERLINK(\"\"http://evil\"\")\""),
             ("+1", "\"'+1\""),
@@ -226,7 +230,7 @@ mod tests {
             ("a,b\r\nc", "\"a,b\r\nc\""),
             ("say \"x\"", "\"say \"\"x\"\"\""),
         ] {
-            assert_eq!(cell(&Value::from(text), false), shown, "{text}");
+            assert_eq!(cell(&Value::from(text), false), expected, "{text}");
         }
         assert_eq!(cell(&Value::from(0), true), "1970-01-01T00:00:00Z");
         assert_eq!(cell(&Value::Null, false), "");

@@ -1,4 +1,4 @@
-//! `/backups`: which backups were taken of the server, for its operators.
+//! `/backups`: backups of the server, for its operators.
 
 use std::sync::Arc;
 
@@ -8,31 +8,30 @@ use packhouse_store::BackupRun;
 
 use super::Routes;
 use crate::frame::{self, Sheet};
-use crate::seat::Seat;
+use crate::page_context::PageContext;
 use crate::visit;
-use crate::{Answer, dates, parts};
+use crate::{PageResult, dates, parts};
 
-/// What this file answers.
 pub(super) fn routes() -> Routes {
     vec![("/backups", visit::page(show))]
 }
 
-async fn show(seat: Arc<Seat>) -> Answer {
-    let runs = backups::list(&seat.actor).await?;
+async fn show(ctx: Arc<PageContext>) -> PageResult {
+    let runs = backups::list(&ctx.actor).await?;
     let body = html! {
         @match runs.iter().find(|run| run.size.is_some()) {
-            Some(last) => p { "The newest whole backup has everything up to " (dates::time(last.began_at)) "." },
+            Some(last) => p { "The newest complete backup contains everything up to " (dates::time(last.began_at)) "." },
             None => div.card.empty {
-                h2 { "There is no backup" }
-                p { "Run " code { "packhouse backup TO" } " beside the server, by a timer: to a folder on another disk, or to a bucket." }
+                h2 { "No backups yet" }
+                p { "Run " code { "packhouse backup TO" } " on the server by a timer. The target is a folder on another disk or a bucket." }
             },
         }
         @if !runs.is_empty() {
-            (parts::table("Backups", &["Begun", "Outcome", "Where", "Rows", "Files", "Copied"], &html! { @for run in &runs { (one(run)) } }))
-            p.soft { "What a place holds, and whether it is whole, is said by " code { "packhouse backup list" } " and " code { "packhouse backup verify" } "." }
+            (parts::table("Backups", &["Started", "Outcome", "Location", "Rows", "Files", "Copied"], &html! { @for run in &runs { (one(run)) } }))
+            p.soft { "List the backups of a location with " code { "packhouse backup list" } " and check them with " code { "packhouse backup verify" } "." }
         }
     };
-    Ok(frame::page(&seat, Sheet::of("Backups"), &body))
+    Ok(frame::page(&ctx, Sheet::of("Backups"), &body))
 }
 
 fn one(run: &BackupRun) -> Markup {
@@ -51,9 +50,9 @@ fn one(run: &BackupRun) -> Markup {
 fn outcome(run: &BackupRun) -> Markup {
     match (&run.error, run.size, run.under_way) {
         (Some(error), ..) => html! { (parts::tag("failed")) " " (parts::short(error)) },
-        (None, Some(_), _) => parts::tag("whole"),
-        (None, None, true) => parts::tag("under way"),
-        (None, None, false) => parts::tag("broken off"),
+        (None, Some(_), _) => parts::tag("complete"),
+        (None, None, true) => parts::tag("running"),
+        (None, None, false) => parts::tag("interrupted"),
     }
 }
 

@@ -1,30 +1,29 @@
-//! `/repositories/{name}/cache`: what a proxy keeps of its upstream, how it answers, and purging.
+//! `/repositories/{name}/cache`: cached responses of a proxy's upstream, their counts, and purging.
 
 use std::sync::Arc;
 
 use maud::html;
-use packhouse_api::operations::proxy_cache::{self, Kept, KeptRequest};
+use packhouse_api::operations::proxy_cache::{self, CachePage, CachePageRequest};
 use packhouse_api::operations::repositories;
 
 use super::Routes;
 use super::repositories::{ROWS, after};
 use super::repository::{named, sheet, tabs};
-use crate::seat::{Seat, see_other};
+use crate::page_context::{PageContext, see_other};
 use crate::visit;
-use crate::{Answer, dates, frame, parts};
+use crate::{PageResult, dates, frame, parts};
 
-/// What this file answers.
 pub(super) fn routes() -> Routes {
     vec![("/repositories/{name}/cache", visit::page(show).merge(visit::form(purge)))]
 }
 
-async fn show(seat: Arc<Seat>) -> Answer {
-    let row = named(&seat).await?;
-    let proxy = repositories::managed_proxy(&seat.actor, &row.id.to_string()).await?;
-    let (prefix, offset) = (seat.query.text("path"), after::<u32>(&seat)?.unwrap_or_default());
-    let request = KeptRequest { prefix, offset, limit: ROWS };
-    let Kept { entries, more, total, bytes, counts } =
-        proxy_cache::list(&seat.actor, &proxy.id.to_string(), request).await?;
+async fn show(ctx: Arc<PageContext>) -> PageResult {
+    let row = named(&ctx).await?;
+    let proxy = repositories::managed_proxy(&ctx.actor, &row.id.to_string()).await?;
+    let (prefix, offset) = (ctx.query.text("path"), after::<u32>(&ctx)?.unwrap_or_default());
+    let request = CachePageRequest { prefix, offset, limit: ROWS };
+    let CachePage { entries, more, total, bytes, counts } =
+        proxy_cache::list(&ctx.actor, &proxy.id.to_string(), request).await?;
     let next = more.then(|| offset.saturating_add(ROWS).to_string());
     let counted = serde_json::to_value(counts).unwrap_or_default();
     let count = |name: &str| counted.get(name).and_then(serde_json::Value::as_u64).unwrap_or_default();
@@ -40,36 +39,36 @@ async fn show(seat: Arc<Seat>) -> Answer {
         }
     };
     let body = html! {
-        (tabs(&seat, &row, "/cache"))
+        (tabs(&ctx, &row, "/cache"))
         div.card {
             dl {
-                dt { "Kept" } dd { (parts::count(total, "answer", "answers")) ", " (parts::size(bytes)) }
-                dt { "From the cache" } dd { (count("hits")) }
-                dt { "From the upstream" } dd { (count("misses")) }
-                dt { "Older than it should be" } dd { (count("stale")) }
-                dt { "Not answered" } dd { (count("errors")) }
+                dt { "Cached" } dd { (parts::count(total, "response", "responses")) ", " (parts::size(bytes)) }
+                dt { "Served from the cache" } dd { (count("hits")) }
+                dt { "Fetched from the upstream" } dd { (count("misses")) }
+                dt { "Served after expiry" } dd { (count("stale")) }
+                dt { "Failed" } dd { (count("errors")) }
             }
-            p.hint { "Requests since this server started." }
+            p.hint { "Number of requests since this server started." }
         }
-        form.bar method="get" action=(seat.path) {
+        form.bar method="get" action=(ctx.path) {
             div.field { label for="path" { "Paths that begin with" } input id="path" name="path" value=(prefix); }
             button type="submit" { "Show" }
         }
-        @if entries.is_empty() { p { "Nothing is kept" @if !prefix.is_empty() { " that begins so" } "." } }
-        @else { (parts::table("Kept answers", &["Path", "Answer", "Size", "Fetched", "Last used"], &rows)) }
-        (parts::further(&seat.path, &[("path", prefix)], next.as_deref()))
+        @if entries.is_empty() { p { "No responses are cached" @if !prefix.is_empty() { " for paths that begin with this prefix" } "." } }
+        @else { (parts::table("Cached responses", &["Path", "Response", "Size", "Fetched", "Last used"], &rows)) }
+        (parts::next_page_link(&ctx.path, &[("path", prefix)], next.as_deref()))
         div.card.danger {
             h2 { "Purge" }
-            @if prefix.is_empty() { p { "All of it is forgotten, and fetched again when somebody asks." } }
-            @else { p { "What begins with " code { (prefix) } " is forgotten, and fetched again when somebody asks." } }
-            (parts::deed(&seat, &seat.path, &[("path", prefix)], &html! { button.bad type="submit" { "Purge" } }))
+            @if prefix.is_empty() { p { "Removes all cached responses. They are fetched again when a client requests them." } }
+            @else { p { "Removes the cached responses for paths that begin with " code { (prefix) } ". They are fetched again when a client requests them." } }
+            (parts::action_button(&ctx, &ctx.path, &[("path", prefix)], &html! { button.bad type="submit" { "Purge" } }))
         }
     };
-    Ok(frame::page(&seat, sheet(&row), &body))
+    Ok(frame::page(&ctx, sheet(&row), &body))
 }
 
-async fn purge(seat: Arc<Seat>) -> Answer {
-    let row = named(&seat).await?;
-    proxy_cache::purge(&seat.actor, &row.id.to_string(), seat.form.text("path")).await?;
-    Ok(see_other(&format!("{}?done=purged", seat.path)))
+async fn purge(ctx: Arc<PageContext>) -> PageResult {
+    let row = named(&ctx).await?;
+    proxy_cache::purge(&ctx.actor, &row.id.to_string(), ctx.form.text("path")).await?;
+    Ok(see_other(&format!("{}?done=purged", ctx.path)))
 }

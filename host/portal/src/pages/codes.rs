@@ -1,4 +1,5 @@
-//! `/invitations/{code}` and `/password-resets/{code}`: what somebody without a session does with a code, once.
+//! `/invitations/{code}` and `/password-resets/{code}`: pages for the owner of a single-use code,
+//! without a session.
 
 use std::sync::Arc;
 
@@ -11,10 +12,9 @@ use serde_json::json;
 use super::Routes;
 use crate::field::{Filled, Text};
 use crate::frame::Sheet;
-use crate::guest::{self, Guest};
-use crate::{Answer, fault, parts};
+use crate::guest::{self, GuestContext};
+use crate::{PageResult, fault, parts};
 
-/// What this file answers.
 pub(super) fn routes() -> Routes {
     vec![
         ("/invitations/{code}", guest::page(show_invitation).merge(guest::form(accept))),
@@ -26,24 +26,24 @@ const PASSWORD: Text<'static> = Text {
     label: "Password",
     name: "password",
     kind: "password",
-    hint: "8 characters or more.",
+    hint: "At least 8 characters.",
     autocomplete: "new-password",
     required: true,
     first: "",
 };
 
-async fn show_invitation(guest: Arc<Guest>) -> Answer {
+async fn show_invitation(guest: Arc<GuestContext>) -> PageResult {
     invitation(&guest, None).await
 }
 
-async fn invitation(guest: &Guest, wrong: Option<&ApiError>) -> Answer {
+async fn invitation(guest: &GuestContext, wrong: Option<&ApiError>) -> PageResult {
     let code = guest.named("code");
     let invited = members::invited(&guest.origin, code).await?;
     let filled = Filled::new(&guest.form, wrong);
     let name = Text {
         label: "Name",
         name: "name",
-        hint: "As people see it; may stay empty.",
+        hint: "Name that other members see (optional).",
         autocomplete: "name",
         ..Text::default()
     };
@@ -51,16 +51,16 @@ async fn invitation(guest: &Guest, wrong: Option<&ApiError>) -> Answer {
         html! { (filled.text(name)) (filled.text(PASSWORD)) button.go type="submit" { "Accept invitation" } };
     let body = html! {
         form.card method="post" {
-            p { "You are invited as " strong { (parts::said(&invited)) } ". Choose a password, and you can sign in." }
-            (guest.guard())
-            (filled.told(fields))
+            p { "You are invited as " strong { (parts::isolated(&invited)) } ". Choose a password to sign in with." }
+            (guest.form_tokens())
+            (filled.with_error(fields))
         }
     };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
     Ok(guest.page(Sheet { status, ..Sheet::of("You are invited") }, &body))
 }
 
-async fn accept(guest: Arc<Guest>) -> Answer {
+async fn accept(guest: Arc<GuestContext>) -> PageResult {
     let (name, password) = (guest.form.text("name"), guest.form.get("password").unwrap_or_default());
     let accepted = async {
         let acceptance = forms::acceptance(json!({"name": name, "password": password}))?;
@@ -69,8 +69,8 @@ async fn accept(guest: Arc<Guest>) -> Answer {
     match accepted.await {
         Ok(member) => {
             let body = html! {
-                p role="status" { "Welcome, " (parts::said(&member.email)) "." }
-                p { a.button.go href="/sign-in" { "Go to the sign-in" } }
+                p role="status" { "Welcome, " (parts::isolated(&member.email)) "." }
+                p { a.button.go href="/sign-in" { "Sign in" } }
             };
             Ok(guest
                 .page(Sheet { status: http::StatusCode::CREATED, ..Sheet::of("Invitation accepted") }, &body))
@@ -82,36 +82,36 @@ async fn accept(guest: Arc<Guest>) -> Answer {
     }
 }
 
-async fn show_reset(guest: Arc<Guest>) -> Answer {
+async fn show_reset(guest: Arc<GuestContext>) -> PageResult {
     password(&guest, None).await
 }
 
-async fn password(guest: &Guest, wrong: Option<&ApiError>) -> Answer {
+async fn password(guest: &GuestContext, wrong: Option<&ApiError>) -> PageResult {
     let email = members::resetting(&guest.origin, guest.named("code")).await?;
     let filled = Filled::new(&guest.form, wrong);
     let fields = html! { (filled.text(PASSWORD)) button.go type="submit" { "Save" } };
     let body = html! {
         form.card method="post" {
-            p { "A new password for " strong { (parts::said(&email)) } ". All sessions of this account end." }
-            (guest.guard())
-            (filled.told(fields))
+            p { "Choose a new password for " strong { (parts::isolated(&email)) } ". All sessions of this account end." }
+            (guest.form_tokens())
+            (filled.with_error(fields))
         }
     };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
     Ok(guest.page(Sheet { status, ..Sheet::of("Set a new password") }, &body))
 }
 
-async fn reset(guest: Arc<Guest>) -> Answer {
-    let wanted = guest.form.get("password").unwrap_or_default().to_owned();
+async fn reset(guest: Arc<GuestContext>) -> PageResult {
+    let new_password = guest.form.get("password").unwrap_or_default().to_owned();
     let done = async {
-        let wanted = forms::password(wanted)?;
-        members::complete_reset(&guest.origin, guest.named("code"), wanted).await
+        let new_password = forms::password(new_password)?;
+        members::complete_reset(&guest.origin, guest.named("code"), new_password).await
     };
     match done.await {
         Ok(()) => {
             let body = html! {
                 p role="status" { "The new password is set." }
-                p { a.button.go href="/sign-in" { "Go to the sign-in" } }
+                p { a.button.go href="/sign-in" { "Sign in" } }
             };
             Ok(guest.page(Sheet::of("Password set"), &body))
         }

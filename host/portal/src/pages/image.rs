@@ -1,14 +1,14 @@
-//! What a version's page shows of a container image.
+//! Details of a container image on a version's page.
 
 use maud::{Markup, html};
 use packhouse_runtime::Image;
 
 use crate::parts;
 
-/// What of each list is shown at most.
+/// Maximum rows of each list.
 const ROWS: usize = 25;
 
-/// An image: platforms, layers, history, labels and what refers to it.
+/// Builds the details of an image: platforms, layers, history, labels and referrers.
 pub(super) fn image(image: &Image) -> Markup {
     html! {
         h2 { "Image" }
@@ -22,7 +22,7 @@ pub(super) fn image(image: &Image) -> Markup {
                 dl { @for (name, value) in image.labels.iter().take(ROWS) { dt { (parts::short(name)) } dd { (parts::short(value)) } } }
             }
         }
-        @if !image.referrers.is_empty() { h3 { "Signatures and other statements about it" } (referrers(image)) }
+        @if !image.referrers.is_empty() { h3 { "Signatures and other referrers" } (referrers(image)) }
     }
 }
 
@@ -54,7 +54,7 @@ fn history(image: &Image) -> Markup {
             tr { td { (parts::short(&one.created)) } td { code { (parts::short(&one.created_by)) } @if !one.comment.is_empty() { " " (parts::short(&one.comment)) } } }
         }
     };
-    parts::table("History", &["When", "What"], &rows)
+    parts::table("History", &["Time", "Command"], &rows)
 }
 
 fn referrers(image: &Image) -> Markup {

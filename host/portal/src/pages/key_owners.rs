@@ -1,4 +1,4 @@
-//! `/subscribers`, `/subscriber-groups` and the page of each, with its access keys.
+//! `/subscribers`, `/subscriber-groups` and the page of each one, with its access keys.
 
 use std::sync::Arc;
 
@@ -16,45 +16,45 @@ use super::{Routes, access_keys};
 use crate::field::{Choice, Filled, Text};
 use crate::fields::Fields;
 use crate::frame::{self, Sheet};
-use crate::seat::{Seat, see_other};
+use crate::page_context::{PageContext, see_other};
 use crate::visit;
-use crate::{Answer, dates, fault, parts};
+use crate::{PageResult, dates, fault, parts};
 
-/// The most subscribers that a group's page offers to choose from.
-const OFFERED: u32 = 1000;
+/// Maximum number of subscribers that a group's page lists.
+const MAX_SUBSCRIBERS: u32 = 1000;
 
-/// What this file answers.
 pub(super) fn routes() -> Routes {
     vec![
         (
             "/subscribers",
-            visit::page(|seat| list(seat, KeyOwnerKind::Subscriber))
-                .merge(visit::form(|seat| create(seat, KeyOwnerKind::Subscriber))),
+            visit::page(|ctx| list(ctx, KeyOwnerKind::Subscriber))
+                .merge(visit::form(|ctx| create(ctx, KeyOwnerKind::Subscriber))),
         ),
         (
             "/subscriber-groups",
-            visit::page(|seat| list(seat, KeyOwnerKind::Group))
-                .merge(visit::form(|seat| create(seat, KeyOwnerKind::Group))),
+            visit::page(|ctx| list(ctx, KeyOwnerKind::Group))
+                .merge(visit::form(|ctx| create(ctx, KeyOwnerKind::Group))),
         ),
         (
             "/subscribers/{id}",
-            visit::page(|seat| show(seat, KeyOwnerKind::Subscriber))
-                .merge(visit::form(|seat| act(seat, KeyOwnerKind::Subscriber))),
+            visit::page(|ctx| show(ctx, KeyOwnerKind::Subscriber))
+                .merge(visit::form(|ctx| act(ctx, KeyOwnerKind::Subscriber))),
         ),
         (
             "/subscriber-groups/{id}",
-            visit::page(|seat| show(seat, KeyOwnerKind::Group))
-                .merge(visit::form(|seat| act(seat, KeyOwnerKind::Group))),
+            visit::page(|ctx| show(ctx, KeyOwnerKind::Group))
+                .merge(visit::form(|ctx| act(ctx, KeyOwnerKind::Group))),
         ),
     ]
 }
 
-/// What differs by kind in what is read.
+/// Texts and path that differ between subscribers and groups.
 struct Words {
     path: &'static str,
     many: &'static str,
     new: &'static str,
     button: &'static str,
+    none: &'static str,
     empty: &'static str,
 }
 
@@ -65,47 +65,48 @@ fn words(kind: KeyOwnerKind) -> Words {
             many: "Subscribers",
             new: "New subscriber",
             button: "Create subscriber",
-            empty: "A subscriber is somebody outside, as a customer, who reads the repositories that you give, with access keys of their own.",
+            none: "No subscribers yet",
+            empty: "A subscriber is somebody outside your organization, such as a customer. Subscribers read the repositories that you choose with their own access keys.",
         },
         KeyOwnerKind::Group => Words {
             path: "/subscriber-groups",
             many: "Subscriber groups",
             new: "New subscriber group",
             button: "Create subscriber group",
-            empty: "A group gives all its subscribers the same repositories, and can have access keys of its own.",
+            none: "No subscriber groups yet",
+            empty: "A group gives all its subscribers access to the same repositories. It can have its own access keys.",
         },
     }
 }
 
-async fn list(seat: Arc<Seat>, kind: KeyOwnerKind) -> Answer {
-    listed(&seat, kind, None).await
+async fn list(ctx: Arc<PageContext>, kind: KeyOwnerKind) -> PageResult {
+    listed(&ctx, kind, None).await
 }
 
-async fn listed(seat: &Seat, kind: KeyOwnerKind, wrong: Option<&ApiError>) -> Answer {
-    let page = PageRequest { limit: ROWS, after: after::<KeyOwnerId>(seat)? };
-    let listed = key_owners::list(&seat.actor, kind, page).await?;
+async fn listed(ctx: &PageContext, kind: KeyOwnerKind, wrong: Option<&ApiError>) -> PageResult {
+    let page = PageRequest { limit: ROWS, after: after::<KeyOwnerId>(ctx)? };
+    let listed = key_owners::list(&ctx.actor, kind, page).await?;
     let next = listed.rows.last().filter(|_| listed.more).map(|row| row.id.to_string());
-    let Words { path, many, new, button, empty } = words(kind);
-    let filled = Filled::new(&seat.form, wrong);
-    let fields =
-        html! { (own_fields(seat, kind, &filled, None).await?) button.go type="submit" { (button) } };
+    let Words { path, many, new, button, none, empty } = words(kind);
+    let filled = Filled::new(&ctx.form, wrong);
+    let fields = html! { (own_fields(ctx, kind, &filled, None).await?) button.go type="submit" { (button) } };
     let body = html! {
-        @if listed.rows.is_empty() { div.card.empty { h2 { "None yet" } p { (empty) } } } @else {
+        @if listed.rows.is_empty() { div.card.empty { h2 { (none) } p { (empty) } } } @else {
             ul.rows { @for row in &listed.rows { li { (one(path, row)) } } }
         }
-        (parts::further(path, &[], next.as_deref()))
-        form.card method="post" action=(path) { h2 { (new) } (parts::guard(seat)) (filled.told(fields)) }
+        (parts::next_page_link(path, &[], next.as_deref()))
+        form.card method="post" action=(path) { h2 { (new) } (parts::form_tokens(ctx)) (filled.with_error(fields)) }
     };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
-    Ok(frame::page(seat, Sheet { status, ..Sheet::of(many) }, &body))
+    Ok(frame::page(ctx, Sheet { status, ..Sheet::of(many) }, &body))
 }
 
 fn one(path: &str, row: &KeyOwnerRow) -> Markup {
     html! {
         div.what {
-            a href={ (path) "/" (row.id) } { (parts::said(&row.name)) }
+            a href={ (path) "/" (row.id) } { (parts::isolated(&row.name)) }
             p.meta {
-                @if let Some(email) = &row.email { span { (parts::said(email)) } }
+                @if let Some(email) = &row.email { span { (parts::isolated(email)) } }
                 (parts::count(row.repositories.len() as u64, "repository", "repositories"))
                 @if !row.subscribers.is_empty() { (parts::count(row.subscribers.len() as u64, "subscriber", "subscribers")) }
                 span { "since " (dates::time(row.created_at)) }
@@ -114,9 +115,9 @@ fn one(path: &str, row: &KeyOwnerRow) -> Markup {
     }
 }
 
-/// The fields of a new one, or of one that there is.
+/// Fields of a subscriber or group. `row` is the existing one, if any.
 async fn own_fields(
-    seat: &Seat,
+    ctx: &PageContext,
     kind: KeyOwnerKind,
     filled: &Filled<'_>,
     row: Option<&KeyOwnerRow>,
@@ -128,31 +129,31 @@ async fn own_fields(
         label: "E-mail",
         name: "email",
         kind: "email",
-        hint: "Where they can be reached; may stay empty.",
+        hint: "Contact address of the subscriber (optional).",
         first: email,
         ..Text::default()
     };
-    let repositories = choices(seat).await?;
+    let repositories = choices(ctx).await?;
     let subscribers = match kind {
         KeyOwnerKind::Subscriber => Vec::new(),
-        KeyOwnerKind::Group => subscribers(seat).await?,
+        KeyOwnerKind::Group => subscribers(ctx).await?,
     };
     Ok(html! {
         (filled.text(name))
         @if kind == KeyOwnerKind::Subscriber { (filled.text(email)) }
-        (filled.checks("Repositories", "repositories", &repositories, "What their keys read."))
+        (filled.checks("Repositories", "repositories", &repositories, "Access keys can read these repositories."))
         @if kind == KeyOwnerKind::Group { (filled.checks("Subscribers", "subscribers", &subscribers, "")) }
     })
 }
 
-async fn subscribers(seat: &Seat) -> Result<Vec<Choice>, ApiError> {
-    let page = PageRequest { limit: OFFERED, after: None };
-    let listed = key_owners::list(&seat.actor, KeyOwnerKind::Subscriber, page).await?;
+async fn subscribers(ctx: &PageContext) -> Result<Vec<Choice>, ApiError> {
+    let page = PageRequest { limit: MAX_SUBSCRIBERS, after: None };
+    let listed = key_owners::list(&ctx.actor, KeyOwnerKind::Subscriber, page).await?;
     let choice = |row: KeyOwnerRow| Choice { value: row.id.to_string(), label: row.name };
     Ok(listed.rows.into_iter().map(choice).collect())
 }
 
-/// What the form says, as the body of the call.
+/// Converts the form to the body of the API call.
 fn body(kind: KeyOwnerKind, form: &Fields) -> Value {
     let (name, repositories) = (form.text("name"), form.list("repositories"));
     match kind {
@@ -165,94 +166,93 @@ fn body(kind: KeyOwnerKind, form: &Fields) -> Value {
     }
 }
 
-async fn create(seat: Arc<Seat>, kind: KeyOwnerKind) -> Answer {
-    if seat.form.has("filter") {
-        return listed(&seat, kind, None).await;
+async fn create(ctx: Arc<PageContext>, kind: KeyOwnerKind) -> PageResult {
+    if ctx.form.has("filter") {
+        return listed(&ctx, kind, None).await;
     }
     let made = async {
-        let request = forms::key_owner(kind, true, body(kind, &seat.form))?;
-        key_owners::create(&seat.actor, kind, request).await
+        let request = forms::key_owner(kind, true, body(kind, &ctx.form))?;
+        key_owners::create(&ctx.actor, kind, request).await
     };
     match made.await {
         Ok(row) => Ok(see_other(&format!("{}/{}?done=created", words(kind).path, row.id))),
-        Err(error) if seat.holds(ManageSubscribers) => {
-            listed(&seat, kind, Some(&visit::wrong(&seat, error)?)).await
+        Err(error) if ctx.holds(ManageSubscribers) => {
+            listed(&ctx, kind, Some(&visit::form_error(&ctx, error)?)).await
         }
         Err(error) => Err(error),
     }
 }
 
-async fn show(seat: Arc<Seat>, kind: KeyOwnerKind) -> Answer {
-    let row = key_owners::find(&seat.actor, kind, seat.named("id")).await?;
-    match access_keys::asked(&seat, kind, &row).await? {
+async fn show(ctx: Arc<PageContext>, kind: KeyOwnerKind) -> PageResult {
+    let row = key_owners::find(&ctx.actor, kind, ctx.named("id")).await?;
+    match access_keys::action_page(&ctx, kind, &row).await? {
         Some(page) => Ok(page),
-        None => shown(&seat, kind, &row, None).await,
+        None => detail_page(&ctx, kind, &row, None).await,
     }
 }
 
-/// The page of one.
-async fn shown(
-    seat: &Seat,
+async fn detail_page(
+    ctx: &PageContext,
     kind: KeyOwnerKind,
     row: &KeyOwnerRow,
     wrong: Option<(&str, &ApiError)>,
-) -> Answer {
+) -> PageResult {
     let of = |form: &str| wrong.filter(|(about, _)| *about == form).map(|(_, wrong)| wrong);
     let Words { path, many, .. } = words(kind);
     let mut held: Vec<(String, String)> =
         row.repositories.iter().map(|id| ("repositories".to_owned(), id.to_string())).collect();
     held.extend(row.subscribers.iter().map(|id| ("subscribers".to_owned(), id.to_string())));
-    let held = if seat.form.text("do") == "save" { seat.form.clone() } else { Fields(held) };
+    let held = if ctx.form.text("do") == "save" { ctx.form.clone() } else { Fields(held) };
     let filled = Filled::new(&held, of("save"));
-    let fields = own_fields(seat, kind, &filled, Some(row)).await?;
+    let fields = own_fields(ctx, kind, &filled, Some(row)).await?;
     let body = html! {
-        (access_keys::section(seat, kind, row, of("create")).await?)
-        form.card method="post" action=(seat.path) {
-            h2 { "Name and reach" }
-            (parts::guard(seat))
+        (access_keys::section(ctx, kind, row, of("create")).await?)
+        form.card method="post" action=(ctx.path) {
+            h2 { "Name and access" }
+            (parts::form_tokens(ctx))
             (parts::hidden("do", "save"))
-            (filled.told(html! { (fields) button.go type="submit" { "Save" } }))
+            (filled.with_error(html! { (fields) button.go type="submit" { "Save" } }))
         }
         div.card.danger {
             h2 { "Delete" }
-            p { "Its access keys are refused from then on." }
-            (parts::deed_in_two_steps(seat, &seat.path, &[("do", "delete")], "Delete", ""))
+            p { "All its access keys stop working immediately." }
+            (parts::two_step_button(ctx, &ctx.path, &[("do", "delete")], "Delete", ""))
         }
     };
     let crumbs = html! { p.crumbs { a href=(path) { (many) } } };
     let status = wrong.map_or(http::StatusCode::OK, |(_, wrong)| fault::status(wrong));
-    Ok(frame::page(seat, Sheet { status, crumbs, ..Sheet::of(&row.name) }, &body))
+    Ok(frame::page(ctx, Sheet { status, crumbs, ..Sheet::of(&row.name) }, &body))
 }
 
-async fn act(seat: Arc<Seat>, kind: KeyOwnerKind) -> Answer {
-    let id = seat.named("id");
-    let row = key_owners::find(&seat.actor, kind, id).await?;
-    match seat.form.text("do") {
-        "save" if seat.form.has("filter") => shown(&seat, kind, &row, None).await,
+async fn act(ctx: Arc<PageContext>, kind: KeyOwnerKind) -> PageResult {
+    let id = ctx.named("id");
+    let row = key_owners::find(&ctx.actor, kind, id).await?;
+    match ctx.form.text("do") {
+        "save" if ctx.form.has("filter") => detail_page(&ctx, kind, &row, None).await,
         "save" => {
             let saved = async {
-                let request = forms::key_owner(kind, false, body(kind, &seat.form))?;
-                key_owners::change(&seat.actor, kind, id, request).await
+                let request = forms::key_owner(kind, false, body(kind, &ctx.form))?;
+                key_owners::change(&ctx.actor, kind, id, request).await
             };
             match saved.await {
-                Ok(_) => Ok(see_other(&format!("{}?done=saved", seat.path))),
+                Ok(_) => Ok(see_other(&format!("{}?done=saved", ctx.path))),
                 Err(error) => {
-                    let wrong = visit::wrong(&seat, error)?;
-                    shown(&seat, kind, &row, Some(("save", &wrong))).await
+                    let wrong = visit::form_error(&ctx, error)?;
+                    detail_page(&ctx, kind, &row, Some(("save", &wrong))).await
                 }
             }
         }
         "delete" => {
-            key_owners::remove(&seat.actor, kind, id).await?;
+            key_owners::remove(&ctx.actor, kind, id).await?;
             Ok(see_other(&format!("{}?done=deleted", words(kind).path)))
         }
-        "create" => match access_keys::create(&seat, kind, &row).await {
+        "create" => match access_keys::create(&ctx, kind, &row).await {
             Ok(answer) => Ok(answer),
             Err(error) => {
-                let wrong = visit::wrong(&seat, error)?;
-                shown(&seat, kind, &row, Some(("create", &wrong))).await
+                let wrong = visit::form_error(&ctx, error)?;
+                detail_page(&ctx, kind, &row, Some(("create", &wrong))).await
             }
         },
-        deed => access_keys::act(&seat, kind, deed).await,
+        action => access_keys::act(&ctx, kind, action).await,
     }
 }

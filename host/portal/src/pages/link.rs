@@ -1,5 +1,5 @@
-//! `/sign-in/link`: a member who has a password, or is known at another provider, confirms that an identity of the organization's provider is
-//! theirs.
+//! `/sign-in/link`: a member links an identity of the organization's provider to the existing
+//! account by confirming the account's password.
 
 use std::sync::Arc;
 
@@ -15,33 +15,32 @@ use packhouse_identity::Secret;
 use super::Routes;
 use crate::field::{Filled, Text};
 use crate::frame::Sheet;
-use crate::guest::{self, Guest};
-use crate::seat::see_other;
-use crate::{Answer, fault, parts, policy};
+use crate::guest::{self, GuestContext};
+use crate::page_context::see_other;
+use crate::{PageResult, fault, parts, policy};
 
-/// What this file answers.
 pub(super) fn routes() -> Routes {
     vec![(portal::LINK_PAGE, guest::page(show).merge(guest::form(confirm)))]
 }
 
-fn pending(guest: &Guest) -> Option<Link> {
+fn pending(guest: &GuestContext) -> Option<Link> {
     sso::pending(&guest.origin, portal::cookie(guest.app(), &guest.headers, portal::LINK))
 }
 
-async fn show(guest: Arc<Guest>) -> Answer {
+async fn show(guest: Arc<GuestContext>) -> PageResult {
     match pending(&guest) {
         Some(link) => Ok(form(&guest, &link, None)),
         None => Ok(see_other("/sign-in")),
     }
 }
 
-fn form(guest: &Guest, link: &Link, wrong: Option<&ApiError>) -> axum::response::Response {
+fn form(guest: &GuestContext, link: &Link, wrong: Option<&ApiError>) -> axum::response::Response {
     let filled = Filled::new(&guest.form, wrong);
     let password = Text {
         label: "Password",
         name: "password",
         kind: "password",
-        hint: "That of your account here. If you have none, ask who manages members for a code.",
+        hint: "The password of your account on this server. If you have none, ask a member who manages members for a password reset code.",
         autocomplete: "current-password",
         required: true,
         ..Text::default()
@@ -52,16 +51,16 @@ fn form(guest: &Guest, link: &Link, wrong: Option<&ApiError>) -> axum::response:
     };
     let body = html! {
         form.card method="post" action=(portal::LINK_PAGE) {
-            p { (parts::said(&link.email)) " signed in at " (parts::said(&link.issuer)) ", which has not been used for this account before. From now on it opens the account, once you have confirmed that it is yours." }
-            (guest.guard())
-            (filled.told(fields))
+            p { (parts::isolated(&link.email)) " signed in at " (parts::isolated(&link.issuer)) ", which has not been used for this account before. Confirm that the account is yours to sign in this way from now on." }
+            (guest.form_tokens())
+            (filled.with_error(fields))
         }
     };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
     guest.page(Sheet { status, ..Sheet::of("Confirm the sign-in") }, &body)
 }
 
-async fn confirm(guest: Arc<Guest>) -> Answer {
+async fn confirm(guest: Arc<GuestContext>) -> PageResult {
     let Some(link) = pending(&guest) else { return Ok(see_other("/sign-in")) };
     let password = Secret::new(guest.form.get("password").unwrap_or_default());
     let signed_in = match sso::link(&guest.origin, &link, password).await {

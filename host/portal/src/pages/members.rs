@@ -1,4 +1,4 @@
-//! `/members`: who is in the organization and what each may do; inviting, and codes for a new password.
+//! `/members`: members and their permissions, invitations and password reset codes.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use packhouse_api::error::ApiError;
 use packhouse_api::forms;
 use packhouse_api::operations::PageRequest;
 use packhouse_api::operations::confirmations::Action;
-use packhouse_api::operations::members::{self, Code};
+use packhouse_api::operations::members::{self, OneTimeCode};
 use packhouse_identity::permissions::Permission::ManageMembers;
 use packhouse_identity::permissions::Permissions;
 use packhouse_store::{MemberId, MemberRow};
@@ -16,73 +16,76 @@ use serde_json::json;
 use super::repositories::{ROWS, after};
 use super::tokens::choices;
 use super::{Routes, permissions};
-use crate::confirm::{self, Deed, Outcome};
+use crate::confirm::{self, ConfirmationPrompt, ConfirmedOutcome};
 use crate::field::{Filled, Text};
 use crate::frame::{self, Sheet};
-use crate::seat::{Seat, see_other};
+use crate::page_context::{PageContext, see_other};
 use crate::visit;
-use crate::{Answer, dates, fault, parts};
+use crate::{PageResult, dates, fault, parts};
 
-/// What this file answers.
 pub(super) fn routes() -> Routes {
     vec![("/members", visit::page(show).merge(visit::form(act)))]
 }
 
-async fn show(seat: Arc<Seat>) -> Answer {
-    if let Some(id) = seat.query.get("member") {
-        return one_page(&seat, id, None).await;
+async fn show(ctx: Arc<PageContext>) -> PageResult {
+    if let Some(id) = ctx.query.get("member") {
+        return one_page(&ctx, id, None).await;
     }
-    if confirm::is_back(&seat) {
-        return confirm::ask(&seat, &deed(&seat), &seat.form, None).await;
+    if confirm::returned_from_provider(&ctx) {
+        return confirm::prompt_page(&ctx, &prompt(&ctx), &ctx.form, None).await;
     }
-    list(&seat, None).await
+    list(&ctx, None).await
 }
 
-async fn list(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
-    let page = PageRequest { limit: ROWS, after: after::<MemberId>(seat)? };
-    let listed = members::list(&seat.actor, page).await?;
+async fn list(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
+    let page = PageRequest { limit: ROWS, after: after::<MemberId>(ctx)? };
+    let listed = members::list(&ctx.actor, page).await?;
     let next = listed.rows.last().filter(|_| listed.more).map(|row| row.id.to_string());
-    let manages = seat.holds(ManageMembers);
+    let manages = ctx.holds(ManageMembers);
     let body = html! {
-        ul.rows { @for row in &listed.rows { li { (one(seat, row, manages)) } } }
-        (parts::further("/members", &[], next.as_deref()))
-        @if manages { (new_form(seat, wrong).await?) }
+        ul.rows { @for row in &listed.rows { li { (one(ctx, row, manages)) } } }
+        (parts::next_page_link("/members", &[], next.as_deref()))
+        @if manages { (new_form(ctx, wrong).await?) }
     };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
-    Ok(frame::page(seat, Sheet { status, ..Sheet::of("Members") }, &body))
+    Ok(frame::page(ctx, Sheet { status, ..Sheet::of("Members") }, &body))
 }
 
-fn one(seat: &Seat, row: &MemberRow, manages: bool) -> Markup {
+fn one(ctx: &PageContext, row: &MemberRow, manages: bool) -> Markup {
     let held = Permissions::read(&row.permissions);
     let id = row.id.to_string();
-    let own = row.id == seat.actor.member().id;
-    let change = html! { button type="submit" { "Change " (parts::said(&row.email)) } };
+    let own = row.id == ctx.actor.member().id;
+    let change = html! { button type="submit" { "Change " (parts::isolated(&row.email)) } };
     html! {
         div.what {
-            div { (parts::said(&row.email)) @if own { " " span.soft { "(you)" } } }
+            div { (parts::isolated(&row.email)) @if own { " " span.soft { "(you)" } } }
             p.meta {
-                @if !row.name.is_empty() { span { (parts::said(&row.name)) } }
+                @if !row.name.is_empty() { span { (parts::isolated(&row.name)) } }
                 span { (permissions::in_short(&held)) }
                 span { "since " (dates::time(row.created_at)) }
             }
         }
-        @if manages { div.acts { (parts::ask("/members", "member", &id, &change)) } }
+        @if manages { div.acts { (parts::navigation_button("/members", "member", &id, &change)) } }
     }
 }
 
-/// Inviting somebody; or with `?new=member`, making a member with a password.
-async fn new_form(seat: &Seat, wrong: Option<&ApiError>) -> Result<Markup, ApiError> {
-    let choices = choices(seat).await?;
-    let with_password = seat.query.has("new") || seat.form.text("do") == "create";
-    let filled = Filled::new(&seat.form, wrong);
+/// Builds the form that invites a member or, with `?new=member`, creates one with a password.
+async fn new_form(ctx: &PageContext, wrong: Option<&ApiError>) -> Result<Markup, ApiError> {
+    let choices = choices(ctx).await?;
+    let with_password = ctx.query.has("new") || ctx.form.text("do") == "create";
+    let filled = Filled::new(&ctx.form, wrong);
     let email = Text { label: "E-mail", name: "email", kind: "email", required: true, ..Text::default() };
-    let name =
-        Text { label: "Name", name: "name", hint: "As people see it; may stay empty.", ..Text::default() };
+    let name = Text {
+        label: "Name",
+        name: "name",
+        hint: "Name that other members see (optional).",
+        ..Text::default()
+    };
     let password = Text {
         label: "Password",
         name: "member_password",
         kind: "password",
-        hint: "8 characters or more. They can change it.",
+        hint: "At least 8 characters. The member can change it later.",
         autocomplete: "new-password",
         required: true,
         ..Text::default()
@@ -90,148 +93,148 @@ async fn new_form(seat: &Seat, wrong: Option<&ApiError>) -> Result<Markup, ApiEr
     let fields = html! {
         (filled.text(email))
         @if with_password { (filled.text(name)) (filled.text(password)) }
-        (permissions::section(seat, &filled, &choices))
+        (permissions::section(ctx, &filled, &choices))
         @if with_password { button.go type="submit" { "Create member" } } @else { button.go type="submit" { "Invite" } }
     };
-    let (heading, deed) =
-        if with_password { ("Create a member", "create") } else { ("Invite somebody", "invite") };
+    let (heading, action) =
+        if with_password { ("Create a member", "create") } else { ("Invite a member", "invite") };
     Ok(html! {
         form.card method="post" action="/members" {
             h2 { (heading) }
-            (parts::guard(seat))
-            (parts::hidden("do", deed))
-            (filled.told(fields))
-            @if with_password { p { a href="/members" { "Invite somebody instead" } } }
+            (parts::form_tokens(ctx))
+            (parts::hidden("do", action))
+            (filled.with_error(fields))
+            @if with_password { p { a href="/members" { "Invite a member instead" } } }
             @else { p { a href="/members?new=member" { "Create a member with a password instead" } } }
         }
     })
 }
 
-async fn one_page(seat: &Seat, id: &str, wrong: Option<&ApiError>) -> Answer {
-    let row = members::show(&seat.actor, id).await?;
-    let choices = choices(seat).await?;
-    let held = if seat.form.text("do") == "permissions" {
-        seat.form.clone()
+async fn one_page(ctx: &PageContext, id: &str, wrong: Option<&ApiError>) -> PageResult {
+    let row = members::show(&ctx.actor, id).await?;
+    let choices = choices(ctx).await?;
+    let held = if ctx.form.text("do") == "permissions" {
+        ctx.form.clone()
     } else {
         permissions::fields(&Permissions::read(&row.permissions))
     };
     let filled = Filled::new(&held, wrong);
-    let reset = html! { button type="submit" { "Make a code for a new password" } };
+    let reset = html! { button type="submit" { "Create password reset code" } };
     let body = html! {
         form.card method="post" action="/members" {
-            h2 { "What they may do" }
-            (parts::guard(seat))
+            h2 { "Permissions" }
+            (parts::form_tokens(ctx))
             (parts::hidden("do", "permissions"))
             (parts::hidden("id", id))
-            (filled.told(html! { (permissions::section(seat, &filled, &choices)) button.go type="submit" { "Save" } }))
+            (filled.with_error(html! { (permissions::section(ctx, &filled, &choices)) button.go type="submit" { "Save" } }))
         }
         div.card {
             h2 { "Password" }
-            p { "With the code they set a new password within an hour; their sessions end then." }
-            (parts::deed(seat, "/members", &[("do", "reset"), ("id", id)], &reset))
+            p { "The member can set a new password with the code within an hour. All sessions of the member end then." }
+            (parts::action_button(ctx, "/members", &[("do", "reset"), ("id", id)], &reset))
         }
         div.card.danger {
             h2 { "Delete" }
-            p { "Their sessions end and their tokens are revoked. Service keys that they made go on." }
-            (parts::deed_in_two_steps(seat, "/members", &[("do", "delete"), ("id", id)], "Delete", ""))
+            p { "Ends all sessions of the member and revokes all tokens. Service keys that the member created keep working." }
+            (parts::two_step_button(ctx, "/members", &[("do", "delete"), ("id", id)], "Delete", ""))
         }
     };
     let crumbs = html! { p.crumbs { a href="/members" { "Members" } } };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
-    Ok(frame::page(seat, Sheet { status, crumbs, ..Sheet::of(&row.email) }, &body))
+    Ok(frame::page(ctx, Sheet { status, crumbs, ..Sheet::of(&row.email) }, &body))
 }
 
-async fn act(seat: Arc<Seat>) -> Answer {
-    let id = seat.form.text("id");
-    match seat.form.text("do") {
-        "permissions" if seat.form.has("filter") => one_page(&seat, id, None).await,
-        "permissions" => match save(&seat, id).await {
+async fn act(ctx: Arc<PageContext>) -> PageResult {
+    let id = ctx.form.text("id");
+    match ctx.form.text("do") {
+        "permissions" if ctx.form.has("filter") => one_page(&ctx, id, None).await,
+        "permissions" => match save(&ctx, id).await {
             Ok(()) => Ok(see_other("/members?done=saved")),
-            Err(error) => one_page(&seat, id, Some(&visit::wrong(&seat, error)?)).await,
+            Err(error) => one_page(&ctx, id, Some(&visit::form_error(&ctx, error)?)).await,
         },
-        "reset" => match reset(&seat, id).await {
-            Ok(Outcome::Done(code)) => {
-                confirm::spent(&seat, told(&seat, "A code for a new password", "/password-resets/", &code))
+        "reset" => match reset(&ctx, id).await {
+            Ok(ConfirmedOutcome::Done(code)) => {
+                confirm::finish(&ctx, code_page(&ctx, "Password reset code", "/password-resets/", &code))
             }
-            Ok(Outcome::Asked(page)) => Ok(page),
-            Err(error) => one_page(&seat, id, Some(&visit::wrong(&seat, error)?)).await,
+            Ok(ConfirmedOutcome::Prompt(page)) => Ok(page),
+            Err(error) => one_page(&ctx, id, Some(&visit::form_error(&ctx, error)?)).await,
         },
-        "delete" => match members::remove(&seat.actor, id).await {
+        "delete" => match members::remove(&ctx.actor, id).await {
             Ok(()) => Ok(see_other("/members?done=deleted")),
-            Err(error) => one_page(&seat, id, Some(&visit::wrong(&seat, error)?)).await,
+            Err(error) => one_page(&ctx, id, Some(&visit::form_error(&ctx, error)?)).await,
         },
-        _ if seat.form.has("filter") => list(&seat, None).await,
-        "create" => match create(&seat).await {
-            Ok(Outcome::Done(())) => confirm::spent(&seat, see_other("/members?done=created")),
-            Ok(Outcome::Asked(page)) => Ok(page),
-            Err(error) => list(&seat, Some(&visit::wrong(&seat, error)?)).await,
+        _ if ctx.form.has("filter") => list(&ctx, None).await,
+        "create" => match create(&ctx).await {
+            Ok(ConfirmedOutcome::Done(())) => confirm::finish(&ctx, see_other("/members?done=created")),
+            Ok(ConfirmedOutcome::Prompt(page)) => Ok(page),
+            Err(error) => list(&ctx, Some(&visit::form_error(&ctx, error)?)).await,
         },
-        _ => match invite(&seat).await {
-            Ok(code) => Ok(told(&seat, "Invited", "/invitations/", &code)),
-            Err(error) => list(&seat, Some(&visit::wrong(&seat, error)?)).await,
+        _ => match invite(&ctx).await {
+            Ok(code) => Ok(code_page(&ctx, "Invitation created", "/invitations/", &code)),
+            Err(error) => list(&ctx, Some(&visit::form_error(&ctx, error)?)).await,
         },
     }
 }
 
-async fn save(seat: &Seat, id: &str) -> Result<(), ApiError> {
-    let wanted = forms::permissions(json!({"permissions": permissions::body(&seat.form)}))?;
-    members::set_permissions(&seat.actor, id, &wanted).await.map(drop)
+async fn save(ctx: &PageContext, id: &str) -> Result<(), ApiError> {
+    let permissions_request = forms::permissions(json!({"permissions": permissions::body(&ctx.form)}))?;
+    members::set_permissions(&ctx.actor, id, &permissions_request).await.map(drop)
 }
 
-/// What a form needs a confirmation for.
-fn deed(seat: &Seat) -> Deed<'static> {
-    let (title, what) = match seat.form.text("do") {
+/// Returns what the submitted form needs a confirmation for.
+fn prompt(ctx: &PageContext) -> ConfirmationPrompt<'static> {
+    let (title, what) = match ctx.form.text("do") {
         "reset" => (
-            "Confirm the code",
-            html! { p { "The code for a new password is made once you have confirmed that it is you." } },
+            "Confirm the password reset code",
+            html! { p { "The password reset code will be created after you confirm your identity." } },
         ),
         _ => {
-            let email = parts::said(seat.form.text("email"));
+            let email = parts::isolated(ctx.form.text("email"));
             (
                 "Confirm the new member",
-                html! { p { "The member " strong { (email) } " is created once you have confirmed that it is you." } },
+                html! { p { "The member " strong { (email) } " will be created after you confirm your identity." } },
             )
         }
     };
-    Deed { action: Action::ManageMembers, title, what }
+    ConfirmationPrompt { action: Action::ManageMembers, title, what }
 }
 
-async fn reset(seat: &Seat, id: &str) -> Result<Outcome<Code>, ApiError> {
-    confirm::then(seat, deed(seat), async |confirmation| members::reset(&seat.actor, confirmation, id).await)
+async fn reset(ctx: &PageContext, id: &str) -> Result<ConfirmedOutcome<OneTimeCode>, ApiError> {
+    confirm::run(ctx, prompt(ctx), async |confirmation| members::reset(&ctx.actor, confirmation, id).await)
         .await
 }
 
-async fn create(seat: &Seat) -> Result<Outcome<()>, ApiError> {
+async fn create(ctx: &PageContext) -> Result<ConfirmedOutcome<()>, ApiError> {
     let request = forms::member(json!({
-        "email": seat.form.text("email"), "name": seat.form.text("name"),
-        "password": seat.form.get("member_password").unwrap_or_default(), "permissions": permissions::body(&seat.form),
+        "email": ctx.form.text("email"), "name": ctx.form.text("name"),
+        "password": ctx.form.get("member_password").unwrap_or_default(), "permissions": permissions::body(&ctx.form),
     }))?;
-    confirm::then(seat, deed(seat), async |confirmation| {
-        members::create(&seat.actor, confirmation, request).await.map(drop)
+    confirm::run(ctx, prompt(ctx), async |confirmation| {
+        members::create(&ctx.actor, confirmation, request).await.map(drop)
     })
     .await
 }
 
-async fn invite(seat: &Seat) -> Result<Code, ApiError> {
-    let body = json!({"email": seat.form.text("email"), "permissions": permissions::body(&seat.form)});
-    let (email, wanted) = forms::invitation(body)?;
-    members::invite(&seat.actor, email, &wanted).await
+async fn invite(ctx: &PageContext) -> Result<OneTimeCode, ApiError> {
+    let body = json!({"email": ctx.form.text("email"), "permissions": permissions::body(&ctx.form)});
+    let (email, permissions_request) = forms::invitation(body)?;
+    members::invite(&ctx.actor, email, &permissions_request).await
 }
 
-/// The address with a code, which is shown this once.
-fn told(seat: &Seat, title: &str, path: &str, code: &Code) -> axum::response::Response {
-    let address = format!("{}{path}{}", seat.actor.api_url(), code.secret.reveal());
+/// Builds the page with the address that contains the code. The portal shows the code only once.
+fn code_page(ctx: &PageContext, title: &str, path: &str, code: &OneTimeCode) -> axum::response::Response {
+    let address = format!("{}{path}{}", ctx.actor.api_url(), code.secret.reveal());
     let body = html! {
         div.card {
             @match code.mailed {
-                Some(true) => p { "It was mailed. You can also hand this address on yourself:" },
-                Some(false) => p { "It could not be mailed: hand this address on yourself." },
-                None => p { "Hand this address on: whoever opens it first can use it." },
+                Some(true) => p { "The address was sent by e-mail. You can also pass it on yourself:" },
+                Some(false) => p { "The e-mail could not be sent. Pass this address on yourself:" },
+                None => p { "Pass this address on to the member. The first person who opens it can use it." },
             }
             (parts::secret(&address))
-            p { "It is good until " (dates::time(code.expires_at)) ", and once." }
+            p { "The address works once, until " (dates::time(code.expires_at)) "." }
             p { a.button href="/members" { "Back to the members" } }
         }
     };
-    frame::page(seat, Sheet { status: http::StatusCode::CREATED, ..Sheet::of(title) }, &body)
+    frame::page(ctx, Sheet { status: http::StatusCode::CREATED, ..Sheet::of(title) }, &body)
 }

@@ -1,4 +1,4 @@
-//! The pages, one file for each, with what each answers at which path.
+//! The pages, one file each, with their routes.
 
 mod access_keys;
 mod account;
@@ -10,6 +10,7 @@ mod codes;
 mod connection;
 mod formats;
 mod image;
+mod jobs;
 mod key_owners;
 mod link;
 mod login;
@@ -38,10 +39,9 @@ use axum::routing::MethodRouter;
 
 use crate::Portal;
 
-/// Paths with what answers there.
 type Routes = Vec<(&'static str, MethodRouter<Arc<Portal>>)>;
 
-/// Every page.
+/// Returns the routes of all pages.
 pub(crate) fn all() -> Routes {
     let pages = [
         sign_in::routes(),
@@ -63,6 +63,7 @@ pub(crate) fn all() -> Routes {
         codes::routes(),
         formats::routes(),
         audit::routes(),
+        jobs::routes(),
         backups::routes(),
         organization::routes(),
         publishers::routes(),

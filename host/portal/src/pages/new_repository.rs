@@ -1,4 +1,4 @@
-//! `/repositories/new`.
+//! `/repositories/new`: the form that creates a repository.
 
 use std::sync::Arc;
 
@@ -13,23 +13,22 @@ use super::Routes;
 use super::tokens::reachable;
 use crate::field::{Choice, Filled, Text};
 use crate::frame::{self, Sheet};
-use crate::seat::{Seat, see_other};
+use crate::page_context::{PageContext, see_other};
 use crate::visit;
-use crate::{Answer, fault, parts};
+use crate::{PageResult, fault, parts};
 
-/// What this file answers.
 pub(super) fn routes() -> Routes {
     vec![("/repositories/new", visit::page(show).merge(visit::form(create)))]
 }
 
-async fn show(seat: Arc<Seat>) -> Answer {
-    seat.actor.needs(ManageRepositories)?;
-    loaded::all(&seat.actor.app)?;
-    form(&seat, None).await
+async fn show(ctx: Arc<PageContext>) -> PageResult {
+    ctx.actor.needs(ManageRepositories)?;
+    loaded::all(&ctx.actor.app)?;
+    form(&ctx, None).await
 }
 
-async fn form(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
-    let current = seat.actor.app.runtime.current();
+async fn form(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
+    let current = ctx.actor.app.runtime.current();
     let plugins = current.plugins();
     let formats: Vec<Choice> =
         plugins.iter().map(|plugin| Choice::word(&plugin.description().format)).collect();
@@ -39,17 +38,17 @@ async fn form(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
     kinds.dedup();
     let kinds: Vec<Choice> =
         kinds.iter().map(|kind| Choice { value: kind.clone(), label: kind_in_words(kind) }).collect();
-    let reachable = reachable(seat).await?;
+    let reachable = reachable(ctx).await?;
     let members = reachable
         .iter()
         .filter(|row| row.kind != "group")
         .map(|row| Choice { value: row.id.to_string(), label: format!("{} ({})", row.name, row.format) });
     let members: Vec<Choice> = members.collect();
-    let filled = Filled::new(&seat.form, wrong);
+    let filled = Filled::new(&ctx.form, wrong);
     let name = Text {
         label: "Name",
         name: "name",
-        hint: "Lower-case letters, digits, and single . _ - between them. It stands in the repository's address and stays.",
+        hint: "Lower-case letters and digits, with single . _ - between them. The name is part of the repository's address and cannot be changed later.",
         required: true,
         ..Text::default()
     };
@@ -57,7 +56,7 @@ async fn form(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
         label: "Upstream",
         name: "upstream",
         kind: "url",
-        hint: "Of a proxy: the address that it fetches from.",
+        hint: "For a proxy: the URL that it fetches from.",
         ..Text::default()
     };
     let fields = html! {
@@ -66,56 +65,57 @@ async fn form(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
         (filled.select("Kind", "kind", &kinds, "hosted"))
         div data-of-kind="proxy" { (filled.text(upstream)) }
         div data-of-kind="group" {
-            (filled.checks("Members", "members", &members, "Of a group: hosted and proxy repositories of the same format. Their order can be changed in its settings."))
+            (filled.checks("Members", "members", &members, "For a group: hosted and proxy repositories of the same format. You can change their order in the settings."))
         }
         button.go type="submit" { "Create repository" }
     };
     let body = html! {
-        form.card method="post" action="/repositories/new" { (parts::guard(seat)) (filled.told(fields)) }
+        form.card method="post" action="/repositories/new" { (parts::form_tokens(ctx)) (filled.with_error(fields)) }
     };
     let crumbs = html! { p.crumbs { a href="/repositories" { "Repositories" } } };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
-    Ok(frame::page(seat, Sheet { status, crumbs, ..Sheet::of("New repository") }, &body))
+    Ok(frame::page(ctx, Sheet { status, crumbs, ..Sheet::of("New repository") }, &body))
 }
 
 fn kind_in_words(kind: &str) -> String {
     match kind {
-        "hosted" => "hosted: holds what you publish".to_owned(),
-        "proxy" => "proxy: fetches from elsewhere, and keeps it".to_owned(),
-        "group" => "group: shows several as one".to_owned(),
+        "hosted" => "hosted: stores what you publish".to_owned(),
+        "proxy" => "proxy: fetches from another server and caches it".to_owned(),
+        "group" => "group: combines several repositories".to_owned(),
         other => other.to_owned(),
     }
 }
 
-async fn create(seat: Arc<Seat>) -> Answer {
-    if seat.form.has("filter") {
-        return form(&seat, None).await;
+async fn create(ctx: Arc<PageContext>) -> PageResult {
+    if ctx.form.has("filter") {
+        return form(&ctx, None).await;
     }
     let made = async {
-        let new = forms::repository(&seat.actor.app, body(&seat))?;
-        repositories::create(&seat.actor, new).await
+        let new = forms::repository(&ctx.actor.app, body(&ctx))?;
+        repositories::create(&ctx.actor, new).await
     };
     match made.await {
-        // The first thing that a new repository is for is a client.
+        // The next step after creating a repository is to connect a client.
         Ok(row) => Ok(see_other(&format!("{}/connection?done=created", parts::repository(&row.name)))),
-        Err(error) if seat.holds(ManageRepositories) => {
-            let wrong = visit::wrong(&seat, error)?;
-            form(&seat, Some(&wrong)).await
+        Err(error) if ctx.holds(ManageRepositories) => {
+            let wrong = visit::form_error(&ctx, error)?;
+            form(&ctx, Some(&wrong)).await
         }
         Err(error) => Err(error),
     }
 }
 
-/// What the form says, as the body of the call. A part of another kind than is chosen is not shown, and says nothing.
-fn body(seat: &Seat) -> Value {
-    let kind = seat.form.text("kind");
-    let mut body = json!({"name": seat.form.text("name"), "format": seat.form.text("format"), "kind": kind});
+/// Converts the form to the body of the API call. Fields of other kinds than the chosen one are
+/// hidden and ignored.
+fn body(ctx: &PageContext) -> Value {
+    let kind = ctx.form.text("kind");
+    let mut body = json!({"name": ctx.form.text("name"), "format": ctx.form.text("format"), "kind": kind});
     if let Some(fields) = body.as_object_mut() {
         if kind == "proxy" {
-            fields.insert("upstream".to_owned(), json!({"url": seat.form.text("upstream")}));
+            fields.insert("upstream".to_owned(), json!({"url": ctx.form.text("upstream")}));
         }
         if kind == "group" {
-            fields.insert("members".to_owned(), seat.form.list("members"));
+            fields.insert("members".to_owned(), ctx.form.list("members"));
         }
     }
     body

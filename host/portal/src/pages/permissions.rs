@@ -1,4 +1,4 @@
-//! The part of a form that says what a member may do, and what it says as the body of a call.
+//! Part of a form with a member's permissions, and its conversion to the body of an API call.
 
 use maud::{Markup, html};
 use packhouse_identity::permissions::{Permission, Permissions, RepositoryAction};
@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use crate::field::{Choice, Filled};
 use crate::fields::Fields;
-use crate::seat::Seat;
+use crate::page_context::PageContext;
 
-/// Stands for every repository.
+/// Repository id that stands for all repositories.
 const ALL: &str = "*";
 
 fn actions() -> Vec<Choice> {
@@ -19,15 +19,17 @@ fn actions() -> Vec<Choice> {
 
 fn in_words(permission: Permission) -> &'static str {
     match permission {
-        Permission::ManageOwnerAccount => "Manage the account: audit, sign-in, formats, everybody's tokens",
+        Permission::ManageOwnerAccount => {
+            "Manage the account: audit log, sign-in, formats, tokens of all members"
+        }
         Permission::ManageMembers => "Manage members and invitations",
         Permission::ManageRepositories => "Manage repositories",
         Permission::ManageSubscribers => "Manage subscribers and their access keys",
-        Permission::ManageServer => "Manage the server: read its settings again",
+        Permission::ManageServer => "Manage the server: reload its settings",
     }
 }
 
-/// Held permissions as fields of the form.
+/// Converts permissions to the fields of the form.
 pub(super) fn fields(held: &Permissions) -> Fields {
     let mut fields = Vec::new();
     for permission in &held.organization {
@@ -51,14 +53,15 @@ fn word(action: RepositoryAction) -> &'static str {
     }
 }
 
-/// The part of the form. `choices` are repositories to choose from. Managing the server is shown to those who may give it: in all but one
-/// organization there is no such permission.
-pub(super) fn section(seat: &Seat, filled: &Filled<'_>, choices: &[Choice]) -> Markup {
+/// Builds the part of the form. `choices` are the repositories to choose from. The permission
+/// `manage-server` is offered only if the member holds it, or if the form already contains it. It
+/// exists in only one organization, and only members who hold it can grant it.
+pub(super) fn section(ctx: &PageContext, filled: &Filled<'_>, choices: &[Choice]) -> Markup {
     let server = Permission::ManageServer;
-    let shown = seat.holds(server) || filled.fields.holds("organization", server.name());
+    let offers_server = ctx.holds(server) || filled.fields.holds("organization", server.name());
     let organization: Vec<Choice> = Permission::ALL
         .iter()
-        .filter(|permission| shown || **permission != server)
+        .filter(|permission| offers_server || **permission != server)
         .map(|permission| Choice {
             value: permission.name().to_owned(),
             label: in_words(*permission).to_owned(),
@@ -81,13 +84,13 @@ pub(super) fn section(seat: &Seat, filled: &Filled<'_>, choices: &[Choice]) -> M
             (filled.checks(&format!("In {}", label(id)), &format!("of-{id}"), &actions(), ""))
         }
         @if !others.is_empty() {
-            (filled.checks("Repositories", "repositories", &others, "Choose those in which the member may do more than in every repository:"))
+            (filled.checks("Repositories", "repositories", &others, "Choose repositories in which the member gets additional permissions."))
             (filled.checks("In the repositories chosen", "chosen", &actions(), ""))
         }
     }
 }
 
-/// What the form says, as the body of a call.
+/// Converts the form to the body of the API call.
 pub(super) fn body(form: &Fields) -> Value {
     let in_one = |repository: &str, name: &str| json!({"repository": repository, "actions": form.list(name)});
     let mut repositories = Vec::new();
@@ -103,20 +106,20 @@ pub(super) fn body(form: &Fields) -> Value {
     json!({"organization": form.list("organization"), "repositories": repositories})
 }
 
-/// Permissions in a few words.
+/// Summarizes permissions in a few words.
 pub(super) fn in_short(held: &Permissions) -> String {
     let mut words: Vec<String> =
         held.organization.iter().map(|permission| permission.name().to_owned()).collect();
     for one in held.repositories.iter().filter(|one| one.repository == ALL) {
         let actions: Vec<&str> = one.actions.iter().map(|action| word(*action)).collect();
-        words.push(format!("{} everywhere", actions.join(", ")));
+        words.push(format!("{} in all repositories", actions.join(", ")));
     }
     match held.named().count() {
         0 => {}
         1 => words.push("one repository".to_owned()),
         many => words.push(format!("{many} repositories")),
     }
-    if words.is_empty() { "nothing yet".to_owned() } else { words.join("; ") }
+    if words.is_empty() { "no permissions yet".to_owned() } else { words.join("; ") }
 }
 
 #[cfg(test)]
@@ -124,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_comes_back_from_the_form_as_it_was() {
+    fn permissions_survive_a_round_trip_through_the_form() {
         let held = Permissions::read(
             r#"{"organization": ["manage-members"], "repositories": [
                 {"repository": "*", "actions": ["read"]}, {"repository": "7", "actions": ["publish", "delete"]}]}"#,
@@ -134,10 +137,10 @@ mod tests {
     }
 
     #[test]
-    fn chosen_repositories_are_named_with_what_may_be_done_there() {
+    fn chosen_repositories_get_the_chosen_actions() {
         let form = Fields::read(b"repositories=3&repositories=4&chosen=read&chosen=publish");
-        let said: Permissions = serde_json::from_value(body(&form)).unwrap();
-        assert_eq!(said.named().collect::<Vec<_>>(), ["3", "4"]);
-        assert_eq!(in_short(&said), "2 repositories");
+        let parsed: Permissions = serde_json::from_value(body(&form)).unwrap();
+        assert_eq!(parsed.named().collect::<Vec<_>>(), ["3", "4"]);
+        assert_eq!(in_short(&parsed), "2 repositories");
     }
 }

@@ -1,5 +1,5 @@
-//! `/organization/policies` and the page of each policy: what it says, what it would do, what went wrong with it, and what passes it
-//! nevertheless, with who said so, why and until when.
+//! `/organization/policies` and the page of each policy: its rule, a preview, its failures, and its
+//! exceptions with author, reason and end.
 
 use std::sync::Arc;
 
@@ -22,20 +22,19 @@ use super::tokens::choices;
 use crate::field::{self, Choice, Filled, Text};
 use crate::fields::Fields;
 use crate::frame::{self, Sheet};
-use crate::seat::{Seat, see_other};
+use crate::page_context::{PageContext, see_other};
 use crate::visit;
-use crate::{Answer, dates, fault, parts};
+use crate::{PageResult, dates, fault, parts};
 
-/// Where the policies are.
+/// Path of the list of policies.
 const PATH: &str = "/organization/policies";
-/// Versions of a preview that are shown.
-const SHOWN: usize = 200;
-/// Exceptions that are shown.
+/// Maximum rows of a preview.
+const MAX_ROWS: usize = 200;
+/// Maximum number of exceptions on the page.
 const EXCEPTIONS: u32 = 200;
-/// Days that an exception lasts unless somebody says otherwise.
+/// Default duration of an exception in days.
 const DAYS: i64 = 30;
 
-/// What this file answers.
 pub(super) fn routes() -> Routes {
     vec![
         (PATH, visit::page(list).merge(visit::form(create))),
@@ -43,42 +42,42 @@ pub(super) fn routes() -> Routes {
     ]
 }
 
-/// The policies on a page of something else.
-pub(super) async fn section(seat: &Seat) -> Result<Markup, ApiError> {
-    if !seat.holds(ManageRepositories) {
+/// Builds the section about policies on the organization's page.
+pub(super) async fn section(ctx: &PageContext) -> Result<Markup, ApiError> {
+    if !ctx.holds(ManageRepositories) {
         return Ok(Markup::default());
     }
-    let listed = policies::list(&seat.actor, PageRequest { limit: ROWS, after: None }).await?;
+    let listed = policies::list(&ctx.actor, PageRequest { limit: ROWS, after: None }).await?;
     Ok(html! {
         h2 { "Policies" }
         div.card {
-            @if listed.rows.is_empty() { p { "No policy judges what is published and what comes through proxies." } } @else { (rows(&listed.rows)) }
-            p { a href=(PATH) { "Policies over versions" } }
+            @if listed.rows.is_empty() { p { "No policy checks the versions that are published or fetched through proxies." } } @else { (rows(&listed.rows)) }
+            p { a href=(PATH) { "Manage policies" } }
         }
     })
 }
 
-/// What policies say of a version, on its page, with the way to an exception.
-pub(super) fn ruled(ruled: &[RuledVersion], package: &str, version: &str) -> Markup {
+/// Builds the rulings about a version on its page, with links to create an exception.
+pub(super) fn rulings(ruled: &[RuledVersion], package: &str, version: &str) -> Markup {
     let rows = html! {
         @for one in ruled {
             tr {
-                th scope="row" { a href={ (PATH) "/" (one.rule) } { (parts::said(&one.name)) } }
-                td { (parts::tag(if one.ruling == "policy_unavailable" { "not judged" } else { one.ruling })) }
-                td { (parts::said(&one.because)) }
+                th scope="row" { a href={ (PATH) "/" (one.rule) } { (parts::isolated(&one.name)) } }
+                td { (parts::tag(if one.ruling == "policy_unavailable" { "not checked" } else { one.ruling })) }
+                td { (parts::isolated(&one.reason)) }
                 td { @if let Some(at) = one.until { (dates::time(at)) } }
                 td {
                     @if one.ruling != "warned" {
                         @let query = url::form_urlencoded::Serializer::new(String::new()).append_pair("package", package).append_pair("version", version).finish();
-                        a href={ (PATH) "/" (one.rule) "?" (query) "#exception" } { "Except it" }
+                        a href={ (PATH) "/" (one.rule) "?" (query) "#exception" } { "Add exception" }
                     }
                 }
             }
         }
     };
     html! {
-        (parts::table("What policies say of it", &["Policy", "Ruling", "Because", "Until", "Exception"], &rows))
-        p { "Members with manage-repositories may except it, for a year at most." }
+        (parts::table("Policy rulings", &["Policy", "Ruling", "Reason", "Until", "Exception"], &rows))
+        p { "Members with the permission manage-repositories can add an exception for a year at most." }
     }
 }
 
@@ -88,10 +87,10 @@ fn rows(rules: &[Rule]) -> Markup {
             @for Rule { row, failure } in rules {
                 li {
                     div.what {
-                        a href={ (PATH) "/" (row.id) } { (parts::said(&row.name)) }
+                        a href={ (PATH) "/" (row.id) } { (parts::isolated(&row.name)) }
                         p.meta {
                             (parts::tag(row.mode.word())) @if failure.is_some() { (parts::tag("failing")) }
-                            span { (parts::short(&row.text.component)) ", made by " (parts::said(&row.created_by)) " " (dates::time(row.created_at)) }
+                            span { (parts::short(&row.text.component)) ", created by " (parts::isolated(&row.created_by)) " " (dates::time(row.created_at)) }
                         }
                     }
                 }
@@ -100,50 +99,50 @@ fn rows(rules: &[Rule]) -> Markup {
     }
 }
 
-async fn list(seat: Arc<Seat>) -> Answer {
-    listed(&seat, None).await
+async fn list(ctx: Arc<PageContext>) -> PageResult {
+    listed(&ctx, None).await
 }
 
-async fn listed(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
-    let page = PageRequest { limit: ROWS, after: after::<RuleId>(seat)? };
-    let listed = policies::list(&seat.actor, page).await?;
-    let components = policies::components(&seat.actor).await?;
+async fn listed(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
+    let page = PageRequest { limit: ROWS, after: after::<RuleId>(ctx)? };
+    let listed = policies::list(&ctx.actor, page).await?;
+    let components = policies::components(&ctx.actor).await?;
     let next = listed.rows.last().filter(|_| listed.more).map(|rule| rule.row.id.to_string());
-    let filled = Filled::new(&seat.form, wrong);
-    let fields = rule_fields(&filled, &components, &choices(seat).await?);
+    let filled = Filled::new(&ctx.form, wrong);
+    let fields = rule_fields(&filled, &components, &choices(ctx).await?);
     let body = html! {
         @if listed.rows.is_empty() {
             div.card.empty {
-                h2 { "None yet" }
-                p { "A policy judges versions before they are published and before they come through a proxy: their provenance, licence, name or age. It is enforced once you have seen what it would do." }
+                h2 { "No policies yet" }
+                p { "A policy checks versions before they are published and before they are served through a proxy: their provenance, licence, name or age. You can enforce it after you have previewed its effect." }
             }
         } @else { (rows(&listed.rows)) }
-        (parts::further(PATH, &[], next.as_deref()))
+        (parts::next_page_link(PATH, &[], next.as_deref()))
         form.card method="post" action=(PATH) {
             h2 { "New policy" }
-            (parts::guard(seat))
+            (parts::form_tokens(ctx))
             (parts::hidden("sent", "yes"))
-            (filled.told(html! { (fields) button.go type="submit" { "Create policy" } }))
+            (filled.with_error(html! { (fields) button.go type="submit" { "Create policy" } }))
         }
         (described(&components))
     };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
     let crumbs = html! { p.crumbs { a href="/organization" { "Organization" } } };
-    Ok(frame::page(seat, Sheet { status, crumbs, ..Sheet::of("Policies") }, &body))
+    Ok(frame::page(ctx, Sheet { status, crumbs, ..Sheet::of("Policies") }, &body))
 }
 
-/// What there is to judge with, and the settings of each.
+/// Lists the installed policy components with the settings of each.
 fn described(components: &[ListedComponent]) -> Markup {
     html! {
         h2 { "Components" }
         @for component in components {
             details {
-                summary { (parts::said(&component.name)) " " (component.version) ": " (parts::said(&component.summary)) }
+                summary { (parts::isolated(&component.name)) " " (component.version) ": " (parts::isolated(&component.summary)) }
                 @if let Some(error) = &component.error { (parts::alert(error)) }
                 @if !component.component.is_empty() && component.component != component.name { p { code { (component.component) } } }
                 @if let Some(Value::Object(settings)) = component.settings.get("properties") {
                     ul { @for (name, schema) in settings {
-                        li { code { (name) } ": " (parts::said(schema.get("description").and_then(Value::as_str).unwrap_or_default())) }
+                        li { code { (name) } ": " (parts::isolated(schema.get("description").and_then(Value::as_str).unwrap_or_default())) }
                     } }
                 }
             }
@@ -151,7 +150,7 @@ fn described(components: &[ListedComponent]) -> Markup {
     }
 }
 
-/// The fields of a rule.
+/// Builds the fields of a rule.
 fn rule_fields(filled: &Filled<'_>, components: &[ListedComponent], repositories: &[Choice]) -> Markup {
     let named = components.iter().filter(|component| !component.component.is_empty());
     let choice = |component: &ListedComponent| Choice {
@@ -160,16 +159,16 @@ fn rule_fields(filled: &Filled<'_>, components: &[ListedComponent], repositories
     };
     let named: Vec<Choice> = named.map(choice).collect();
     html! {
-        (filled.text(Text { label: "Name", name: "name", required: true, hint: "Whoever is refused reads it.", ..Text::default() }))
+        (filled.text(Text { label: "Name", name: "name", required: true, hint: "Shown to users whose request is blocked.", ..Text::default() }))
         (filled.select("Component", "component", &named, ""))
-        (filled.lines("Settings", "settings", "A JSON object; what each component knows stands at the end of the list of policies.", "{}"))
-        (filled.check("Every repository, also later ones", "every", false))
-        (filled.checks("Repositories", "repositories", repositories, "A group is judged by its members."))
-        (filled.lines("Packages", "packages", "Patterns, one to a line, in which * stands for any text; empty: any.", ""))
+        (filled.lines("Settings", "settings", "A JSON object. The page that lists all policies describes the settings of each component.", "{}"))
+        (filled.check("All repositories, including future ones", "every", false))
+        (filled.checks("Repositories", "repositories", repositories, "To check a group, choose its members."))
+        (filled.lines("Packages", "packages", "Patterns, one per line; * matches any text. If empty, the policy applies to all packages.", ""))
     }
 }
 
-/// What the form says, as the body of the call.
+/// Converts the form to the body of the API call.
 fn body(form: &Fields) -> Value {
     let packages: Vec<&str> =
         form.text("packages").lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -177,14 +176,14 @@ fn body(form: &Fields) -> Value {
     json!({
         "name": form.text("name"),
         "component": form.text("component"),
-        // What is no JSON is told as what is no object.
+        // A text that is not JSON is passed on as a string, which the API refuses.
         "settings": serde_json::from_str::<Value>(settings).unwrap_or_else(|_| settings.into()),
         "repositories": if form.has("every") { json!("*") } else { form.list("repositories") },
         "packages": if packages.is_empty() { Value::Null } else { json!(packages) },
     })
 }
 
-/// A rule as its form was filled in.
+/// Converts a rule to the fields of its form.
 fn fields(rule: &Rule) -> Fields {
     let text = &rule.row.text;
     let mut fields = vec![
@@ -201,108 +200,112 @@ fn fields(rule: &Rule) -> Fields {
     Fields(fields)
 }
 
-async fn create(seat: Arc<Seat>) -> Answer {
-    if seat.form.has("filter") {
-        return listed(&seat, None).await;
+async fn create(ctx: Arc<PageContext>) -> PageResult {
+    if ctx.form.has("filter") {
+        return listed(&ctx, None).await;
     }
-    let made = async { policies::create(&seat.actor, forms::policy(body(&seat.form))?).await };
+    let made = async { policies::create(&ctx.actor, forms::policy(body(&ctx.form))?).await };
     match made.await {
         Ok(rule) => Ok(see_other(&format!("{PATH}/{}?done=created", rule.row.id))),
-        Err(error) if seat.holds(ManageRepositories) => {
-            listed(&seat, Some(&visit::wrong(&seat, error)?)).await
+        Err(error) if ctx.holds(ManageRepositories) => {
+            listed(&ctx, Some(&visit::form_error(&ctx, error)?)).await
         }
         Err(error) => Err(error),
     }
 }
 
-async fn show(seat: Arc<Seat>) -> Answer {
-    let rule = policies::find(&seat.actor, seat.named("id")).await?;
-    shown(&seat, &rule, None, None).await
+async fn show(ctx: Arc<PageContext>) -> PageResult {
+    let rule = policies::find(&ctx.actor, ctx.named("id")).await?;
+    detail_page(&ctx, &rule, None, None).await
 }
 
-/// The page of one.
-async fn shown(seat: &Seat, rule: &Rule, preview: Option<&Preview>, wrong: Option<&ApiError>) -> Answer {
+async fn detail_page(
+    ctx: &PageContext,
+    rule: &Rule,
+    preview: Option<&Preview>,
+    wrong: Option<&ApiError>,
+) -> PageResult {
     let id = rule.row.id.to_string();
     let page = PageRequest { limit: EXCEPTIONS, after: None };
-    let exceptions = policies::exceptions(&seat.actor, &id, page).await?;
-    let components = policies::components(&seat.actor).await?;
-    let recorded = recordings::section(seat, &id).await?;
-    let (done, empty) = (seat.form.text("do"), Fields::default());
+    let exceptions = policies::exceptions(&ctx.actor, &id, page).await?;
+    let components = policies::components(&ctx.actor).await?;
+    let recorded = recordings::section(ctx, &id).await?;
+    let (done, empty) = (ctx.form.text("do"), Fields::default());
     let (saving, excepting) = (done == "save", done == "except");
-    let held = if saving { seat.form.clone() } else { fields(rule) };
+    let held = if saving { ctx.form.clone() } else { fields(rule) };
     let filled = Filled::new(&held, wrong.filter(|_| saving));
-    let saved = rule_fields(&filled, &components, &choices(seat).await?);
-    let excepted = if excepting { &seat.form } else { &empty };
+    let saved = rule_fields(&filled, &components, &choices(ctx).await?);
+    let excepted = if excepting { &ctx.form } else { &empty };
     let excepted = Filled::new(excepted, wrong.filter(|_| excepting));
     let mode = rule.row.mode;
     let button = |word: &str, class: &str| html! { button type="submit" class=[(!class.is_empty()).then_some(class)] { (word) } };
-    let deed = |name: &str, button: Markup| parts::deed(seat, &seat.path, &[("do", name)], &button);
+    let action = |name: &str, button: Markup| parts::action_button(ctx, &ctx.path, &[("do", name)], &button);
     let body = html! {
         @if let Some(wrong) = wrong.filter(|_| !saving && !excepting) { (parts::alert(wrong.message())) }
         @if let Some(failure) = &rule.failure {
-            (parts::alert(&format!("It failed {} times on this server, and what it could not judge did not pass: {}", failure.times, failure.error)))
+            (parts::alert(&format!("The policy failed {} times on this server. The versions that it could not check were blocked. Last error: {}", failure.times, failure.error)))
         }
         div.card {
             p { (parts::tag(mode.word())) " "
                 @match mode {
-                    RuleMode::Enforced => "What it denies does not pass.",
-                    RuleMode::Warn => "What it denies is told in the log, and passes.",
-                    RuleMode::Paused if rule.row.previewed => "It was previewed as it is, and may be enforced.",
-                    RuleMode::Paused => "It is enforced only after a preview of it as it is.",
+                    RuleMode::Enforced => "Versions that the policy denies are blocked.",
+                    RuleMode::Warn => "Versions that the policy denies are logged but not blocked.",
+                    RuleMode::Paused if rule.row.previewed => "The current version was previewed and can be enforced.",
+                    RuleMode::Paused => "Preview the current version before you enforce it.",
                 }
             }
             div.bar {
-                (deed("preview", button("Preview", if mode == RuleMode::Paused { "go" } else { "" })))
-                @if mode != RuleMode::Paused { (deed("pause", button("Pause", ""))) }
-                @if mode != RuleMode::Warn { (deed("warn", button("Only warn", ""))) }
-                @if mode != RuleMode::Enforced && rule.row.previewed { (deed("enforce", button("Enforce", "go"))) }
+                (action("preview", button("Preview", if mode == RuleMode::Paused { "go" } else { "" })))
+                @if mode != RuleMode::Paused { (action("pause", button("Pause", ""))) }
+                @if mode != RuleMode::Warn { (action("warn", button("Warn only", ""))) }
+                @if mode != RuleMode::Enforced && rule.row.previewed { (action("enforce", button("Enforce", "go"))) }
             }
         }
         @if let Some(preview) = preview { (previewed(preview)) }
         (recorded)
-        (excepts(seat, &exceptions.rows))
-        form.card method="post" action=(seat.path) {
+        (excepts(ctx, &exceptions.rows))
+        form.card method="post" action=(ctx.path) {
             h2 id="exception" { "New exception" }
-            p { "Members with manage-repositories may let versions pass for a year at most. The audit log remembers it." }
-            (parts::guard(seat))
+            p { "Members with the permission manage-repositories can exempt versions for a year at most. The audit log records every exception." }
+            (parts::form_tokens(ctx))
             (parts::hidden("do", "except"))
-            (excepted.told(html! {
-                (excepted.text(Text { label: "Package", name: "package", required: true, first: seat.query.text("package"), hint: "A pattern, in which * stands for any text.", ..Text::default() }))
-                (excepted.text(Text { label: "Version", name: "version", required: true, first: if seat.query.has("version") { seat.query.text("version") } else { "*" }, hint: "A pattern.", ..Text::default() }))
-                (excepted.text(Text { label: "Reason", name: "reason", required: true, ..Text::default() }))
-                (excepted.text(Text { label: "Expires", name: "expires", kind: "date", required: true, first: &dates::day(seat.actor.now + DAYS * dates::DAY_MS), hint: "It lasts to the end of this day, UTC.", ..Text::default() }))
+            (excepted.with_error(html! {
+                (excepted.text(Text { label: "Package", name: "package", required: true, first: ctx.query.text("package"), hint: "A pattern; * matches any text.", ..Text::default() }))
+                (excepted.text(Text { label: "Version", name: "version", required: true, first: if ctx.query.has("version") { ctx.query.text("version") } else { "*" }, hint: "A pattern; * alone matches every version.", ..Text::default() }))
+                (excepted.text(Text { label: "Reason", name: "reason", required: true, hint: "Recorded with the exception.", ..Text::default() }))
+                (excepted.text(Text { label: "Expires", name: "expires", kind: "date", required: true, first: &dates::day(ctx.actor.now + DAYS * dates::DAY_MS), hint: "The exception ends at the end of this day (UTC).", ..Text::default() }))
                 button.go type="submit" { "Create exception" }
             }))
         }
-        form.card method="post" action=(seat.path) {
+        form.card method="post" action=(ctx.path) {
             h2 { "Rule" }
-            p { "A policy that says something else is paused." }
-            (parts::guard(seat))
+            p { "Editing the policy pauses it." }
+            (parts::form_tokens(ctx))
             (parts::hidden("do", "save"))
             (parts::hidden("sent", "yes"))
-            (filled.told(html! { (saved) button.go type="submit" { "Save" } }))
+            (filled.with_error(html! { (saved) button.go type="submit" { "Save" } }))
         }
         div.card.danger {
             h2 { "Delete" }
-            p { "Its exceptions go with it." }
-            (parts::deed_in_two_steps(seat, &seat.path, &[("do", "delete")], "Delete", ""))
+            p { "Deletes the policy with its exceptions." }
+            (parts::two_step_button(ctx, &ctx.path, &[("do", "delete")], "Delete", ""))
         }
     };
     let crumbs =
         html! { p.crumbs { a href="/organization" { "Organization" } " " a href=(PATH) { "Policies" } } };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
-    Ok(frame::page(seat, Sheet { status, crumbs, ..Sheet::of(&rule.row.name) }, &body))
+    Ok(frame::page(ctx, Sheet { status, crumbs, ..Sheet::of(&rule.row.name) }, &body))
 }
 
 fn previewed(preview: &Preview) -> Markup {
     let rows = html! {
-        @for item in preview.items.iter().take(SHOWN) {
+        @for item in preview.items.iter().take(MAX_ROWS) {
             tr {
-                th scope="row" { (parts::said(&item.repository_name)) }
-                td { (parts::said(&item.package)) }
+                th scope="row" { (parts::isolated(&item.repository_name)) }
+                td { (parts::isolated(&item.package)) }
                 td { (parts::short(&item.version)) }
-                td { (parts::tag(if item.ruling == "policy_unavailable" { "not judged" } else { item.ruling })) }
-                td { (parts::said(&item.because)) }
+                td { (parts::tag(if item.ruling == "policy_unavailable" { "not checked" } else { item.ruling })) }
+                td { (parts::isolated(&item.reason)) }
                 td { @if let Some(at) = item.until { (dates::time(at)) } }
             }
         }
@@ -312,19 +315,19 @@ fn previewed(preview: &Preview) -> Markup {
         section role="status" {
             h2 { "Preview" }
             p {
-                "Of " strong { (parts::count(preview.versions, "version", "versions")) } " it would deny " (count("denied")) ", hold back " (count("held")) " and warn of " (count("warned")) "."
-                @if preview.hidden > 0 { " " (preview.hidden) " of them are in repositories that you may not read." }
-                @if count("policy_unavailable") > 0 { " It could not judge " (count("policy_unavailable")) ", which would not pass." }
+                "The policy checked " strong { (parts::count(preview.versions, "version", "versions")) } ". It would deny " (count("denied")) ", hold " (count("held")) " and warn about " (count("warned")) "."
+                @if preview.hidden > 0 { " " (preview.hidden) " of these are in repositories that you may not read." }
+                @if count("policy_unavailable") > 0 { " It could not check " (count("policy_unavailable")) ", which would be blocked." }
             }
         }
         @if !preview.items.is_empty() {
-            (parts::table("What it would not let pass", &["Repository", "Package", "Version", "Ruling", "Because", "Until"], &rows))
-            @if preview.items.len() > SHOWN { p { "These are the first " (SHOWN) "." } }
+            (parts::table("Versions with a ruling", &["Repository", "Package", "Version", "Ruling", "Reason", "Until"], &rows))
+            @if preview.items.len() > MAX_ROWS { p { "Showing the first " (MAX_ROWS) "." } }
         }
     }
 }
 
-fn excepts(seat: &Seat, exceptions: &[ExceptionRow]) -> Markup {
+fn excepts(ctx: &PageContext, exceptions: &[ExceptionRow]) -> Markup {
     if exceptions.is_empty() {
         return Markup::default();
     }
@@ -334,15 +337,15 @@ fn excepts(seat: &Seat, exceptions: &[ExceptionRow]) -> Markup {
             @for ExceptionRow { id, new, created_at, .. } in exceptions {
                 li {
                     div.what {
-                        p { (parts::said(&new.package)) " " (parts::said(&new.version)) ": " (parts::said(&new.reason)) }
+                        p { (parts::isolated(&new.package)) " " (parts::isolated(&new.version)) ": " (parts::isolated(&new.reason)) }
                         p.meta {
-                            (parts::tag(if new.until > seat.actor.now { "active" } else { "expired" }))
-                            span { "until " (dates::time(new.until)) ", by " (parts::said(&new.created_by)) " " (dates::time(*created_at)) }
+                            (parts::tag(if new.until > ctx.actor.now { "active" } else { "expired" }))
+                            span { "until " (dates::time(new.until)) ", by " (parts::isolated(&new.created_by)) " " (dates::time(*created_at)) }
                         }
                     }
-                    @if new.until > seat.actor.now {
-                        (parts::deed(seat, &seat.path, &[("do", "end"), ("exception", &id.to_string())],
-                            &html! { button type="submit" { "End the exception of " (parts::said(&new.package)) } }))
+                    @if new.until > ctx.actor.now {
+                        (parts::action_button(ctx, &ctx.path, &[("do", "end"), ("exception", &id.to_string())],
+                            &html! { button type="submit" { "End exception for " (parts::isolated(&new.package)) } }))
                     }
                 }
             }
@@ -350,47 +353,45 @@ fn excepts(seat: &Seat, exceptions: &[ExceptionRow]) -> Markup {
     }
 }
 
-async fn act(seat: Arc<Seat>) -> Answer {
-    let id = seat.named("id");
-    let rule = policies::find(&seat.actor, id).await?;
+async fn act(ctx: Arc<PageContext>) -> PageResult {
+    let id = ctx.named("id");
+    let rule = policies::find(&ctx.actor, id).await?;
     let mode = |mode| RuleChangeRequest { mode: Some(mode), ..RuleChangeRequest::default() };
-    let done = match seat.form.text("do") {
-        "save" if seat.form.has("filter") => return shown(&seat, &rule, None, None).await,
+    let done = match ctx.form.text("do") {
+        "save" if ctx.form.has("filter") => return detail_page(&ctx, &rule, None, None).await,
         "preview" => {
-            let preview = policies::preview(&seat.actor, id).await?;
-            let rule = policies::find(&seat.actor, id).await?;
-            return shown(&seat, &rule, Some(&preview), None).await;
+            let preview = policies::preview(&ctx.actor, id).await?;
+            let rule = policies::find(&ctx.actor, id).await?;
+            return detail_page(&ctx, &rule, Some(&preview), None).await;
         }
-        "enforce" => policies::change(&seat.actor, id, mode(RuleMode::Enforced)).await.map(drop),
-        "warn" => policies::change(&seat.actor, id, mode(RuleMode::Warn)).await.map(drop),
-        "pause" => policies::change(&seat.actor, id, mode(RuleMode::Paused)).await.map(drop),
-        "except" => except(&seat, id).await,
-        "record" => policies::record(&seat.actor, id, recordings::WANTED).await.map(drop),
-        "forget" => policies::stop_recording(&seat.actor, id).await,
-        "end" => policies::end_exception(&seat.actor, id, seat.form.text("exception")).await,
+        "enforce" => policies::change(&ctx.actor, id, mode(RuleMode::Enforced)).await.map(drop),
+        "warn" => policies::change(&ctx.actor, id, mode(RuleMode::Warn)).await.map(drop),
+        "pause" => policies::change(&ctx.actor, id, mode(RuleMode::Paused)).await.map(drop),
+        "except" => except(&ctx, id).await,
+        "record" => policies::record(&ctx.actor, id, recordings::CALLS).await.map(drop),
+        "forget" => policies::stop_recording(&ctx.actor, id).await,
+        "end" => policies::end_exception(&ctx.actor, id, ctx.form.text("exception")).await,
         "delete" => {
-            policies::remove(&seat.actor, id).await?;
+            policies::remove(&ctx.actor, id).await?;
             return Ok(see_other(&format!("{PATH}?done=deleted")));
         }
         _ => {
-            async {
-                policies::change(&seat.actor, id, forms::policy_change(body(&seat.form))?).await.map(drop)
-            }
-            .await
+            async { policies::change(&ctx.actor, id, forms::policy_change(body(&ctx.form))?).await.map(drop) }
+                .await
         }
     };
     match done {
-        Ok(()) => Ok(see_other(&format!("{}?done=saved", seat.path))),
-        Err(error) => shown(&seat, &rule, None, Some(&visit::wrong(&seat, error)?)).await,
+        Ok(()) => Ok(see_other(&format!("{}?done=saved", ctx.path))),
+        Err(error) => detail_page(&ctx, &rule, None, Some(&visit::form_error(&ctx, error)?)).await,
     }
 }
 
-async fn except(seat: &Seat, id: &str) -> Result<(), ApiError> {
-    let form = &seat.form;
+async fn except(ctx: &PageContext, id: &str) -> Result<(), ApiError> {
+    let form = &ctx.form;
     let body = json!({
         "package": form.text("package"), "version": form.text("version"), "reason": form.text("reason"),
         "until": field::expiry(form),
     });
-    let request = forms::policy_exception(body, seat.actor.now)?;
-    policies::except(&seat.actor, id, request).await.map(drop)
+    let request = forms::policy_exception(body, ctx.actor.now)?;
+    policies::except(&ctx.actor, id, request).await.map(drop)
 }

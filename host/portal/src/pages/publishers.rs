@@ -1,4 +1,5 @@
-//! `/repositories/{name}/trusted-publishers`: workflows of build services that may publish here without a kept secret.
+//! `/repositories/{name}/trusted-publishers`: workflows of build services that may publish here
+//! without a stored secret.
 
 use std::sync::Arc;
 
@@ -12,15 +13,14 @@ use serde_json::{Map, Value, json};
 use super::Routes;
 use super::repositories::{ROWS, after};
 use super::repository::{named, sheet, tabs};
-use crate::confirm::{self, Deed, Outcome};
+use crate::confirm::{self, ConfirmationPrompt, ConfirmedOutcome};
 use crate::field::{Choice, Filled, Text};
 use crate::fields::Fields;
 use crate::frame::{self, Sheet};
-use crate::seat::{Seat, see_other};
+use crate::page_context::{PageContext, see_other};
 use crate::visit;
-use crate::{Answer, dates, fault, parts};
+use crate::{PageResult, dates, fault, parts};
 
-/// What this file answers.
 pub(super) fn routes() -> Routes {
     vec![("/repositories/{name}/trusted-publishers", visit::page(show).merge(visit::form(act)))]
 }
@@ -29,86 +29,86 @@ fn path(row: &RepositoryRow) -> String {
     format!("{}/trusted-publishers", parts::repository(&row.name))
 }
 
-/// The way to the page, on that of the settings.
+/// Builds the link to this page on the settings page.
 pub(super) fn section(row: &RepositoryRow) -> Markup {
     html! {
         h2 { "Trusted publishers" }
         div.card {
-            p { "Workflows of GitHub, GitLab and others that may publish here without a kept secret." }
-            p { a href=(path(row)) { "Trusted publishers" } }
+            p { "Workflows of GitHub, GitLab and other providers that may publish here without a stored secret." }
+            p { a href=(path(row)) { "Manage trusted publishers" } }
         }
     }
 }
 
-async fn show(seat: Arc<Seat>) -> Answer {
-    let row = managed(&seat).await?;
-    if confirm::is_back(&seat) {
-        return confirm::ask(&seat, &creating(&row), &seat.form, None).await;
+async fn show(ctx: Arc<PageContext>) -> PageResult {
+    let row = managed(&ctx).await?;
+    if confirm::returned_from_provider(&ctx) {
+        return confirm::prompt_page(&ctx, &creation_prompt(&row), &ctx.form, None).await;
     }
-    page(&seat, &row, None).await
+    page(&ctx, &row, None).await
 }
 
-async fn managed(seat: &Seat) -> Result<RepositoryRow, ApiError> {
-    let row = named(seat).await?;
-    repositories::managed(&seat.actor, &row.id.to_string()).await
+async fn managed(ctx: &PageContext) -> Result<RepositoryRow, ApiError> {
+    let row = named(ctx).await?;
+    repositories::managed(&ctx.actor, &row.id.to_string()).await
 }
 
-async fn page(seat: &Seat, row: &RepositoryRow, wrong: Option<&ApiError>) -> Answer {
-    let request = PageRequest { limit: ROWS, after: after::<PublisherId>(seat)? };
-    let listed = publishers::list(&seat.actor, Some(&row.id.to_string()), request).await?;
+async fn page(ctx: &PageContext, row: &RepositoryRow, wrong: Option<&ApiError>) -> PageResult {
+    let request = PageRequest { limit: ROWS, after: after::<PublisherId>(ctx)? };
+    let listed = publishers::list(&ctx.actor, Some(&row.id.to_string()), request).await?;
     let next = listed.rows.last().filter(|_| listed.more).map(|last| last.id.to_string());
-    let filled = Filled::new(&seat.form, wrong);
+    let filled = Filled::new(&ctx.form, wrong);
     let body = html! {
-        (tabs(seat, row, "/settings"))
+        (tabs(ctx, row, "/settings"))
         @if listed.rows.is_empty() {
             div.card.empty {
-                h2 { "None yet" }
-                p { "A workflow that is trusted here publishes with a token that its build service vouches for. It lives for minutes, and there is nothing to keep." }
+                h2 { "No trusted publishers yet" }
+                p { "A trusted workflow publishes with a token that its build service vouches for. The token lives for minutes, so you store no secret." }
             }
-        } @else { (rows(seat, row, &listed.rows)) }
-        (parts::further(&path(row), &[], next.as_deref()))
+        } @else { (rows(ctx, row, &listed.rows)) }
+        (parts::next_page_link(&path(row), &[], next.as_deref()))
         form.card method="post" action=(path(row)) {
             h2 { "New trusted publisher" }
-            (parts::guard(seat))
+            (parts::form_tokens(ctx))
             (parts::hidden("do", "create"))
-            (filled.told(html! { (fields(&filled)) button.go type="submit" { "Add publisher" } }))
+            (filled.with_error(html! { (fields(&filled)) button.go type="submit" { "Create publisher" } }))
         }
     };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
-    Ok(frame::page(seat, Sheet { status, ..sheet(row) }, &body))
+    Ok(frame::page(ctx, Sheet { status, ..sheet(row) }, &body))
 }
 
-fn rows(seat: &Seat, row: &RepositoryRow, publishers: &[PublisherRow]) -> Markup {
+fn rows(ctx: &PageContext, row: &RepositoryRow, publishers: &[PublisherRow]) -> Markup {
     html! {
         ul.rows {
             @for publisher in publishers {
                 @let id = publisher.id.to_string();
-                @let name = who(publisher);
+                @let name = display_name(publisher);
                 li {
                     div.what {
-                        strong { (parts::said(&name)) }
+                        strong { (parts::isolated(&name)) }
                         p.meta {
-                            span { (publisher.provider) " · " (parts::said(&publisher.issuer)) }
-                            span { "packages " (parts::said(&patterns(publisher).join(", "))) }
+                            span { (publisher.provider) " · " (parts::isolated(&publisher.issuer)) }
+                            span { "packages " (parts::isolated(&patterns(publisher).join(", "))) }
                             span { (scope(publisher)) }
                         }
                         p.meta {
-                            span { "made by " (parts::said(&publisher.created_by)) " " (dates::time(publisher.created_at)) }
+                            span { "created by " (parts::isolated(&publisher.created_by)) " " (dates::time(publisher.created_at)) }
                             @match publisher.last_used_at {
                                 Some(at) => { span { "last used " (dates::time(at)) } }
                                 None => { span { "not used yet" } }
                             }
                         }
                     }
-                    (parts::deed_in_two_steps(seat, &path(row), &[("do", "delete"), ("publisher", &id)], "Delete", &name))
+                    (parts::two_step_button(ctx, &path(row), &[("do", "delete"), ("publisher", &id)], "Delete", &name))
                 }
             }
         }
     }
 }
 
-/// What a publisher is called: the claims that tell it.
-fn who(publisher: &PublisherRow) -> String {
+/// Returns the name of a publisher, made of the claims that identify it.
+fn display_name(publisher: &PublisherRow) -> String {
     let claims: Map<String, Value> = serde_json::from_str(&publisher.claims).unwrap_or_default();
     let text = |name: &str| claims.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (owner, name) = match publisher.provider.as_str() {
@@ -141,26 +141,27 @@ fn scope(publisher: &PublisherRow) -> &'static str {
 
 fn fields(filled: &Filled<'_>) -> Markup {
     let choice = |value: &str, label: &str| Choice { value: value.to_owned(), label: label.to_owned() };
-    let providers = [choice("github", "GitHub"), choice("gitlab", "GitLab"), choice("oidc", "Another")];
+    let providers =
+        [choice("github", "GitHub"), choice("gitlab", "GitLab"), choice("oidc", "Other (OpenID Connect)")];
     let may = [choice("read", "Read"), choice("write", "Write")];
     let text = |label: &'static str, name: &'static str, hint: &'static str| {
         filled.text(Text { label, name, hint, ..Text::default() })
     };
     html! {
         (filled.select("Provider", "provider", &providers, "github"))
-        (text("Owner", "owner", "A user or an organization of GitHub's, a namespace of GitLab's."))
-        (text("Repository or project", "project", "Without its owner."))
-        (text("Workflow", "workflow", "The file, as release.yml or .gitlab-ci.yml."))
-        (text("Environment", "environment", "The job's; may stay empty, but one with rules for releases keeps others out."))
-        (filled.lines("Claims", "claims", "Of another provider: NAME=VALUE, one to a line; sub, or two others at least.", ""))
-        (filled.text(Text { label: "Issuer", name: "issuer", kind: "url", hint: "The address of a server of your own or of another provider.", ..Text::default() }))
-        (filled.lines("Packages", "packages", "One to a line, with * for any text. They need not be there yet.", ""))
+        (text("Owner", "owner", "The user or organization on GitHub, or the namespace on GitLab."))
+        (text("Repository or project", "project", "The name without its owner."))
+        (text("Workflow", "workflow", "The file name, for example release.yml or .gitlab-ci.yml."))
+        (text("Environment", "environment", "The environment of the job (optional). An environment with release rules keeps other jobs from publishing."))
+        (filled.lines("Claims", "claims", "For other providers: NAME=VALUE, one per line. Give sub or at least two other claims.", ""))
+        (filled.text(Text { label: "Issuer", name: "issuer", kind: "url", hint: "The URL of your own server or of another provider.", ..Text::default() }))
+        (filled.lines("Packages", "packages", "Package names, one per line; * matches any text. The packages need not exist yet.", ""))
         (filled.checks("Scope", "scope", &may, ""))
     }
 }
 
-/// What the form says, as the body of the call.
-fn said(row: &RepositoryRow, form: &Fields) -> Value {
+/// Converts the form to the body of the API call.
+fn request_body(row: &RepositoryRow, form: &Fields) -> Value {
     let provider = form.text("provider");
     let claims = match provider {
         "gitlab" => json!({
@@ -185,32 +186,34 @@ fn said(row: &RepositoryRow, form: &Fields) -> Value {
     })
 }
 
-fn creating(row: &RepositoryRow) -> Deed<'static> {
-    let what = html! { p { "The trusted publisher of " strong { (row.name) } " is created once you have confirmed that it is you." } };
-    Deed { action: Action::ManagePublishers, title: "Confirm the new trusted publisher", what }
+fn creation_prompt(row: &RepositoryRow) -> ConfirmationPrompt<'static> {
+    let what = html! { p { "The trusted publisher of " strong { (row.name) } " will be created after you confirm your identity." } };
+    ConfirmationPrompt { action: Action::ManagePublishers, title: "Confirm the new trusted publisher", what }
 }
 
-async fn act(seat: Arc<Seat>) -> Answer {
-    let row = managed(&seat).await?;
-    if seat.form.text("do") == "delete" {
-        publishers::remove(&seat.actor, seat.form.text("publisher")).await?;
+async fn act(ctx: Arc<PageContext>) -> PageResult {
+    let row = managed(&ctx).await?;
+    if ctx.form.text("do") == "delete" {
+        publishers::remove(&ctx.actor, ctx.form.text("publisher")).await?;
         return Ok(see_other(&format!("{}?done=deleted", path(&row))));
     }
-    let made = match packhouse_api::publishers::from_json(said(&row, &seat.form)) {
+    let made = match packhouse_api::publishers::from_json(request_body(&row, &ctx.form)) {
         Ok(request) => {
-            confirm::then(&seat, creating(&row), async |confirmation| {
-                publishers::create(&seat.actor, confirmation, request).await
+            confirm::run(&ctx, creation_prompt(&row), async |confirmation| {
+                publishers::create(&ctx.actor, confirmation, request).await
             })
             .await
         }
         Err(error) => Err(error),
     };
     match made {
-        Ok(Outcome::Done(_)) => confirm::spent(&seat, see_other(&format!("{}?done=saved", path(&row)))),
-        Ok(Outcome::Asked(page)) => Ok(page),
+        Ok(ConfirmedOutcome::Done(_)) => {
+            confirm::finish(&ctx, see_other(&format!("{}?done=saved", path(&row))))
+        }
+        Ok(ConfirmedOutcome::Prompt(page)) => Ok(page),
         Err(error) => {
-            let wrong = visit::wrong(&seat, error)?;
-            page(&seat, &row, Some(&wrong)).await
+            let wrong = visit::form_error(&ctx, error)?;
+            page(&ctx, &row, Some(&wrong)).await
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `/repositories`: what the member may know of.
+//! `/repositories`: repositories that the member has access to.
 
 use std::sync::Arc;
 
@@ -11,37 +11,37 @@ use packhouse_store::RepositoryId;
 
 use super::Routes;
 use crate::frame::{self, Sheet};
-use crate::seat::Seat;
+use crate::page_context::PageContext;
 use crate::visit;
-use crate::{Answer, dates, parts};
+use crate::{PageResult, dates, parts};
 
-/// Rows of a page.
+/// Maximum rows of a page.
 pub(super) const ROWS: u32 = 50;
 
-/// What this file answers.
 pub(super) fn routes() -> Routes {
     vec![("/repositories", visit::page(show))]
 }
 
-/// Where a list goes on, as the page before has said: 400 `invalid_request` for anything else.
-pub(super) fn after<I: std::str::FromStr>(seat: &Seat) -> Result<Option<I>, ApiError> {
-    let after = seat.query.get("after").map(str::parse).transpose();
-    after.map_err(|_| ApiError::invalid("This list does not go on there; go back to its beginning."))
+/// Returns the position at which a list continues, from the link on the previous page. 400
+/// `invalid_request` if the position is malformed.
+pub(super) fn after<I: std::str::FromStr>(ctx: &PageContext) -> Result<Option<I>, ApiError> {
+    let after = ctx.query.get("after").map(str::parse).transpose();
+    after.map_err(|_| ApiError::invalid("The position in the list is invalid. Go back to the first page."))
 }
 
-async fn show(seat: Arc<Seat>) -> Answer {
-    let page = PageRequest { limit: ROWS, after: after::<RepositoryId>(&seat)? };
-    let listed = repositories::list_with_usage(&seat.actor, page).await?;
+async fn show(ctx: Arc<PageContext>) -> PageResult {
+    let page = PageRequest { limit: ROWS, after: after::<RepositoryId>(&ctx)? };
+    let listed = repositories::list_with_usage(&ctx.actor, page).await?;
     let next = listed.rows.last().filter(|_| listed.more).map(|one| one.row.id.to_string());
-    let manages = seat.holds(ManageRepositories);
+    let manages = ctx.holds(ManageRepositories);
     let body = html! {
         @if listed.rows.is_empty() { (empty(manages)) } @else {
             ul.rows { @for row in &listed.rows { li { (one(row)) } } }
         }
-        (parts::further("/repositories", &[], next.as_deref()))
+        (parts::next_page_link("/repositories", &[], next.as_deref()))
     };
     let beside = html! { @if manages { a.button.go href="/repositories/new" { "New repository" } } };
-    Ok(frame::page(&seat, Sheet { beside, ..Sheet::of("Repositories") }, &body))
+    Ok(frame::page(&ctx, Sheet { beside, ..Sheet::of("Repositories") }, &body))
 }
 
 fn one(with: &RepositoryWithUsage) -> Markup {
@@ -63,17 +63,17 @@ fn one(with: &RepositoryWithUsage) -> Markup {
 fn empty(manages: bool) -> Markup {
     html! {
         div.card.empty {
-            h2 { "There is no repository here yet" }
+            h2 { "No repositories yet" }
             @if manages {
-                p { "A repository holds packages of one format: what you publish (hosted), what it fetches from elsewhere and keeps (proxy), or several of these as one (group)." }
+                p { "A repository contains packages of one format. A hosted repository stores what you publish, a proxy caches what it fetches from another server, and a group combines several repositories." }
                 ol.steps {
-                    li { "Make a repository." }
-                    li { "Make a token for it." }
-                    li { "Put the address and the token into your client, as its Connection Settings say." }
+                    li { "Create a repository." }
+                    li { "Create a token for it." }
+                    li { "Enter the address and the token in your client, as described in the Connection Settings." }
                 }
-                p { a.button.go href="/repositories/new" { "Make the first repository" } }
+                p { a.button.go href="/repositories/new" { "Create the first repository" } }
             } @else {
-                p { "Nobody has given you a repository yet. Ask whoever invited you." }
+                p { "You do not have access to any repository yet. Ask the person who invited you." }
             }
         }
     }

@@ -1,4 +1,5 @@
-//! `/repositories/{name}`: the packages that a repository holds; and what its other pages have in common.
+//! `/repositories/{name}`: packages of a repository. Also the parts that all pages about a
+//! repository share.
 
 use std::sync::Arc;
 
@@ -13,21 +14,20 @@ use packhouse_store::{PackageSummary, RepositoryRow};
 use super::Routes;
 use super::repositories::ROWS;
 use crate::frame::{self, Sheet};
-use crate::seat::Seat;
+use crate::page_context::PageContext;
 use crate::visit;
-use crate::{Answer, chart, dates, parts};
+use crate::{PageResult, chart, dates, parts};
 
-/// What this file answers.
 pub(super) fn routes() -> Routes {
     vec![("/repositories/{name}", visit::page(show))]
 }
 
-/// The repository that the path names.
-pub(super) async fn named(seat: &Seat) -> Result<RepositoryRow, ApiError> {
-    repositories::named(&seat.actor, seat.named("name")).await
+/// Finds the repository that the path names.
+pub(super) async fn named(ctx: &PageContext) -> Result<RepositoryRow, ApiError> {
+    repositories::named(&ctx.actor, ctx.named("name")).await
 }
 
-/// A page about a repository: its name, its tabs, and the tab's own content.
+/// Returns title and breadcrumbs of a page about a repository.
 pub(super) fn sheet<'a>(row: &'a RepositoryRow) -> Sheet<'a> {
     let crumbs = html! {
         p.crumbs { a href="/repositories" { "Repositories" } " / " (row.format) " " (row.kind) @if row.public { ", public" } }
@@ -35,16 +35,16 @@ pub(super) fn sheet<'a>(row: &'a RepositoryRow) -> Sheet<'a> {
     Sheet { crumbs, ..Sheet::of(&row.name) }
 }
 
-/// The ways between the pages about a repository.
-pub(super) fn tabs(seat: &Seat, row: &RepositoryRow, here: &str) -> Markup {
+/// Builds the tabs of a repository.
+pub(super) fn tabs(ctx: &PageContext, row: &RepositoryRow, here: &str) -> Markup {
     let path = parts::repository(&row.name);
-    let manages = seat.holds(ManageRepositories);
+    let manages = ctx.holds(ManageRepositories);
     let all = [
         (true, "", "Packages"),
         (true, "/connection", "Connection Settings"),
         (manages, "/settings", "Settings"),
         (manages && row.kind == repositories::PROXY, "/cache", "Cache"),
-        (row.kind == "hosted" && seat.actor.permissions().rights(row.id).delete, "/trash", "Trash"),
+        (row.kind == "hosted" && ctx.actor.permissions().rights(row.id).delete, "/trash", "Trash"),
     ];
     html! {
         nav.tabs aria-label="Repository" {
@@ -57,50 +57,50 @@ pub(super) fn tabs(seat: &Seat, row: &RepositoryRow, here: &str) -> Markup {
     }
 }
 
-async fn show(seat: Arc<Seat>) -> Answer {
-    let row = named(&seat).await?;
-    let health = repositories::health_of(&seat.actor, &row).await?;
+async fn show(ctx: Arc<PageContext>) -> PageResult {
+    let row = named(&ctx).await?;
+    let health = repositories::health_of(&ctx.actor, &row).await?;
     let health = health.as_ref().map(health_of).unwrap_or_default();
-    let words = seat.query.text("q");
+    let words = ctx.query.text("q");
     let search = match words {
-        "" => Search::Names { after: seat.query.get("after").unwrap_or_default().to_owned() },
-        words => Search::Words { words: words.to_owned(), after: seat.query.get("after").map(str::to_owned) },
+        "" => Search::Names { after: ctx.query.get("after").unwrap_or_default().to_owned() },
+        words => Search::Words { words: words.to_owned(), after: ctx.query.get("after").map(str::to_owned) },
     };
-    let listed = packages::list(&seat.actor, &row.id.to_string(), search, ROWS).await;
+    let listed = packages::list(&ctx.actor, &row.id.to_string(), search, ROWS).await;
     let Packages { summaries, next } = match listed {
         Ok(packages) => packages,
-        // Who manages a repository and may not read there has the other tabs.
-        Err(error) if seat.holds(ManageRepositories) => {
-            let wrong = visit::wrong(&seat, error)?;
-            let body = html! { (tabs(&seat, &row, "")) (health) (parts::alert(wrong.message())) };
+        // A member who manages a repository without reading it can still use the other tabs.
+        Err(error) if ctx.holds(ManageRepositories) => {
+            let wrong = visit::form_error(&ctx, error)?;
+            let body = html! { (tabs(&ctx, &row, "")) (health) (parts::alert(wrong.message())) };
             let status = crate::fault::status(&wrong);
-            return Ok(frame::page(&seat, Sheet { status, ..sheet(&row) }, &body));
+            return Ok(frame::page(&ctx, Sheet { status, ..sheet(&row) }, &body));
         }
         Err(error) => return Err(error),
     };
     let path = parts::repository(&row.name);
-    let begins = words.is_empty() && !seat.query.has("after");
-    // A group holds nothing of its own, so nothing is counted of it.
+    let begins = words.is_empty() && !ctx.query.has("after");
+    // A group stores nothing itself, so it has no activity.
     let activity = match row.members.is_empty() && begins {
-        true => chart::activity(&activity::of_repository(&seat.actor, &row.id.to_string()).await?),
+        true => chart::activity(&activity::of_repository(&ctx.actor, &row.id.to_string()).await?),
         false => Markup::default(),
     };
     let body = html! {
-        (tabs(&seat, &row, ""))
+        (tabs(&ctx, &row, ""))
         (health)
         @if summaries.is_empty() && begins { (empty(&row, &path)) } @else {
             (search_form(&path, words))
-            @if summaries.is_empty() { p { "No package matches " (parts::said(words)) "." } } @else {
+            @if summaries.is_empty() { p { "No package matches " (parts::isolated(words)) "." } } @else {
                 ul.rows { @for summary in &summaries { li { (one(&row.name, summary)) } } }
             }
         }
-        (parts::further(&path, &[("q", words)], next.as_deref()))
+        (parts::next_page_link(&path, &[("q", words)], next.as_deref()))
         (activity)
     };
-    Ok(frame::page(&seat, sheet(&row), &body))
+    Ok(frame::page(&ctx, sheet(&row), &body))
 }
 
-/// What upstreams do at present, where that is not all well.
+/// Describes the problems of upstreams, if there are any.
 fn health_of(health: &RepositoryHealth) -> Markup {
     match health {
         RepositoryHealth::Proxy(view) => {
@@ -118,21 +118,20 @@ fn health_of(health: &RepositoryHealth) -> Markup {
 fn trouble(subject: &str, state: HealthState, since: Option<u64>, detail: Option<&str>) -> Markup {
     let what = match state {
         HealthState::Ok if detail.is_none() => return Markup::default(),
-        HealthState::Ok => "answers, but not as it is set up",
+        HealthState::Ok => "responds, but the repository is not configured correctly for it",
         HealthState::Refused => "refuses requests",
         HealthState::Unreachable => "cannot be used",
     };
     html! {
         p role="alert" {
             (subject) " " (what)
-            @if let Some(since) = since { " since " (dates::moment(since)) }
-            @if let Some(detail) = detail { ": " (parts::said(detail)) }
+            @if let Some(since) = since { " since " (dates::unsigned_time(since)) }
+            @if let Some(detail) = detail { ": " (parts::isolated(detail)) }
             "."
         }
     }
 }
 
-/// A form that looks for something here.
 pub(super) fn search_form(path: &str, words: &str) -> Markup {
     html! {
         form.bar method="get" action=(path) role="search" {
@@ -145,11 +144,11 @@ pub(super) fn search_form(path: &str, words: &str) -> Markup {
 fn one(repository: &str, package: &PackageSummary) -> Markup {
     html! {
         div.what {
-            a href=(parts::package(repository, &package.name)) { (parts::said(&package.name)) }
+            a href=(parts::package(repository, &package.name)) { (parts::isolated(&package.name)) }
             p.meta {
-                @if let Some(latest) = &package.latest { span { (parts::said(latest)) } }
+                @if let Some(latest) = &package.latest { span { (parts::isolated(latest)) } }
                 (parts::count(package.versions, "version", "versions"))
-                @if let Some(at) = package.updated_at { span { (dates::moment(at)) } }
+                @if let Some(at) = package.updated_at { span { (dates::unsigned_time(at)) } }
             }
         }
     }
@@ -159,18 +158,18 @@ fn empty(row: &RepositoryRow, path: &str) -> Markup {
     let settings = format!("{path}/connection");
     html! {
         div.card.empty {
-            h2 { "Nothing is in it yet" }
+            h2 { "No packages yet" }
             @if row.kind == repositories::PROXY {
-                p { "What clients ask for is fetched from " code { (row.upstream.as_deref().unwrap_or_default()) } " and kept. Connect a client, and let it fetch something." }
+                p { "Packages that clients request are fetched from " code { (row.upstream.as_deref().unwrap_or_default()) } " and cached. Connect a client and install a package." }
             } @else if row.members.is_empty() && row.kind != "hosted" {
-                p { "This group has no members yet, so there is nothing to show. Add some in its settings." }
-                p { a.button href={ (path) "/settings" } { "Settings" } }
+                p { "This group has no members yet. Add members in its settings." }
+                p { a.button href={ (path) "/settings" } { "Open settings" } }
             } @else {
                 p { "Connect a client and publish the first package:" }
                 ol.steps {
-                    li { a href={ "/tokens?repository=" (parts::segment(&row.name)) } { "Make a token" } " that may read and write here." }
-                    li { "Put it into your client, as the " a href=(settings) { "Connection Settings" } " say, word for word." }
-                    li { "Publish as you always do." }
+                    li { a href={ "/tokens?repository=" (parts::segment(&row.name)) } { "Create a token" } " that may read and write in this repository." }
+                    li { "Configure your client as described in the " a href=(settings) { "Connection Settings" } "." }
+                    li { "Publish a package with your usual command." }
                 }
             }
             p { a.button.go href=(settings) { "Open the Connection Settings" } }

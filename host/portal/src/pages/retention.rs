@@ -1,4 +1,4 @@
-//! `/organization/retention` and the page of each policy: what it says, what it would delete, what its runs did.
+//! `/organization/retention` and the page of each policy: its rule, a preview, and its runs.
 
 use std::sync::Arc;
 
@@ -17,20 +17,19 @@ use super::tokens::{choice, reachable};
 use crate::field::{Choice, Filled, Text};
 use crate::fields::Fields;
 use crate::frame::{self, Sheet};
-use crate::seat::{Seat, see_other};
+use crate::page_context::{PageContext, see_other};
 use crate::visit;
-use crate::{Answer, dates, fault, parts};
+use crate::{PageResult, dates, fault, parts};
 
-/// Where the policies are.
+/// Path of the list of retention policies.
 const PATH: &str = "/organization/retention";
-/// Versions of a preview that are shown.
-const SHOWN: usize = 200;
-/// Runs that are shown.
+/// Maximum rows of a preview.
+const MAX_ROWS: usize = 200;
+/// Maximum number of runs on the page.
 const RUNS: u32 = 10;
-/// Policies that another page shows.
+/// Maximum number of policies on other pages.
 const POLICIES: u32 = 100;
 
-/// What this file answers.
 pub(super) fn routes() -> Routes {
     vec![
         (PATH, visit::page(list).merge(visit::form(create))),
@@ -38,12 +37,12 @@ pub(super) fn routes() -> Routes {
     ]
 }
 
-/// The policies on a page of something else: those that hold in one repository, or all.
-pub(super) async fn section(seat: &Seat, of: Option<RepositoryId>) -> Result<Markup, ApiError> {
-    if !seat.holds(ManageRepositories) {
+/// Builds the section about retention on other pages: policies of one repository, or all.
+pub(super) async fn section(ctx: &PageContext, of: Option<RepositoryId>) -> Result<Markup, ApiError> {
+    if !ctx.holds(ManageRepositories) {
         return Ok(Markup::default());
     }
-    let listed = retention::list(&seat.actor, PageRequest { limit: POLICIES, after: None }).await?;
+    let listed = retention::list(&ctx.actor, PageRequest { limit: POLICIES, after: None }).await?;
     let holds = |policy: &&Policy| match (&policy.rule.repositories, of) {
         (Reach::Only(ids), Some(of)) => ids.contains(&of),
         _ => true,
@@ -52,23 +51,23 @@ pub(super) async fn section(seat: &Seat, of: Option<RepositoryId>) -> Result<Mar
     Ok(html! {
         h2 { "Retention" }
         div.card {
-            @if policies.is_empty() { p { "No policy deletes anything here." } } @else { (rows(seat, &policies)) }
-            p { a href=(PATH) { "Retention policies" } }
+            @if policies.is_empty() { p { "No retention policy applies here." } } @else { (rows(ctx, &policies)) }
+            p { a href=(PATH) { "Manage retention policies" } }
         }
     })
 }
 
-fn rows(seat: &Seat, policies: &[&Policy]) -> Markup {
+fn rows(ctx: &PageContext, policies: &[&Policy]) -> Markup {
     html! {
         ul.rows {
             @for policy in policies {
                 li {
                     div.what {
-                        a href={ (PATH) "/" (policy.row.id) } { (parts::said(&policy.row.name)) }
-                        p.meta { (parts::tag(mode(policy))) span { "made by " (parts::said(&policy.row.created_by)) " " (dates::time(policy.row.created_at)) } }
+                        a href={ (PATH) "/" (policy.row.id) } { (parts::isolated(&policy.row.name)) }
+                        p.meta { (parts::tag(mode(policy))) span { "created by " (parts::isolated(&policy.row.created_by)) " " (dates::time(policy.row.created_at)) } }
                     }
-                    (parts::deed(seat, &format!("{PATH}/{}", policy.row.id), &[("do", "preview")],
-                        &html! { button type="submit" { "Preview " (parts::said(&policy.row.name)) } }))
+                    (parts::action_button(ctx, &format!("{PATH}/{}", policy.row.id), &[("do", "preview")],
+                        &html! { button type="submit" { "Preview " (parts::isolated(&policy.row.name)) } }))
                 }
             }
         }
@@ -79,43 +78,43 @@ fn mode(policy: &Policy) -> &'static str {
     if policy.row.enforced { "enforced" } else { "paused" }
 }
 
-async fn list(seat: Arc<Seat>) -> Answer {
-    listed(&seat, None).await
+async fn list(ctx: Arc<PageContext>) -> PageResult {
+    listed(&ctx, None).await
 }
 
-async fn listed(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
-    let page = PageRequest { limit: ROWS, after: after::<PolicyId>(seat)? };
-    let listed = retention::list(&seat.actor, page).await?;
+async fn listed(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
+    let page = PageRequest { limit: ROWS, after: after::<PolicyId>(ctx)? };
+    let listed = retention::list(&ctx.actor, page).await?;
     let next = listed.rows.last().filter(|_| listed.more).map(|policy| policy.row.id.to_string());
     let policies: Vec<&Policy> = listed.rows.iter().collect();
-    let filled = Filled::new(&seat.form, wrong);
-    let fields = rule_fields(&filled, &hosted(seat).await?);
+    let filled = Filled::new(&ctx.form, wrong);
+    let fields = rule_fields(&filled, &hosted(ctx).await?);
     let body = html! {
         @if policies.is_empty() {
             div.card.empty {
-                h2 { "None yet" }
-                p { "A policy deletes what is old or not used: every hour, once you have seen what it would delete, and with an undo from the repository's trash." }
+                h2 { "No retention policies yet" }
+                p { "A policy deletes old or unused versions every hour. You preview it before you enforce it, and you can restore deleted versions from the repository's trash." }
             }
-        } @else { (rows(seat, &policies)) }
-        (parts::further(PATH, &[], next.as_deref()))
+        } @else { (rows(ctx, &policies)) }
+        (parts::next_page_link(PATH, &[], next.as_deref()))
         form.card method="post" action=(PATH) {
             h2 { "New policy" }
-            (parts::guard(seat))
+            (parts::form_tokens(ctx))
             (parts::hidden("sent", "yes"))
-            (filled.told(html! { (fields) button.go type="submit" { "Create policy" } }))
+            (filled.with_error(html! { (fields) button.go type="submit" { "Create policy" } }))
         }
     };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
     let crumbs = html! { p.crumbs { a href="/organization" { "Organization" } } };
-    Ok(frame::page(seat, Sheet { status, crumbs, ..Sheet::of("Retention policies") }, &body))
+    Ok(frame::page(ctx, Sheet { status, crumbs, ..Sheet::of("Retention policies") }, &body))
 }
 
-/// The repositories to choose from: a policy deletes from hosted ones alone.
-async fn hosted(seat: &Seat) -> Result<Vec<Choice>, ApiError> {
-    Ok(reachable(seat).await?.iter().filter(|row| row.kind == "hosted").map(choice).collect())
+/// Returns the repositories to choose from: policies apply only to hosted ones.
+async fn hosted(ctx: &PageContext) -> Result<Vec<Choice>, ApiError> {
+    Ok(reachable(ctx).await?.iter().filter(|row| row.kind == "hosted").map(choice).collect())
 }
 
-/// The fields of a rule.
+/// Builds the fields of a rule.
 fn rule_fields(filled: &Filled<'_>, repositories: &[Choice]) -> Markup {
     let choice = |value: &str, label: &str| Choice { value: value.to_owned(), label: label.to_owned() };
     let tagged = [choice("", "either"), choice("yes", "tagged"), choice("no", "not tagged")];
@@ -125,30 +124,30 @@ fn rule_fields(filled: &Filled<'_>, repositories: &[Choice]) -> Markup {
     };
     html! {
         (filled.text(Text { label: "Name", name: "name", required: true, ..Text::default() }))
-        (filled.check("Every hosted repository, also later ones", "every", false))
+        (filled.check("All hosted repositories, including future ones", "every", false))
         (filled.checks("Repositories", "repositories", repositories, ""))
         fieldset {
             legend { "Which versions" }
-            (filled.lines("Packages", "packages", "Patterns, one to a line, in which * stands for any text; empty: any.", ""))
-            (filled.lines("Versions", "versions", "Patterns, one to a line; empty: any.", ""))
+            (filled.lines("Packages", "packages", "Patterns, one per line; * matches any text. If empty, all packages match.", ""))
+            (filled.lines("Versions", "versions", "Patterns, one per line. If empty, all versions match.", ""))
             (filled.select("Tags", "tagged", &tagged, ""))
             (filled.select("Pre-releases", "prerelease", &prerelease, ""))
         }
         fieldset {
-            legend { "Delete of these" }
-            (number("Published before (days)", "published_before_days", "Published so many days ago or more; 0: at any age."))
-            (number("Not downloaded (days)", "not_downloaded_days", "Not fetched for so many days. Where both are filled in, both must hold."))
+            legend { "Delete when" }
+            (number("Published before (days)", "published_before_days", "Deletes versions published at least this many days ago; 0 matches any age."))
+            (number("Not downloaded (days)", "not_downloaded_days", "Deletes versions without a download for this many days. If both fields are set, both must apply."))
         }
         fieldset {
-            legend { "Keep in any case" }
-            (number("Newest", "newest", "The latest publications of each package, so many."))
-            (filled.lines("Kept versions", "kept", "Patterns, one to a line.", ""))
+            legend { "Always keep" }
+            (number("Newest", "newest", "Keeps this many of the most recently published versions of each package."))
+            (filled.lines("Versions to keep", "kept", "Patterns, one per line.", ""))
         }
-        (filled.text(Text { label: "Deletes in one run", name: "max_deletes", kind: "number", hint: "At most.", required: true, first: "100", ..Text::default() }))
+        (filled.text(Text { label: "Maximum deletions per run", name: "max_deletes", kind: "number", hint: "A run deletes at most this many versions.", required: true, first: "100", ..Text::default() }))
     }
 }
 
-/// What the form says, as the body of the call.
+/// Converts the form to the body of the API call.
 fn body(form: &Fields) -> Value {
     let lines = |name: &str| -> Option<Value> {
         let lines: Vec<&str> =
@@ -183,7 +182,7 @@ fn body(form: &Fields) -> Value {
     })
 }
 
-/// A rule as its form was filled in.
+/// Converts a rule to the fields of its form.
 fn fields(name: &str, rule: &Rule) -> Fields {
     let mut fields = vec![("sent".to_owned(), "yes".to_owned()), ("name".to_owned(), name.to_owned())];
     let mut put =
@@ -207,82 +206,86 @@ fn fields(name: &str, rule: &Rule) -> Fields {
     Fields(fields)
 }
 
-async fn create(seat: Arc<Seat>) -> Answer {
-    if seat.form.has("filter") {
-        return listed(&seat, None).await;
+async fn create(ctx: Arc<PageContext>) -> PageResult {
+    if ctx.form.has("filter") {
+        return listed(&ctx, None).await;
     }
     let made = async {
-        let (name, rule) = forms::retention_policy(body(&seat.form))?;
-        retention::create(&seat.actor, name, rule).await
+        let (name, rule) = forms::retention_policy(body(&ctx.form))?;
+        retention::create(&ctx.actor, name, rule).await
     };
     match made.await {
         Ok(policy) => Ok(see_other(&format!("{PATH}/{}?done=created", policy.row.id))),
-        Err(error) if seat.holds(ManageRepositories) => {
-            listed(&seat, Some(&visit::wrong(&seat, error)?)).await
+        Err(error) if ctx.holds(ManageRepositories) => {
+            listed(&ctx, Some(&visit::form_error(&ctx, error)?)).await
         }
         Err(error) => Err(error),
     }
 }
 
-async fn show(seat: Arc<Seat>) -> Answer {
-    let policy = retention::find(&seat.actor, seat.named("id")).await?;
-    shown(&seat, &policy, None, None).await
+async fn show(ctx: Arc<PageContext>) -> PageResult {
+    let policy = retention::find(&ctx.actor, ctx.named("id")).await?;
+    detail_page(&ctx, &policy, None, None).await
 }
 
-/// The page of one.
-async fn shown(seat: &Seat, policy: &Policy, preview: Option<&Preview>, wrong: Option<&ApiError>) -> Answer {
+async fn detail_page(
+    ctx: &PageContext,
+    policy: &Policy,
+    preview: Option<&Preview>,
+    wrong: Option<&ApiError>,
+) -> PageResult {
     let page = PageRequest { limit: RUNS, after: None };
-    let runs = retention::runs(&seat.actor, &policy.row.id.to_string(), page).await?;
-    let saving = seat.form.text("do") == "save";
-    let held = if saving { seat.form.clone() } else { fields(&policy.row.name, &policy.rule) };
+    let runs = retention::runs(&ctx.actor, &policy.row.id.to_string(), page).await?;
+    let saving = ctx.form.text("do") == "save";
+    let held = if saving { ctx.form.clone() } else { fields(&policy.row.name, &policy.rule) };
     let filled = Filled::new(&held, wrong.filter(|_| saving));
-    let rule = rule_fields(&filled, &hosted(seat).await?);
+    let rule = rule_fields(&filled, &hosted(ctx).await?);
     let button = |word: &str, class: &str| html! { button type="submit" class=[(!class.is_empty()).then_some(class)] { (word) } };
-    let deed = |name: &str, button: Markup| parts::deed(seat, &seat.path, &[("do", name)], &button);
+    let action = |name: &str, button: Markup| parts::action_button(ctx, &ctx.path, &[("do", name)], &button);
     let enforced = policy.row.enforced;
     let body = html! {
         @if let Some(wrong) = wrong.filter(|_| !saving) { (parts::alert(wrong.message())) }
         div.card {
-            p { (parts::tag(mode(policy))) " " @if enforced { "It runs every hour." } @else if policy.row.previewed { "It was previewed as it is, and may be enforced." } @else { "It is enforced only after a preview of it as it is." } }
+            p { (parts::tag(mode(policy))) " " @if enforced { "The policy runs every hour." } @else if policy.row.previewed { "The current version was previewed and can be enforced." } @else { "Preview the current version before you enforce it." } }
             div.bar {
-                (deed("preview", button("Preview", if enforced { "" } else { "go" })))
-                @if enforced { (deed("pause", button("Pause", ""))) (deed("run", button("Run now", ""))) }
-                @else if policy.row.previewed { (deed("enforce", button("Enforce", "go"))) }
+                (action("preview", button("Preview", if enforced { "" } else { "go" })))
+                @if enforced { (action("pause", button("Pause", ""))) (action("run", button("Run now", ""))) }
+                @else if policy.row.previewed { (action("enforce", button("Enforce", "go"))) }
             }
         }
         @if let Some(preview) = preview { (previewed(preview)) }
         (ran(&runs.rows))
-        form.card method="post" action=(seat.path) {
+        form.card method="post" action=(ctx.path) {
             h2 { "Rule" }
-            p { "A policy whose rule is changed is paused." }
-            (parts::guard(seat))
+            p { "Changing the rule pauses the policy." }
+            (parts::form_tokens(ctx))
             (parts::hidden("do", "save"))
             (parts::hidden("sent", "yes"))
-            (filled.told(html! { (rule) button.go type="submit" { "Save" } }))
+            (filled.with_error(html! { (rule) button.go type="submit" { "Save" } }))
         }
         div.card.danger {
             h2 { "Delete" }
-            p { "What it deleted can still be brought back from the trash." }
-            (parts::deed_in_two_steps(seat, &seat.path, &[("do", "delete")], "Delete", ""))
+            p { "Versions that the policy deleted can still be restored from the trash." }
+            (parts::two_step_button(ctx, &ctx.path, &[("do", "delete")], "Delete", ""))
         }
     };
     let crumbs = html! { p.crumbs { a href="/organization" { "Organization" } " " a href=(PATH) { "Retention policies" } } };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
-    Ok(frame::page(seat, Sheet { status, crumbs, ..Sheet::of(&policy.row.name) }, &body))
+    Ok(frame::page(ctx, Sheet { status, crumbs, ..Sheet::of(&policy.row.name) }, &body))
 }
 
 fn previewed(preview: &Preview) -> Markup {
-    let Preview { items, hidden, kept, versions, bytes, truncated } = preview;
+    let Preview { items, hidden, retained, versions, bytes, truncated } = preview;
     let rows = html! {
-        @for item in items.iter().take(SHOWN) {
+        @for item in items.iter().take(MAX_ROWS) {
             tr {
-                th scope="row" { (parts::said(&item.repository_name)) }
-                td { (parts::said(&item.package)) }
+                th scope="row" { (parts::isolated(&item.repository_name)) }
+                td { (parts::isolated(&item.package)) }
                 td { (parts::short(&item.version)) }
                 td { @match item.published_at { Some(at) => (dates::time(at)), None => "unknown" } }
                 td { @match item.last_downloaded_at { Some(at) => (dates::time(at)), None => "never" } }
                 td.num { (parts::size(item.bytes)) }
-                td { (item.because) }
+                td { (item.reason) }
             }
         }
     };
@@ -290,14 +293,14 @@ fn previewed(preview: &Preview) -> Markup {
         section role="status" {
             h2 { "Preview" }
             p {
-                "It would delete " strong { (parts::count(*versions, "version", "versions")) } " of " (parts::size(*bytes)) " and keep " (parts::count(*kept, "other", "others")) "."
-                @if *truncated { " One run deletes " (items.len() as u64 + hidden) " of them." }
+                "The policy would delete " strong { (parts::count(*versions, "version", "versions")) } " (" (parts::size(*bytes)) ") and keep " (parts::count(*retained, "other", "others")) "."
+                @if *truncated { " The first run would delete " (items.len() as u64 + hidden) " of them." }
                 @if *hidden > 0 { " " (hidden) " of them are in repositories that you may not read." }
             }
         }
         @if !items.is_empty() {
-            (parts::table("What it would delete", &["Repository", "Package", "Version", "Published", "Last download", "Size", "Because"], &rows))
-            @if items.len() > SHOWN { p { "These are the first " (SHOWN) ": the oldest." } }
+            (parts::table("Versions to delete", &["Repository", "Package", "Version", "Published", "Last download", "Size", "Reason"], &rows))
+            @if items.len() > MAX_ROWS { p { "Showing the " (MAX_ROWS) " oldest." } }
         }
     }
 }
@@ -310,54 +313,55 @@ fn ran(runs: &[PolicyRun]) -> Markup {
         @for PolicyRun { row, .. } in runs {
             tr {
                 th scope="row" { (dates::time(row.started_at)) }
-                td { @match row.ended_at { Some(at) => (dates::time(at)), None => "goes on" } }
+                td { @match row.ended_at { Some(at) => (dates::time(at)), None => "Running" } }
                 td.num { (row.deleted) }
                 td.num { (parts::size(row.bytes)) }
-                td { @if let Some(error) = &row.error { (parts::said(error)) } }
+                td { @if let Some(error) = &row.error { (parts::isolated(error)) } }
             }
         }
     };
     html! {
         h2 { "Runs" }
-        (parts::table("Runs", &["Began", "Ended", "Deleted", "Size", "Error"], &rows))
+        (parts::table("Runs", &["Started", "Ended", "Deleted", "Size", "Error"], &rows))
         @for PolicyRun { row, skipped } in runs.iter().filter(|run| !run.skipped.is_empty()) {
             details {
-                summary { "Skipped by the run of " (dates::time(row.started_at)) ": " (skipped.len()) }
-                ul { @for one in skipped.iter().take(SHOWN) { li { (parts::said(&one.package)) " " (parts::short(&one.version)) ": " (parts::said(&one.because)) } } }
+                summary { (parts::count(skipped.len() as u64, "version", "versions")) " skipped by the run of " (dates::time(row.started_at)) }
+                ul { @for one in skipped.iter().take(MAX_ROWS) { li { (parts::isolated(&one.package)) " " (parts::short(&one.version)) ": " (parts::isolated(&one.reason)) } } }
             }
         }
     }
 }
 
-async fn act(seat: Arc<Seat>) -> Answer {
-    let id = seat.named("id");
-    let policy = retention::find(&seat.actor, id).await?;
+async fn act(ctx: Arc<PageContext>) -> PageResult {
+    let id = ctx.named("id");
+    let policy = retention::find(&ctx.actor, id).await?;
     let mode = |enforced| retention::PolicyRequest { enforced: Some(enforced), ..Default::default() };
-    let done = match seat.form.text("do") {
-        "save" if seat.form.has("filter") => return shown(&seat, &policy, None, None).await,
+    let done = match ctx.form.text("do") {
+        "save" if ctx.form.has("filter") => return detail_page(&ctx, &policy, None, None).await,
         "preview" => {
-            let preview = retention::preview(&seat.actor, id).await?;
-            let policy = retention::find(&seat.actor, id).await?;
-            return shown(&seat, &policy, Some(&preview), None).await;
+            let preview = retention::preview(&ctx.actor, id).await?;
+            let policy = retention::find(&ctx.actor, id).await?;
+            return detail_page(&ctx, &policy, Some(&preview), None).await;
         }
-        "enforce" => retention::change(&seat.actor, id, mode(true)).await.map(drop),
-        "pause" => retention::change(&seat.actor, id, mode(false)).await.map(drop),
-        "run" => retention::run(&seat.actor, id).await.map(drop),
+        "enforce" => retention::change(&ctx.actor, id, mode(true)).await.map(drop),
+        "pause" => retention::change(&ctx.actor, id, mode(false)).await.map(drop),
+        "run" => retention::run(&ctx.actor, id).await.map(drop),
         "delete" => {
-            retention::remove(&seat.actor, id).await?;
+            retention::remove(&ctx.actor, id).await?;
             return Ok(see_other(&format!("{PATH}?done=deleted")));
         }
-        _ => save(&seat, id, &policy).await,
+        _ => save(&ctx, id, &policy).await,
     };
     match done {
-        Ok(()) => Ok(see_other(&format!("{}?done=saved", seat.path))),
-        Err(error) => shown(&seat, &policy, None, Some(&visit::wrong(&seat, error)?)).await,
+        Ok(()) => Ok(see_other(&format!("{}?done=saved", ctx.path))),
+        Err(error) => detail_page(&ctx, &policy, None, Some(&visit::form_error(&ctx, error)?)).await,
     }
 }
 
-/// A name alone pauses nothing.
-async fn save(seat: &Seat, id: &str, policy: &Policy) -> Result<(), ApiError> {
-    let mut request = forms::retention_change(body(&seat.form))?;
+/// Saves the form. If only the name changed, the rule is not sent, because that would pause the
+/// policy.
+async fn save(ctx: &PageContext, id: &str, policy: &Policy) -> Result<(), ApiError> {
+    let mut request = forms::retention_change(body(&ctx.form))?;
     let rule = &policy.rule;
     let same = request.repositories.as_ref() == Some(&rule.repositories)
         && request.matching.as_ref() == Some(&rule.matching)
@@ -367,5 +371,5 @@ async fn save(seat: &Seat, id: &str, policy: &Policy) -> Result<(), ApiError> {
     if same {
         request = retention::PolicyRequest { name: request.name, ..Default::default() };
     }
-    retention::change(&seat.actor, id, request).await.map(drop)
+    retention::change(&ctx.actor, id, request).await.map(drop)
 }

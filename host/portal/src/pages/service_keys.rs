@@ -1,4 +1,4 @@
-//! `/service-keys`: tokens that belong to the organization or to a repository, and not to a member.
+//! `/service-keys`: tokens that belong to the organization or to a repository, not to a member.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use maud::html;
 use packhouse_api::error::ApiError;
 use packhouse_api::operations::confirmations::Action;
 use packhouse_api::operations::tokens::{self, KeyKind, TokenFilter};
-use packhouse_api::operations::{Listed, PageRequest};
+use packhouse_api::operations::{PageRequest, RowPage};
 use packhouse_identity::permissions::Permission::ManageOwnerAccount;
 use packhouse_store::TokenId;
 use serde_json::{Map, Value, json};
@@ -14,71 +14,70 @@ use serde_json::{Map, Value, json};
 use super::Routes;
 use super::repositories::after;
 use super::tokens::{ROWS, choices, common, made, one, rotate, rotation, token_body};
-use crate::confirm::{self, Deed};
+use crate::confirm::{self, ConfirmationPrompt};
 use crate::field::{Choice, Filled};
 use crate::fields::Fields;
 use crate::frame::{self, Sheet};
-use crate::seat::{Seat, see_other};
+use crate::page_context::{PageContext, see_other};
 use crate::visit;
-use crate::{Answer, fault, parts};
+use crate::{PageResult, fault, parts};
 
-/// For how many days a key works where nothing else is said; 90 at most.
+/// Default lifetime of a key in days; the maximum is 90.
 const DAYS: i64 = 60;
-/// What the form calls the organization.
+/// Value of the organization in the form.
 const ORGANIZATION: &str = "org";
 
-/// What this file answers.
 pub(super) fn routes() -> Routes {
     vec![("/service-keys", visit::page(show).merge(visit::form(act)))]
 }
 
-async fn show(seat: Arc<Seat>) -> Answer {
-    if let Some(id) = seat.query.get("rotate") {
-        return rotation(&seat, "Rotate a service key", id, None).await;
+async fn show(ctx: Arc<PageContext>) -> PageResult {
+    if let Some(id) = ctx.query.get("rotate") {
+        return rotation(&ctx, "Rotate a service key", id, None).await;
     }
-    if seat.query.has("confirmed") && !seat.form.0.is_empty() {
-        return confirm::ask(&seat, &creating(&seat.form), &seat.form, None).await;
+    if ctx.query.has("confirmed") && !ctx.form.0.is_empty() {
+        return confirm::prompt_page(&ctx, &creation_prompt(&ctx.form), &ctx.form, None).await;
     }
-    list(&seat, None).await
+    list(&ctx, None).await
 }
 
-async fn list(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
-    let owner = seat.holds(ManageOwnerAccount);
-    let (of_organization, page) = (owner && seat.query.text("of") != "repo", || after::<TokenId>(seat));
+async fn list(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
+    let owner = ctx.holds(ManageOwnerAccount);
+    let (of_organization, page) = (owner && ctx.query.text("of") != "repo", || after::<TokenId>(ctx));
     let kind = if of_organization { KeyKind::Organization } else { KeyKind::Repository };
     let page = PageRequest { limit: ROWS, after: page()? };
-    let Listed { rows, more } = tokens::list(&seat.actor, TokenFilter::Keys(kind), page).await?;
+    let RowPage { rows, more } = tokens::list(&ctx.actor, TokenFilter::Keys(kind), page).await?;
     let next = rows.last().filter(|_| more).map(|token| token.row.id.to_string());
-    let choices = choices(seat).await?;
+    let choices = choices(ctx).await?;
     let here = if of_organization { ORGANIZATION } else { "repo" };
     let tab = |of: &str, name: &str| html! { li { a href={ "/service-keys?of=" (of) } aria-current=[(of == here).then_some("page")] { (name) } } };
     let body = html! {
         @if owner { nav.tabs aria-label="Service keys" { ul { (tab(ORGANIZATION, "Of the organization")) (tab("repo", "Of repositories")) } } }
         @if rows.is_empty() && wrong.is_none() {
             div.card.empty {
-                h2 { "No service keys here" }
-                p { "A service key is a token for a machine. It keeps working when the member who made it leaves, and expires within 90 days." }
+                h2 { "No service keys yet" }
+                p { "A service key is a token for a machine. It keeps working when the member who created it leaves, and expires within 90 days." }
             }
         } @else {
-            ul.rows { @for token in &rows { li { (one(seat, "/service-keys", token, &choices)) } } }
+            ul.rows { @for token in &rows { li { (one(ctx, "/service-keys", token, &choices)) } } }
         }
-        (parts::further("/service-keys", &[("of", here)], next.as_deref()))
-        (create_form(seat, &choices, wrong))
+        (parts::next_page_link("/service-keys", &[("of", here)], next.as_deref()))
+        (create_form(ctx, &choices, wrong))
     };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
-    Ok(frame::page(seat, Sheet { status, ..Sheet::of("Service keys") }, &body))
+    Ok(frame::page(ctx, Sheet { status, ..Sheet::of("Service keys") }, &body))
 }
 
-fn create_form(seat: &Seat, choices: &[Choice], wrong: Option<&ApiError>) -> maud::Markup {
-    let filled = Filled::new(&seat.form, wrong);
+fn create_form(ctx: &PageContext, choices: &[Choice], wrong: Option<&ApiError>) -> maud::Markup {
+    let filled = Filled::new(&ctx.form, wrong);
     let organization = Choice { value: ORGANIZATION.to_owned(), label: "The organization".to_owned() };
     let repository = |choice: &Choice| Choice {
         value: choice.value.clone(),
         label: format!("The repository {}", choice.label),
     };
     let writes =
-        |choice: &&Choice| choice.value.parse().is_ok_and(|id| seat.actor.permissions().rights(id).write());
-    let owner = seat.holds(ManageOwnerAccount);
+        |choice: &&Choice| choice.value.parse().is_ok_and(|id| ctx.actor.permissions().rights(id).write());
+    let owner = ctx.holds(ManageOwnerAccount);
     let backings: Vec<Choice> = owner
         .then_some(organization)
         .into_iter()
@@ -86,41 +85,41 @@ fn create_form(seat: &Seat, choices: &[Choice], wrong: Option<&ApiError>) -> mau
         .collect();
     let content = html! {
         (filled.select("Belongs to", "backing", &backings, ""))
-        p.hint { "A key of a repository reaches that repository alone: choose it below as well." }
-        (common(seat, &filled, choices, DAYS, "Within 90 days. It works to the end of this day, UTC."))
+        p.hint { "A key that belongs to a repository can access only that repository. Choose it below as well." }
+        (common(ctx, &filled, choices, DAYS, "At most 90 days from now. The key works until the end of this day (UTC)."))
         button.go type="submit" { "Create service key" }
     };
     html! {
         form.card method="post" action="/service-keys" {
             h2 { "Create a service key" }
-            (parts::guard(seat))
+            (parts::form_tokens(ctx))
             (parts::hidden("do", "create"))
-            (filled.told(content))
+            (filled.with_error(content))
         }
     }
 }
 
-async fn act(seat: Arc<Seat>) -> Answer {
-    match seat.form.text("do") {
+async fn act(ctx: Arc<PageContext>) -> PageResult {
+    match ctx.form.text("do") {
         "revoke" => {
-            tokens::revoke(&seat.actor, seat.form.text("id")).await?;
+            tokens::revoke(&ctx.actor, ctx.form.text("id")).await?;
             Ok(see_other("/service-keys?done=revoked"))
         }
-        "rotate" => rotate(&seat, "Rotate a service key").await,
-        _ if seat.form.has("filter") => list(&seat, None).await,
-        _ => match made(&seat, body(&seat.form), creating(&seat.form), "Service key created").await {
+        "rotate" => rotate(&ctx, "Rotate a service key").await,
+        _ if ctx.form.has("filter") => list(&ctx, None).await,
+        _ => match made(&ctx, body(&ctx.form), creation_prompt(&ctx.form), "Service key created").await {
             Ok(answer) => Ok(answer),
-            Err(error) => list(&seat, Some(&visit::wrong(&seat, error)?)).await,
+            Err(error) => list(&ctx, Some(&visit::form_error(&ctx, error)?)).await,
         },
     }
 }
 
-fn creating(form: &Fields) -> Deed<'static> {
-    let what = html! { p { "The service key " strong { (parts::said(form.text("name"))) } " is created once you have confirmed that it is you." } };
-    Deed { action: Action::CreateToken, title: "Confirm the new service key", what }
+fn creation_prompt(form: &Fields) -> ConfirmationPrompt<'static> {
+    let what = html! { p { "The service key " strong { (parts::isolated(form.text("name"))) } " will be created after you confirm your identity." } };
+    ConfirmationPrompt { action: Action::CreateToken, title: "Confirm the new service key", what }
 }
 
-/// What the form says, as the body of the call.
+/// Converts the form to the body of the API call.
 fn body(form: &Fields) -> Map<String, Value> {
     let mut body = token_body(form);
     body.insert("format".to_owned(), packhouse_identity::access::GENERIC.into());

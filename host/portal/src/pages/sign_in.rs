@@ -1,4 +1,4 @@
-//! `/`, `/sign-in` and `/sign-out`.
+//! `/`, `/sign-in` and `/sign-out`: pages to start and end a session.
 
 use std::sync::Arc;
 
@@ -9,43 +9,42 @@ use maud::{Markup, html};
 use packhouse_api::error::ApiError;
 use packhouse_api::operations::sessions::{self, SESSION_MS, SignIn};
 use packhouse_api::portal::{self, Visitor};
-use packhouse_app::sso::Settings;
+use packhouse_app::sso::SsoSettings;
 use packhouse_identity::Secret;
 use packhouse_store::OrganizationId;
 
 use super::{Routes, login};
 use crate::field::{Filled, Text};
 use crate::frame::{self, Sheet};
-use crate::guest::{self, Guest};
-use crate::seat::{Seat, see_other};
+use crate::guest::{self, GuestContext};
+use crate::page_context::{PageContext, see_other};
 use crate::visit;
-use crate::{Answer, confirm, draft, fault, parts, policy};
+use crate::{PageResult, confirm, draft, fault, parts, policy};
 
-/// What this file answers.
 pub(super) fn routes() -> Routes {
     vec![
         ("/", visit::page(|_| async { Ok(see_other("/repositories")) })),
         ("/sign-in", guest::page(show).merge(guest::form(sign_in))),
-        ("/sign-out", visit::page(ask_sign_out).merge(visit::form(sign_out))),
+        ("/sign-out", visit::page(confirm_sign_out).merge(visit::form(sign_out))),
     ]
 }
 
-async fn show(guest: Arc<Guest>) -> Answer {
+async fn show(guest: Arc<GuestContext>) -> PageResult {
     if Visitor::of(guest.app(), &guest.headers).await?.is_some() {
         return Ok(see_other(policy::return_to(guest.query.get("return_to"))));
     }
     form(&guest, None).await
 }
 
-/// The ways in by a provider.
+/// Sign-in providers that the page offers.
 struct Providers {
-    /// Of the one organization that it can be: where its provider is reached, and the provider's origin.
+    /// If only one organization is possible: the link to its provider, and the provider's origin.
     one: Option<(String, Option<String>)>,
-    /// Whether one of several has a provider.
+    /// True if there are several organizations and at least one has a provider.
     of_several: bool,
 }
 
-async fn form(guest: &Guest, wrong: Option<&ApiError>) -> Answer {
+async fn form(guest: &GuestContext, wrong: Option<&ApiError>) -> PageResult {
     let named = guest.form.get("return_to").or(guest.query.get("return_to"));
     let return_to = policy::return_to(named);
     let providers = providers(guest, return_to).await?;
@@ -72,7 +71,7 @@ async fn form(guest: &Guest, wrong: Option<&ApiError>) -> Answer {
     let organization = Text {
         label: "Organization",
         name: "organization",
-        hint: "Its name: your address is known in several.",
+        hint: "The name of the organization to sign in to. Your e-mail address belongs to several.",
         autocomplete: "organization",
         required: true,
         ..Text::default()
@@ -85,18 +84,18 @@ async fn form(guest: &Guest, wrong: Option<&ApiError>) -> Answer {
     };
     let body = html! {
         form.card method="post" action="/sign-in" {
-            (guest.guard())
+            (guest.form_tokens())
             (parts::hidden("return_to", return_to))
-            (filled.told(fields))
+            (filled.with_error(fields))
         }
-        (ways(&providers, return_to))
+        (provider_links(&providers, return_to))
     };
     let status = wrong.map_or(StatusCode::OK, fault::status);
     let issuer = providers.one.and_then(|(_, issuer)| issuer);
     Ok(guest.page(Sheet { status, issuer, ..Sheet::of("Sign in") }, &body))
 }
 
-fn ways(providers: &Providers, return_to: &str) -> Markup {
+fn provider_links(providers: &Providers, return_to: &str) -> Markup {
     html! {
         @if let Some((url, _)) = &providers.one {
             p { a.button href=(url) { "Sign in with your organization" } }
@@ -114,7 +113,7 @@ fn ways(providers: &Providers, return_to: &str) -> Markup {
     }
 }
 
-async fn providers(guest: &Guest, return_to: &str) -> Result<Providers, ApiError> {
+async fn providers(guest: &GuestContext, return_to: &str) -> Result<Providers, ApiError> {
     let store = &guest.app().store;
     let all = store.organizations().await?;
     let of_login = login::organization(&guest.origin, return_to).await?;
@@ -125,7 +124,7 @@ async fn providers(guest: &Guest, return_to: &str) -> Result<Providers, ApiError
     if let Some(id) = only {
         let settings = settings(guest, id).await?;
         let back: String = url::form_urlencoded::byte_serialize(return_to.as_bytes()).collect();
-        let way = |settings: Settings| {
+        let way = |settings: SsoSettings| {
             let url = format!("/v1/sso/start?organization={id}&return_to={back}");
             (url, confirm::issuer_origin(&settings.issuer))
         };
@@ -139,21 +138,24 @@ async fn providers(guest: &Guest, return_to: &str) -> Result<Providers, ApiError
     Ok(Providers { one: None, of_several: false })
 }
 
-async fn settings(guest: &Guest, organization: OrganizationId) -> Result<Option<Settings>, ApiError> {
+async fn settings(
+    guest: &GuestContext,
+    organization: OrganizationId,
+) -> Result<Option<SsoSettings>, ApiError> {
     let json = guest.app().store.sso_settings(organization).await?;
-    Ok(json.as_deref().and_then(Settings::read))
+    Ok(json.as_deref().and_then(SsoSettings::read))
 }
 
-async fn sign_in(guest: Arc<Guest>) -> Answer {
+async fn sign_in(guest: Arc<GuestContext>) -> PageResult {
     let return_to = policy::return_to(guest.form.get("return_to")).to_owned();
     let named = Some(guest.form.text("organization").to_owned()).filter(|name| !name.is_empty());
     let of_login = login::organization(&guest.origin, &return_to).await?.map(|id| id.to_string());
-    let wanted = SignIn {
+    let request = SignIn {
         email: guest.form.text("email").to_owned(),
         password: Secret::new(guest.form.get("password").unwrap_or_default()),
         organization: named.or(of_login),
     };
-    let signed_in = match sessions::sign_in(&guest.origin, wanted).await {
+    let signed_in = match sessions::sign_in(&guest.origin, request).await {
         Ok(signed_in) => signed_in,
         Err(wrong @ ApiError::Refused { .. }) if fault::status(&wrong).is_client_error() => {
             return form(&guest, Some(&wrong)).await;
@@ -166,15 +168,15 @@ async fn sign_in(guest: Arc<Guest>) -> Answer {
     Ok(answer)
 }
 
-async fn ask_sign_out(seat: Arc<Seat>) -> Answer {
+async fn confirm_sign_out(ctx: Arc<PageContext>) -> PageResult {
     let button = html! { button.go type="submit" { "Sign out" } };
-    let body = html! { p { "You are signed in as " (parts::said(&seat.actor.member().email)) "." } (parts::deed(&seat, "/sign-out", &[], &button)) };
-    Ok(frame::page(&seat, Sheet::of("Sign out"), &body))
+    let body = html! { p { "You are signed in as " (parts::isolated(&ctx.actor.member().email)) "." } (parts::action_button(&ctx, "/sign-out", &[], &button)) };
+    Ok(frame::page(&ctx, Sheet::of("Sign out"), &body))
 }
 
-async fn sign_out(seat: Arc<Seat>) -> Answer {
-    sessions::sign_out(&seat.actor).await?;
-    let app = &seat.portal.app;
+async fn sign_out(ctx: Arc<PageContext>) -> PageResult {
+    sessions::sign_out(&ctx.actor).await?;
+    let app = &ctx.portal.app;
     let mut answer =
         (StatusCode::SEE_OTHER, [(LOCATION, HeaderValue::from_static("/sign-in"))]).into_response();
     for cookie in [portal::signed_out(app)?, portal::forget_confirmation(app)?, draft::forget(app)?] {

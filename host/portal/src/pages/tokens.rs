@@ -1,4 +1,5 @@
-//! `/tokens`: the Repository Tokens page. The member's own, and with the right another member's.
+//! `/tokens`: the member's repository tokens, or with `manage-owner-account` those of another
+//! member.
 
 use std::sync::Arc;
 
@@ -9,123 +10,121 @@ use packhouse_api::operations::confirmations::Action;
 use packhouse_api::operations::tokens::{self, OwnedToken, TokenFilter, state};
 use packhouse_api::operations::{NewCredential, PageRequest, members};
 use packhouse_api::{forms, tokens as bodies};
-use packhouse_identity::access::State;
+use packhouse_identity::access::CredentialState;
 use packhouse_identity::permissions::Permission::ManageOwnerAccount;
 use packhouse_store::{RepositoryRow, TokenId, TokenRow};
 use serde_json::{Map, Value, json};
 
 use super::Routes;
 use super::repositories::after;
-use crate::confirm::{self, Deed, Given};
+use crate::confirm::{self, ConfirmationCheck, ConfirmationPrompt};
 use crate::field::{self, Choice, Filled, Text};
 use crate::fields::Fields;
 use crate::frame::{self, Sheet};
-use crate::seat::{Seat, see_other};
+use crate::page_context::{PageContext, see_other};
 use crate::visit;
-use crate::{Answer, dates, fault, parts};
+use crate::{PageResult, dates, fault, parts};
 
-/// For how many days a token works where nothing else is said.
+/// Default lifetime of a token in days.
 const DAYS: i64 = 90;
-/// Rows of a page, each with two forms.
+/// Maximum rows of a page; each has two forms.
 pub(super) const ROWS: u32 = 20;
-/// Repositories of a token that are named in a list.
+/// Maximum number of a token's repositories that the list names.
 const NAMED: usize = 5;
 
-/// What this file answers.
 pub(super) fn routes() -> Routes {
     vec![("/tokens", visit::page(show).merge(visit::form(act)))]
 }
 
-/// The repositories in which the member has any right.
-pub(super) async fn reachable(seat: &Seat) -> Result<Vec<RepositoryRow>, ApiError> {
-    Ok(members::me(&seat.actor).await?.repositories.into_iter().map(|one| one.row).collect())
+/// Returns the repositories in which the member has any right.
+pub(super) async fn reachable(ctx: &PageContext) -> Result<Vec<RepositoryRow>, ApiError> {
+    Ok(members::me(&ctx.actor).await?.repositories.into_iter().map(|one| one.row).collect())
 }
 
-/// A repository to choose.
+/// Returns a repository as an option of a form.
 pub(super) fn choice(row: &RepositoryRow) -> Choice {
     Choice { value: row.id.to_string(), label: row.name.clone() }
 }
 
-/// The repositories in which the member has any right, to choose from.
-pub(super) async fn choices(seat: &Seat) -> Result<Vec<Choice>, ApiError> {
-    Ok(reachable(seat).await?.iter().map(choice).collect())
+/// Returns the repositories in which the member has any right, as options of a form.
+pub(super) async fn choices(ctx: &PageContext) -> Result<Vec<Choice>, ApiError> {
+    Ok(reachable(ctx).await?.iter().map(choice).collect())
 }
 
-async fn show(seat: Arc<Seat>) -> Answer {
-    if let Some(id) = seat.query.get("rotate") {
-        return rotation(&seat, "Rotate a token", id, None).await;
+async fn show(ctx: Arc<PageContext>) -> PageResult {
+    if let Some(id) = ctx.query.get("rotate") {
+        return rotation(&ctx, "Rotate a token", id, None).await;
     }
-    if seat.query.has("confirmed") && !seat.form.0.is_empty() {
-        return confirm::ask(&seat, &creating(&seat.form), &seat.form, None).await;
+    if ctx.query.has("confirmed") && !ctx.form.0.is_empty() {
+        return confirm::prompt_page(&ctx, &creation_prompt(&ctx.form), &ctx.form, None).await;
     }
-    list(&seat, None).await
+    list(&ctx, None).await
 }
 
-/// Whose tokens are listed.
-fn member(seat: &Seat) -> Option<&str> {
-    let named = seat.query.get("member").or(seat.form.get("member")).map(str::trim);
+/// Returns the member whose tokens are listed; `None` for the signed-in member.
+fn member(ctx: &PageContext) -> Option<&str> {
+    let named = ctx.query.get("member").or(ctx.form.get("member")).map(str::trim);
     named.filter(|name| !name.is_empty())
 }
 
-async fn list(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
-    let page = PageRequest { limit: ROWS, after: after::<TokenId>(seat)? };
-    let filter = member(seat).map_or(TokenFilter::Own, |name| TokenFilter::Member(name.to_owned()));
-    let listed = tokens::list(&seat.actor, filter, page).await?;
+async fn list(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
+    let page = PageRequest { limit: ROWS, after: after::<TokenId>(ctx)? };
+    let filter = member(ctx).map_or(TokenFilter::Own, |name| TokenFilter::Member(name.to_owned()));
+    let listed = tokens::list(&ctx.actor, filter, page).await?;
     let next = listed.rows.last().filter(|_| listed.more).map(|token| token.row.id.to_string());
-    let choices = choices(seat).await?;
-    let whose = member(seat);
+    let choices = choices(ctx).await?;
+    let listed_member = member(ctx);
     let body = html! {
-        @if seat.holds(ManageOwnerAccount) { (of_whom(whose)) }
+        @if ctx.holds(ManageOwnerAccount) { (member_filter(listed_member)) }
         @if listed.rows.is_empty() && wrong.is_none() {
             div.card.empty {
                 h2 { "No tokens yet" }
-                p { "A token is the password of a package client: it reaches the repositories that you choose, does what you allow, and can be revoked at any time." }
+                p { "A token is the password of a package client. You choose its repositories and whether it may read or write, and you can revoke it at any time." }
             }
         } @else {
-            ul.rows { @for token in &listed.rows { li { (one(seat, "/tokens", token, &choices)) } } }
+            ul.rows { @for token in &listed.rows { li { (one(ctx, "/tokens", token, &choices)) } } }
         }
-        (parts::further("/tokens", &[("member", whose.unwrap_or_default())], next.as_deref()))
-        @if whose.is_none() { (create_form(seat, &choices, wrong)) }
+        (parts::next_page_link("/tokens", &[("member", listed_member.unwrap_or_default())], next.as_deref()))
+        @if listed_member.is_none() { (create_form(ctx, &choices, wrong)) }
     };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
-    Ok(frame::page(seat, Sheet { status, ..Sheet::of("Repository Tokens") }, &body))
+    Ok(frame::page(ctx, Sheet { status, ..Sheet::of("Repository Tokens") }, &body))
 }
 
-fn of_whom(whose: Option<&str>) -> Markup {
+fn member_filter(listed_member: Option<&str>) -> Markup {
     html! {
         form.bar method="get" action="/tokens" {
-            div.field { label for="member" { "Tokens of the member with this address" } input id="member" name="member" value=(whose.unwrap_or_default()) autocomplete="off"; }
+            div.field { label for="member" { "E-mail address of the member" } input id="member" name="member" value=(listed_member.unwrap_or_default()) autocomplete="off"; }
             button type="submit" { "Show" }
-            @if whose.is_some() { a.button href="/tokens" { "Show my own" } }
+            @if listed_member.is_some() { a.button href="/tokens" { "Show my tokens" } }
         }
     }
 }
 
-/// A token or service key in a list, with what can be done to it.
-pub(super) fn one(seat: &Seat, page: &str, token: &OwnedToken, choices: &[Choice]) -> Markup {
+/// Builds the row of a token or service key, with its buttons.
+pub(super) fn one(ctx: &PageContext, page: &str, token: &OwnedToken, choices: &[Choice]) -> Markup {
     let row = &token.row;
-    let state = state(row, seat.actor.now);
-    let rotate = html! { button type="submit" { "Rotate" span.away { " " (parts::said(&row.name)) } } };
+    let state = state(row, ctx.actor.now);
+    let rotate = html! { button type="submit" { "Rotate" span.away { " " (parts::isolated(&row.name)) } } };
     let id = row.id.to_string();
-    let owner =
-        token.owner.as_deref().filter(|owner| *owner != seat.actor.member().email).unwrap_or_default();
+    let owner = token.owner.as_deref().filter(|owner| *owner != ctx.actor.member().email).unwrap_or_default();
     html! {
         div.what {
-            div { (parts::said(&row.name)) " " (parts::tag(state.name())) }
+            div { (parts::isolated(&row.name)) " " (parts::tag(state.name())) }
             p.meta {
                 span { (scope(row)) }
                 span { (row.format) }
                 span { (reach(row, choices)) }
                 @match row.expires_at { Some(at) => span { "expires " (dates::time(at)) }, None => span { "never expires" } }
-                @if state == State::Rotating { @if let Some(at) = row.ends_at { span { "ends " (dates::time(at)) } } }
+                @if state == CredentialState::Rotating { @if let Some(at) = row.ends_at { span { "ends " (dates::time(at)) } } }
                 @match row.last_used_at { Some(at) => span { "last used " (dates::time(at)) }, None => span { "never used" } }
-                @if row.backing.is_some() { span { "made by " (parts::said(&row.created_by)) } }
+                @if row.backing.is_some() { span { "created by " (parts::isolated(&row.created_by)) } }
             }
         }
         @if state.works() {
             div.acts {
-                (parts::ask(page, "rotate", &id, &rotate))
-                (parts::deed_in_two_steps(seat, page, &[("do", "revoke"), ("id", &id), ("member", owner)], "Revoke", &row.name))
+                (parts::navigation_button(page, "rotate", &id, &rotate))
+                (parts::two_step_button(ctx, page, &[("do", "revoke"), ("id", &id), ("member", owner)], "Revoke", &row.name))
             }
         }
     }
@@ -155,12 +154,18 @@ fn reach(row: &TokenRow, choices: &[Choice]) -> String {
     }
 }
 
-/// The fields that tokens and service keys have in common, above their button.
-pub(super) fn common(seat: &Seat, filled: &Filled<'_>, choices: &[Choice], days: i64, hint: &str) -> Markup {
+/// Builds the fields that tokens and service keys share.
+pub(super) fn common(
+    ctx: &PageContext,
+    filled: &Filled<'_>,
+    choices: &[Choice],
+    days: i64,
+    hint: &str,
+) -> Markup {
     let name = Text {
         label: "Name",
         name: "name",
-        hint: "What it is for, as in: CI of the shop.",
+        hint: "Describes what it is used for, for example: CI of the web shop.",
         required: true,
         ..Text::default()
     };
@@ -171,14 +176,14 @@ pub(super) fn common(seat: &Seat, filled: &Filled<'_>, choices: &[Choice], days:
             Choice { value: "write".to_owned(), label: "Write".to_owned() },
         ], ""))
         (filled.checks("Repositories", "repositories", choices, ""))
-        (filled.expires(seat.actor.now, Some(days), hint))
+        (filled.expires(ctx.actor.now, Some(days), hint))
     }
 }
 
-/// The member's own choice, or what the address suggests.
-fn suggested(seat: &Seat, choices: &[Choice]) -> Fields {
-    let Some(name) = seat.query.get("repository").filter(|_| seat.form.0.is_empty()) else {
-        return seat.form.clone();
+/// Returns the submitted fields, or initial values for the repository that the query string names.
+fn suggested(ctx: &PageContext, choices: &[Choice]) -> Fields {
+    let Some(name) = ctx.query.get("repository").filter(|_| ctx.form.0.is_empty()) else {
+        return ctx.form.clone();
     };
     let of_name = choices.iter().filter(|choice| choice.label == name);
     let mut fields: Vec<(String, String)> =
@@ -186,43 +191,43 @@ fn suggested(seat: &Seat, choices: &[Choice]) -> Fields {
     fields.push(("scope".to_owned(), "read".to_owned()));
     fields.push((
         "name".to_owned(),
-        format!("{} for {name}", seat.actor.member().email.split('@').next().unwrap_or_default()),
+        format!("{} for {name}", ctx.actor.member().email.split('@').next().unwrap_or_default()),
     ));
     Fields(fields)
 }
 
-fn create_form(seat: &Seat, choices: &[Choice], wrong: Option<&ApiError>) -> Markup {
-    let fields = suggested(seat, choices);
+fn create_form(ctx: &PageContext, choices: &[Choice], wrong: Option<&ApiError>) -> Markup {
+    let fields = suggested(ctx, choices);
     let filled = Filled::new(&fields, wrong);
     let formats: Vec<Choice> =
-        bodies::formats(&seat.actor.app.runtime.own_tokens()).into_iter().map(Choice::word).collect();
+        bodies::formats(&ctx.actor.app.runtime.own_tokens()).into_iter().map(Choice::word).collect();
     let content = html! {
-        (common(seat, &filled, choices, DAYS, "It works to the end of this day, UTC."))
+        (common(ctx, &filled, choices, DAYS, "The token works until the end of this day (UTC)."))
         (filled.select("Format", "format", &formats, ""))
-        p.hint { "The first works with every client; another one only with clients of that format." }
+        p.hint { "The first format works with every client. Tokens of another format work only with its clients." }
         button.go type="submit" { "Create token" }
     };
     html! {
         form.card method="post" action="/tokens" {
             h2 { "Create a token" }
-            (parts::guard(seat))
+            (parts::form_tokens(ctx))
             (parts::hidden("do", "create"))
-            (filled.told(content))
+            (filled.with_error(content))
         }
     }
 }
 
-async fn act(seat: Arc<Seat>) -> Answer {
-    match seat.form.text("do") {
+async fn act(ctx: Arc<PageContext>) -> PageResult {
+    match ctx.form.text("do") {
         "revoke" => {
-            tokens::revoke(&seat.actor, seat.form.text("id")).await?;
-            Ok(see_other(&back("/tokens", member(&seat))))
+            tokens::revoke(&ctx.actor, ctx.form.text("id")).await?;
+            Ok(see_other(&back("/tokens", member(&ctx))))
         }
-        "rotate" => rotate(&seat, "Rotate a token").await,
-        _ if seat.form.has("filter") => list(&seat, None).await,
-        _ => match create(&seat).await {
+        "rotate" => rotate(&ctx, "Rotate a token").await,
+        _ if ctx.form.has("filter") => list(&ctx, None).await,
+        _ => match create(&ctx).await {
             Ok(answer) => Ok(answer),
-            Err(error) => list(&seat, Some(&visit::wrong(&seat, error)?)).await,
+            Err(error) => list(&ctx, Some(&visit::form_error(&ctx, error)?)).await,
         },
     }
 }
@@ -234,12 +239,12 @@ fn back(page: &str, member: Option<&str>) -> String {
     }
 }
 
-fn creating(form: &Fields) -> Deed<'static> {
-    let what = html! { p { "The token " strong { (parts::said(form.text("name"))) } " is created once you have confirmed that it is you." } };
-    Deed { action: Action::CreateToken, title: "Confirm the new token", what }
+fn creation_prompt(form: &Fields) -> ConfirmationPrompt<'static> {
+    let what = html! { p { "The token " strong { (parts::isolated(form.text("name"))) } " will be created after you confirm your identity." } };
+    ConfirmationPrompt { action: Action::CreateToken, title: "Confirm the new token", what }
 }
 
-/// What the form says, as the body of the call.
+/// Converts the form to the body of the API call.
 pub(super) fn token_body(form: &Fields) -> Map<String, Value> {
     let mut body = Map::new();
     body.insert("name".to_owned(), form.text("name").into());
@@ -250,90 +255,102 @@ pub(super) fn token_body(form: &Fields) -> Map<String, Value> {
     body
 }
 
-async fn create(seat: &Seat) -> Answer {
-    made(seat, token_body(&seat.form), creating(&seat.form), "Token created").await
+async fn create(ctx: &PageContext) -> PageResult {
+    made(ctx, token_body(&ctx.form), creation_prompt(&ctx.form), "Token created").await
 }
 
-/// Makes a token or a service key, once it is confirmed; or asks for that.
-pub(super) async fn made(seat: &Seat, body: Map<String, Value>, deed: Deed<'_>, title: &str) -> Answer {
-    let request = forms::token(&seat.actor.app, Value::Object(body), seat.actor.now)?;
-    let confirmation = match confirm::given(seat, Deed { what: deed.what.clone(), ..deed }).await? {
-        Given::Asked(page) => return Ok(page),
-        Given::Confirmation(confirmation) => confirmation,
-    };
-    match tokens::create(&seat.actor, &confirmation, request).await {
-        Ok(made) => created(seat, title, made).await,
-        Err(error) => match confirm::again(seat, deed, &error).await? {
+/// Creates a token or a service key after the confirmation. Without one, returns the page that asks
+/// for it.
+pub(super) async fn made(
+    ctx: &PageContext,
+    body: Map<String, Value>,
+    prompt: ConfirmationPrompt<'_>,
+    title: &str,
+) -> PageResult {
+    let request = forms::token(&ctx.actor.app, Value::Object(body), ctx.actor.now)?;
+    let confirmation =
+        match confirm::check(ctx, ConfirmationPrompt { what: prompt.what.clone(), ..prompt }).await? {
+            ConfirmationCheck::Prompt(page) => return Ok(page),
+            ConfirmationCheck::Given(confirmation) => confirmation,
+        };
+    match tokens::create(&ctx.actor, &confirmation, request).await {
+        Ok(made) => created(ctx, title, made).await,
+        Err(error) => match confirm::retry_page(ctx, prompt, &error).await? {
             Some(page) => Ok(page),
             None => Err(error),
         },
     }
 }
 
-/// The page that shows the secret, this once.
-async fn created(seat: &Seat, title: &str, made: NewCredential<OwnedToken>) -> Answer {
+/// Builds the page that shows the secret, only once.
+async fn created(ctx: &PageContext, title: &str, made: NewCredential<OwnedToken>) -> PageResult {
     let row = &made.row.row;
-    let choices = choices(seat).await?;
+    let choices = choices(ctx).await?;
     let named = row.repositories.iter().filter_map(|id| {
         let id = id.to_string();
         choices.iter().find(|choice| choice.value == id)
     });
     let body = html! {
         div.card {
-            h2 { (parts::said(&row.name)) }
-            @if let Some(secret) = &made.secret { (parts::secret(secret.reveal())) } @else { p { "It was revoked. Its owner makes a new one: a token's secret is shown to its owner alone." } }
+            h2 { (parts::isolated(&row.name)) }
+            @if let Some(secret) = &made.secret { (parts::secret(secret.reveal())) } @else { p { "The token was revoked. Its owner must create a new one, because only the owner may see the secret." } }
             @if let Some(replaced) = &made.replaced { p { "The old one works until " (dates::time(replaced.ends_at)) "." } }
         }
         div.card {
-            h2 { "What to do with it" }
-            p { "Put it into your client, as the Connection Settings of its repository say:" }
+            h2 { "Next steps" }
+            p { "Enter it in your client as described in the Connection Settings of the repository:" }
             ul.steps {
                 @for choice in named.take(20) {
                     li { a href={ (parts::repository(&choice.label)) "/connection" } { "Connection Settings of " (choice.label) } }
                 }
             }
-            p { a.button href=(seat.path) { "Back to the list" } }
+            p { a.button href=(ctx.path) { "Back to the list" } }
         }
     };
-    confirm::spent(
-        seat,
-        frame::page(seat, Sheet { status: http::StatusCode::CREATED, ..Sheet::of(title) }, &body),
+    confirm::finish(
+        ctx,
+        frame::page(ctx, Sheet { status: http::StatusCode::CREATED, ..Sheet::of(title) }, &body),
     )
 }
 
-/// The page that rotates one, with its confirmation.
-pub(super) async fn rotation(seat: &Seat, title: &str, id: &str, wrong: Option<&ApiError>) -> Answer {
-    let back = format!("{}?rotate={}", seat.path, parts::segment(id));
-    let section = confirm::section(seat, Action::RotateToken, &back, wrong).await?;
-    let filled = Filled::new(&seat.form, wrong.filter(|wrong| !confirm::is_about(wrong)));
+/// Builds the page that rotates a token or service key, with its confirmation.
+pub(super) async fn rotation(
+    ctx: &PageContext,
+    title: &str,
+    id: &str,
+    wrong: Option<&ApiError>,
+) -> PageResult {
+    let back = format!("{}?rotate={}", ctx.path, parts::segment(id));
+    let section = confirm::section(ctx, Action::RotateToken, &back, wrong).await?;
+    let filled = Filled::new(&ctx.form, wrong.filter(|wrong| !confirm::is_about_confirmation(wrong)));
     let overlap = Text {
         label: "Overlap (hours)",
         name: "overlap_hours",
         kind: "number",
-        hint: "For how long the old one works on, 0 to 168.",
+        hint: "How long the old one keeps working, 0 to 168 hours.",
         first: "24",
         ..Text::default()
     };
     let content = html! {
-        p { "A new one with the same name and reach takes its place; the old one works on for the overlap." }
-        (filled.expires(seat.actor.now, None, "Left empty, the new one expires when the old one does."))
+        p { "A new one with the same name and repositories replaces it. The old one keeps working for the overlap." }
+        (filled.expires(ctx.actor.now, None, "If empty, the new one expires when the old one does."))
         (filled.text(overlap))
         (section.markup)
     };
     let body = html! {
-        form.card method="post" action=(seat.path) {
-            (parts::guard(seat))
+        form.card method="post" action=(ctx.path) {
+            (parts::form_tokens(ctx))
             (parts::hidden("do", "rotate"))
             (parts::hidden("id", id))
-            (filled.told(content))
-            p { a href=(seat.path) { "Go back" } }
+            (filled.with_error(content))
+            p { a href=(ctx.path) { "Go back" } }
         }
     };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
-    Ok(frame::page(seat, Sheet { status, issuer: section.issuer, ..Sheet::of(title) }, &body))
+    Ok(frame::page(ctx, Sheet { status, issuer: section.issuer, ..Sheet::of(title) }, &body))
 }
 
-/// What a form says of a rotation, as the body of the call.
+/// Converts the form of a rotation to the body of the API call.
 pub(super) fn rotation_body(form: &Fields) -> Value {
     let mut body = json!({});
     if let Some(fields) = body.as_object_mut() {
@@ -347,16 +364,16 @@ pub(super) fn rotation_body(form: &Fields) -> Value {
     body
 }
 
-/// Rotates one.
-pub(super) async fn rotate(seat: &Seat, title: &str) -> Result<Response, ApiError> {
-    let id = seat.form.text("id");
+/// Handles the form that rotates a token or service key.
+pub(super) async fn rotate(ctx: &PageContext, title: &str) -> Result<Response, ApiError> {
+    let id = ctx.form.text("id");
     let done = async {
-        let request = forms::rotation(rotation_body(&seat.form), seat.actor.now)?;
-        let confirmation = confirm::take(seat, Action::RotateToken).await?;
-        tokens::rotate(&seat.actor, &confirmation, id, request).await
+        let request = forms::rotation(rotation_body(&ctx.form), ctx.actor.now)?;
+        let confirmation = confirm::take(ctx, Action::RotateToken).await?;
+        tokens::rotate(&ctx.actor, &confirmation, id, request).await
     };
     match done.await {
-        Ok(made) => created(seat, "Rotated", made).await,
-        Err(error) => rotation(seat, title, id, Some(&visit::wrong(seat, error)?)).await,
+        Ok(made) => created(ctx, "Rotated", made).await,
+        Err(error) => rotation(ctx, title, id, Some(&visit::form_error(ctx, error)?)).await,
     }
 }

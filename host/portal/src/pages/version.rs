@@ -1,4 +1,5 @@
-//! `/repositories/{name}/packages/{package}/versions/{version}`: all that is known of a version, and what can be done to it.
+//! `/repositories/{name}/packages/{package}/versions/{version}`: details of a version and actions
+//! on it.
 
 use std::sync::Arc;
 
@@ -19,18 +20,18 @@ use super::package::{crumbs, rights};
 use super::repository::named;
 use crate::field::{Filled, Text};
 use crate::frame::{self, Sheet};
-use crate::seat::{Seat, see_other};
+use crate::page_context::{PageContext, see_other};
 use crate::visit;
-use crate::{Answer, dates, fault, parts};
+use crate::{PageResult, dates, fault, parts};
 
-/// The property of a version that says why it is in its state.
+/// Property of a version with the reason for its state.
 const REASON: &str = "reason";
-/// What of files and of dependencies is shown at most.
+/// Maximum number of rows in each list.
 const ROWS: usize = 40;
-/// Bytes of a page's content: with the frame, the style sheet and the script it stays below 60 KiB.
+/// Maximum bytes of a page's content. With frame, style sheet and script the page stays below 60
+/// KiB.
 const ROOM: usize = 42 * 1024;
 
-/// What this file answers.
 pub(super) fn routes() -> Routes {
     vec![
         (
@@ -41,24 +42,24 @@ pub(super) fn routes() -> Routes {
     ]
 }
 
-async fn show(seat: Arc<Seat>) -> Answer {
-    page(&seat, None).await
+async fn show(ctx: Arc<PageContext>) -> PageResult {
+    page(&ctx, None).await
 }
 
-async fn page(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
-    let row = named(seat).await?;
-    let (package, number) = (seat.named("package"), seat.named("version"));
-    let told = packages::version(&seat.actor, &row.id.to_string(), package, number).await?;
-    let ruled = policies::of_version(&seat.actor, &row, package, number).await?;
-    let VersionPage { details, install, presented, .. } = &told;
+async fn page(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
+    let row = named(ctx).await?;
+    let (package, number) = (ctx.named("package"), ctx.named("version"));
+    let page_data = packages::version(&ctx.actor, &row.id.to_string(), package, number).await?;
+    let ruled = policies::of_version(&ctx.actor, &row, package, number).await?;
+    let VersionPage { details, install, presented, .. } = &page_data;
     let version = &details.version;
     let before = html! {
         @if let Some(wrong) = wrong { (parts::alert(wrong.message())) }
         @if !version.summary.is_empty() { p { (parts::short(&version.summary)) } }
-        @if !details.damaged_files.is_empty() { (damaged(&told)) }
-        (facts(&told))
-        @if !ruled.is_empty() { (super::policies::ruled(&ruled, package, number)) }
-        @if !told.advisories.is_empty() { (advisories(&told.advisories)) }
+        @if !details.damaged_files.is_empty() { (damaged(&page_data)) }
+        (facts(&page_data))
+        @if !ruled.is_empty() { (super::policies::rulings(&ruled, package, number)) }
+        @if !page_data.advisories.is_empty() { (advisories(&page_data.advisories)) }
         @if !install.is_empty() {
             section aria-labelledby="install" {
                 h2 id="install" { "Install" }
@@ -67,24 +68,24 @@ async fn page(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
                     div.card {
                         h3 { (one.client) }
                         pre tabindex="0" role="region" aria-label={ (one.client) ", how to install" } { code id=(id) { (one.text) } }
-                        (parts::copied(&id, &Markup::default(), &format!("Copy for {}", one.client)))
+                        (parts::copyable(&id, &Markup::default(), &format!("Copy for {}", one.client)))
                     }
                 }
             }
         }
     };
     let behind = html! {
-        @if !presented.dependencies.is_empty() { (dependencies(&told)) }
-        (files(&told))
-        @if !told.documents.is_empty() { (bills(&told)) }
+        @if !presented.dependencies.is_empty() { (dependencies(&page_data)) }
+        (files(&page_data))
+        @if !page_data.documents.is_empty() { (bills(&page_data)) }
         @if let Some(found) = &presented.image { (image(found)) }
-        (attestations(&told.attestations, &presented.attestations))
+        (attestations(&page_data.attestations, &presented.attestations))
         @if !version.properties.is_empty() { (properties(version)) }
-        (deeds(seat, &told))
+        (actions(ctx, &page_data))
     };
     let room = ROOM.saturating_sub(before.0.len() + behind.0.len());
     let readme = match &presented.readme {
-        Some(text) => Some(seat.portal.readmes.shown(&text.media_type, &text.text, room).await),
+        Some(text) => Some(ctx.portal.readmes.html(&text.media_type, &text.text, room).await),
         None => None,
     };
     let body = html! {
@@ -94,7 +95,7 @@ async fn page(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
     };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
     let title = format!("{package} {number}");
-    Ok(frame::page(seat, Sheet { status, crumbs: crumbs(&row, Some(package)), ..Sheet::of(&title) }, &body))
+    Ok(frame::page(ctx, Sheet { status, crumbs: crumbs(&row, Some(package)), ..Sheet::of(&title) }, &body))
 }
 
 fn reason(version: &Version) -> Option<&str> {
@@ -106,8 +107,8 @@ fn reason(version: &Version) -> Option<&str> {
         .filter(|text| !text.is_empty())
 }
 
-fn facts(told: &VersionPage) -> Markup {
-    let (details, version) = (&told.details, &told.details.version);
+fn facts(page_data: &VersionPage) -> Markup {
+    let (details, version) = (&page_data.details, &page_data.details.version);
     html! {
         div.card {
             dl {
@@ -116,8 +117,8 @@ fn facts(told: &VersionPage) -> Markup {
                 }
                 dt { "Published" }
                 dd {
-                    @match version.published { Some(at) => (dates::moment(at)), None => "not known" }
-                    @if !details.published_by.is_empty() { " by " (parts::said(&details.published_by)) }
+                    @match version.published { Some(at) => (dates::unsigned_time(at)), None => "unknown" }
+                    @if !details.published_by.is_empty() { " by " (parts::isolated(&details.published_by)) }
                 }
                 dt { "Downloads" }
                 dd { (details.downloads) @if let Some(at) = details.last_downloaded_at { ", last " (dates::time(at)) } }
@@ -126,18 +127,18 @@ fn facts(told: &VersionPage) -> Markup {
     }
 }
 
-/// Says what to do about files whose bytes are lost.
-fn damaged(told: &VersionPage) -> Markup {
-    let repair = match told.repository.kind.as_str() {
+/// Explains how to repair files whose stored bytes are lost.
+fn damaged(page_data: &VersionPage) -> Markup {
+    let repair = match page_data.repository.kind.as_str() {
         "proxy" => "The next download fetches them from the upstream again.",
         _ => "Publish the same files again to repair them.",
     };
     parts::alert(&format!(
-        "Stored bytes are missing or damaged, so the files that are marked as damaged cannot be downloaded. {repair}"
+        "The files marked as damaged cannot be downloaded, because their stored bytes are missing or damaged. {repair}"
     ))
 }
 
-/// What is known to be wrong with the version, the worst first.
+/// Advisories about the version, the most severe first.
 fn advisories(marks: &[Mark]) -> Markup {
     let rows = html! {
         @for mark in marks.iter().take(ROWS) {
@@ -155,14 +156,14 @@ fn advisories(marks: &[Mark]) -> Markup {
     html! {
         h2 { "Advisories" }
         (parts::table("Advisories", &["Advisory", "Severity", "Summary", "Fixed in"], &rows))
-        @if marks.len() > ROWS { p { "And " (marks.len() - ROWS) " more." } }
+        @if marks.len() > ROWS { p { (marks.len() - ROWS) " more are not shown." } }
     }
 }
 
-fn files(told: &VersionPage) -> Markup {
-    let (damaged, counted) = (&told.details.damaged_files, &told.details.file_downloads);
-    // Damaged files are among the rows that are shown.
-    let mut files: Vec<&VersionFile> = told.details.version.files.iter().collect();
+fn files(page_data: &VersionPage) -> Markup {
+    let (damaged, counted) = (&page_data.details.damaged_files, &page_data.details.file_downloads);
+    // Damaged files come first, so that the row limit never hides them.
+    let mut files: Vec<&VersionFile> = page_data.details.version.files.iter().collect();
     files.sort_by_key(|file| !damaged.contains(&file.path));
     let rows = html! {
         @for file in files.iter().take(ROWS) {
@@ -179,17 +180,17 @@ fn files(told: &VersionPage) -> Markup {
     };
     html! {
         h2 { "Files" }
-        @if files.is_empty() { p.soft { "None." } } @else { (parts::table("Files", &["File", "Size", "Downloads", "Digest"], &rows)) }
-        @if files.len() > ROWS { p.soft { "And " (files.len() - ROWS) " more, which the API lists." } }
+        @if files.is_empty() { p.soft { "This version has no files." } } @else { (parts::table("Files", &["File", "Size", "Downloads", "Digest"], &rows)) }
+        @if files.len() > ROWS { p.soft { (files.len() - ROWS) " more are listed by the API." } }
     }
 }
 
-/// What came with the version to say what it is made of.
-fn bills(told: &VersionPage) -> Markup {
-    let version = &told.details.version;
-    let page = parts::version(&told.repository.name, &version.name, &version.version);
+/// Bills of materials of the version.
+fn bills(page_data: &VersionPage) -> Markup {
+    let version = &page_data.details.version;
+    let page = parts::version(&page_data.repository.name, &version.name, &version.version);
     let rows = html! {
-        @for one in told.documents.iter().take(ROWS) {
+        @for one in page_data.documents.iter().take(ROWS) {
             tr {
                 th scope="row" { a href={ (page) "/documents/" (one.sha256.digest().to_string()) } { (parts::short(&one.title)) } }
                 td { (parts::short(&one.form)) }
@@ -200,20 +201,20 @@ fn bills(told: &VersionPage) -> Markup {
     };
     html! {
         h2 { "Bills of materials" }
-        (parts::table("Bills of materials", &["Document", "Form", "Of", "Size"], &rows))
-        @if told.documents.len() > ROWS { p.soft { "And " (told.documents.len() - ROWS) " more, which the API lists." } }
+        (parts::table("Bills of materials", &["Document", "Format", "Describes", "Size"], &rows))
+        @if page_data.documents.len() > ROWS { p.soft { (page_data.documents.len() - ROWS) " more are listed by the API." } }
     }
 }
 
-async fn fetch(seat: Arc<Seat>) -> Answer {
-    let row = named(&seat).await?;
-    let (package, number, digest) = (seat.named("package"), seat.named("version"), seat.named("digest"));
-    documents::answer(packages::document(&seat.actor, &row.id.to_string(), package, number, digest).await?)
+async fn fetch(ctx: Arc<PageContext>) -> PageResult {
+    let row = named(&ctx).await?;
+    let (package, number, digest) = (ctx.named("package"), ctx.named("version"), ctx.named("digest"));
+    documents::answer(packages::document(&ctx.actor, &row.id.to_string(), package, number, digest).await?)
         .await
 }
 
-fn dependencies(told: &VersionPage) -> Markup {
-    let all = &told.presented.dependencies;
+fn dependencies(page_data: &VersionPage) -> Markup {
+    let all = &page_data.presented.dependencies;
     let rows = html! {
         @for one in all.iter().take(ROWS) {
             tr {
@@ -225,8 +226,8 @@ fn dependencies(told: &VersionPage) -> Markup {
     };
     html! {
         h2 { "Dependencies" }
-        (parts::table("Dependencies", &["Package", "Requirement", "For"], &rows))
-        @if all.len() > ROWS { p.soft { "And " (all.len() - ROWS) " more." } }
+        (parts::table("Dependencies", &["Package", "Requirement", "Group"], &rows))
+        @if all.len() > ROWS { p.soft { (all.len() - ROWS) " more are not shown." } }
     }
 }
 
@@ -239,21 +240,21 @@ fn properties(version: &Version) -> Markup {
     }
 }
 
-/// What the member can do to it, as far as the page knows.
-fn deeds(seat: &Seat, told: &VersionPage) -> Markup {
-    let (rights, version) = (rights(seat, &told.repository), &told.details.version);
-    let filled = Filled::new(&seat.form, None);
+/// Forms of the actions that the member may perform on the version.
+fn actions(ctx: &PageContext, page_data: &VersionPage) -> Markup {
+    let (rights, version) = (rights(ctx, &page_data.repository), &page_data.details.version);
+    let filled = Filled::new(&ctx.form, None);
     let why = Text {
         label: "Reason",
         name: "reason",
-        hint: "For people who use it; may stay empty.",
+        hint: "Shown to users of the version (optional).",
         ..Text::default()
     };
     html! {
         @if rights.publish {
-            form.card method="post" action=(seat.path) {
-                h2 { "Warn of it" }
-                (parts::csrf(&seat.csrf))
+            form.card method="post" action=(ctx.path) {
+                h2 { "Warning" }
+                (parts::csrf(&ctx.csrf))
                 @if version.state.is_empty() {
                     (filled.text(why))
                     p.acts {
@@ -261,7 +262,7 @@ fn deeds(seat: &Seat, told: &VersionPage) -> Markup {
                         button type="submit" name="do" value="deprecated" { "Deprecate" }
                     }
                 } @else {
-                    p { "It is " (parts::tag(&version.state)) "." }
+                    p { "This version is " (parts::tag(&version.state)) "." }
                     button type="submit" name="do" value="restored" { "Restore" }
                 }
             }
@@ -269,43 +270,43 @@ fn deeds(seat: &Seat, told: &VersionPage) -> Markup {
         @if rights.delete {
             div.card.danger {
                 h2 { "Delete" }
-                p { "This version with its files. Who depends on it cannot fetch it any more." }
-                (parts::deed_in_two_steps(seat, &seat.path, &[("do", "delete")], "Delete", ""))
+                p { "Deletes this version with its files. Clients that depend on it can no longer download it." }
+                (parts::two_step_button(ctx, &ctx.path, &[("do", "delete")], "Delete", ""))
             }
         }
     }
 }
 
-async fn act(seat: Arc<Seat>) -> Answer {
-    let row = named(&seat).await?;
+async fn act(ctx: Arc<PageContext>) -> PageResult {
+    let row = named(&ctx).await?;
     let id = row.id.to_string();
-    let path =
-        VersionPath { repository: &id, package: seat.named("package"), version: seat.named("version") };
+    let path = VersionPath { repository: &id, package: ctx.named("package"), version: ctx.named("version") };
     let state =
-        |state: &str| VersionState { state: state.to_owned(), reason: seat.form.text("reason").to_owned() };
-    let done = match seat.form.text("do") {
-        "delete" => match upkeep::delete_version(&seat.actor, path).await {
-            Ok(()) => return Ok(see_other(&gone(&seat, &id, &row.name).await)),
+        |state: &str| VersionState { state: state.to_owned(), reason: ctx.form.text("reason").to_owned() };
+    let done = match ctx.form.text("do") {
+        "delete" => match upkeep::delete_version(&ctx.actor, path).await {
+            Ok(()) => return Ok(see_other(&gone(&ctx, &id, &row.name).await)),
             Err(error) => Err(error),
         },
-        word @ ("yanked" | "deprecated") => upkeep::mark(&seat.actor, path, state(word)).await.map(drop),
+        word @ ("yanked" | "deprecated") => upkeep::mark(&ctx.actor, path, state(word)).await.map(drop),
         "restored" => {
-            upkeep::mark(&seat.actor, path, VersionState { state: String::new(), reason: String::new() })
+            upkeep::mark(&ctx.actor, path, VersionState { state: String::new(), reason: String::new() })
                 .await
                 .map(drop)
         }
-        _ => Err(ApiError::invalid("The form does not say what to do.")),
+        _ => Err(ApiError::invalid("The form does not state an action.")),
     };
     match done {
-        Ok(()) => Ok(see_other(&format!("{}?done=saved", seat.path))),
-        Err(error) => page(&seat, Some(&visit::wrong(&seat, error)?)).await,
+        Ok(()) => Ok(see_other(&format!("{}?done=saved", ctx.path))),
+        Err(error) => page(&ctx, Some(&visit::form_error(&ctx, error)?)).await,
     }
 }
 
-/// Where to go on after a version is gone: to its package, unless that was the last one.
-async fn gone(seat: &Seat, id: &str, repository: &str) -> String {
-    let package = seat.named("package");
-    let left = packages::versions(&seat.actor, id, package).await.is_ok();
+/// Returns the path to continue at after a version was deleted: its package, or the repository if
+/// this was the last version.
+async fn gone(ctx: &PageContext, id: &str, repository: &str) -> String {
+    let package = ctx.named("package");
+    let left = packages::versions(&ctx.actor, id, package).await.is_ok();
     let path = if left { parts::package(repository, package) } else { parts::repository(repository) };
     format!("{path}?done=deleted")
 }

@@ -1,4 +1,4 @@
-//! `/organization/webhooks` and the page of each: where it listens, what it is told of, and how that went.
+//! `/organization/webhooks` and the page of each webhook: its URL, its events and its deliveries.
 
 use std::sync::Arc;
 
@@ -15,24 +15,22 @@ use serde_json::{Value, json};
 use super::Routes;
 use super::repositories::{ROWS, after};
 use super::tokens::choices;
-use crate::confirm::{self, Deed, Outcome};
+use crate::confirm::{self, ConfirmationPrompt, ConfirmedOutcome};
 use crate::field::{Choice, Filled, Text};
 use crate::fields::Fields;
 use crate::frame::{self, Sheet};
-use crate::seat::{Seat, see_other};
+use crate::page_context::{PageContext, see_other};
 use crate::visit;
-use crate::{Answer, dates, fault, parts};
+use crate::{PageResult, dates, fault, parts};
 
-/// Where the webhooks are.
+/// Path of the list of webhooks.
 const PATH: &str = "/organization/webhooks";
-/// Webhooks that another page shows.
-const SHOWN: u32 = 50;
-/// Deliveries of one page.
+/// Maximum number of webhooks on the organization's page.
+const MAX_ROWS: u32 = 50;
 const DELIVERIES: u32 = 25;
-/// Characters of an answer that are shown.
+/// Maximum characters of a response on the page.
 const BEGINNING: usize = 200;
 
-/// What this file answers.
 pub(super) fn routes() -> Routes {
     vec![
         (PATH, visit::page(list).merge(visit::form(create))),
@@ -40,17 +38,17 @@ pub(super) fn routes() -> Routes {
     ]
 }
 
-/// The webhooks on a page of something else.
-pub(super) async fn section(seat: &Seat) -> Result<Markup, ApiError> {
-    if !seat.holds(ManageOwnerAccount) {
+/// Builds the section about webhooks on the organization's page.
+pub(super) async fn section(ctx: &PageContext) -> Result<Markup, ApiError> {
+    if !ctx.holds(ManageOwnerAccount) {
         return Ok(Markup::default());
     }
-    let listed = webhooks::list(&seat.actor, PageRequest { limit: SHOWN, after: None }).await?;
+    let listed = webhooks::list(&ctx.actor, PageRequest { limit: MAX_ROWS, after: None }).await?;
     Ok(html! {
         h2 { "Webhooks" }
         div.card {
-            @if listed.rows.is_empty() { p { "Nobody is told of what happens here." } } @else { (rows(&listed.rows)) }
-            p { a href=(PATH) { "All webhooks" } }
+            @if listed.rows.is_empty() { p { "There are no webhooks yet." } } @else { (rows(&listed.rows)) }
+            p { a href=(PATH) { "Manage webhooks" } }
         }
     })
 }
@@ -61,8 +59,8 @@ fn rows(hooks: &[WebhookRow]) -> Markup {
             @for hook in hooks {
                 li {
                     div.what {
-                        a href={ (PATH) "/" (hook.id) } { (parts::said(&hook.url)) }
-                        p.meta { (parts::tag(state(hook))) span { "made by " (parts::said(&hook.created_by)) " " (dates::time(hook.created_at)) } }
+                        a href={ (PATH) "/" (hook.id) } { (parts::isolated(&hook.url)) }
+                        p.meta { (parts::tag(state(hook))) span { "created by " (parts::isolated(&hook.created_by)) " " (dates::time(hook.created_at)) } }
                     }
                 }
             }
@@ -74,56 +72,56 @@ fn state(hook: &WebhookRow) -> &'static str {
     if hook.active { "active" } else { "paused" }
 }
 
-async fn list(seat: Arc<Seat>) -> Answer {
-    if confirm::is_back(&seat) {
-        return confirm::ask(&seat, &creating(&seat), &seat.form, None).await;
+async fn list(ctx: Arc<PageContext>) -> PageResult {
+    if confirm::returned_from_provider(&ctx) {
+        return confirm::prompt_page(&ctx, &creation_prompt(&ctx), &ctx.form, None).await;
     }
-    listed(&seat, None).await
+    listed(&ctx, None).await
 }
 
-async fn listed(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
-    let page = PageRequest { limit: ROWS, after: after::<WebhookId>(seat)? };
-    let listed = webhooks::list(&seat.actor, page).await?;
+async fn listed(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
+    let page = PageRequest { limit: ROWS, after: after::<WebhookId>(ctx)? };
+    let listed = webhooks::list(&ctx.actor, page).await?;
     let next = listed.rows.last().filter(|_| listed.more).map(|hook| hook.id.to_string());
-    let filled = Filled::new(&seat.form, wrong);
-    let fields = hook_fields(&filled, &choices(seat).await?);
+    let filled = Filled::new(&ctx.form, wrong);
+    let fields = hook_fields(&filled, &choices(ctx).await?);
     let body = html! {
         @if listed.rows.is_empty() {
             div.card.empty {
-                h2 { "None yet" }
-                p { "A webhook is an address of yours that is told of what happens: what was published or deleted, which token was made." }
+                h2 { "No webhooks yet" }
+                p { "A webhook is an address of yours that receives events: which version was published or deleted, which token was created." }
             }
         } @else { (rows(&listed.rows)) }
-        (parts::further(PATH, &[], next.as_deref()))
+        (parts::next_page_link(PATH, &[], next.as_deref()))
         form.card method="post" action=(PATH) {
             h2 { "New webhook" }
-            (parts::guard(seat))
+            (parts::form_tokens(ctx))
             (parts::hidden("sent", "yes"))
-            (filled.told(html! { (fields) button.go type="submit" { "Create webhook" } }))
+            (filled.with_error(html! { (fields) button.go type="submit" { "Create webhook" } }))
         }
     };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
     let crumbs = html! { p.crumbs { a href="/organization" { "Organization" } } };
-    Ok(frame::page(seat, Sheet { status, crumbs, ..Sheet::of("Webhooks") }, &body))
+    Ok(frame::page(ctx, Sheet { status, crumbs, ..Sheet::of("Webhooks") }, &body))
 }
 
 fn hook_fields(filled: &Filled<'_>, repositories: &[Choice]) -> Markup {
     let events: Vec<Choice> = EventKind::ALL.iter().map(|kind| Choice::word(kind.name())).collect();
     html! {
-        (filled.text(Text { label: "URL", name: "url", kind: "url", hint: "http or https. What is sent there is signed.", required: true, ..Text::default() }))
+        (filled.text(Text { label: "URL", name: "url", kind: "url", hint: "An http or https URL. Packhouse signs every request that it sends there.", required: true, ..Text::default() }))
         (filled.checks("Events", "events", &events, ""))
-        (filled.check("Every repository, also later ones", "every", false))
+        (filled.check("All repositories, including future ones", "every", false))
         (filled.checks("Repositories", "repositories", repositories, ""))
     }
 }
 
-/// What the form says, as the body of the call.
+/// Converts the form to the body of the API call.
 fn body(form: &Fields) -> Value {
     let repositories = if form.has("every") { json!("*") } else { form.list("repositories") };
     json!({"url": form.text("url"), "events": form.list("events"), "repositories": repositories})
 }
 
-/// A webhook as its form was filled in.
+/// Converts a webhook to the fields of its form.
 fn fields(hook: &WebhookRow) -> Fields {
     let mut fields = vec![("sent".to_owned(), "yes".to_owned()), ("url".to_owned(), hook.url.clone())];
     fields.extend(hook.events.iter().map(|kind| ("events".to_owned(), kind.name().to_owned())));
@@ -134,102 +132,101 @@ fn fields(hook: &WebhookRow) -> Fields {
     Fields(fields)
 }
 
-async fn create(seat: Arc<Seat>) -> Answer {
-    if seat.form.has("filter") {
-        return listed(&seat, None).await;
+async fn create(ctx: Arc<PageContext>) -> PageResult {
+    if ctx.form.has("filter") {
+        return listed(&ctx, None).await;
     }
     let made = async {
-        let wanted = forms::webhook(body(&seat.form))?;
-        confirm::then(&seat, creating(&seat), async |confirmation| {
-            webhooks::create(&seat.actor, confirmation, wanted).await
+        let request = forms::webhook(body(&ctx.form))?;
+        confirm::run(&ctx, creation_prompt(&ctx), async |confirmation| {
+            webhooks::create(&ctx.actor, confirmation, request).await
         })
         .await
     };
     match made.await {
-        Ok(Outcome::Done(made)) => confirm::spent(&seat, created(&seat, &made)),
-        Ok(Outcome::Asked(page)) => Ok(page),
-        Err(error) if seat.holds(ManageOwnerAccount) => {
-            listed(&seat, Some(&visit::wrong(&seat, error)?)).await
+        Ok(ConfirmedOutcome::Done(made)) => confirm::finish(&ctx, created(&ctx, &made)),
+        Ok(ConfirmedOutcome::Prompt(page)) => Ok(page),
+        Err(error) if ctx.holds(ManageOwnerAccount) => {
+            listed(&ctx, Some(&visit::form_error(&ctx, error)?)).await
         }
         Err(error) => Err(error),
     }
 }
 
-fn creating(seat: &Seat) -> Deed<'static> {
-    let what = html! { p { "The webhook to " strong { (parts::said(seat.form.text("url"))) } " is created once you have confirmed that it is you." } };
-    Deed { action: Action::ManageWebhooks, title: "Confirm the new webhook", what }
+fn creation_prompt(ctx: &PageContext) -> ConfirmationPrompt<'static> {
+    let what = html! { p { "The webhook to " strong { (parts::isolated(ctx.form.text("url"))) } " will be created after you confirm your identity." } };
+    ConfirmationPrompt { action: Action::ManageWebhooks, title: "Confirm the new webhook", what }
 }
 
-/// The page that shows the secret, this once.
-fn created(seat: &Seat, made: &MadeWebhook) -> http::Response<axum::body::Body> {
+/// Builds the page that shows the secret, only once.
+fn created(ctx: &PageContext, made: &MadeWebhook) -> http::Response<axum::body::Body> {
     let body = html! {
         div.card {
-            h2 { (parts::said(&made.row.url)) }
-            p { "With this secret the receiver checks the signatures of what it is sent. It is shown this once." }
+            h2 { (parts::isolated(&made.row.url)) }
+            p { "The receiver needs this secret to check the signatures of requests." }
             (parts::secret(made.secret.reveal()))
-            p { a href={ (PATH) "/" (made.row.id) } { "Go on to the webhook" } }
+            p { a href={ (PATH) "/" (made.row.id) } { "Open the webhook" } }
         }
     };
     let crumbs =
         html! { p.crumbs { a href="/organization" { "Organization" } " " a href=(PATH) { "Webhooks" } } };
-    frame::page(seat, Sheet { crumbs, ..Sheet::of("Webhook created") }, &body)
+    frame::page(ctx, Sheet { crumbs, ..Sheet::of("Webhook created") }, &body)
 }
 
-async fn show(seat: Arc<Seat>) -> Answer {
-    let hook = webhooks::find(&seat.actor, seat.named("id")).await?;
-    shown(&seat, &hook, None).await
+async fn show(ctx: Arc<PageContext>) -> PageResult {
+    let hook = webhooks::find(&ctx.actor, ctx.named("id")).await?;
+    detail_page(&ctx, &hook, None).await
 }
 
-/// The page of one.
-async fn shown(seat: &Seat, hook: &WebhookRow, wrong: Option<&ApiError>) -> Answer {
-    let page = PageRequest { limit: DELIVERIES, after: after::<DeliveryId>(seat)? };
-    let listed = webhooks::deliveries(&seat.actor, &hook.id.to_string(), page).await?;
+async fn detail_page(ctx: &PageContext, hook: &WebhookRow, wrong: Option<&ApiError>) -> PageResult {
+    let page = PageRequest { limit: DELIVERIES, after: after::<DeliveryId>(ctx)? };
+    let listed = webhooks::deliveries(&ctx.actor, &hook.id.to_string(), page).await?;
     let next = listed.rows.last().filter(|_| listed.more).map(|delivery| delivery.id.to_string());
-    let saving = seat.form.text("do") == "save";
-    let held = if saving { seat.form.clone() } else { fields(hook) };
+    let saving = ctx.form.text("do") == "save";
+    let held = if saving { ctx.form.clone() } else { fields(hook) };
     let filled = Filled::new(&held, wrong.filter(|_| saving));
-    let form = hook_fields(&filled, &choices(seat).await?);
-    let deed = |name: &str, button: Markup| parts::deed(seat, &seat.path, &[("do", name)], &button);
+    let form = hook_fields(&filled, &choices(ctx).await?);
+    let action = |name: &str, button: Markup| parts::action_button(ctx, &ctx.path, &[("do", name)], &button);
     let body = html! {
         @if let Some(wrong) = wrong.filter(|_| !saving) { (parts::alert(wrong.message())) }
         div.card {
             p {
                 (parts::tag(state(hook))) " "
-                @if hook.active { "It is told of what happens." }
-                @else if let Some(because) = &hook.paused_because { (because) " What happens is kept for it." }
-                @else { "What happens is kept for it." }
-                @if hook.full_at.is_some() { " So much waits for it that it is not told of what happens now." }
+                @if hook.active { "The webhook receives events." }
+                @else if let Some(because) = &hook.paused_because { (because) " Events are queued until you resume it." }
+                @else { "Events are queued until you resume the webhook." }
+                @if hook.full_at.is_some() { " The queue is full, so new events are lost." }
             }
             div.bar {
-                (deed("test", html! { button type="submit" { "Test" } }))
-                @if hook.active { (deed("pause", html! { button type="submit" { "Pause" } })) }
-                @else { (deed("resume", html! { button.go type="submit" { "Resume" } })) }
+                (action("test", html! { button type="submit" { "Send test event" } }))
+                @if hook.active { (action("pause", html! { button type="submit" { "Pause" } })) }
+                @else { (action("resume", html! { button.go type="submit" { "Resume" } })) }
             }
         }
         h2 { "Deliveries" }
-        @if listed.rows.is_empty() { div.card { p { "Nothing happened yet that it is told of." } } }
-        @else { (deliveries(seat, &listed.rows)) }
-        (parts::further(&seat.path, &[], next.as_deref()))
-        form.card method="post" action=(seat.path) {
-            h2 { "What it is told" }
-            (parts::guard(seat))
+        @if listed.rows.is_empty() { div.card { p { "There are no deliveries yet." } } }
+        @else { (deliveries(ctx, &listed.rows)) }
+        (parts::next_page_link(&ctx.path, &[], next.as_deref()))
+        form.card method="post" action=(ctx.path) {
+            h2 { "URL and events" }
+            (parts::form_tokens(ctx))
             (parts::hidden("do", "save"))
             (parts::hidden("sent", "yes"))
-            (filled.told(html! { (form) button.go type="submit" { "Save" } }))
+            (filled.with_error(html! { (form) button.go type="submit" { "Save" } }))
         }
         div.card.danger {
             h2 { "Delete" }
-            p { "It is told nothing more, also of what happened already." }
-            (parts::deed_in_two_steps(seat, &seat.path, &[("do", "delete")], "Delete", ""))
+            p { "Deletes the webhook. Queued events are not delivered." }
+            (parts::two_step_button(ctx, &ctx.path, &[("do", "delete")], "Delete", ""))
         }
     };
     let crumbs =
         html! { p.crumbs { a href="/organization" { "Organization" } " " a href=(PATH) { "Webhooks" } } };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
-    Ok(frame::page(seat, Sheet { status, crumbs, ..Sheet::of("Webhook") }, &body))
+    Ok(frame::page(ctx, Sheet { status, crumbs, ..Sheet::of("Webhook") }, &body))
 }
 
-fn deliveries(seat: &Seat, deliveries: &[Delivery]) -> Markup {
+fn deliveries(ctx: &PageContext, deliveries: &[Delivery]) -> Markup {
     let rows = html! {
         @for delivery in deliveries {
             tr {
@@ -239,13 +236,13 @@ fn deliveries(seat: &Seat, deliveries: &[Delivery]) -> Markup {
                 td.num { (delivery.tries.len()) }
                 td { (last_answer(delivery)) }
                 td {
-                    (parts::deed(seat, &seat.path, &[("do", "again"), ("delivery", &delivery.id.to_string())],
+                    (parts::action_button(ctx, &ctx.path, &[("do", "again"), ("delivery", &delivery.id.to_string())],
                         &html! { button type="submit" { "Send again " span.away { (delivery.kind) " " (delivery.id) } } }))
                 }
             }
         }
     };
-    parts::table("Deliveries", &["Event", "Happened", "State", "Tries", "Last answer", "Again"], &rows)
+    parts::table("Deliveries", &["Event", "Time", "State", "Tries", "Last response", "Redeliver"], &rows)
 }
 
 fn word(state: DeliveryState) -> &'static str {
@@ -258,35 +255,35 @@ fn word(state: DeliveryState) -> &'static str {
 
 fn last_answer(delivery: &Delivery) -> Markup {
     let Some(last) = delivery.tries.last() else { return Markup::default() };
-    let told = last.answer.as_deref().or(last.error.as_deref()).unwrap_or_default();
-    let beginning: String = told.chars().take(BEGINNING).collect();
+    let text = last.answer.as_deref().or(last.error.as_deref()).unwrap_or_default();
+    let beginning: String = text.chars().take(BEGINNING).collect();
     html! {
         @if let Some(status) = last.status { (status) " " }
-        (parts::said(&beginning))
+        (parts::isolated(&beginning))
     }
 }
 
-async fn act(seat: Arc<Seat>) -> Answer {
-    let id = seat.named("id");
-    let hook = webhooks::find(&seat.actor, id).await?;
+async fn act(ctx: Arc<PageContext>) -> PageResult {
+    let id = ctx.named("id");
+    let hook = webhooks::find(&ctx.actor, id).await?;
     let active = |active| WebhookRequest { active: Some(active), ..WebhookRequest::default() };
-    let done = match seat.form.text("do") {
-        "save" if seat.form.has("filter") => return shown(&seat, &hook, None).await,
-        "test" => webhooks::test(&seat.actor, id).await.map(drop),
-        "pause" => webhooks::change(&seat.actor, id, active(false)).await.map(drop),
-        "resume" => webhooks::change(&seat.actor, id, active(true)).await.map(drop),
-        "again" => webhooks::redeliver(&seat.actor, id, seat.form.text("delivery")).await.map(drop),
+    let done = match ctx.form.text("do") {
+        "save" if ctx.form.has("filter") => return detail_page(&ctx, &hook, None).await,
+        "test" => webhooks::test(&ctx.actor, id).await.map(drop),
+        "pause" => webhooks::change(&ctx.actor, id, active(false)).await.map(drop),
+        "resume" => webhooks::change(&ctx.actor, id, active(true)).await.map(drop),
+        "again" => webhooks::redeliver(&ctx.actor, id, ctx.form.text("delivery")).await.map(drop),
         "delete" => {
-            webhooks::remove(&seat.actor, id).await?;
+            webhooks::remove(&ctx.actor, id).await?;
             return Ok(see_other(&format!("{PATH}?done=deleted")));
         }
-        _ => match forms::webhook_change(body(&seat.form)) {
-            Ok(request) => webhooks::change(&seat.actor, id, request).await.map(drop),
+        _ => match forms::webhook_change(body(&ctx.form)) {
+            Ok(request) => webhooks::change(&ctx.actor, id, request).await.map(drop),
             Err(error) => Err(error),
         },
     };
     match done {
-        Ok(()) => Ok(see_other(&format!("{}?done=saved", seat.path))),
-        Err(error) => shown(&seat, &hook, Some(&visit::wrong(&seat, error)?)).await,
+        Ok(()) => Ok(see_other(&format!("{}?done=saved", ctx.path))),
+        Err(error) => detail_page(&ctx, &hook, Some(&visit::form_error(&ctx, error)?)).await,
     }
 }

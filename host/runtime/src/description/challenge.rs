@@ -1,50 +1,43 @@
-//! What a 401 asks for: a scheme and its parameters, as data.
+//! The challenge of a 401 response: a scheme and its parameters, as data.
 
 use serde::{Deserialize, Serialize};
 
 use super::template::check_text;
 
-/// What may stand in a parameter.
+/// Placeholders that a parameter may contain.
 const OF_PARAMETER: &[&str] = &["host", "base_url", "api_url", "token_service", "scope", "error"];
 
-/// Which challenge a 401 carries: one of the two that have a name, or any.
+/// The challenge of a 401 response: one of two named challenges, or a custom scheme.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Challenge {
-    /// `basic` or `bearer`.
     Named(NamedChallenge),
-    /// Any scheme.
     Scheme(ChallengeScheme),
 }
 
-/// The challenges that have a name.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NamedChallenge {
-    /// `Basic realm="{host}"`.
     #[default]
     Basic,
-    /// `Bearer realm="{token_service}",service="{host}",scope="{scope}",error="{error}"`. Basic where there is no token service.
+    /// Bearer challenge, or Basic if there is no token service:
+    /// `Bearer realm="{token_service}",service="{host}",scope="{scope}",error="{error}"`.
     Bearer,
 }
 
-/// A challenge of any scheme.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ChallengeScheme {
-    /// Its name.
     pub scheme: String,
-    /// In the order in which they are sent.
+    /// Parameters in the order in which they are sent.
     #[serde(default)]
     pub parameters: Vec<ChallengeParameter>,
 }
 
-/// One parameter of a challenge.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ChallengeParameter {
-    /// Its name.
     pub name: String,
-    /// Its value without quotes, which may have placeholders. Where one placeholder is all of it and has no value, the parameter is
-    /// left out.
+    /// The value without quotes; it may contain placeholders. The host leaves the parameter out if
+    /// the whole value is one placeholder that has no value.
     pub value: String,
 }
 
@@ -55,7 +48,8 @@ impl Default for Challenge {
 }
 
 impl Challenge {
-    /// Its scheme and parameters. A bearer's is Basic where there is no token service to name.
+    /// Returns scheme and parameters. A bearer challenge becomes Basic if there is no token service
+    /// to name.
     pub(super) fn scheme(&self, has_token_service: bool) -> ChallengeScheme {
         match self {
             Self::Scheme(scheme) => scheme.clone(),
@@ -79,7 +73,7 @@ impl Challenge {
                 return Err(format!("a challenge's parameter must be ASCII without quotes, not {value:?}"));
             }
             if value.contains("{token_service}") && !has_token_service {
-                return Err("a challenge that names {token_service} needs a token_service".to_owned());
+                return Err("a challenge that contains {token_service} requires token_service".to_owned());
             }
         }
         Ok(())
@@ -87,7 +81,7 @@ impl Challenge {
 }
 
 impl ChallengeScheme {
-    /// `Basic` with the host's name as realm: what is asked for where no format is known.
+    /// `Basic` with the host's name as realm. Used if the format is unknown.
     #[must_use]
     pub fn basic() -> Self {
         Self::of("Basic", &[("realm", "{host}")])
@@ -108,7 +102,7 @@ impl ChallengeScheme {
     }
 }
 
-/// A token of HTTP's grammar.
+/// Returns true for a token of HTTP's grammar.
 fn is_token(text: &str) -> bool {
     http::HeaderName::from_bytes(text.as_bytes()).is_ok()
 }

@@ -1,76 +1,76 @@
-//! What a format's clients are told: what to write where, so that they use a repository, and how each installs a version. Both are
-//! templates; [`Template::fill`] puts in what is known.
+//! Texts for a format's clients: how to configure a repository, and how to install a version. Both
+//! are templates that [`Template::fill`] fills.
 
 use serde::{Deserialize, Serialize};
 
-/// Templates of one kind in a description.
+/// Most templates of one kind in a description.
 const MOST: usize = 64;
-/// Bytes of one template.
+/// Most bytes of one template.
 const MAX_BYTES: usize = 8 << 10;
 
-/// What a client needs to read from or publish to a repository.
+/// Configuration of a client for reading from or publishing to a repository.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ClientTemplate {
-    /// The client, as people call it.
     pub client: String,
-    /// For which it is.
     pub purpose: Purpose,
-    /// The file in which it stands, with places too; none: it is a command.
+    /// The file that the text belongs to, which may have placeholders. None means that the text is
+    /// a command.
     #[serde(default)]
     pub file: Option<Template>,
-    /// The language of the text: `shell`, `ini`, `toml`, `json`, `yaml`, `xml`, `kotlin`, `groovy`, `scala`, `text`.
+    /// The language of the text: `shell`, `ini`, `toml`, `json`, `yaml`, `xml`, `kotlin`, `groovy`,
+    /// `scala`, `text`.
     pub language: String,
-    /// The text. Places as in [`Places`].
+    /// The text, with the placeholders of [`TemplateValues`].
     pub template: Template,
 }
 
-/// What a client is told about.
+/// Purpose of a client template.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Purpose {
-    /// Reading.
     Read,
-    /// Publishing, to a hosted repository.
+    /// Publishing to a hosted repository.
     Publish,
 }
 
-/// How a client installs one version of a package.
+/// Instructions to install one version of a package.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct InstallTemplate {
-    /// The client, as people call it.
     pub client: String,
-    /// The language of the text.
     pub language: String,
-    /// What separates the parts of a name that the template names as `{1}`, `{2}`; none: there are no parts.
+    /// Separator of the name parts `{1}`, `{2}`. None means that names have no parts.
     #[serde(default)]
     pub parts: Option<String>,
-    /// The text. Places as in [`Places`], with `{name}`, `{version}`, `{1}` to `{4}`, and `{property:NAME}` of the version.
+    /// The text, with the placeholders of [`TemplateValues`], `{name}`, `{version}`, `{1}` to
+    /// `{4}`, and `{property:NAME}` of the version.
     pub template: Template,
 }
 
-/// A text with places in braces. `{{` is a brace. A line that begins with `{http}` or `{https}` is there where the address begins so;
-/// one with a place that nothing is known of is left out.
+/// A text with placeholders in braces. `{{` stands for a brace. `fill` includes a line that begins
+/// with `{http}` or `{https}` only if the address has that scheme. It leaves out a line with a
+/// placeholder that has no value.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Template(String);
 
-/// What is put into the places.
+/// Values for the placeholders of a template.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
-    /// By the place's name: the repository's `address` with a slash at its end, `host` with its port, `hostname` without, `path` without slashes around
-    /// it, `repository`, `email`, `token`; for a version more.
+pub struct TemplateValues {
+    /// Values by placeholder name: the repository's `address` with a trailing slash, `host` with
+    /// its port, `hostname` without port, `path` without surrounding slashes, `repository`,
+    /// `email`, `token`. A version has more.
     pub values: Vec<(String, String)>,
-    /// Whether the address is plain http.
+    /// True if the address is plain http.
     pub http: bool,
 }
 
-impl Places {
-    /// What is known of the repository `name` at this address, with `email` and `token` for whoever reads it.
+impl TemplateValues {
+    /// Values for the repository `name` at this address, with `email` and `token` of the reader.
     #[must_use]
-    pub fn of_repository(address: &str, name: &str, email: &str, token: &str) -> Places {
+    pub fn of_repository(address: &str, name: &str, email: &str, token: &str) -> TemplateValues {
         let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
         let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-        // A port is what stands behind the last colon, unless that is within an IPv6 address.
+        // The port comes after the last colon, unless that colon is within an IPv6 address.
         let hostname =
             host.rsplit_once(':').filter(|(_, port)| !port.contains(']')).map_or(host, |(name, _)| name);
         let values = [
@@ -83,12 +83,12 @@ impl Places {
             ("token", token),
         ];
         let values = values.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Places { values: values.into(), http: scheme == "http" }
+        TemplateValues { values: values.into(), http: scheme == "http" }
     }
 
-    /// The same with one more, in the language in which it is to stand.
+    /// Adds one value, quoted for the language of the text.
     #[must_use]
-    pub fn and(mut self, name: &str, value: &str, language: &str) -> Places {
+    pub fn and(mut self, name: &str, value: &str, language: &str) -> TemplateValues {
         self.values.push((name.to_owned(), quoted(value, language)));
         self
     }
@@ -99,23 +99,23 @@ impl Places {
 }
 
 impl Template {
-    /// The text with what is known in its places.
+    /// Returns the text with its placeholders filled.
     #[must_use]
-    pub fn fill(&self, places: &Places) -> String {
+    pub fn fill(&self, values: &TemplateValues) -> String {
         let lines = self.0.lines().filter_map(|line| {
             let line = match (line.strip_prefix("{http}"), line.strip_prefix("{https}")) {
-                (Some(line), _) => places.http.then_some(line)?,
-                (_, Some(line)) => (!places.http).then_some(line)?,
+                (Some(line), _) => values.http.then_some(line)?,
+                (_, Some(line)) => (!values.http).then_some(line)?,
                 (None, None) => line,
             };
-            filled(line, places)
+            filled(line, values)
         });
         lines.collect::<Vec<_>>().join("\n")
     }
 }
 
-/// The line with its places filled; none where one is not known.
-fn filled(line: &str, places: &Places) -> Option<String> {
+/// Returns the line with its placeholders filled, or none if a placeholder has no value.
+fn filled(line: &str, values: &TemplateValues) -> Option<String> {
     let (mut text, mut rest) = (String::with_capacity(line.len()), line);
     while let Some(at) = rest.find('{') {
         text.push_str(rest.get(..at)?);
@@ -126,14 +126,15 @@ fn filled(line: &str, places: &Places) -> Option<String> {
             continue;
         }
         let (name, after) = rest.split_once('}')?;
-        text.push_str(places.get(name)?);
+        text.push_str(values.get(name)?);
         rest = after;
     }
     text.push_str(rest);
     Some(text)
 }
 
-/// A value as it may stand in a text of this language: names and versions come from outside, and people copy the text.
+/// Quotes a value for a text of this language. Names and versions are untrusted input, and people
+/// copy the text into a shell or a file.
 fn quoted(value: &str, language: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "@/._:+~-%=,".contains(c);
     match language {
@@ -146,10 +147,10 @@ fn quoted(value: &str, language: &str) -> String {
     }
 }
 
-/// What is wrong with these templates.
+/// Returns an error if these templates are too many or too long.
 pub(super) fn validate(clients: &[ClientTemplate], install: &[InstallTemplate]) -> Result<(), String> {
     if clients.len() > MOST || install.len() > MOST {
-        return Err(format!("`clients` and `install` have at most {MOST} templates each"));
+        return Err(format!("`clients` and `install` may have at most {MOST} templates each"));
     }
     let clients = clients.iter().map(|one| (&one.client, &one.template));
     for (client, Template(text)) in clients.chain(install.iter().map(|one| (&one.client, &one.template))) {
@@ -164,24 +165,24 @@ pub(super) fn validate(clients: &[ClientTemplate], install: &[InstallTemplate]) 
 mod tests {
     use super::*;
 
-    fn places(address: &str) -> Places {
-        Places::of_repository(address, "lib", "<EMAIL>", "<REPOSITORY_TOKEN>")
+    fn values(address: &str) -> TemplateValues {
+        TemplateValues::of_repository(address, "lib", "<EMAIL>", "<REPOSITORY_TOKEN>")
     }
 
     #[test]
     fn places_are_filled_and_lines_without_a_value_left_out() {
         let template =
             Template("a {host} {path}\n{http}insecure\n{https}secure\n{{ {property:x} }\n{{}}".to_owned());
-        let filled = template.fill(&places("http://h:1/repositories/lib/"));
+        let filled = template.fill(&values("http://h:1/repositories/lib/"));
         assert_eq!(filled, "a h:1 repositories/lib\ninsecure\n{}}");
-        let https = places("https://h/repositories/lib/").and("property:x", "1", "text");
+        let https = values("https://h/repositories/lib/").and("property:x", "1", "text");
         assert_eq!(template.fill(&https), "a h repositories/lib\nsecure\n{ 1 }\n{}}");
     }
 
     #[test]
     fn values_from_outside_stay_values() {
         let line = |value, language, template: &str| {
-            Template(template.to_owned()).fill(&places("http://h/").and("name", value, language))
+            Template(template.to_owned()).fill(&values("http://h/").and("name", value, language))
         };
         assert_eq!(line("a;rm -rf ~'", "shell", "get {name}"), r"get 'a;rm -rf ~'\'''");
         assert_eq!(line("a<b", "xml", "<n>{name}</n>"), "<n>a&lt;b</n>");

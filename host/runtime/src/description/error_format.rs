@@ -1,26 +1,27 @@
-//! All that the host needs to refuse a request as a format's clients expect it, made of a description when it is read.
+//! Complete error format of a plugin, built when its description is parsed. The host uses it to
+//! refuse a request as the format's clients expect.
 
 use super::challenge::ChallengeScheme;
+use super::client_sentence::ClientSentence;
 use super::error_template::ErrorTemplate;
-use super::shown_sentence::ShownSentence;
 
-/// How a format's refusals look: body, challenge and where else the sentence stands.
+/// Form of a format's refusals: the body, the challenge, and the places where clients show the
+/// sentence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ErrorFormat {
-    /// By what the body is written.
     pub template: ErrorTemplate,
-    /// What a 401 asks for.
+    /// The challenge of a 401 response.
     pub challenge: ChallengeScheme,
-    /// The path of the token service, where there is one.
+    /// The path of the token service, if there is one.
     pub token_service: Option<String>,
-    /// Whether the reason phrase is the sentence for every client.
+    /// True if the reason phrase is the sentence for every client.
     pub sentence_as_reason: bool,
-    /// Clients that show the sentence in one place alone.
-    pub sentence_clients: Vec<ShownSentence>,
+    /// Clients that show the sentence in only one place.
+    pub sentence_clients: Vec<ClientSentence>,
 }
 
 impl Default for ErrorFormat {
-    /// Where no format is known: the template of one that says nothing, and `Basic`.
+    /// Default template and `Basic`. Used if the format is unknown.
     fn default() -> Self {
         Self {
             template: ErrorTemplate::default(),
@@ -32,7 +33,7 @@ impl Default for ErrorFormat {
     }
 }
 
-/// The name under which a template has the words for what is over this limit.
+/// Template key of the message for this limit.
 #[must_use]
 pub fn excess_of(limit: &str) -> String {
     format!("limit:{limit}")

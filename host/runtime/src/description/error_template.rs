@@ -1,4 +1,4 @@
-//! How a format's errors look on the wire: a template by which every refusal is written, the host's own among them.
+//! Template of a format's errors, which also defines the form of the host's own refusals.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::template::{check, check_text};
 
-/// What may stand in a body. `problems` is the list that `problem` is the template of.
+/// Placeholders that a body may contain. `problems` is the list of items made from `problem`.
 const OF_BODY: &[&str] = &[
     "code",
     "code_lower",
@@ -23,72 +23,77 @@ const OF_BODY: &[&str] = &[
     "request_id",
     "problems",
 ];
-/// What may stand in a problem.
+/// Placeholders that a problem may contain.
 const OF_PROBLEM: &[&str] = &["code", "code_lower", "code_upper", "message", "detail", "status", "title"];
-/// What may stand in the words of a refusal of the host's.
+/// Placeholders that the words of a host refusal may contain.
 const OF_WORDS: &[&str] = &["host_code", "host_code_lower", "host_code_upper", "sentence"];
-/// Refusals that a description has words for, at most.
+/// Most refusals that a description may define.
 const MAX_REFUSALS: usize = 256;
 
-/// By what a format's errors are written.
+/// Template of a format's errors.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct ErrorTemplate {
-    /// JSON with placeholders in its texts. One text alone is sent as it is and not as JSON.
+    /// JSON with placeholders in its strings. A single string is sent as plain text instead of
+    /// JSON.
     pub body: Value,
-    /// The body's media type: `application/json`, of a text `text/plain; charset=utf-8`, where nothing is said.
+    /// The body's media type. The default is `application/json`, or `text/plain; charset=utf-8` for
+    /// a string.
     #[serde(default)]
     pub content_type: Option<String>,
-    /// One item of what stands for `{problems}`.
+    /// Template of one item of `{problems}`.
     #[serde(default)]
     pub problem: Value,
-    /// Members that the body has besides, which replace those of their names, by what kind of code it is.
+    /// Additional members of the body, by kind of code. They replace members of the same name.
     #[serde(default)]
     pub members: PlacedMembers,
-    /// Whether the members of a single problem's `detail` stand in the body, where it has none of their names.
+    /// True if the members of a single problem's `detail` are copied into the body, unless the body
+    /// has members of the same name.
     #[serde(default)]
     pub detail_at_top: bool,
-    /// The host's refusals in the format's words: by the host's name or code of one, by a status, as `404`, or by all of a
-    /// hundred, as `4xx`; the first of these that is there counts. Without words, code and sentence are the host's.
+    /// The host's refusals in the format's words. A key is a name or code of the host, a status
+    /// such as `404`, or a class such as `4xx`; the first match applies. Without a match, the
+    /// host's own code and sentence apply.
     #[serde(default)]
     pub refusals: BTreeMap<String, RefusalWords>,
-    /// Kinds of the plugin's own codes, from the description's `own_codes`; what is not there is `own`.
+    /// Kinds of the plugin's own codes, from the description's `own_codes`. The kind of any other
+    /// code of the plugin is `own`.
     #[serde(skip)]
     pub own_codes: BTreeMap<String, CodeKind>,
 }
 
-/// Members of a body that are there for one kind of code.
+/// Members of a body that depend on the kind of code.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct PlacedMembers {
-    /// For the host's codes that stand in `error` by the specification.
+    /// Members for the host's codes that the specification puts into `error`.
     #[serde(default)]
     pub error: Map<String, Value>,
-    /// For those that stand in `code`.
+    /// Members for codes in `code`.
     #[serde(default)]
     pub code: Map<String, Value>,
-    /// For those that stand in `reason_code`.
+    /// Members for codes in `reason_code`.
     #[serde(default)]
     pub reason_code: Map<String, Value>,
-    /// For codes that are the plugin's own.
+    /// Members for the plugin's own codes.
     #[serde(default)]
     pub own: Map<String, Value>,
 }
 
-/// Which kind of code one is, and so which members go with it.
+/// Kind of a code, which selects the members of the body.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CodeKind {
-    /// One that stands in `error`.
+    /// A code in the member `error`.
     Error,
-    /// One that stands in `code`.
+    /// A code in the member `code`.
     Code,
-    /// One that stands in `reason_code`.
+    /// A code in the member `reason_code`.
     ReasonCode,
-    /// One of the plugin's own.
+    /// A code of the plugin's own.
     Own,
 }
 
 impl PlacedMembers {
-    /// Those for this kind of code.
+    /// Returns the members for this kind of code.
     #[must_use]
     pub fn of(&self, kind: CodeKind) -> &Map<String, Value> {
         match kind {
@@ -100,25 +105,24 @@ impl PlacedMembers {
     }
 }
 
-/// A refusal of the host's in a format's words. What is not said is the host's.
+/// A refusal of the host in a format's words. Missing fields keep the host's values.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct RefusalWords {
-    /// The status.
     #[serde(default)]
     pub status: Option<u16>,
-    /// The code, which may have placeholders.
+    /// The code, which may contain placeholders.
     #[serde(default)]
     pub code: Option<String>,
-    /// The message, which may have placeholders.
+    /// The message, which may contain placeholders.
     #[serde(default)]
     pub message: Option<String>,
-    /// Members that the body has besides.
+    /// Additional members of the body.
     #[serde(default)]
     pub members: Map<String, Value>,
 }
 
 impl ErrorTemplate {
-    /// The words for the refusal of these names, the most exact first, and of this status.
+    /// Returns the words for a refusal with these names, the most specific first, and this status.
     #[must_use]
     pub fn words(&self, names: &[&str], status: u16) -> Option<&RefusalWords> {
         let named = names.iter().find_map(|name| self.refusals.get(*name));
@@ -127,14 +131,15 @@ impl ErrorTemplate {
             .or_else(|| self.refusals.get(&format!("{}xx", status / 100)))
     }
 
-    /// The media type of what is written by it.
+    /// Media type of the written body.
     #[must_use]
     pub fn content_type(&self) -> &str {
         let usual = if self.body.is_string() { "text/plain; charset=utf-8" } else { "application/json" };
         self.content_type.as_deref().unwrap_or(usual)
     }
 
-    /// Whether what is written by it has the members of RFC 9457, so that it may be sent as `application/problem+json`.
+    /// Returns true if the body has the members of RFC 9457, so that it may be sent as
+    /// `application/problem+json`.
     #[must_use]
     pub fn is_problem_details(&self) -> bool {
         let has = |name: &&str| self.body.get(name).is_some();
@@ -143,7 +148,7 @@ impl ErrorTemplate {
 
     pub(super) fn validate(&self) -> Result<(), String> {
         if !(self.body.is_string() || self.body.is_object()) {
-            return Err("errors.body must be an object or a text".to_owned());
+            return Err("errors.body must be an object or a string".to_owned());
         }
         check("errors.body", &self.body, OF_BODY)?;
         if !http::HeaderValue::from_str(self.content_type()).is_ok_and(|value| !value.is_empty()) {
@@ -155,7 +160,7 @@ impl ErrorTemplate {
             members.values().try_for_each(|member| check("errors.members", member, OF_BODY))?;
         }
         if self.refusals.len() > MAX_REFUSALS {
-            return Err(format!("errors.refusals must be at most {MAX_REFUSALS}"));
+            return Err(format!("errors.refusals may have at most {MAX_REFUSALS} entries"));
         }
         self.refusals.iter().try_for_each(|(name, words)| words.validate(&format!("errors.refusals.{name}")))
     }
@@ -174,8 +179,8 @@ impl RefusalWords {
 }
 
 impl Default for ErrorTemplate {
-    /// One object with `error`, and `code` or `reason_code` where the specification has them: what a format gets that says nothing,
-    /// and what is answered where no format is known.
+    /// One object with `error`, and with `code` or `reason_code` where the specification has them.
+    /// This is the default of a format, and the answer if no format is known.
     fn default() -> Self {
         let text = |placeholder: &str| Value::String(placeholder.to_owned());
         let members = |members: &[(&str, &str)]| -> Map<String, Value> {

@@ -1,5 +1,6 @@
-//! Trusted publishing as a description declares it: at which paths at the root the format's clients exchange an ID token of their build
-//! service for a token of the host's, and what requests and answers look like. The host does the exchange.
+//! Trusted publishing in a description. The format's clients exchange an ID token of their build
+//! service for a token of the host. The description declares the paths at the root, and the form of
+//! requests and answers. The host does the exchange.
 
 use std::collections::BTreeSet;
 
@@ -9,77 +10,79 @@ use serde_json::Value;
 use super::template::{self, check_text};
 use super::{Description, check};
 
-/// Exchanges that a description has at most.
+/// Most exchanges of a description.
 const MAX_EXCHANGES: usize = 16;
-/// What a last word of a pattern that takes a package's name is called.
+/// Last word of a pattern that takes a package name.
 const PACKAGE: &str = "{package..}";
-/// What may stand in an audience.
+/// Placeholders that an audience may contain.
 const OF_AUDIENCE: &[&str] = &["audience", "hostname"];
-/// What may stand in an answer.
+/// Placeholders that an answer may contain.
 const OF_ANSWER: &[&str] = &["audience", "token", "expires", "lifetime"];
-/// What may stand in a refusal.
+/// Placeholders that a refusal may contain.
 const OF_REFUSAL: &[&str] = &["code", "message"];
 
-/// Where clients exchange an identity that their build service vouches for against a token.
+/// Endpoints at which the host exchanges an ID token of a build service for a token.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct TrustedPublishing {
-    /// Paths at the root, as `/_/oidc/{rest..}`, in the grammar of `open_requests`. What is not an exchange there is not enabled.
+    /// Paths at the root, such as `/_/oidc/{rest..}`, in the grammar of `open_requests`. The host
+    /// answers requests to these paths that match no exchange with "not enabled".
     #[serde(default)]
     pub paths: Vec<String>,
-    /// What the host does there.
+    /// Exchanges that the host offers at these paths.
     #[serde(default)]
     pub exchanges: Vec<Exchange>,
 }
 
-/// One request of the format's clients.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Exchange {
-    /// Its method and path, as `POST /_/oidc/mint-token`. What a last `{package..}` takes is the one package that the token is for.
+    /// Method and path, such as `POST /_/oidc/mint-token`. A last `{package..}` names the one
+    /// package that the token is for.
     pub request: String,
-    /// What it is answered with.
+    /// The result of the exchange.
     #[serde(default)]
-    pub gives: Gives,
-    /// The member of a JSON body that holds the ID token, or the token that is given back; where nothing is said, it comes as a bearer.
+    pub gives: ExchangeResult,
+    /// Member of the request's JSON body that holds the ID token, or the token to revoke. If
+    /// absent, the request carries the token as a bearer token.
     #[serde(default)]
     pub id_token: Option<String>,
-    /// For whom such an ID token is made, besides the host's own `{audience}`; `{hostname}` is the host's name.
+    /// Accepted audience of such an ID token, in addition to the host's own `{audience}`.
+    /// `{hostname}` is the host's name.
     #[serde(default)]
     pub audience: Option<String>,
-    /// The status of an answer: 200 to 299, of which 204 has no body. 200 where nothing is said.
+    /// Status of an answer, from 200 to 299. 204 has no body. The default is 200.
     #[serde(default)]
     pub status: Option<u16>,
-    /// JSON with placeholders in its texts: `{audience}`, `{token}`, `{expires}` (seconds since 1970) and `{lifetime}` (seconds). A text
-    /// that is one of the last two alone is a number.
+    /// JSON with placeholders in its strings: `{audience}`, `{token}`, `{expires}` (seconds since
+    /// 1970) and `{lifetime}` (seconds). A string that consists of one of the last two becomes a
+    /// number.
     pub answer: Value,
-    /// How a refused ID token is answered; 401 as the format's errors are, where nothing is said.
+    /// Answer to a refused ID token. The default is a 401 in the format's error form.
     #[serde(default)]
     pub refusal: Option<ExchangeRefusal>,
 }
 
-/// What an exchange gives.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Gives {
-    /// A token, for an ID token.
+pub enum ExchangeResult {
+    /// A token in exchange for an ID token.
     #[default]
     Token,
-    /// For whom ID tokens are to be made, to anybody.
+    /// The audience that ID tokens must have. Anybody may read it.
     Audience,
-    /// Nothing: a token that was given out for an ID token is given back, and counts no more.
+    /// No data. The client returns a token that it got for an ID token, and the host revokes it.
     Revocation,
 }
 
-/// How a refused ID token is answered.
+/// Answer to a refused ID token.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct ExchangeRefusal {
-    /// 400 to 499.
+    /// Status code from 400 to 499.
     pub status: u16,
-    /// JSON with `{code}` and `{message}` in its texts.
+    /// JSON with `{code}` and `{message}` in its strings.
     pub body: Value,
 }
 
 impl Exchange {
-    /// Its method.
     #[must_use]
     pub fn method(&self) -> &str {
         self.request.split_once(' ').map_or("", |(method, _)| method)
@@ -89,7 +92,7 @@ impl Exchange {
         self.request.split_once(' ').map_or("", |(_, path)| path)
     }
 
-    /// The package that a path of this exchange names.
+    /// Returns the package that a path of this exchange names.
     #[must_use]
     pub fn package(&self, path: &[String]) -> Option<String> {
         let words = self.path().trim_start_matches('/').split('/').count();
@@ -106,8 +109,8 @@ impl Exchange {
         check_text("an exchange's audience", audience, OF_AUDIENCE)?;
         template::check("an exchange's answer", &self.answer, OF_ANSWER)?;
         let status = self.status.unwrap_or(200);
-        let well = (200..300).contains(&status);
-        check("an exchange's answer", &status.to_string(), well, "a status of 200 to 299")?;
+        let in_range = (200..300).contains(&status);
+        check("an exchange's answer", &status.to_string(), in_range, "a status of 200 to 299")?;
         let Some(refusal) = &self.refusal else { return Ok(()) };
         let status = (400..500).contains(&refusal.status);
         check("an exchange's status", &refusal.status.to_string(), status, "400 to 499")?;
@@ -119,11 +122,16 @@ impl TrustedPublishing {
     pub(crate) fn validate(&self) -> Result<(), String> {
         for path in &self.paths {
             let valid = Description::validate_root_path(path);
-            check("trusted_publishing", path, valid, "a path at the root, with `{name..}` at its end alone")?;
+            check("trusted_publishing", path, valid, "a path at the root, with `{name..}` only at its end")?;
         }
         check("trusted_publishing", "", self.exchanges.len() <= MAX_EXCHANGES, "at most 16 exchanges")?;
         let requests: BTreeSet<&str> = self.exchanges.iter().map(|one| one.request.as_str()).collect();
-        check("trusted_publishing", "", requests.len() == self.exchanges.len(), "each request once")?;
+        check(
+            "trusted_publishing",
+            "",
+            requests.len() == self.exchanges.len(),
+            "a list without duplicate requests",
+        )?;
         self.exchanges.iter().try_for_each(Exchange::validate)
     }
 
@@ -134,7 +142,7 @@ impl TrustedPublishing {
 }
 
 impl Description {
-    /// The exchanges at this path at the root, whatever their methods.
+    /// Returns the exchanges at this path at the root, for all methods.
     pub fn exchanges_at(&self, path: &[String]) -> impl Iterator<Item = &Exchange> {
         let all = self.trusted_publishing.iter().flat_map(|declared| &declared.exchanges);
         all.filter(|exchange| crate::path_pattern::is_at(exchange.path(), path))
@@ -164,7 +172,7 @@ mod tests {
         );
         let description = description.unwrap();
         let found = |path: &str| description.exchanges_at(&segments(path)).next().cloned();
-        assert_eq!(found("/_/a").unwrap().gives, Gives::Audience);
+        assert_eq!(found("/_/a").unwrap().gives, ExchangeResult::Audience);
         assert!(found("/_/b").is_none() && found("/_/a/b").is_none());
         for (path, package) in [("/-/x/lib", "lib"), ("/-/x/@scope/lib", "@scope/lib")] {
             let exchange = found(path).unwrap();
@@ -175,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_exchanges_are_refused() {
         for wrong in [
             r#"{"request": "/_/a", "answer": {}}"#,
             r#"{"request": "get /_/a", "answer": {}}"#,

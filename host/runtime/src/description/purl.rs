@@ -1,14 +1,14 @@
-//! How the addresses of a format's packages are written that every ecosystem shares (package URLs).
+//! Form of package URLs (purl), a notation for packages that all ecosystems share.
 
 use serde::{Deserialize, Serialize};
 
-/// How package URLs are written.
+/// Form of a format's package URLs.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct PurlForm {
-    /// Their type, as the specification of package URLs registers it.
+    /// Type that the specification of package URLs registers.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What joins namespace and name in a package's own name: one character.
+    /// Separator of namespace and name in a package's own name: one character.
     #[serde(default = "slash")]
     pub joint: String,
 }

@@ -1,10 +1,11 @@
-//! Words of the contract as it was released first, and the data that each stands for now: a component that was built then runs on.
+//! Words of the contract's first release, and the data that each word stands for now. Components
+//! that were built for that release still run.
 
 use serde::{Deserialize, Serialize};
 
 use super::error_template::{ErrorTemplate, RefusalWords};
 
-/// How errors look, in one word.
+/// Form of error bodies, selected by name.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ErrorStyle {
@@ -15,23 +16,24 @@ pub enum ErrorStyle {
     Registry,
 }
 
-/// What the word `registry` stands for.
+/// Meaning of the word `registry`.
 #[derive(Deserialize)]
-struct Registry {
+struct RegistryFormat {
     errors: ErrorTemplate,
-    /// How a manifest is refused that is too large.
+    /// Refusal of a manifest that is too large.
     manifest: RefusalWords,
 }
 
 impl ErrorStyle {
-    /// The template that it stands for, and how what is over the limit `manifest` is refused by it.
+    /// Returns the template that the word stands for, and the refusal of a body over the limit
+    /// `manifest`.
     pub(super) fn stands_for(self) -> Result<(ErrorTemplate, Option<RefusalWords>), String> {
         match self {
             Self::Plain => Ok((ErrorTemplate::default(), None)),
             Self::Registry => {
-                let registry: Registry =
+                let registry: RegistryFormat =
                     serde_json::from_str(include_str!("registry.json")).map_err(|error| {
-                        format!("the host's own words for registries cannot be read: {error}")
+                        format!("the host's own error format for registries cannot be read: {error}")
                     })?;
                 Ok((registry.errors, Some(registry.manifest)))
             }

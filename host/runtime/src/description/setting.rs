@@ -1,37 +1,31 @@
-//! Settings that repositories of a format have.
+//! Settings of a format's repositories.
 
 use serde::{Deserialize, Serialize};
 
 use super::check;
 
-/// One setting of a repository.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Setting {
-    /// Which values it may have.
     pub kind: SettingKind,
-    /// In force where nothing is set.
+    /// The value if nothing is set.
     pub default: serde_json::Value,
-    /// Of a `choice`: what may be chosen.
+    /// Allowed values of a `choice`.
     #[serde(default)]
     pub choices: Vec<String>,
-    /// One line for people.
+    /// Description in one line, for people.
     #[serde(default)]
     pub summary: String,
 }
 
-/// Which values a setting may have.
+/// Type of a setting's values.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SettingKind {
-    /// `true` or `false`.
     Boolean,
-    /// A whole number, not negative.
+    /// An integer that is not negative.
     Integer,
-    /// Text.
     Text,
-    /// One of `choices`.
     Choice,
-    /// A list of texts.
     List,
 }
 

@@ -1,4 +1,4 @@
-//! Where a format keeps its tags: so the host can tell of one that moves, and knows no format by its name.
+//! Location of a format's tags. With it, the host detects a moved tag in any format.
 
 use packhouse_store::{TagRecord, Tags};
 use serde::{Deserialize, Serialize};
@@ -6,17 +6,18 @@ use serde::{Deserialize, Serialize};
 /// Records of one kind that hold tags.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct TagKeys {
-    /// What their keys begin with; the package follows.
+    /// Prefix of the records' keys, before the package name.
     pub prefix: String,
-    /// Where each tag has a record of its own: what stands in its key between the package and the tag.
+    /// Separator of package and tag in the key, if each tag has its own record.
     #[serde(default)]
     pub separator: Option<String>,
-    /// The member of the record, a JSON object, in which an object has what each tag names, or which is what the one tag names.
+    /// Member of the record, which is a JSON object. The member maps all tags to their targets. If
+    /// each tag has its own record, the member is the tag's target.
     pub member: String,
 }
 
 impl TagKeys {
-    /// What the record of this key says of tags; none when it says nothing.
+    /// Returns the tags of the record with this key, or none if it holds no tags.
     pub(crate) fn record(&self, key: &str) -> Option<TagRecord> {
         let rest = key.strip_prefix(self.prefix.as_str())?;
         let (package, tags) = match &self.separator {
@@ -35,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_name_the_package_and_where_they_are_of_one_the_tag() {
+    fn keys_name_the_package_and_a_single_tag() {
         let all = TagKeys { prefix: "p/".to_owned(), separator: None, member: "tags".to_owned() };
         let record = all.record("p/@a/b").unwrap();
         assert_eq!((record.package.as_str(), record.tags), ("@a/b", Tags::All("tags".to_owned())));

@@ -1,37 +1,39 @@
-//! Texts and JSON with placeholders, as `{message}`: how a description says what an answer of the host's looks like.
+//! Strings and JSON with placeholders, such as `{message}`. Descriptions use them to define the
+//! host's answers.
 
 use serde_json::{Map, Value};
 
-/// One piece of a text: as it stands, or a placeholder by its name.
-enum Piece<'a> {
+/// One piece of a text: plain, or a placeholder.
+enum TemplatePiece<'a> {
     Plain(&'a str),
     Placeholder(&'a str),
 }
 
-/// The pieces of a text, in order. A brace that opens no placeholder is plain.
-fn pieces(text: &str) -> Vec<Piece<'_>> {
+/// Returns the pieces of a text, in order. A brace that opens no placeholder is plain.
+fn pieces(text: &str) -> Vec<TemplatePiece<'_>> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('{') {
         let Some((name, behind)) = after.split_once('}') else { break };
         if !before.is_empty() {
-            pieces.push(Piece::Plain(before));
+            pieces.push(TemplatePiece::Plain(before));
         }
-        pieces.push(Piece::Placeholder(name));
+        pieces.push(TemplatePiece::Placeholder(name));
         rest = behind;
     }
     if !rest.is_empty() {
-        pieces.push(Piece::Plain(rest));
+        pieces.push(TemplatePiece::Plain(rest));
     }
     pieces
 }
 
-/// A text with its placeholders filled in by `found`. What has no value is left out.
+/// Fills the placeholders of a text with values from `found`. Placeholders without a value are left
+/// out.
 #[must_use]
 pub fn fill_text(template: &str, found: &dyn Fn(&str) -> Option<Value>) -> String {
     let filled = pieces(template).into_iter().map(|piece| match piece {
-        Piece::Plain(text) => text.to_owned(),
-        Piece::Placeholder(name) => match found(name) {
+        TemplatePiece::Plain(text) => text.to_owned(),
+        TemplatePiece::Placeholder(name) => match found(name) {
             None => String::new(),
             Some(Value::String(text)) => text,
             Some(other) => other.to_string(),
@@ -40,13 +42,14 @@ pub fn fill_text(template: &str, found: &dyn Fn(&str) -> Option<Value>) -> Strin
     filled.collect()
 }
 
-/// JSON with the placeholders of its texts filled in by `found`. A text that is one placeholder becomes its value, of whatever type;
-/// a member or an item whose one placeholder has no value is left out.
+/// Fills the placeholders of JSON strings with values from `found`. A string that consists of one
+/// placeholder becomes the placeholder's value, of any type. A member or item that is one
+/// placeholder without a value is left out.
 #[must_use]
 pub fn fill(template: &Value, found: &dyn Fn(&str) -> Option<Value>) -> Option<Value> {
     match template {
         Value::String(text) => match pieces(text).as_slice() {
-            [Piece::Placeholder(name)] => found(name),
+            [TemplatePiece::Placeholder(name)] => found(name),
             _ => Some(Value::String(fill_text(text, found))),
         },
         Value::Array(items) => Some(items.iter().filter_map(|item| fill(item, found)).collect()),
@@ -55,7 +58,7 @@ pub fn fill(template: &Value, found: &dyn Fn(&str) -> Option<Value>) -> Option<V
     }
 }
 
-/// The same of an object's members.
+/// Fills the placeholders of an object's members.
 #[must_use]
 pub fn fill_members(
     members: &Map<String, Value>,
@@ -65,11 +68,11 @@ pub fn fill_members(
     filled.collect()
 }
 
-/// Says which placeholder of this text is none of `known`.
+/// Returns an error that names the first placeholder of this text that is not in `known`.
 pub(crate) fn check_text(what: &str, text: &str, known: &[&str]) -> Result<(), String> {
     let unknown = pieces(text).into_iter().find_map(|piece| match piece {
-        Piece::Placeholder(name) => (!known.contains(&name)).then_some(name),
-        Piece::Plain(plain) => plain.contains(['{', '}']).then_some(plain),
+        TemplatePiece::Placeholder(name) => (!known.contains(&name)).then_some(name),
+        TemplatePiece::Plain(plain) => plain.contains(['{', '}']).then_some(plain),
     });
     match unknown {
         None => Ok(()),
@@ -77,7 +80,7 @@ pub(crate) fn check_text(what: &str, text: &str, known: &[&str]) -> Result<(), S
     }
 }
 
-/// Says which placeholder in this JSON is none of `known`.
+/// Returns an error that names the first placeholder in this JSON that is not in `known`.
 pub(crate) fn check(what: &str, template: &Value, known: &[&str]) -> Result<(), String> {
     match template {
         Value::String(text) => check_text(what, text, known),
@@ -98,12 +101,12 @@ mod tests {
             "status" => Some(json!(404)),
             "message" => Some(json!("no such thing")),
             "detail" => None,
-            _ => panic!("{name} is not asked for"),
+            _ => panic!("{name} is not expected"),
         }
     }
 
     #[test]
-    fn a_text_that_is_one_placeholder_keeps_its_type_and_what_has_no_value_is_left_out() {
+    fn a_single_placeholder_keeps_its_type_and_is_left_out_without_a_value() {
         let template =
             json!({"s": "{status}", "t": "{status}: {message}", "d": "{detail}", "n": [1, "{detail}"]});
         let filled = fill(&template, &found).unwrap();
@@ -112,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_placeholders_and_lost_braces_are_told() {
+    fn unknown_placeholders_and_stray_braces_are_refused() {
         let known = ["status"];
         assert!(check("x", &json!(["{status}", 1, {"a": "plain"}]), &known).is_ok());
         for wrong in ["{code}", "{status", "status}", "{}"] {

@@ -1,11 +1,11 @@
-//! `advisories`: what is known to be wrong with packages. The server's services know.
+//! `advisories`: known problems of packages, from the server's services.
 
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
 use crate::bindings::packhouse::format::advisories::Host;
 use crate::host_error::HostError;
-use crate::services::MAX_TOLD_BYTES;
+use crate::services::MAX_ADVISORY_BYTES;
 use crate::state::HostState;
 use crate::state::records::RepositoryRep;
 
@@ -19,14 +19,15 @@ impl Host for HostState {
             return Err(HostError::invalid(format!("{} names of {bytes} bytes", names.len())));
         }
         let view = self.held(&of)?.view.clone();
-        // Of a piece that is remembered no one would tell that advisories were brought in.
+        // An import of advisories does not invalidate memoized pieces, so a piece in progress must
+        // not be memoized.
         self.uncacheable |= self.making.is_some();
         let services = self.services.clone();
         let _host_work = self.clock.begin_host_work();
-        let told = services.advisories.find(&view, names).await?;
-        if told.len() > MAX_TOLD_BYTES {
-            return Err(HostError::too_large(told.len() as u64));
+        let text = services.advisories.find(&view, names).await?;
+        if text.len() > MAX_ADVISORY_BYTES {
+            return Err(HostError::too_large(text.len() as u64));
         }
-        Ok(told)
+        Ok(text)
     }
 }

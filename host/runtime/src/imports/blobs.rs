@@ -1,4 +1,4 @@
-//! `blobs`: bytes as handles, what a plugin writes itself, and uploads that outlive a request.
+//! `blobs`: bytes as handles, bytes that a plugin writes, and uploads that outlive a request.
 
 use std::sync::Arc;
 
@@ -13,26 +13,27 @@ use crate::host_error::HostError;
 use crate::imports::decode;
 use crate::joined::{Cut, JoinedPart};
 use crate::request::Action;
-use crate::state::blobs::{BlobRep, Content, UploadRep, WriterRep};
+use crate::state::blobs::{BlobContent, BlobRep, UploadRep, WriterRep};
 use crate::state::{Access, HostState, Phase};
 
 /// Most bytes of one `read`.
 const MAX_READ: u32 = 1 << 20;
-/// Longest needle of `find`.
+/// Longest needle of `find`, in bytes.
 const MAX_NEEDLE: usize = 4 << 10;
 
 impl HostState {
-    /// The bytes behind a handle once all are there; the time until then is not the guest's.
+    /// Returns the bytes of a handle once all have arrived. The waiting time does not count as time
+    /// of the guest.
     pub(crate) async fn whole(&mut self, handle: &Resource<BlobRep>) -> Result<Blob, HostError> {
         match &self.held(handle)?.0 {
-            Content::Whole(blob) | Content::Cut(blob, _) => Ok(blob.clone()),
-            Content::Arriving(arriving) => {
+            BlobContent::Whole(blob) | BlobContent::Cut(blob, _) => Ok(blob.clone()),
+            BlobContent::Arriving(arriving) => {
                 let arriving = arriving.clone();
                 self.turn = None;
                 let _host_work = self.clock.begin_host_work();
                 Ok(arriving.wait().await?)
             }
-            Content::Joined(joined) => {
+            BlobContent::Joined(joined) => {
                 let blob = Blob::from_bytes(joined.concat());
                 *self.held_mut(handle)? = BlobRep::whole(blob.clone());
                 Ok(blob)
@@ -46,7 +47,8 @@ impl HostState {
         Ok(self.held_mut(writer)?.write(Bytes::from(bytes), &storage).await?)
     }
 
-    /// Adds bytes of a blob to those that were written; `invalid` where they do not lie within it.
+    /// Appends a section of a blob to the written bytes. Returns `invalid` if the section is not
+    /// within the blob.
     async fn append_section(
         &mut self,
         writer: &Resource<WriterRep>,
@@ -60,9 +62,9 @@ impl HostState {
         let (storage, clock) = (self.storage()?, Arc::clone(&self.clock));
         let writer = self.held_mut(writer)?;
         if let Some(all) = blob.made_in_memory() {
-            // What lies in memory has a size that fits.
-            let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(all.len());
-            let bytes = all.slice(place(offset)..place(end));
+            // The size of bytes in memory fits into `usize`.
+            let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(all.len());
+            let bytes = all.slice(index(offset)..index(end));
             let cut = cut.map(|Cut { of, start }| Cut { of, start: start + offset });
             return Ok(writer.add(JoinedPart { bytes, cut }, &storage).await?);
         }
@@ -74,16 +76,16 @@ impl HostState {
         Ok(())
     }
 
-    /// Where the bytes behind a handle lie in something that is remembered.
+    /// Position of a handle's bytes within a memoized blob.
     fn cut(&self, handle: &Resource<BlobRep>) -> Result<Option<Cut>, HostError> {
         Ok(match &self.held(handle)?.0 {
-            Content::Cut(_, cut) => Some(cut.clone()),
+            BlobContent::Cut(_, cut) => Some(cut.clone()),
             _ => None,
         })
     }
 }
 
-/// Where so many bytes from `offset` on end; `invalid` where they do not lie within the blob.
+/// Returns the end of `length` bytes at `offset`, or `invalid` if they are not within the blob.
 fn end_within(blob: &Blob, offset: u64, length: u64) -> Result<u64, HostError> {
     let size = blob.size();
     let end = offset.checked_add(length).filter(|end| *end <= size);
@@ -119,7 +121,7 @@ impl HostBlob for HostState {
         offset: u64,
         length: u32,
     ) -> Result<Vec<u8>, HostError> {
-        if let Content::Arriving(arriving) = &self.held(&blob)?.0 {
+        if let BlobContent::Arriving(arriving) = &self.held(&blob)?.0 {
             let arriving = arriving.clone();
             let _host_work = self.clock.begin_host_work();
             return Ok(arriving.read_at(offset, length.min(MAX_READ)).await?.into());
@@ -165,7 +167,7 @@ impl HostBlob for HostState {
         end_within(&blob, offset, length)?;
         let slice = blob.slice(offset, length)?;
         let slice = match self.cut(&handle)? {
-            Some(Cut { of, start }) => BlobRep(Content::Cut(slice, Cut { of, start: start + offset })),
+            Some(Cut { of, start }) => BlobRep(BlobContent::Cut(slice, Cut { of, start: start + offset })),
             None => BlobRep::whole(slice),
         };
         Ok(self.push(slice)?)
@@ -262,8 +264,8 @@ impl HostUpload for HostState {
             let _host_work = self.clock.begin_host_work();
             upload.finish().await?
         };
-        let blob =
-            finished.ok_or_else(|| HostError::invalid("the upload is gone, or has changed meanwhile"))?;
+        let blob = finished
+            .ok_or_else(|| HostError::invalid("the upload was deleted or changed in the meantime"))?;
         Ok(self.push(BlobRep::whole(blob))?)
     }
 

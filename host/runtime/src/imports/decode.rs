@@ -1,4 +1,4 @@
-//! `blob.decode`: bytes decoded on their way into a new blob, never more of them in memory than a piece.
+//! `blob.decode`: decodes bytes into a new blob, with at most one piece in memory.
 
 use std::io;
 use std::pin::Pin;
@@ -22,22 +22,25 @@ use crate::host_error::HostError;
 /// Bytes that are decoded at a time.
 const PIECE: usize = 256 << 10;
 
-/// Bytes may decode to so many times as many …
+/// Most decoded bytes for each encoded byte.
 const RATIO: u64 = 100;
-/// … and to so many whatever their number, …
+/// Number of decoded bytes that any input may have, whatever its ratio is.
 const ALWAYS: u64 = 64 << 20;
-/// … and never to more.
+/// Limit of decoded bytes for every input, however large the input is.
 const NEVER: u64 = 100 << 30;
 
-/// While they are decoded, bytes may be ahead of [`RATIO`] by [`ALWAYS`] and so many times all that is encoded: a part of an archive may be
-/// much denser than the rest.
+/// During decoding, the output may exceed [`RATIO`] by [`ALWAYS`] and by this many times the
+/// encoded size. This allowance is needed because a part of an archive may be much denser than the
+/// rest.
 const AHEAD: u64 = 10;
-/// Bytes ahead of [`RATIO`] up to which nothing is waited for.
+/// Bytes by which the output may exceed [`RATIO`] without [`AHEAD_PERMIT`].
 const FREE: u64 = 8 << 20;
-/// The turn to be further ahead. One decoding at a time has it, so that many dense archives at once fill the disk no more than one does.
-static AHEAD_TURN: Semaphore = Semaphore::const_new(1);
+/// Permit to exceed [`RATIO`] by more than [`FREE`]. Only one decoding at a time holds it, so that
+/// many dense archives fill the disk no more than one.
+static AHEAD_PERMIT: Semaphore = Semaphore::const_new(1);
 
-/// What so many encoded bytes may decode to: what grows out of all proportion is made to fill disks.
+/// Most bytes that this number of encoded bytes may decode to. Larger output most likely comes from
+/// data that an attacker made to fill disks.
 pub(crate) fn most(encoded: u64) -> u64 {
     encoded.saturating_mul(RATIO).clamp(ALWAYS, NEVER)
 }
@@ -45,20 +48,20 @@ pub(crate) fn most(encoded: u64) -> u64 {
 /// An encoding that the contract names.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Encoding {
-    /// RFC 4648 with padding; line ends and blanks between are skipped.
+    /// RFC 4648 with padding. Line ends and blanks are skipped.
     Base64,
-    /// RFC 1952, of one member or several.
+    /// RFC 1952, with one or more members.
     Gzip,
-    /// RFC 1951, as archives hold it.
+    /// RFC 1951, as used in archives.
     Deflate,
     /// RFC 1950, which HTTP calls deflate.
     Zlib,
-    /// RFC 8878, of one frame or several.
+    /// RFC 8878, with one or more frames.
     Zstd,
 }
 
 impl Encoding {
-    /// `invalid` for a name that is none of these.
+    /// Returns `invalid` for an unknown name.
     pub(crate) fn named(name: &str) -> Result<Encoding, HostError> {
         match name {
             "base64" => Ok(Encoding::Base64),
@@ -71,7 +74,8 @@ impl Encoding {
     }
 }
 
-/// Decodes all of `blob`. The stager holds the limit; `invalid` when the bytes are not of that encoding.
+/// Decodes all of `blob`. The stager enforces the limit. Returns `invalid` if the bytes do not have
+/// that encoding.
 pub(crate) async fn decode(blob: &Blob, encoding: Encoding, stager: Stager) -> Result<Blob, HostError> {
     if encoding == Encoding::Base64 {
         return base64(blob, stager).await;
@@ -116,20 +120,20 @@ async fn copy(
     }
 }
 
-/// How much more is decoded than was read for it.
+/// Ratio of decoded bytes to the bytes read for them.
 struct Growth {
-    /// Bytes of all that is encoded.
+    /// Number of all encoded bytes.
     encoded: u64,
-    /// How many of them the decoder has read.
+    /// Encoded bytes that the decoder has read.
     consumed: Arc<AtomicU64>,
     decoded: u64,
-    /// While it is far ahead.
+    /// The permit, held once the output exceeds [`RATIO`] by more than [`FREE`].
     turn: Option<SemaphorePermit<'static>>,
 }
 
 impl Growth {
-    /// So many more bytes are about to be staged. Waits for its turn where that is out of proportion to what they were decoded of; too
-    /// large where it is out of all proportion.
+    /// Accounts for bytes that are about to be staged. Waits for the permit if the output exceeds
+    /// [`RATIO`] by more than [`FREE`]. Returns `too_large` above the bound of [`AHEAD`].
     async fn add(&mut self, bytes: usize) -> Result<(), HostError> {
         self.decoded = self.decoded.saturating_add(bytes as u64);
         let ahead = self.ahead();
@@ -137,8 +141,8 @@ impl Growth {
             return Err(HostError::too_large(self.decoded));
         }
         if ahead > FREE && self.turn.is_none() {
-            // It is never closed.
-            self.turn = AHEAD_TURN.acquire().await.ok();
+            // The semaphore is never closed.
+            self.turn = AHEAD_PERMIT.acquire().await.ok();
         }
         Ok(())
     }
@@ -148,7 +152,7 @@ impl Growth {
     }
 }
 
-/// Encoded bytes, of which those that the decoder took are counted.
+/// Encoded bytes, counted as the decoder reads them.
 struct Consumed<R> {
     bytes: R,
     count: Arc<AtomicU64>,
@@ -179,7 +183,8 @@ impl<R: AsyncBufRead + Unpin> AsyncBufRead for Consumed<R> {
     }
 }
 
-/// The store's own failures come through the decoder as errors of reading.
+/// Converts a read error of the decoder: a failure of the store stays one, and any other error
+/// means invalid input.
 fn undecodable(error: io::Error) -> HostError {
     match error.downcast::<StoreError>() {
         Ok(error) => HostError::Stop(CallError::Store(error)),
@@ -197,12 +202,12 @@ async fn base64(blob: &Blob, mut stager: Stager) -> Result<Blob, HostError> {
     Ok(stager.finish().await?)
 }
 
-/// Base64 that comes in pieces of any length.
+/// Decoder of base64 that arrives in pieces of any length.
 #[derive(Default)]
 struct Base64 {
-    /// Characters that do not make up four yet.
+    /// Characters that do not complete a group of four yet.
     rest: Vec<u8>,
-    /// After padding nothing may follow.
+    /// True after padding; nothing may follow.
     ended: bool,
 }
 
@@ -224,7 +229,7 @@ impl Base64 {
             return Ok(Bytes::new());
         }
         if self.ended {
-            return Err(HostError::invalid("base64 goes on after its padding"));
+            return Err(HostError::invalid("the base64 text continues after its padding"));
         }
         self.ended = text.ends_with(b"=");
         let decoded = STANDARD.decode(text);
@@ -253,17 +258,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_grows_out_of_all_proportion_ends_while_it_is_decoded() {
+    async fn a_decompression_bomb_ends_during_decoding() {
         let mut bomb = growth(2_000_000);
         let mut staged = 0;
         while bomb.add(PIECE).await.is_ok() {
-            // Of gzip, a thousandth is read for it.
+            // A gzip bomb: the decoder reads a thousandth of the bytes that it writes.
             bomb.consumed.fetch_add(PIECE as u64 / 1000, Ordering::Relaxed);
             staged += PIECE as u64;
         }
         assert!(staged < 100 << 20, "{staged} bytes");
         assert!(bomb.turn.is_some());
-        // Another one has to wait when it is ahead by more than is free, and goes on when the first is gone.
+        // A second decoding waits once it exceeds the ratio by more than `FREE`. It continues when
+        // the first one ends.
         let mut other = growth(2_000_000);
         for _ in 0..FREE / PIECE as u64 {
             other.add(PIECE).await.ok().unwrap();
@@ -275,7 +281,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_in_proportion_waits_for_nothing() {
+    async fn usual_growth_waits_for_nothing() {
         let mut usual = growth(1 << 30);
         for _ in 0..10_000 {
             usual.consumed.fetch_add(PIECE as u64 / 50, Ordering::Relaxed);
@@ -293,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_base64_is_refused() {
+    fn invalid_base64_is_refused() {
         for pieces in [&["aGVsbG8"][..], &["aGVsbG8=", "aGVs"], &["aG=sbG8="], &["!!!!"], &["a"]] {
             assert!(decoded(pieces).is_none(), "{pieces:?}");
         }

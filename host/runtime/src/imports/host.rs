@@ -1,39 +1,35 @@
-//! `host`: a plugin's log lines and its clock.
-
 use wasmtime::Result;
 
 use crate::bindings::packhouse::format::host::Host;
 use crate::error::CallError;
-use crate::state::host::{Line, LogAndClock};
+use crate::state::host::{LineOutcome, LogAndClock};
 use crate::state::{HostState, Phase};
 
 const MAX_LINE_BYTES: usize = 8 << 10;
 
 impl Host for HostState {
     fn log(&mut self, level: String, message: String, fields: Vec<(String, String)>) -> Result<()> {
-        // It ends the call all the same, but what a panic says is heard.
+        // The call ends here. The error includes the guest's message, so that the text of a panic
+        // reaches the log.
         if let Err(CallError::Trap(refused)) = self.reach(Phase::Serve, "host.log") {
-            let said = cut(&message, MAX_LINE_BYTES);
-            return Err(CallError::Trap(format!("{refused}: {said}")).into());
+            let text = cut(&message, MAX_LINE_BYTES);
+            return Err(CallError::Trap(format!("{refused}: {text}")).into());
         }
         match self.host.line() {
-            Line::Written => {}
-            Line::FirstCut => {
+            LineOutcome::Written => {}
+            LineOutcome::FirstCut => {
                 let most = LogAndClock::MAX_LINES;
-                tracing::warn!(plugin = %self.plugin, "a plugin wrote more than {most} log lines; the rest are cut");
+                tracing::warn!(plugin = %self.plugin, "a plugin wrote more than {most} log lines; further \
+                    ones are dropped");
                 return Ok(());
             }
-            Line::Cut => return Ok(()),
+            LineOutcome::Cut => return Ok(()),
         }
         let message = cut(&message, MAX_LINE_BYTES);
         let fields = render(&fields, MAX_LINE_BYTES.saturating_sub(message.len()));
         let plugin: &str = &self.plugin;
         let request_id = &*self.head.request_id;
-        if self.head.aside.is_some() {
-            tracing::debug!(target: "packhouse::plugin", plugin, request_id, fields, "aside: {message}");
-            return Ok(());
-        }
-        // tracing's levels are part of the call site, so each has one.
+        // tracing's levels are part of the call site, so each level has its own.
         match level.as_str() {
             "error" => tracing::error!(target: "packhouse::plugin", plugin, request_id, fields, "{message}"),
             "warn" => tracing::warn!(target: "packhouse::plugin", plugin, request_id, fields, "{message}"),
@@ -56,7 +52,8 @@ fn cut(text: &str, bytes: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// As `name=value`, the value quoted so that it cannot pass for another field.
+/// Renders fields as `name=value`, with quoted values so that a value cannot pass for another
+/// field.
 fn render(fields: &[(String, String)], room: usize) -> String {
     let mut text = String::new();
     for (name, value) in fields {

@@ -1,4 +1,5 @@
-//! `http`: the request as a plugin sees it, the intent it makes, and the options of its answer.
+//! `http`: the request that a plugin receives, the intent that it makes, and the options of its
+//! answer.
 
 use wasmtime::Result;
 use wasmtime::component::Resource;
@@ -12,7 +13,7 @@ use crate::state::blobs::BlobRep;
 use crate::state::http::{IntentRep, RequestRep, ResponseOptionsRep};
 use crate::state::{HostState, Phase};
 
-/// Bounds of what an intent holds, far beyond what any needs.
+/// Bounds of the items in an intent, far above any need.
 const MAX_INTENT_TEXT: usize = 4 << 10;
 const MAX_INTENT_ITEMS: usize = 64;
 
@@ -71,7 +72,7 @@ impl HostRequest for HostState {
     }
 
     fn drop(&mut self, _request: Resource<RequestRep>) -> Result<()> {
-        // The guest only ever borrows it.
+        // The guest only borrows the handle.
         Ok(())
     }
 }
@@ -171,7 +172,7 @@ fn bounded(what: &'static str, text: &str) -> Result<(), CallError> {
 
 fn too_much(what: &'static str) -> CallError {
     CallError::BadAnswer(format!(
-        "an intent's {what} is over {MAX_INTENT_TEXT} bytes or {MAX_INTENT_ITEMS} items"
+        "an intent's {what} has more than {MAX_INTENT_TEXT} bytes or {MAX_INTENT_ITEMS} items"
     ))
 }
 

@@ -1,4 +1,5 @@
-//! `identity`: what a client's own sign-in and token commands need. The server's services know the caller.
+//! `identity`: functions for a client's own sign-in and token commands. The server's services know
+//! the caller, so the guest does not pass one.
 
 use std::sync::Arc;
 

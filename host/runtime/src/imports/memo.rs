@@ -1,4 +1,4 @@
-//! `memo`: pieces of documents that the plugin made before.
+//! `memo`: pieces of documents that the plugin made earlier.
 
 use std::sync::Arc;
 
@@ -9,24 +9,23 @@ use wasmtime::component::Resource;
 
 use crate::bindings::packhouse::format::memo::{Host, HostMaking, Noted};
 use crate::host_error::HostError;
-use crate::memos::Piece;
+use crate::memos::MemoPiece;
 use crate::state::HostState;
 use crate::state::blobs::BlobRep;
-use crate::state::memo::{Made, Making, MakingRep};
+use crate::state::memo::{FinishedPiece, Making, MakingRep};
 use crate::state::records::RepositoryRep;
 
-/// Bytes of the longest name.
 const MAX_NAME: usize = 16 << 10;
-/// Names of one question.
+/// Most names in one request.
 const MAX_NAMES: usize = 1_000;
-/// Bytes of the notes of one answer.
+/// Most bytes of the notes in one answer.
 const MAX_NOTES: usize = 16 << 20;
 
 /// A piece that was found, and its handle.
-type Recalled = (Arc<Piece>, Resource<BlobRep>);
+type Recalled = (Arc<MemoPiece>, Resource<BlobRep>);
 
 impl HostState {
-    /// The pieces of these names that are remembered and still right, each with its handle.
+    /// Returns the memoized pieces of these names that are still valid, each with its handle.
     fn recall_pieces(
         &mut self,
         of: &Resource<RepositoryRep>,
@@ -34,19 +33,19 @@ impl HostState {
     ) -> Result<Vec<Option<Recalled>>, HostError> {
         names.iter().try_for_each(|name| check_name(name))?;
         let view = &self.held(of)?.view;
-        let (seen, settings) = (view.seen(), view.settings.clone());
-        // Who changes records reads what is there now.
+        let (read_point, settings) = (view.read_point(), view.settings.clone());
+        // A call that changes records must read the current records, not memoized pieces.
         let Some(memos) = self.memos.clone().filter(|_| self.may_recall()) else {
             return Ok(names.iter().map(|_| None).collect());
         };
         let storage = self.storage()?;
         let mut found = Vec::with_capacity(names.len());
         for name in names {
-            let Some(piece) = memos.find(&storage, seen, &settings, name) else {
+            let Some(piece) = memos.find(&storage, read_point, &settings, name) else {
                 found.push(None);
                 continue;
             };
-            self.reads.of(seen.repository).extend(&piece.dependencies);
+            self.reads.of(read_point.repository).extend(&piece.dependencies);
             let handle = self.push(BlobRep::piece(piece.blob.clone()))?;
             found.push(Some((piece, handle)));
         }
@@ -62,11 +61,11 @@ impl HostState {
         self.take(making)?;
         self.volume.count_written(note.len().saturating_add(bytes.len()), &self.limits)?;
         let blob = Blob::from_bytes(bytes);
-        if let Some(Made { making, dependencies: Some(dependencies) }) = self.end_making()
+        if let Some(FinishedPiece { making, dependencies: Some(dependencies) }) = self.end_making()
             && let Some(memos) = self.memos.as_ref().filter(|_| self.may_recall())
         {
-            let Making { seen, settings, name, .. } = making;
-            memos.remember(seen, settings, &name, (note, blob.clone()), dependencies);
+            let Making { read_point, settings, name, .. } = making;
+            memos.remember(read_point, settings, &name, (note, blob.clone()), dependencies);
         }
         Ok(self.push(BlobRep::piece(blob))?)
     }
@@ -95,9 +94,9 @@ impl Host for HostState {
         if notes > MAX_NOTES {
             return Err(HostError::too_large(notes as u64));
         }
-        let noted =
+        let with_note =
             |(piece, body): Recalled| Noted { note: piece.note.to_vec(), size: piece.blob.size(), body };
-        Ok(found.into_iter().map(|found| found.map(noted)).collect())
+        Ok(found.into_iter().map(|found| found.map(with_note)).collect())
     }
 }
 
@@ -105,9 +104,9 @@ impl HostMaking for HostState {
     fn start(&mut self, of: Resource<RepositoryRep>, name: String) -> Result<Resource<MakingRep>, HostError> {
         check_name(&name)?;
         let view = &self.held(&of)?.view;
-        let (seen, settings) = (view.seen(), view.settings.clone());
-        if !self.start_making(seen, settings, name) {
-            return Err(HostError::invalid("another piece is being made"));
+        let (read_point, settings) = (view.read_point(), view.settings.clone());
+        if !self.start_making(read_point, settings, name) {
+            return Err(HostError::invalid("another piece is being rendered"));
         }
         Ok(self.push(MakingRep)?)
     }

@@ -1,5 +1,5 @@
-//! What a plugin may import, one file for each interface of the contract, and the linker made of them, at which calls are recorded
-//! (`taped.rs`).
+//! Interfaces that a plugin may import, one file for each, and the linker that combines them. Calls
+//! are recorded in `recorded_imports.rs`.
 
 mod advisories;
 mod blobs;
@@ -9,11 +9,11 @@ mod http;
 mod identity;
 mod memo;
 #[cfg(test)]
-mod reach;
+mod phase_access_tests;
+mod recorded_imports;
 mod records;
 mod releases;
 mod signing;
-mod taped;
 mod transaction;
 mod upstream;
 
@@ -28,13 +28,13 @@ use crate::state::HostState;
 impl wit::types::Host for HostState {
     fn convert_error(&mut self, error: HostError) -> Result<Error> {
         match error {
-            HostError::Tell(error) => Ok(told(error)),
+            HostError::Tell(error) => Ok(wit_error(error)),
             HostError::Stop(error) => Err(error.into()),
         }
     }
 }
 
-fn told(error: GuestError) -> Error {
+fn wit_error(error: GuestError) -> Error {
     match error {
         GuestError::Denied => Error::Denied,
         GuestError::Invalid(what) => Error::Invalid(what),
@@ -44,10 +44,10 @@ fn told(error: GuestError) -> Error {
     }
 }
 
-/// Everything that this host offers; WASI only where the configuration says so.
+/// Links everything that this host offers, and WASI only if `wasi` is true.
 pub(crate) fn linker(engine: &Engine, wasi: bool) -> Result<Linker<HostState>> {
     let mut linker = Linker::new(engine);
-    taped::add_to_linker(&mut linker)?;
+    recorded_imports::add_to_linker(&mut linker)?;
     if wasi {
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
     }

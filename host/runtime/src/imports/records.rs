@@ -1,9 +1,9 @@
-//! `records`: the repositories that a call was handed, and no other.
+//! `records`: access to the repositories that were passed to the call, and to no other.
 
 use std::sync::Arc;
 
 use packhouse_names::runs_of_page;
-use packhouse_store::{Digest, HeldBlob, KeyList, RepositoryId, Seen, Sha256, ended_at, listed_to};
+use packhouse_store::{Digest, HeldBlob, KeyList, ReadPoint, RepositoryId, Sha256, ended_at, listed_to};
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
@@ -23,28 +23,27 @@ const MAX_NAMES: usize = 10_000;
 const MAX_NAMES_BYTES: usize = 1 << 20;
 
 impl HostState {
-    /// The repository that is read.
-    fn reading(&self, handle: &Resource<RepositoryRep>) -> Result<Seen, HostError> {
-        Ok(self.held(handle)?.view.seen())
+    /// Returns the read point of a repository handle.
+    fn reading(&self, handle: &Resource<RepositoryRep>) -> Result<ReadPoint, HostError> {
+        Ok(self.held(handle)?.view.read_point())
     }
 
-    /// Whether what did not change may be read from memory. Who changes records reads what is there now, whoever put it there.
+    /// Returns true if unchanged data may be read from memory. A call that changes records always
+    /// reads the current ones.
     pub(super) fn may_recall(&self) -> bool {
-        let only_reads = matches!(
-            self.access,
-            Access::ReadOnly | Access::Aside | Access::Intent(Action::Read | Action::Open)
-        );
+        let only_reads =
+            matches!(self.access, Access::ReadOnly | Access::Intent(Action::Read | Action::Open));
         only_reads && !self.changes
     }
 
-    /// Says in the log what a call does with records, for whoever writes the plugin.
-    pub(super) fn tell_record(&self, done: &str, key: &str) {
+    /// Logs what a call does with records, for the plugin's author.
+    pub(super) fn log_record(&self, done: &str, key: &str) {
         let request_id = &*self.head.request_id;
         tracing::debug!(target: "packhouse::records", request_id, done, key, "a record");
     }
 
-    /// A record was read that is there, of this revision; or one that is not there was asked for.
-    fn found(&mut self, revision: Option<u64>) {
+    /// Notes that the call read a record with this revision, or requested a missing one (none).
+    fn note_found(&mut self, revision: Option<u64>) {
         self.newest_found = self.newest_found.zip(revision).map(|(newest, revision)| newest.max(revision));
     }
 
@@ -58,21 +57,25 @@ impl HostState {
 }
 
 impl HostState {
-    async fn find_blob(&mut self, seen: Seen, sha256: Sha256) -> Result<Option<HeldBlob>, HostError> {
+    async fn find_blob(
+        &mut self,
+        read_point: ReadPoint,
+        sha256: Sha256,
+    ) -> Result<Option<HeldBlob>, HostError> {
         let storage = self.storage()?;
         let found = if self.for_publish {
-            let found = storage.blob_for_publish(seen.repository, sha256).await;
+            let found = storage.blob_for_publish(read_point.repository, sha256).await;
             found.map(|found| found.map(|blob| HeldBlob { blob, named: false }))
         } else if self.may_recall() {
-            storage.cached_held_blob(seen, sha256).await
+            storage.cached_held_blob(read_point, sha256).await
         } else {
-            storage.held_blob(seen.repository, sha256).await
+            storage.held_blob(read_point.repository, sha256).await
         };
         if self.relies_on_blobs() { Ok(HeldBlob::usable(found).await?) } else { Ok(found?) }
     }
 
-    /// Whether a publish leaves out the bytes that are found here: it names them, or its client
-    /// asks for them without reading them.
+    /// Returns true if a publish may leave out blobs that this call finds. The call is then the
+    /// publish itself, or a `HEAD` with which its client checks for a blob.
     fn relies_on_blobs(&self) -> bool {
         let asks = self.for_publish && self.head.method == "HEAD";
         asks || self.access == Access::Intent(Action::Publish)
@@ -86,15 +89,15 @@ impl HostState {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Arc<KeyList>, HostError> {
-        let (seen, storage) = (self.reading(repository)?, self.storage()?);
-        self.tell_record("listed", prefix);
+        let (read_point, storage) = (self.reading(repository)?, self.storage()?);
+        self.log_record("listed", prefix);
         let found = if self.may_recall() {
-            storage.cached_keys(seen, prefix, delimiter, after, limit).await?
+            storage.cached_keys(read_point, prefix, delimiter, after, limit).await?
         } else {
-            let found = storage.keys(seen.repository, prefix, delimiter, after, limit).await?;
+            let found = storage.keys(read_point.repository, prefix, delimiter, after, limit).await?;
             Arc::new(found.into_iter().collect())
         };
-        self.reads.of(seen.repository).on_records(prefix, after, listed_to(&found, delimiter, limit));
+        self.reads.of(read_point.repository).on_records(prefix, after, listed_to(&found, delimiter, limit));
         Ok(found)
     }
 }
@@ -119,15 +122,15 @@ impl HostRepository for HostState {
         repository: Resource<RepositoryRep>,
         key: String,
     ) -> Result<Option<Entry>, HostError> {
-        let seen = self.reading(&repository)?;
-        self.reads.of(seen.repository).on_record(&key);
-        self.tell_record("read", &key);
+        let read_point = self.reading(&repository)?;
+        self.reads.of(read_point.repository).on_record(&key);
+        self.log_record("read", &key);
         let storage = self.storage()?;
         let found = if self.may_recall() {
-            storage.cached_get(seen, key).await?
+            storage.cached_get(read_point, key).await?
         } else {
-            let found = storage.get(seen.repository, &key).await?;
-            self.found(found.as_ref().map(|entry| entry.revision));
+            let found = storage.get(read_point.repository, &key).await?;
+            self.note_found(found.as_ref().map(|entry| entry.revision));
             found
         };
         Ok(found.map(entry))
@@ -140,15 +143,15 @@ impl HostRepository for HostState {
         after: Option<String>,
         limit: u32,
     ) -> Result<Vec<Entry>, HostError> {
-        let (seen, storage) = (self.reading(&repository)?, self.storage()?);
-        self.tell_record("scanned", &prefix);
+        let (read_point, storage) = (self.reading(&repository)?, self.storage()?);
+        self.log_record("scanned", &prefix);
         let (limit, after) = (limit.min(MAX_SCAN), after.as_deref());
         let found = if self.may_recall() {
-            storage.cached_scan(seen, &prefix, after, limit).await?
+            storage.cached_scan(read_point, &prefix, after, limit).await?
         } else {
-            storage.scan(seen.repository, &prefix, after, limit).await?.into()
+            storage.scan(read_point.repository, &prefix, after, limit).await?.into()
         };
-        self.reads.of(seen.repository).on_records(&prefix, after, ended_at(&found, limit));
+        self.reads.of(read_point.repository).on_records(&prefix, after, ended_at(&found, limit));
         Ok(found.iter().cloned().map(entry).collect())
     }
 
@@ -201,7 +204,8 @@ impl HostRepository for HostState {
         if names.len() > MAX_NAMES || bytes > MAX_NAMES_BYTES {
             return Err(HostError::invalid(format!("{} names of {bytes} bytes", names.len())));
         }
-        // Of groups that the target is a member of the answer's revisions say nothing.
+        // The answer also depends on groups that have the target as a member, and `reads` does not
+        // cover those groups.
         self.uncacheable = true;
         let view = self.held(&repository)?.view.clone();
         let _host_work = self.clock.begin_host_work();
@@ -221,18 +225,19 @@ impl HostRepository for HostState {
     ) -> Result<Option<Resource<BlobRep>>, HostError> {
         let digest: Digest = digest.parse()?;
         let sha256 = digest.sha256().ok_or_else(|| {
-            HostError::invalid(format!("a blob is found by its sha256, not by {}", digest.algorithm))
+            HostError::invalid(format!("a blob is looked up by its sha256, not by {}", digest.algorithm))
         })?;
-        let seen = self.reading(&repository)?;
-        let Some(HeldBlob { blob, named }) = self.find_blob(seen, sha256).await? else {
-            // Whether a blob that no record names is there changes with time and not with the records.
+        let read_point = self.reading(&repository)?;
+        let Some(HeldBlob { blob, named }) = self.find_blob(read_point, sha256).await? else {
+            // A blob that no record names can appear or vanish without a commit, so the answer must
+            // not be cached.
             self.uncacheable = true;
             self.blob_missing = true;
             self.newest_found = None;
             return Ok(None);
         };
         match named {
-            true => self.reads.of(seen.repository).on_blob(&blob),
+            true => self.reads.of(read_point.repository).on_blob(&blob),
             false => self.uncacheable = true,
         }
         Ok(Some(self.push(BlobRep::whole(blob))?))
@@ -251,10 +256,8 @@ impl HostRepository for HostState {
             blob.sha256().await?
         };
         self.note_sent(&blob);
-        if self.access != Access::Aside {
-            // Durable with the next commit, or before the answer is sent.
-            self.kept.push((id, blob));
-        }
+        // It becomes durable with the next commit, or before the answer is sent.
+        self.blobs_to_keep.push((id, blob));
         Ok(digest.digest().to_string())
     }
 
@@ -301,6 +304,6 @@ fn entry(entry: packhouse_store::Entry) -> Entry {
 fn one_byte(delimiter: &str) -> Result<char, HostError> {
     match delimiter.as_bytes() {
         [byte] => Ok(char::from(*byte)),
-        _ => Err(HostError::invalid(format!("a delimiter is one byte, not {delimiter:?}"))),
+        _ => Err(HostError::invalid(format!("a delimiter must be one byte, not {delimiter:?}"))),
     }
 }

@@ -1,4 +1,5 @@
-//! `releases`: which of an upstream's releases a proxy may offer. The server's services judge.
+//! `releases`: the releases of an upstream that a proxy may offer. The server's services decide
+//! which ones.
 
 use packhouse_names::{JudgedReleases, Release, ReleaseVerdict};
 use wasmtime::Result;
@@ -10,7 +11,7 @@ use crate::state::HostState;
 use crate::state::records::RepositoryRep;
 
 const MAX_RELEASES: usize = 100_000;
-/// Of a package's name, a version and a licence each.
+/// Most bytes of a package name, a version and a licence each.
 const MAX_TEXT_BYTES: usize = 1_024;
 
 impl Host for HostState {
@@ -21,7 +22,8 @@ impl Host for HostState {
         releases: Vec<wit::Release>,
     ) -> Result<Vec<Verdict>, HostError> {
         let unnamed = |release: wit::Release| Release::of("", release.published, release.withdrawn);
-        let judged = judge(self, &proxy, package, Judged::All(releases.into_iter().map(unnamed).collect()));
+        let judged =
+            judge(self, &proxy, package, ToJudge::Listed(releases.into_iter().map(unnamed).collect()));
         Ok(judged.await?.verdicts.into_iter().map(verdict).collect())
     }
 
@@ -31,7 +33,7 @@ impl Host for HostState {
         package: String,
         versions: Vec<wit::KnownVersion>,
     ) -> Result<Vec<Verdict>, HostError> {
-        let judged = judge(self, &proxy, package, Judged::All(versions.into_iter().map(named).collect()));
+        let judged = judge(self, &proxy, package, ToJudge::Listed(versions.into_iter().map(named).collect()));
         Ok(judged.await?.verdicts.into_iter().map(verdict).collect())
     }
 
@@ -41,7 +43,7 @@ impl Host for HostState {
         package: String,
         versions: Vec<wit::KnownVersion>,
     ) -> Result<Vec<wit::ReasonedVerdict>, HostError> {
-        let judged = judge(self, &proxy, package, Judged::All(versions.into_iter().map(named).collect()));
+        let judged = judge(self, &proxy, package, ToJudge::Listed(versions.into_iter().map(named).collect()));
         let JudgedReleases { verdicts, mut because, .. } = judged.await?;
         let reasoned = |(at, judged): (usize, ReleaseVerdict)| wit::ReasonedVerdict {
             verdict: verdict(judged),
@@ -56,25 +58,25 @@ impl Host for HostState {
         package: String,
         version: wit::KnownVersion,
     ) -> Result<Verdict, HostError> {
-        let judged = judge(self, &proxy, package, Judged::Asked(named(version))).await?;
-        // What is judged by nobody is not offered.
+        let judged = judge(self, &proxy, package, ToJudge::Requested(named(version))).await?;
+        // A release without a verdict is not offered.
         Ok(judged.verdicts.into_iter().next().map_or(Verdict::Withheld, verdict))
     }
 }
 
-/// What is to be judged.
-enum Judged {
-    /// What is listed.
-    All(Vec<Release>),
-    /// What somebody asks for.
-    Asked(Release),
+/// Releases that need a verdict.
+enum ToJudge {
+    /// All releases of a list.
+    Listed(Vec<Release>),
+    /// The release that a client requested.
+    Requested(Release),
 }
 
-impl Judged {
+impl ToJudge {
     fn releases(&self) -> &[Release] {
         match self {
-            Judged::All(releases) => releases,
-            Judged::Asked(release) => std::slice::from_ref(release),
+            ToJudge::Listed(releases) => releases,
+            ToJudge::Requested(release) => std::slice::from_ref(release),
         }
     }
 }
@@ -83,7 +85,7 @@ async fn judge(
     state: &mut HostState,
     proxy: &Resource<RepositoryRep>,
     package: String,
-    what: Judged,
+    what: ToJudge,
 ) -> Result<JudgedReleases, HostError> {
     let too_long = |release: &Release| {
         release.version.len() > MAX_TEXT_BYTES
@@ -93,7 +95,7 @@ async fn judge(
     if releases.len() > MAX_RELEASES || package.len() > MAX_TEXT_BYTES || releases.iter().any(too_long) {
         let (count, bytes) = (releases.len(), package.len());
         let text = format!(
-            "{count} releases of a package named by {bytes} bytes, or one of a long version or licence"
+            "{count} releases with a package name of {bytes} bytes, or one with a long version or licence"
         );
         return Err(HostError::invalid(text));
     }
@@ -101,11 +103,15 @@ async fn judge(
     let view = state.held(proxy)?.view.clone();
     let services = state.services.clone();
     let judged = {
-        // Rules and advisories are the host's affair: their time is not the plugin's.
+        // Rules and advisories are the host's work, so their time is not the plugin's.
         let _host_work = state.clock.begin_host_work();
         match what {
-            Judged::All(releases) => services.upstream.judge_releases(&view, package, releases, now).await?,
-            Judged::Asked(release) => services.upstream.judge_asked(&view, package, release, now).await?,
+            ToJudge::Listed(releases) => {
+                services.upstream.judge_releases(&view, package, releases, now).await?
+            }
+            ToJudge::Requested(release) => {
+                services.upstream.judge_asked(&view, package, release, now).await?
+            }
         }
     };
     state.note_until(judged.until.map(|at| i64::try_from(at).unwrap_or(i64::MAX)));
@@ -143,7 +149,7 @@ mod tests {
     use crate::state::Access;
     use crate::view::RepositoryView;
 
-    /// Withholds everything: what is published, until a minute later.
+    /// Withholds each release until a minute after its publication.
     struct Minute;
 
     impl UpstreamService for Minute {
@@ -221,7 +227,7 @@ mod tests {
             assert_eq!((state.until, state.uncacheable), (Some(until), false));
         }
         assert!(matches!(judge(&mut state, "a", &[Some(u64::MAX)]).await, Ok(1)));
-        assert_eq!(state.until, Some(61_000), "what comes later changes nothing");
+        assert_eq!(state.until, Some(61_000), "a later time changes nothing");
     }
 
     #[tokio::test]
@@ -235,19 +241,19 @@ mod tests {
         let held = proxy(&mut state);
         let all = vec![version("1"), version("2")];
         let judged = state.judge_with_reasons(held, "a".to_owned(), all).await.ok().unwrap();
-        let told = |one: &wit::ReasonedVerdict| (one.verdict == Verdict::Withheld, one.because.clone());
-        let told: Vec<_> = judged.iter().map(told).collect();
-        assert_eq!(told, [(true, Some("no 0".to_owned())), (true, Some("no 1".to_owned()))]);
+        let parts = |one: &wit::ReasonedVerdict| (one.verdict == Verdict::Withheld, one.because.clone());
+        let found: Vec<_> = judged.iter().map(parts).collect();
+        assert_eq!(found, [(true, Some("no 0".to_owned())), (true, Some("no 1".to_owned()))]);
         let held = proxy(&mut state);
-        let asked = state.judge_asked(held, "a".to_owned(), version("1")).await;
-        assert!(matches!(asked, Ok(Verdict::Withheld)));
+        let requested = state.judge_asked(held, "a".to_owned(), version("1")).await;
+        assert!(matches!(requested, Ok(Verdict::Withheld)));
         let held = proxy(&mut state);
         let long = state.judge_asked(held, "a".to_owned(), version(&"1".repeat(1_025))).await;
         assert!(matches!(long, Err(HostError::Tell(GuestError::Invalid(_)))));
     }
 
     #[tokio::test]
-    async fn what_is_over_a_limit_is_invalid() {
+    async fn input_over_a_limit_is_invalid() {
         let invalid = |judged: &_| matches!(judged, Err(HostError::Tell(GuestError::Invalid(_))));
         let long = "a".repeat(1_025);
         assert!(invalid(&judge(&mut state(), &long, &[]).await));

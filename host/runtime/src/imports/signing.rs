@@ -1,4 +1,4 @@
-//! `signing`: signatures of a repository's contents, by keys that stay with the host.
+//! `signing`: signatures of a repository's contents, with keys that never leave the host.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::state::{Access, HostState};
 
 impl Host for HostState {
     async fn keys(&mut self, target: Resource<RepositoryRep>) -> Result<Vec<PublicKey>, HostError> {
-        // A key can be replaced without any record being changed.
+        // A key can be replaced without a change of any record.
         self.uncacheable = true;
         let view = self.held(&target)?.view.clone();
         let keys = Arc::clone(&self.services.signing).keys(&view).await?;

@@ -1,4 +1,4 @@
-//! `records.transaction`: changes gathered here and handed to the store as one commit.
+//! `records.transaction`: changes are collected here and passed to the store as one commit.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::services::PolicyService;
 use crate::state::transaction::{TransactionRep, parsed};
 use crate::state::{Access, HostState};
 
-/// What a version takes in memory, near enough.
+/// Approximate size of a version in memory.
 fn weight(version: &Version) -> usize {
     let files: usize = version.files.iter().map(|file| file.path.len() + 96).sum();
     let properties: usize =
@@ -31,7 +31,7 @@ fn weight(version: &Version) -> usize {
         + properties
 }
 
-fn shown(version: Version, published_at: Option<u64>) -> Result<packhouse_store::Version, String> {
+fn version_to_show(version: Version, published_at: Option<u64>) -> Result<packhouse_store::Version, String> {
     let mut files = Vec::with_capacity(version.files.len());
     for file in version.files {
         let digest = parsed(&file.digest)?;
@@ -48,10 +48,10 @@ fn shown(version: Version, published_at: Option<u64>) -> Result<packhouse_store:
     })
 }
 
-fn stated(statement: Statement) -> Result<packhouse_store::SignedStatement, String> {
+fn signed_statement(statement: Statement) -> Result<packhouse_store::SignedStatement, String> {
     let subject = parsed(&statement.subject)?;
     if !matches!(subject.algorithm, Algorithm::Sha256 | Algorithm::Sha512) {
-        return Err(format!("a statement is about a digest by sha256 or sha512, not {subject}"));
+        return Err(format!("the subject of a statement must be a sha256 or sha512 digest, not {subject}"));
     }
     Ok(packhouse_store::SignedStatement {
         name: statement.id.name,
@@ -64,10 +64,10 @@ fn stated(statement: Statement) -> Result<packhouse_store::SignedStatement, Stri
     })
 }
 
-fn described(document: Document) -> Result<packhouse_store::VersionDocument, String> {
+fn version_document(document: Document) -> Result<packhouse_store::VersionDocument, String> {
     let digest = parsed(&document.digest)?;
     let sha256 =
-        digest.sha256().ok_or_else(|| format!("a document is named by its sha256, not by {digest}"))?;
+        digest.sha256().ok_or_else(|| format!("a document must be named by its sha256, not by {digest}"))?;
     Ok(packhouse_store::VersionDocument {
         name: document.id.name,
         version: document.id.version,
@@ -93,7 +93,8 @@ impl From<Expectation> for packhouse_store::Expectation {
 }
 
 impl HostState {
-    /// Runs one step of a transaction, whose bytes count towards what the call may write.
+    /// Runs one step of a transaction, and adds the step's bytes to the bytes that the call has
+    /// written.
     fn step(
         &mut self,
         handle: &Resource<TransactionRep>,
@@ -104,7 +105,7 @@ impl HostState {
         let transaction = self.held_mut(handle)?;
         let done = match counted {
             Ok(()) => step(transaction),
-            Err(_) => Err("this call has written more than it may".to_owned()),
+            Err(_) => Err("this call has written more than its limit".to_owned()),
         };
         if let Err(problem) = done {
             transaction.refuse(problem);
@@ -113,10 +114,11 @@ impl HostState {
     }
 }
 
-/// How many versions an event names.
+/// Most versions that an event names.
 const NAMED_VERSIONS: usize = 10;
 
-/// The versions that a commit shows or hides, each once, as an event's details, and when they were published, where that was said.
+/// Event details of a commit: the versions that it shows or hides, each once, and their time of
+/// publication if the sender stated one.
 fn details(catalog: &[CatalogChange], published_at: Option<u64>) -> String {
     let named = |change: &CatalogChange| match change {
         CatalogChange::Show(packhouse_store::Version { name, version, .. })
@@ -124,7 +126,7 @@ fn details(catalog: &[CatalogChange], published_at: Option<u64>) -> String {
         | CatalogChange::HideFile { name, version, .. }
         | CatalogChange::Attest(packhouse_store::SignedStatement { name, version, .. })
         | CatalogChange::Document(packhouse_store::VersionDocument { name, version, .. })
-        | CatalogChange::ShowFile(packhouse_store::ShownFile { name, version, .. }) => {
+        | CatalogChange::ShowFile(packhouse_store::CatalogFile { name, version, .. }) => {
             json!({"name": name, "version": version})
         }
     };
@@ -145,7 +147,8 @@ fn details(catalog: &[CatalogChange], published_at: Option<u64>) -> String {
 }
 
 impl HostState {
-    /// What is remembered of a commit: nothing where the call only reads, as when a cache is filled, or the commit changes nothing.
+    /// Audit event of a commit. None if the call has no audit event, for example when a read fills
+    /// a cache, or if the commit changes nothing.
     fn event(&self, transaction: &TransactionRep) -> Option<AuditEvent> {
         let writes = matches!(self.access, Access::Intent(action) if action.writes());
         let requires = |change: &Change| matches!(change, Change::Require { .. });
@@ -155,30 +158,30 @@ impl HostState {
     }
 }
 
-/// Ends the call where a policy does not let a version pass whose files it is about to show: what changes nothing but a version's state
-/// is no publish.
+/// Ends the call if a policy denies a version whose files the commit would show. A change of only a
+/// version's state is not a publish.
 async fn judge_by_policies(
     policies: Arc<dyn PolicyService>,
     repository: RepositoryId,
     catalog: &[CatalogChange],
 ) -> Result<(), HostError> {
-    let shown = catalog.iter().filter_map(|change| match change {
+    let published = catalog.iter().filter_map(|change| match change {
         CatalogChange::Show(version) if !version.files.is_empty() => Some(version),
         _ => None,
     });
-    let shown: Vec<_> = shown.collect();
-    if shown.is_empty() {
+    let published: Vec<_> = published.collect();
+    if published.is_empty() {
         return Ok(());
     }
-    let stated = catalog.iter().filter_map(|change| match change {
+    let statements = catalog.iter().filter_map(|change| match change {
         CatalogChange::Attest(statement) => Some(statement),
         _ => None,
     });
-    Ok(policies.judge_publish(repository, shown, stated.collect()).await?)
+    Ok(policies.judge_publish(repository, published, statements.collect()).await?)
 }
 
 impl HostState {
-    /// Ends a publish that shows a version which its repository may not take in.
+    /// Ends a publish if an advisory bars the repository from accepting one of its versions.
     async fn refuse_advised(
         &mut self,
         repository: RepositoryId,
@@ -187,17 +190,17 @@ impl HostState {
         if self.access != Access::Intent(Action::Publish) {
             return Ok(());
         }
-        let shown = |change: &CatalogChange| match change {
+        let version = |change: &CatalogChange| match change {
             CatalogChange::Show(version) => Some((version.name.clone(), version.version.clone())),
             _ => None,
         };
-        let shown: Vec<(String, String)> = catalog.iter().filter_map(shown).collect();
-        if shown.is_empty() {
+        let published: Vec<(String, String)> = catalog.iter().filter_map(version).collect();
+        if published.is_empty() {
             return Ok(());
         }
         let services = self.services.clone();
         let _host_work = self.clock.begin_host_work();
-        match services.advisories.refusal(repository, shown).await? {
+        match services.advisories.refusal(repository, published).await? {
             Some(sentence) => Err(CallError::Advisory(sentence).into()),
             None => Ok(()),
         }
@@ -238,7 +241,7 @@ impl HostTransaction for HostState {
         let published_at = self.published_at;
         self.step(&transaction, weight(&version), |it| {
             it.weigh(weight(&version))?;
-            it.catalog.push(CatalogChange::Show(shown(version, published_at)?));
+            it.catalog.push(CatalogChange::Show(version_to_show(version, published_at)?));
             Ok(())
         })
     }
@@ -261,7 +264,7 @@ impl HostTransaction for HostState {
             statement.bundle.len() + statement.path.len() + statement.source.len() + statement.kind.len();
         self.step(&transaction, bytes, |it| {
             it.weigh(bytes)?;
-            it.catalog.push(CatalogChange::Attest(stated(statement)?));
+            it.catalog.push(CatalogChange::Attest(signed_statement(statement)?));
             Ok(())
         })
     }
@@ -271,7 +274,7 @@ impl HostTransaction for HostState {
         let bytes = texts.into_iter().map(String::len).sum();
         self.step(&transaction, bytes, |it| {
             it.weigh(bytes)?;
-            it.catalog.push(CatalogChange::Document(described(document)?));
+            it.catalog.push(CatalogChange::Document(version_document(document)?));
             Ok(())
         })
     }
@@ -284,26 +287,22 @@ impl HostTransaction for HostState {
         if let Some(bounds) = &self.packages {
             bounds.judge(&transaction.catalog)?;
         }
-        if self.access == Access::Aside {
-            // As if it had been: the call that was answered has made the same change, or another was asked for, which nobody wants.
-            return Ok(Outcome::Applied(0));
-        }
         let repository = transaction.repository;
         self.refuse_advised(repository, &transaction.catalog).await?;
-        let keeps = self.kept.extract_if(.., |(kept_in, _)| *kept_in == repository);
+        let keeps = self.blobs_to_keep.extract_if(.., |(owner, _)| *owner == repository);
         let keeps = keeps.map(|(_, blob)| blob).collect();
         let audit = self.event(&transaction);
         let (changes, catalog) = (transaction.changes, transaction.catalog);
         changes.iter().for_each(|change| match change {
-            Change::Put { key, .. } => self.tell_record("wrote", key),
-            Change::Remove { key, .. } => self.tell_record("removed", key),
+            Change::Put { key, .. } => self.log_record("wrote", key),
+            Change::Remove { key, .. } => self.log_record("removed", key),
             Change::Require { .. } => {}
         });
         let of_tags = |change: &Change| self.tags.iter().find_map(|keys: &TagKeys| keys.record(change.key()));
         let tags = changes.iter().filter_map(of_tags).collect();
         let publishes = matches!(self.access, Access::Intent(Action::Publish));
         if publishes && self.services.policies.has_policies(repository) {
-            // Their time is the host's own.
+            // The time of policies counts as the host's.
             let _host_work = self.clock.begin_host_work();
             judge_by_policies(Arc::clone(&self.services.policies), repository, &catalog).await?;
         }

@@ -1,4 +1,5 @@
-//! `upstream`: what a proxy's plugin asks of it. The server's services do the work; here a fetch is put together.
+//! `upstream`: requests of a proxy's plugin to its upstream. This file assembles a fetch; the
+//! server's services do the work.
 
 use wasmtime::Result;
 use wasmtime::component::Resource;
@@ -14,17 +15,17 @@ use crate::state::{Access, HostState, Phase};
 
 const METHODS: [&str; 3] = ["GET", "HEAD", "POST"];
 const MAX_HEADERS: usize = 64;
-/// Files that one answer may belong to.
+/// Most files that one reply may belong to.
 const MAX_FILES: usize = 16;
 
-/// Bytes of the reason why a proxy is left out of an answer; what goes beyond is cut.
+/// Most bytes of the reason why a proxy is left out of an answer. Longer reasons are cut.
 const MAX_REASON_BYTES: usize = 1024;
 
 impl Host for HostState {
     fn leave_out(&mut self, proxy: Resource<RepositoryRep>, mut reason: String) -> Result<()> {
         self.reach(Phase::Serve, "upstream.leave-out")?;
         reason.truncate(reason.floor_char_boundary(MAX_REASON_BYTES));
-        // The next answer may have a part of it.
+        // The next answer may include this proxy again.
         self.uncacheable = true;
         self.services.upstream.leave_out(&self.held(&proxy)?.view, reason);
         Ok(())
@@ -32,7 +33,7 @@ impl Host for HostState {
 }
 
 impl HostState {
-    /// Changes a fetch; the bytes that it takes count towards what the call may write.
+    /// Changes a fetch. Adds the bytes of the change to the bytes that the call has written.
     fn fetch_step(
         &mut self,
         handle: &Resource<FetchRep>,
@@ -43,7 +44,7 @@ impl HostState {
         let it = self.held_mut(handle)?;
         let done = match counted {
             Ok(()) => step(&mut it.fetch),
-            Err(_) => Err("this call has written more than it may".to_owned()),
+            Err(_) => Err("this call has written more than its limit".to_owned()),
         };
         if let Err(problem) = done {
             it.problem.get_or_insert(problem);
@@ -56,9 +57,9 @@ impl HostFetch for HostState {
     fn new(&mut self, method: String, target: String) -> Result<Resource<FetchRep>> {
         self.reach(Phase::Serve, "upstream.[constructor]fetch")?;
         let counted = self.volume.count_written(target.len(), &self.limits).is_err();
-        let mut problem = counted.then(|| "this call has written more than it may".to_owned());
+        let mut problem = counted.then(|| "this call has written more than its limit".to_owned());
         if !METHODS.contains(&method.as_str()) {
-            problem = Some(format!("a fetch is GET, HEAD or POST, not {method:?}"));
+            problem = Some(format!("the method of a fetch must be GET, HEAD or POST, not {method:?}"));
         }
         let fetch = Fetch { method, target, ..Fetch::default() };
         Ok(self.push(FetchRep { fetch, problem })?)
@@ -67,7 +68,7 @@ impl HostFetch for HostState {
     fn header(&mut self, fetch: Resource<FetchRep>, name: String, value: String) -> Result<()> {
         self.fetch_step(&fetch, name.len() + value.len(), |it| {
             if it.headers.len() >= MAX_HEADERS {
-                return Err(format!("a fetch has over {MAX_HEADERS} headers"));
+                return Err(format!("a fetch may have at most {MAX_HEADERS} headers"));
             }
             it.headers.push((name.to_ascii_lowercase(), value));
             Ok(())
@@ -128,7 +129,7 @@ impl HostFetch for HostState {
     ) -> Result<()> {
         self.fetch_step(&fetch, name.len() + version.len() + path.len(), |it| {
             if it.part_of.len() >= MAX_FILES {
-                return Err(format!("a fetch belongs to over {MAX_FILES} files"));
+                return Err(format!("a fetch may belong to at most {MAX_FILES} files"));
             }
             it.part_of.push((name, version, path));
             Ok(())
@@ -147,9 +148,11 @@ impl HostFetch for HostState {
         fetch: Resource<FetchRep>,
         proxy: Resource<RepositoryRep>,
     ) -> Result<Resource<ReplyRep>, HostError> {
-        // Until it is known for how long the reply stands, nothing that is made of it is kept.
+        // The reply has no lifetime yet. Until it has one, no answer that uses the reply may be
+        // cached.
         self.replies.started();
-        // A check comes before the caller is let in for good: it reads what is here and asks nobody else.
+        // `check` runs before the caller is finally admitted. It may read local data, but not
+        // contact other servers.
         if self.access == Access::ReadOnly {
             return Err(HostError::denied());
         }
@@ -158,7 +161,7 @@ impl HostFetch for HostState {
             return Err(HostError::invalid(problem));
         }
         let reply = self.services.upstream.fetch(&self.held(&proxy)?.view, fetch)?;
-        Ok(self.push(ReplyRep { reply, noted: false })?)
+        Ok(self.push(ReplyRep { reply, counted: false })?)
     }
 
     fn drop(&mut self, fetch: Resource<FetchRep>) -> Result<()> {
@@ -168,21 +171,22 @@ impl HostFetch for HostState {
 }
 
 impl HostState {
-    /// Notes for how long what is made of a reply stands, once its headers are there. What is made of another is not kept.
+    /// Notes the lifetime of a reply once its headers have arrived. Content made from a reply
+    /// without lifetime is not cached.
     fn note_reply(&mut self, handle: &Resource<ReplyRep>) -> Result<(), CallError> {
-        self.replies.turned_to();
+        self.replies.used();
         let held = self.held_mut(handle)?;
-        if held.noted {
+        if held.counted {
             return Ok(());
         }
         let Some(lifetime) = held.reply.lifetime() else {
             if let Some(stale) = held.reply.stale() {
-                held.noted = true;
+                held.counted = true;
                 self.replies.stale(stale);
             }
             return Ok(());
         };
-        held.noted = true;
+        held.counted = true;
         self.note_until(lifetime.until);
         self.reads.of(lifetime.cache_use.repository).extend(&lifetime.made_of);
         self.replies.known(&lifetime);
@@ -224,7 +228,8 @@ impl HostReply for HostState {
     fn expect(&mut self, reply: Resource<ReplyRep>, digest: String) -> Result<()> {
         match digest.parse() {
             Ok(digest) => self.held_mut(&reply)?.reply.expect(digest),
-            // There is no answer to tell it by, and to go on unchecked would be worse.
+            // `expect` cannot return an error, and the guest must not continue without the check.
+            // So the call ends.
             Err(error) => return Err(CallError::Trap(format!("reply.expect: {error}")).into()),
         }
         Ok(())
@@ -237,7 +242,7 @@ impl HostReply for HostState {
             let _host_work = self.clock.begin_host_work();
             reply.body().await
         };
-        // Without the bytes that belong to it the reply stands for nothing.
+        // An answer that was made without the reply's body must not be cached.
         self.uncacheable |= arriving.is_err();
         let arriving = arriving?;
         Ok(self.push(BlobRep::arriving(arriving))?)
@@ -267,7 +272,7 @@ mod tests {
 
     const PROXY: RepositoryId = RepositoryId(1);
 
-    /// Replies at once. What stands for how long is the target: "ever", "never" or a moment.
+    /// Replies at once. The target is the reply's lifetime: "ever", "never" or a time.
     struct Scripted;
 
     struct ScriptedReply(String);
@@ -288,10 +293,10 @@ mod tests {
     impl AdvisoryService for Scripted {}
 
     impl ScriptedReply {
-        fn head<T: Send + 'static>(&self, told: T) -> ServiceFuture<'_, T> {
+        fn head<T: Send + 'static>(&self, value: T) -> ServiceFuture<'_, T> {
             let fails = self.0 == "fails";
             Box::pin(async move {
-                if fails { Err(ServiceError::Unavailable("it is down".to_owned())) } else { Ok(told) }
+                if fails { Err(ServiceError::Unavailable("it is down".to_owned())) } else { Ok(value) }
             })
         }
     }
@@ -354,19 +359,19 @@ mod tests {
         Resource::new_borrow(reply.rep())
     }
 
-    fn keeps(state: &HostState) -> bool {
+    fn cacheable(state: &HostState) -> bool {
         !state.uncacheable && state.replies.are_known()
     }
 
     #[tokio::test]
-    async fn an_answer_stands_as_long_as_each_reply_that_it_is_made_of() {
+    async fn an_answer_is_valid_as_long_as_each_reply_that_it_is_made_from() {
         let mut state = state();
         for (target, until) in [("ever", None), ("2000", Some(2000)), ("3000", Some(2000)), ("1", Some(1))] {
             let reply = start(&mut state, target);
-            assert!(!keeps(&state), "{target} is under way");
+            assert!(!cacheable(&state), "{target} is in progress");
             assert!(matches!(HostReply::status(&mut state, same(&reply)).await, Ok(200)));
             assert!(HostReply::headers(&mut state, same(&reply)).await.is_ok());
-            assert_eq!((state.until, keeps(&state)), (until, true), "{target}");
+            assert_eq!((state.until, cacheable(&state)), (until, true), "{target}");
         }
         let mut made_of = Dependencies::default();
         made_of.on_answer(&[1; 32]);
@@ -375,12 +380,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_piece_that_an_upstream_had_a_part_in_is_not_remembered() {
+    async fn a_piece_made_from_an_upstream_reply_is_not_memoized() {
         let mut state = state();
         let before = start(&mut state, "2000");
-        let seen = packhouse_store::Seen { repository: PROXY, revision: 1 };
+        let read_point = packhouse_store::ReadPoint { repository: PROXY, revision: 1 };
         let made = async |state: &mut HostState, ask: Option<&Resource<ReplyRep>>| {
-            assert!(state.start_making(seen, "{}".into(), "piece".to_owned()));
+            assert!(state.start_making(read_point, "{}".into(), "piece".to_owned()));
             if let Some(reply) = ask {
                 assert!(HostReply::status(state, same(reply)).await.is_ok());
             }
@@ -389,27 +394,27 @@ mod tests {
         assert!(made(&mut state, None).await);
         assert!(!made(&mut state, Some(&before)).await);
         assert!(made(&mut state, None).await);
-        assert!(!made(&mut state, Some(&before)).await, "it was turned to before, and again");
-        assert_eq!(state.until, Some(2000), "the answer as a whole stands until then");
+        assert!(!made(&mut state, Some(&before)).await, "the reply was used before, and again");
+        assert_eq!(state.until, Some(2000), "the whole answer is valid until then");
     }
 
     #[tokio::test]
-    async fn what_is_made_of_a_reply_of_which_nothing_is_known_is_not_kept() {
-        let mut told = state();
-        let reply = start(&mut told, "never");
-        assert!(HostReply::address(&mut told, same(&reply)).await.is_ok());
-        assert!(!keeps(&told), "it may be another the next time");
+    async fn an_answer_from_a_reply_without_lifetime_is_not_cacheable() {
+        let mut unknown = state();
+        let reply = start(&mut unknown, "never");
+        assert!(HostReply::address(&mut unknown, same(&reply)).await.is_ok());
+        assert!(!cacheable(&unknown), "the reply may differ the next time");
         let mut dropped = state();
         let reply = start(&mut dropped, "ever");
         HostReply::drop(&mut dropped, reply).unwrap();
-        assert!(!keeps(&dropped), "nobody waited for it");
+        assert!(!cacheable(&dropped), "the call never waited for the reply");
         let mut failed = state();
         let reply = start(&mut failed, "fails");
         assert!(HostReply::status(&mut failed, reply).await.is_err());
-        assert!(!keeps(&failed), "it was never there");
+        assert!(!cacheable(&failed), "the reply never arrived");
         let mut broken = state();
         let reply = start(&mut broken, "ever");
         assert!(HostReply::body(&mut broken, reply).await.is_err());
-        assert!(!keeps(&broken), "its bytes did not come");
+        assert!(!cacheable(&broken), "the reply's body did not arrive");
     }
 }

@@ -1,4 +1,4 @@
-//! One policy's component: compiled, asked what it is, and asked for rulings.
+//! Component of one policy: it is compiled, described, and asked for rulings.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -17,7 +17,7 @@ use super::{MAX_BATCH, PolicyContext, PolicyDescription, PolicyFacts, Ruling};
 use crate::boxed;
 use crate::compiler::{Compiled, Compiler};
 use crate::config::Limits;
-use crate::engine::POLICY_PLACES;
+use crate::engine::POLICY_SLOTS;
 use crate::error::{CallError, LoadError};
 use crate::footprint;
 use crate::instance::{CallName, Runner};
@@ -25,18 +25,17 @@ use crate::load::check_layer;
 use crate::request::RequestHead;
 use crate::state::{HostState, Phase};
 
-/// What every policy exports.
+/// Interface that every policy exports.
 const EXPORT: &str = "packhouse:policy/policy@0.1.";
-/// Bytes of a component at most: policies are small.
+/// Most bytes of a policy component. Policies are small.
 pub(crate) const MAX_BYTES: usize = 8 << 20;
-/// What a call may use. A judgement stands between a client and its answer.
+/// Limits of a call, while the client waits for its answer.
 const MEMORY: usize = 32 << 20;
 const TIME: Duration = Duration::from_secs(1);
-const HANDED_OVER: usize = 4 << 20;
+const HOSTCALL_BYTES: usize = 4 << 20;
 
 type Guest = wasmtime::Store<HostState>;
 
-/// A policy's component.
 pub struct PolicyComponent {
     runner: Runner,
     code: InstancePre<HostState>,
@@ -45,7 +44,7 @@ pub struct PolicyComponent {
     digest: String,
 }
 
-/// Whose request a judgement is part of, for logs.
+/// The request that a judgement belongs to, for logs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct JudgedFor {
     pub(crate) repository: Option<(RepositoryId, Arc<str>)>,
@@ -53,16 +52,17 @@ pub(crate) struct JudgedFor {
 }
 
 impl PolicyComponent {
-    /// Compiles these bytes, which errors call by this name, and asks them what they are. `Plugin` says why they are no policy.
+    /// Compiles these bytes and describes the component. Errors use this name. The error `Plugin`
+    /// states why the bytes are not a policy.
     pub(crate) async fn load(
         compiler: &Compiler,
-        places: Arc<Semaphore>,
+        slots: Arc<Semaphore>,
         name: &Path,
         bytes: Bytes,
     ) -> Result<PolicyComponent, LoadError> {
         let refuse = |reason: String| LoadError::Plugin { file: name.to_owned(), reason };
         if bytes.len() > MAX_BYTES {
-            return Err(refuse(format!("the component has {} bytes, over {MAX_BYTES}", bytes.len())));
+            return Err(refuse(format!("the component has {} bytes; the limit is {MAX_BYTES}", bytes.len())));
         }
         check_layer(&bytes).map_err(refuse)?;
         let Compiled { component, digest, .. } = compiler.compile(name, bytes).await.map_err(refuse)?;
@@ -70,7 +70,7 @@ impl PolicyComponent {
         let (code, policy) = link(compiler.engine(), &component).map_err(refuse)?;
         let runner = |name: &str| {
             let plugin: Arc<str> = format!("policy/{name}").into();
-            Runner::new(compiler.engine().clone(), plugin, limits(), Arc::clone(&places))
+            Runner::new(compiler.engine().clone(), plugin, limits(), Arc::clone(&slots))
         };
         let (first, digest) = (runner("new"), digest.digest().to_string());
         let (call, state) = begin(&first, "describe", &JudgedFor::default());
@@ -83,27 +83,28 @@ impl PolicyComponent {
         Ok(PolicyComponent { runner, code, policy, description, digest })
     }
 
-    /// What it says of itself.
     pub fn description(&self) -> &PolicyDescription {
         &self.description
     }
 
-    /// `sha256:` and hex of its bytes.
+    /// `sha256:` and the hex digest of its bytes.
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// These settings as [`judge`](Self::judge) takes them for a format that folds names so.
+    /// Converts settings into the form that [`judge`](Self::judge) takes, for a format with this
+    /// folding of names.
     pub fn folded<'a>(&self, settings: &'a str, folding: Folding) -> Cow<'a, str> {
         self.description.folded(settings, folding)
     }
 
-    /// How many calls of it have ended since the server started, and how many of them failed.
+    /// Number of calls that ended since the server started, and of failed ones among them.
     pub fn calls(&self) -> (u64, u64) {
         self.runner.meters.calls()
     }
 
-    /// Whether it can use these settings; else what it says is wrong with them. Any [`CallError`].
+    /// Validates these settings. The inner error is the component's reason against them. Returns
+    /// any [`CallError`].
     #[boxed]
     pub async fn check(&self, settings: &str) -> Result<Result<(), String>, CallError> {
         let (name, state) = begin(&self.runner, "check", &JudgedFor::default());
@@ -114,8 +115,8 @@ impl PolicyComponent {
         Ok(checked.map_err(|wrong| super::sentence(&wrong)))
     }
 
-    /// Judges these versions, at most [`MAX_BATCH`], as part of this request: a ruling for each. `BadAnswer` where there are more or
-    /// fewer; else any [`CallError`].
+    /// Judges at most [`MAX_BATCH`] versions as part of this request. Returns one ruling for each,
+    /// `BadAnswer` if their number differs, or any other [`CallError`].
     #[boxed]
     pub async fn judge(
         &self,
@@ -126,7 +127,7 @@ impl PolicyComponent {
         versions: &[PolicyFacts],
     ) -> Result<Vec<Ruling>, CallError> {
         if versions.len() > MAX_BATCH {
-            return Err(CallError::Host(format!("{} versions are judged in one call", versions.len())));
+            return Err(CallError::Host(format!("{} versions in one call", versions.len())));
         }
         let judged_for = JudgedFor { repository: Some(repository), head: Arc::clone(head) };
         let (name, state) = begin(&self.runner, "judge", &judged_for);
@@ -135,8 +136,8 @@ impl PolicyComponent {
         };
         let rulings = self.runner.run(name, state, &self.code, body).await?;
         if rulings.len() != versions.len() {
-            let said = format!("{} rulings on {} versions", rulings.len(), versions.len());
-            return Err(CallError::BadAnswer(said));
+            let problem = format!("{} rulings for {} versions", rulings.len(), versions.len());
+            return Err(CallError::BadAnswer(problem));
         }
         Ok(rulings.into_iter().map(Ruling::from).collect())
     }
@@ -146,16 +147,16 @@ fn limits() -> Limits {
     Limits {
         memory_bytes: MEMORY,
         call_timeout: TIME,
-        hostcall_bytes: HANDED_OVER,
+        hostcall_bytes: HOSTCALL_BYTES,
         handles: 16,
-        concurrency: POLICY_PLACES,
+        concurrency: POLICY_SLOTS,
         written_bytes: 0,
         decoded_bytes: 0,
         ..Limits::default()
     }
 }
 
-/// The call's name and its state, from which nothing can be reached.
+/// Returns the call's name and a state that can call no import.
 fn begin(
     runner: &Runner,
     function: &'static str,
@@ -174,18 +175,21 @@ fn begin(
     (name, move || HostState::within(Phase::Describe, plugin, limits, head))
 }
 
-/// Links it with nothing. Says why it is no policy.
+/// Links the component without imports. The error states why it is not a policy.
 fn link(engine: &Engine, component: &Component) -> Result<(InstancePre<HostState>, GuestIndices), String> {
     let kind = component.component_type();
     let imports: Vec<&str> = kind.imports(engine).map(|(name, _)| name).collect();
     if !imports.is_empty() {
-        return Err(format!("the component imports {}: a policy imports nothing", imports.join(", ")));
+        return Err(format!(
+            "the component imports {}; a policy must not import anything",
+            imports.join(", ")
+        ));
     }
     if !kind.exports(engine).any(|(name, _)| name.starts_with(EXPORT)) {
         return Err(format!("the component does not export {EXPORT}0, so it is not a policy"));
     }
-    let told = |error: wasmtime::Error| format!("the component cannot be linked: {error:#}");
-    let code = Linker::new(engine).instantiate_pre(component).map_err(told)?;
-    let policy = GuestIndices::new(&code).map_err(told)?;
+    let failed = |error: wasmtime::Error| format!("the component cannot be linked: {error:#}");
+    let code = Linker::new(engine).instantiate_pre(component).map_err(failed)?;
+    let policy = GuestIndices::new(&code).map_err(failed)?;
     Ok((code, policy))
 }

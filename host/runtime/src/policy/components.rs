@@ -1,4 +1,5 @@
-//! The policies that this server can run: those of the folder, by their names, and those of the store, by their digests.
+//! Policies that this server can run: policies of the folder, by name, and policies of the store,
+//! by digest.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,57 +13,60 @@ use super::PolicyComponent;
 use crate::boxed;
 use crate::compiler::Compiler;
 use crate::component_file::{component_files, read_component};
-use crate::engine::POLICY_PLACES;
+use crate::engine::POLICY_SLOTS;
 use crate::error::LoadError;
-use crate::load::side_by_side;
+use crate::load::parallel_compilations;
 
-/// Where they lie in the folder of plugins.
+/// Name of the policies' folder within the plugin folder.
 pub(crate) const FOLDER: &str = "policies";
-/// Components of the store that are kept loaded: more than the rules of most servers name.
+/// Most components from the store that stay loaded: more than the rules of most servers name.
 const MOST_LOADED: usize = 200;
 
-/// Why a file is no policy.
+/// A file that is not a usable policy.
 #[derive(Clone, Debug)]
 pub struct RefusedPolicy {
-    /// Its name.
     pub file: String,
-    /// What is wrong with it.
+    /// Reason why it was refused.
     pub error: String,
 }
 
-/// See the module.
+/// Loaded policies of the folder and of the store.
 pub struct PolicyComponents {
     compiler: Compiler,
     folder: Vec<Arc<PolicyComponent>>,
     refused: Vec<RefusedPolicy>,
     stored: Mutex<HashMap<String, Arc<PolicyComponent>>>,
-    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
 }
 
 impl PolicyComponents {
-    /// With the policies beside these plugins. A file that is none is told by [`refused`](PolicyComponents::refused) and in the log.
+    /// Loads the policies next to these plugins. Unusable files are logged, and listed by
+    /// [`refused`](PolicyComponents::refused).
     pub(crate) async fn of_folder(compiler: Compiler, plugins: &Path) -> PolicyComponents {
-        let places = Arc::new(Semaphore::new(POLICY_PLACES));
+        let slots = Arc::new(Semaphore::new(POLICY_SLOTS));
         let mut all = PolicyComponents {
             compiler,
             folder: Vec::new(),
             refused: Vec::new(),
             stored: Mutex::default(),
-            places,
+            slots,
         };
-        // Where there is no such folder, there are none.
+        // Without such a folder there are no policies.
         let files = component_files(&plugins.join(FOLDER)).unwrap_or_default();
         let loading = files.into_iter().map(|file| async { (file.clone(), all.load_file(file).await) });
-        // In the order of their names, whichever is compiled first: of two of one name the first is the policy.
-        let loaded: Vec<_> = futures::stream::iter(loading).buffered(side_by_side()).collect().await;
+        // Loads in the order of file names, whichever compiles first. Of two policies with the same
+        // name, the first is used.
+        let loaded: Vec<_> = futures::stream::iter(loading).buffered(parallel_compilations()).collect().await;
         for (file, loaded) in loaded {
             match loaded {
                 Ok(policy) if all.named(&policy.description().name).is_none() => {
                     let (name, version) = (&policy.description().name, &policy.description().version);
-                    tracing::info!(policy = name, version, digest = policy.digest(), "loaded a policy");
+                    tracing::info!(policy = name, version, digest = policy.digest(), "policy loaded");
                     all.folder.push(Arc::new(policy));
                 }
-                Ok(policy) => all.refuse(&file, format!("another is called {}", policy.description().name)),
+                Ok(policy) => {
+                    all.refuse(&file, format!("another policy has the name {}", policy.description().name))
+                }
                 Err(error) => all.refuse(&file, error.reason()),
             }
         }
@@ -71,7 +75,7 @@ impl PolicyComponents {
 
     fn refuse(&mut self, file: &Path, error: String) {
         let file = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        tracing::error!(file, error, "a policy cannot be loaded; rules that name it deny everything");
+        tracing::error!(file, error, "could not load a policy; rules that use it deny everything");
         self.refused.push(RefusedPolicy { file, error });
     }
 
@@ -84,15 +88,14 @@ impl PolicyComponents {
             file: file.clone(),
             reason: format!("the file cannot be read: {error}"),
         })?;
-        PolicyComponent::load(&self.compiler, Arc::clone(&self.places), &file, bytes.into()).await
+        PolicyComponent::load(&self.compiler, Arc::clone(&self.slots), &file, bytes.into()).await
     }
 
-    /// Those of the folder.
     pub fn folder(&self) -> &[Arc<PolicyComponent>] {
         &self.folder
     }
 
-    /// Files of the folder that are none.
+    /// Unusable files of the folder.
     pub fn refused(&self) -> &[RefusedPolicy] {
         &self.refused
     }
@@ -102,20 +105,20 @@ impl PolicyComponents {
         self.folder.iter().find(|policy| policy.description().name == name)
     }
 
-    /// The one of this name in the folder, or of this digest if it is loaded.
+    /// Returns the folder's policy of this name, or the loaded policy with this digest.
     pub fn find(&self, name_or_digest: &str) -> Option<Arc<PolicyComponent>> {
         let stored = || self.stored().get(name_or_digest).cloned();
         self.named(name_or_digest).cloned().or_else(stored)
     }
 
-    /// Loads one of the store, unless it is. `Plugin` says why it is no policy.
+    /// Loads a policy from the store. `Plugin` states why it is not a policy.
     #[boxed]
     pub async fn load(&self, name: &str, bytes: Bytes) -> Result<Arc<PolicyComponent>, LoadError> {
-        let loaded = PolicyComponent::load(&self.compiler, Arc::clone(&self.places), Path::new(name), bytes);
+        let loaded = PolicyComponent::load(&self.compiler, Arc::clone(&self.slots), Path::new(name), bytes);
         let policy = Arc::new(loaded.await?);
         let mut stored = self.stored();
         if stored.len() >= MOST_LOADED {
-            // Any of them: whoever needs it loads it again.
+            // Evicts an arbitrary entry. The server loads an evicted policy again when it needs it.
             if let Some(digest) = stored.keys().next().cloned() {
                 stored.remove(&digest);
             }

@@ -1,5 +1,6 @@
-//! What is the same for all versions of a judging call, as it stands in a recording: its purpose as the contract names it. In those that were
-//! made before, it stands as `Publish`.
+//! Serialized form of a judging call's context, which all versions of the call share. Recordings
+//! name the purpose as the contract does. Older recordings contain the Rust name, such as
+//! `Publish`.
 
 use serde::de::Error as _;
 use serde::ser::Error as _;
@@ -11,7 +12,7 @@ use super::{PolicyContext, PolicyPurpose};
 const PURPOSES: [PolicyPurpose; 4] =
     [PolicyPurpose::Publish, PolicyPurpose::Fetch, PolicyPurpose::List, PolicyPurpose::Preview];
 
-/// What versions are judged for, as the contract names it.
+/// The contract's name of the purpose of a judgement.
 #[must_use]
 pub fn purpose_word(purpose: PolicyPurpose) -> &'static str {
     match purpose {
@@ -32,11 +33,11 @@ pub(super) fn serialize<S: Serializer>(context: &PolicyContext, serializer: S) -
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PolicyContext, D::Error> {
     let mut all = Value::deserialize(deserializer)?;
-    if let Some(Value::String(told)) = all.get_mut("purpose")
-        && let Some(purpose) = PURPOSES.into_iter().find(|purpose| purpose_word(*purpose) == told)
+    if let Some(Value::String(word)) = all.get_mut("purpose")
+        && let Some(purpose) = PURPOSES.into_iter().find(|purpose| purpose_word(*purpose) == word)
     {
-        // As the bindings' own reading has it.
-        *told = serde_json::to_value(purpose)
+        // Converts it to the name that the bindings use.
+        *word = serde_json::to_value(purpose)
             .ok()
             .and_then(|own| own.as_str().map(str::to_owned))
             .unwrap_or_default();
@@ -49,7 +50,7 @@ mod tests {
     use super::*;
 
     #[derive(Serialize, Deserialize)]
-    struct Held(#[serde(with = "super")] PolicyContext);
+    struct Wrapper(#[serde(with = "super")] PolicyContext);
 
     fn context(purpose: PolicyPurpose) -> PolicyContext {
         PolicyContext {
@@ -65,17 +66,17 @@ mod tests {
     }
 
     #[test]
-    fn a_purpose_is_written_as_the_contract_names_it_and_read_as_it_was_before() {
+    fn a_purpose_has_the_contracts_name_and_the_old_name_is_still_read() {
         for purpose in PURPOSES {
-            let mut written = serde_json::to_value(Held(context(purpose))).unwrap();
+            let mut written = serde_json::to_value(Wrapper(context(purpose))).unwrap();
             assert_eq!(written["purpose"], purpose_word(purpose));
-            let read = |value: &Value| serde_json::from_value::<Held>(value.clone()).unwrap().0.purpose;
+            let read = |value: &Value| serde_json::from_value::<Wrapper>(value.clone()).unwrap().0.purpose;
             assert_eq!(read(&written), purpose);
             written["purpose"] = format!("{purpose:?}").trim_start_matches("Purpose::").into();
             assert_eq!(read(&written), purpose, "{written}");
         }
-        let mut other = serde_json::to_value(Held(context(PolicyPurpose::List))).unwrap();
+        let mut other = serde_json::to_value(Wrapper(context(PolicyPurpose::List))).unwrap();
         other["purpose"] = "weather".into();
-        assert!(serde_json::from_value::<Held>(other).is_err());
+        assert!(serde_json::from_value::<Wrapper>(other).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! What a policy says of itself: a JSON object, of which members that this host does not know are ignored.
+//! A policy's description: a JSON object. Members that this host does not know are ignored.
 
 use std::borrow::Cow;
 
@@ -6,70 +6,71 @@ use packhouse_names::Folding;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Bytes of a description at most.
+/// Most bytes of a description.
 const MAX_BYTES: usize = 64 << 10;
-/// Characters of a name and of a version.
+/// Most characters of a name and of a version.
 const MAX_NAME: usize = 64;
-/// The format, as a JSON Schema has it, of a text that is a pattern of packages, or of `PACKAGE@VERSION`.
+/// JSON Schema `format` of a string that is a pattern of packages, or of `PACKAGE@VERSION`.
 const PACKAGE_PATTERN: &str = "package-pattern";
 
-/// What a policy says of itself.
 #[derive(Clone, Debug, Deserialize)]
 pub struct PolicyDescription {
-    /// `a-z`, `0-9` and `-`.
+    /// Name of `a-z`, `0-9` and `-`.
     pub name: String,
-    /// Its own.
     pub version: String,
-    /// One line for people.
+    /// Description in one line, for people.
     #[serde(default)]
     pub summary: String,
     /// A JSON Schema of its settings.
     #[serde(default)]
     pub settings: Value,
-    /// What it is told only if it asks for it.
+    /// Optional facts that the policy requests.
     #[serde(default)]
     wants: Vec<String>,
-    /// What it never looks at.
+    /// Facts that the policy never uses.
     #[serde(default)]
     ignores: Vec<String>,
 }
 
-/// What a policy is told only if it asks for it, since it costs something.
+/// A fact that a policy receives only on request, because it is costly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WantedFact {
-    /// Packages that the organization uses.
+pub enum OptionalFact {
+    /// Names of packages that the organization uses.
     Names,
 }
 
-/// What a policy is told of a version unless it says that it never looks at it, since it costs something.
+/// A costly fact about a version that a policy receives unless it declares that it ignores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IgnoredFact {
-    /// What is signed of it.
+    /// Signed statements about the version.
     Provenance,
-    /// What is known to be wrong with it.
+    /// Known problems of the version.
     Advisories,
 }
 
 impl PolicyDescription {
-    /// Reads one; says what is wrong with it.
+    /// Parses a description. The error says what is wrong with it.
     pub(crate) fn parse(text: &str) -> Result<PolicyDescription, String> {
         if text.len() > MAX_BYTES {
-            return Err(format!("its description has {} bytes, over {MAX_BYTES}", text.len()));
+            return Err(format!("its description has {} bytes; the limit is {MAX_BYTES}", text.len()));
         }
         let read: PolicyDescription =
             serde_json::from_str(text).map_err(|error| format!("its description cannot be read: {error}"))?;
         let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if !(1..=MAX_NAME).contains(&read.name.len()) || !read.name.chars().all(is_word) {
-            return Err(format!("its name {:?} is not 1 to {MAX_NAME} of a-z, 0-9 and -", read.name));
+            return Err(format!(
+                "its name {:?} must have 1 to {MAX_NAME} characters of a-z, 0-9 and -",
+                read.name
+            ));
         }
         if !(1..=MAX_NAME).contains(&read.version.len()) || read.version.chars().any(char::is_control) {
-            return Err(format!("its version {:?} is not 1 to {MAX_NAME} characters", read.version));
+            return Err(format!("its version {:?} must have 1 to {MAX_NAME} characters", read.version));
         }
         Ok(read)
     }
 
-    /// These settings with each list of package patterns in the spelling of names that this folding makes: the component compares them as
-    /// they are with names as the format spells them.
+    /// Applies this folding to each list of package patterns in the settings. The component
+    /// compares the patterns literally with the names as the format spells them.
     pub(crate) fn folded<'a>(&self, settings: &'a str, folding: Folding) -> Cow<'a, str> {
         if folding == Folding::None {
             return Cow::Borrowed(settings);
@@ -88,16 +89,16 @@ impl PolicyDescription {
         Cow::Owned(Value::Object(read).to_string())
     }
 
-    /// Whether it wants to be told this.
+    /// Returns true if the policy requests this fact.
     #[must_use]
-    pub fn wants(&self, fact: WantedFact) -> bool {
+    pub fn wants(&self, fact: OptionalFact) -> bool {
         let word = match fact {
-            WantedFact::Names => "names",
+            OptionalFact::Names => "names",
         };
-        self.wants.iter().any(|wanted| wanted == word)
+        self.wants.iter().any(|requested| requested == word)
     }
 
-    /// Whether it never looks at this.
+    /// Returns true if the policy ignores this fact.
     #[must_use]
     pub fn ignores(&self, fact: IgnoredFact) -> bool {
         let word = match fact {
@@ -108,7 +109,8 @@ impl PolicyDescription {
     }
 }
 
-/// A version behind an `@` stays as it is; an `@` at the beginning is part of a name.
+/// Folds the package name. A version after an `@` stays as it is, but an initial `@` belongs to the
+/// name.
 fn fold(pattern: &mut Value, folding: Folding) {
     let Value::String(text) = pattern else { return };
     let (package, version) = match text.rfind('@').filter(|at| *at > 0) {
@@ -123,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_package_patterns_are_spelt_as_names_are() {
+    fn package_patterns_are_folded_like_names() {
         let schema = r#"{"name": "a", "version": "1", "settings": {"properties": {
             "claimed": {"type": "array", "items": {"type": "string", "format": "package-pattern"}},
             "allow": {"type": "array", "items": {"type": "string"}}}}}"#;
@@ -135,10 +137,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn the_error_names_the_invalid_member() {
         let good = r#"{"name": "a-1", "version": "1", "wants": ["names", "weather"], "new": 1}"#;
         let read = PolicyDescription::parse(good).unwrap();
-        assert!(read.wants(WantedFact::Names) && !read.ignores(IgnoredFact::Provenance));
+        assert!(read.wants(OptionalFact::Names) && !read.ignores(IgnoredFact::Provenance));
         let some = r#"{"name": "a-1", "version": "1", "ignores": ["provenance", "weather"]}"#;
         let read = PolicyDescription::parse(some).unwrap();
         assert!(read.ignores(IgnoredFact::Provenance) && !read.ignores(IgnoredFact::Advisories));
@@ -150,6 +152,6 @@ mod tests {
         ] {
             assert!(PolicyDescription::parse(text).unwrap_err().contains(named), "{text}");
         }
-        assert!(PolicyDescription::parse(&" ".repeat(MAX_BYTES + 1)).unwrap_err().contains("over"));
+        assert!(PolicyDescription::parse(&" ".repeat(MAX_BYTES + 1)).unwrap_err().contains("the limit is"));
     }
 }

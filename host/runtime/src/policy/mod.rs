@@ -1,8 +1,9 @@
-//! Policies as Wasm components: pure functions over what the host knows of versions, under the limits of formats and of their own.
+//! Policies as Wasm components: pure functions over facts that the host knows about versions. They
+//! have the limits of plugins and some of their own.
 //!
-//! A component is compiled by the same engine, imports nothing, and is asked in a fresh instance each time, for at most
-//! [`MAX_BATCH`] versions. Whatever goes wrong is a [`CallError`](crate::CallError): what becomes of the versions then is the caller's
-//! to say, and it denies them.
+//! A component is compiled by the same engine and imports nothing. Each call runs in a fresh
+//! instance, for at most [`MAX_BATCH`] versions. Any failure is a [`CallError`](crate::CallError);
+//! the caller then denies the versions.
 
 mod component;
 mod components;
@@ -15,17 +16,17 @@ pub(crate) use components::FOLDER;
 pub use component::PolicyComponent;
 pub use components::{PolicyComponents, RefusedPolicy};
 pub use context::purpose_word;
-pub use description::{IgnoredFact, PolicyDescription, WantedFact};
+pub use description::{IgnoredFact, OptionalFact, PolicyDescription};
 pub use recording::{PolicyOutcome, PolicyRecording, PolicyReplayed, replay_policy};
 
-/// Versions of one call at most.
+/// Most versions of one call.
 pub const MAX_BATCH: usize = 1_000;
-/// Names in use that a component is told at most.
+/// Most names in use that a component receives.
 pub const MAX_NAMES: usize = 10_000;
-/// Characters of a sentence that are kept.
+/// Most characters of a sentence; longer ones are cut.
 const MAX_SENTENCE: usize = 500;
 
-/// Code generated from wit/policy-v0.1.
+/// Code that is generated from wit/policy-v0.1.
 #[allow(missing_docs, unreachable_pub, clippy::all, reason = "generated; wit/policy-v0.1 documents it")]
 mod bindings {
     wasmtime::component::bindgen!({
@@ -44,22 +45,19 @@ pub use bindings::exports::packhouse::policy::policy::{
 use bindings::exports::packhouse::policy::policy as wit;
 use serde::{Deserialize, Serialize};
 
-/// What a policy says of a version. Sentences are one line, and cut.
+/// A policy's ruling on a version. Sentences are one line, and cut.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ruling {
-    /// It passes.
     Allow,
-    /// It passes, and a sentence is for the log.
+    /// The version passes. The sentence goes to the log.
     Warn(String),
-    /// It does not pass yet.
+    /// The version does not pass yet.
     Hold {
-        /// Why.
         sentence: String,
-        /// From when on it may be judged otherwise, in ms since 1970.
+        /// Time in ms since 1970 from which the ruling may differ.
         until: Option<u64>,
     },
-    /// It does not pass.
     Deny(String),
 }
 
@@ -67,17 +65,17 @@ impl From<wit::Ruling> for Ruling {
     fn from(ruling: wit::Ruling) -> Ruling {
         match ruling {
             wit::Ruling::Allow => Ruling::Allow,
-            wit::Ruling::Warn(said) => Ruling::Warn(sentence(&said)),
+            wit::Ruling::Warn(text) => Ruling::Warn(sentence(&text)),
             wit::Ruling::Hold(hold) => Ruling::Hold { sentence: sentence(&hold.sentence), until: hold.until },
-            wit::Ruling::Deny(said) => Ruling::Deny(sentence(&said)),
+            wit::Ruling::Deny(text) => Ruling::Deny(sentence(&text)),
         }
     }
 }
 
-/// One line without control characters.
-fn sentence(said: &str) -> String {
+/// Cuts a text to one line without control characters.
+fn sentence(text: &str) -> String {
     let plain = |c: char| if c.is_control() { ' ' } else { c };
-    said.chars().map(plain).take(MAX_SENTENCE).collect::<String>().trim().to_owned()
+    text.chars().map(plain).take(MAX_SENTENCE).collect::<String>().trim().to_owned()
 }
 
 #[cfg(test)]
@@ -85,9 +83,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sentence_is_one_line_and_no_more_than_can_be_read() {
-        let said = format!("a\r\nb{}", "c".repeat(MAX_SENTENCE));
-        let Ruling::Deny(sentence) = Ruling::from(wit::Ruling::Deny(said)) else { panic!("it is denied") };
+    fn a_sentence_is_one_line_and_is_cut() {
+        let text = format!("a\r\nb{}", "c".repeat(MAX_SENTENCE));
+        let Ruling::Deny(sentence) = Ruling::from(wit::Ruling::Deny(text)) else { panic!("it is denied") };
         assert!(sentence.starts_with("a  bccc") && sentence.chars().count() == MAX_SENTENCE);
     }
 }

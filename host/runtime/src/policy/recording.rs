@@ -1,5 +1,5 @@
-//! A judging call of a policy as a file, and the same call again. A policy is a pure function, so what it was given is all that there is to
-//! record.
+//! A judging call of a policy as a file, and its replay. A policy is a pure function, so a
+//! recording needs only its input.
 
 use std::fmt;
 use std::path::Path;
@@ -18,67 +18,65 @@ use crate::engine::EngineOptions;
 use crate::error::{CallError, LoadError};
 use crate::recording::hide_words;
 
-/// The version of the form.
+/// Version of the file format.
 const VERSION: u32 = 1;
-/// Bytes of a file at most: more than what a component is told in one call.
+/// Most bytes of a file: more than the input of one call.
 const MOST: usize = 32 << 20;
-/// Characters of what is told of a failure.
-const TOLD: usize = 2_000;
+/// Most characters of a failure's message.
+const MAX_MESSAGE: usize = 2_000;
 
-/// One judging call of a policy's component: what it was given, and what became of it. docs/POLICIES.md describes it.
+/// One judging call of a policy's component: its input and its outcome. docs/guides/policies.md
+/// describes it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyRecording {
-    /// Version of the form.
+    /// Version of the file format.
     pub packhouse_policy_recording: u32,
-    /// What the component calls itself, and its version.
+    /// Name from the component's description.
     pub policy: String,
-    /// Its own version.
+    /// Version from the component's description.
     pub version: String,
-    /// Of the component that ran: `sha256:` and hexadecimal digits.
+    /// Digest of the component that ran: `sha256:` and hexadecimal digits.
     pub component: String,
-    /// When the call began, in ms since 1970.
+    /// Start of the call, in ms since 1970.
     pub recorded_at: u64,
-    /// A JSON object.
+    /// Settings of the policy, a JSON object.
     pub settings: Value,
-    /// What is the same for all versions.
+    /// Input that all versions share.
     #[serde(with = "super::context")]
     pub context: PolicyContext,
-    /// What is judged.
     pub versions: Vec<PolicyFacts>,
-    /// What became of it.
     pub outcome: PolicyOutcome,
 }
 
-/// What became of a judging call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PolicyOutcome {
-    /// One for each version, in their order.
+    /// One ruling for each version, in their order.
     Rulings(Vec<Ruling>),
-    /// It gave none.
+    /// The call failed without rulings.
     Failure {
-        /// A word: `trap`, `deadline`, `memory`, `hostcall_bytes`, `bad_answer`.
+        /// One word: `trap`, `deadline`, `memory`, `hostcall_bytes`, `bad_answer`.
         kind: String,
-        /// What happened, for people.
+        /// Message for people to read.
         told: String,
     },
 }
 
 impl PolicyOutcome {
-    /// That of a call.
+    /// Outcome of a finished call.
     #[must_use]
     pub fn of(judged: Result<&[Ruling], &CallError>) -> PolicyOutcome {
         match judged {
             Ok(rulings) => PolicyOutcome::Rulings(rulings.to_vec()),
             Err(error) => PolicyOutcome::Failure {
                 kind: error.kind().to_owned(),
-                told: error.to_string().chars().take(TOLD).collect(),
+                told: error.to_string().chars().take(MAX_MESSAGE).collect(),
             },
         }
     }
 
-    /// In one word: of a failure its kind, else the strictest ruling.
+    /// Outcome in one word: the kind of a failure, or else the strictest ruling.
     #[must_use]
     pub fn word(&self) -> &str {
         let rulings = match self {
@@ -99,7 +97,7 @@ impl PolicyOutcome {
         }
     }
 
-    /// Whether it let something not pass.
+    /// Returns true if some version does not pass.
     #[must_use]
     pub fn refuses(&self) -> bool {
         !matches!(self.word(), "allow" | "warn")
@@ -107,7 +105,7 @@ impl PolicyOutcome {
 }
 
 impl PolicyRecording {
-    /// Of a call of this component. `settings` are what it was given, in JSON.
+    /// Records a call of this component. `settings` is its input as JSON.
     #[must_use]
     pub fn new(
         component: &PolicyComponent,
@@ -129,58 +127,57 @@ impl PolicyRecording {
         }
     }
 
-    /// The file. Words that begin with one of `hidden` are credentials wherever they stand, and so is what stands in a member of a
-    /// credential's name: each is replaced by a word of the same length. Says why there is no file.
+    /// Serializes the recording. Credentials are replaced by words of the same length: words that
+    /// begin with one of `hidden`, and values of members with a credential's name. The error says
+    /// why there is no file.
     pub fn to_json(&self, hidden: &[String]) -> Result<String, String> {
         let mut all = serde_json::to_value(self).map_err(|error| format!("it cannot be written: {error}"))?;
         hide_words(&mut all, hidden)?;
         let file = all.to_string();
         if file.len() > MOST {
-            return Err(format!("it has {} bytes, over {MOST}", file.len()));
+            return Err(format!("it has {} bytes; the limit is {MOST}", file.len()));
         }
         Ok(file)
     }
 
-    /// Reads a file. Says why it is none that can be run again.
+    /// Parses a file. The error says why the recording cannot be replayed.
     pub fn parse(file: &[u8]) -> Result<PolicyRecording, String> {
         if file.len() > MOST {
-            return Err(format!("it has {} bytes, over {MOST}", file.len()));
+            return Err(format!("it has {} bytes; the limit is {MOST}", file.len()));
         }
         let read: PolicyRecording = serde_json::from_slice(file)
-            .map_err(|error| format!("it is no recording of a policy's call: {error}"))?;
+            .map_err(|error| format!("it is not a recording of a policy call: {error}"))?;
         if read.packhouse_policy_recording != VERSION {
             let found = read.packhouse_policy_recording;
-            return Err(format!("its form has version {found}, and this program reads {VERSION}"));
+            return Err(format!("its format version is {found}, but this program reads {VERSION}"));
         }
         if read.versions.len() > MAX_BATCH {
-            return Err(format!("it has {} versions, over {MAX_BATCH}", read.versions.len()));
+            return Err(format!("it has {} versions; the limit is {MAX_BATCH}", read.versions.len()));
         }
         Ok(read)
     }
 }
 
-/// What a replay did.
 #[derive(Clone, Debug)]
 pub struct PolicyReplayed {
     /// SHA-256 of the component that ran: `sha256:` and hexadecimal digits.
     pub component: String,
-    /// Where it did something else than was recorded, for people; none where it did the same.
+    /// Difference from the recording, for people. None if the outcome is the same.
     pub difference: Option<String>,
-    /// What became of it.
     pub outcome: PolicyOutcome,
 }
 
 impl fmt::Display for PolicyReplayed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.difference {
-            Some(difference) => write!(f, "{} judges otherwise: {difference}", self.component),
-            None => write!(f, "{} judges as it was recorded: {}", self.component, self.outcome.word()),
+            Some(difference) => write!(f, "{} judges differently: {difference}", self.component),
+            None => write!(f, "{} judges as recorded: {}", self.component, self.outcome.word()),
         }
     }
 }
 
-/// Runs the recorded call on the bytes of a component, which errors call by this name, under the limits of a server. `Plugin` says why it is
-/// no policy. A failure counts as the same where it is of the same kind.
+/// Replays the recorded call on a component, under the limits of a server. Errors use this name.
+/// `Plugin` states why it is not a policy. A failure of the same kind counts as equal.
 #[boxed]
 pub async fn replay_policy(
     recording: &PolicyRecording,
@@ -191,16 +188,17 @@ pub async fn replay_policy(
     let compiler = Compiler::new(&EngineOptions { pool: None, memory_bytes }, CompiledFolders::default())?;
     let component = PolicyComponent::load(&compiler, Arc::new(Semaphore::new(1)), name, component).await?;
     let settings = recording.settings.to_string();
-    let whose = (packhouse_store::RepositoryId(0), recording.context.repository.as_str().into());
-    let judged =
-        component.judge(&Arc::default(), whose, &settings, &recording.context, &recording.versions).await;
+    let repository = (packhouse_store::RepositoryId(0), recording.context.repository.as_str().into());
+    let judged = component
+        .judge(&Arc::default(), repository, &settings, &recording.context, &recording.versions)
+        .await;
     let outcome = PolicyOutcome::of(judged.as_deref());
     let difference = difference(recording, &outcome);
     Ok(PolicyReplayed { component: component.digest().to_owned(), difference, outcome })
 }
 
 fn difference(recording: &PolicyRecording, now: &PolicyOutcome) -> Option<String> {
-    let told = |outcome: &PolicyOutcome| match outcome {
+    let text = |outcome: &PolicyOutcome| match outcome {
         PolicyOutcome::Failure { told, .. } => format!("it {told}"),
         PolicyOutcome::Rulings(_) => outcome.word().to_owned(),
     };
@@ -220,7 +218,7 @@ fn difference(recording: &PolicyRecording, now: &PolicyOutcome) -> Option<String
                 .then(|| format!("recorded {} rulings, now {}", before.len(), now.len()));
             recording.versions.iter().zip(before.iter().zip(now)).find_map(differs).or(count)
         }
-        (before, now) => Some(format!("recorded: {}; now: {}", told(before), told(now))),
+        (before, now) => Some(format!("recorded: {}; now: {}", text(before), text(now))),
     }
 }
 
@@ -250,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_as_it_was_written_and_holds_no_credential() {
+    fn a_file_round_trips_without_credentials() {
         let outcome = json!({"rulings": [{"deny": "no"}]});
         let recording = parse(&recorded(&outcome, "pkx_abcdefghijklmnop")).unwrap();
         let file = recording.to_json(&["pkx_".to_owned()]).unwrap();
@@ -259,12 +257,12 @@ mod tests {
         assert!(recording.outcome.refuses() && recording.outcome.word() == "deny");
         let mut newer = recorded(&outcome, "");
         newer["packhouse_policy_recording"] = json!(2);
-        assert!(parse(&newer).unwrap_err().contains("version 2"));
+        assert!(parse(&newer).unwrap_err().contains("version is 2"));
         assert!(PolicyRecording::parse(b"{}").is_err());
     }
 
     #[test]
-    fn where_it_differs_is_the_version_and_a_failure_is_its_kind() {
+    fn a_difference_names_the_version_and_failures_compare_by_kind() {
         let recording = parse(&recorded(&json!({"rulings": [{"deny": "no"}]}), "")).unwrap();
         assert_eq!(difference(&recording, &recording.outcome), None);
         let now = PolicyOutcome::Rulings(vec![Ruling::Allow]);

@@ -1,177 +1,160 @@
-//! A recording as a file: one JSON object with a version of its own. docs/PLUGINS.md describes it. It needs nothing else of this crate, so
-//! that the fuzzer can include it.
+//! A recording as a file: one JSON object with its own version. docs/plugins/recordings.md
+//! describes it. This module uses no other module of the crate, so that the fuzzer can include it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The version of the form.
+/// Version of the file format.
 const VERSION: u32 = 1;
-/// Bytes of a file at most.
+/// Most bytes of a file.
 const MOST: usize = 64 << 20;
-/// Calls in a file: a request's `route`, and the `handle` that went on in its instance.
+/// Most calls in a file: a request's `route`, and the `handle` that continued in its instance.
 const MAX_CALLS: usize = 2;
-/// Questions to the host in one call at most.
+/// Most host calls of one call.
 pub(crate) const MAX_IMPORTS: usize = 100_000;
 
-/// One call of a plugin, with the call before it in the same instance: what it was given, what it asked the host and was told, and what it
-/// answered.
+/// One call of a plugin, with the earlier call in the same instance if there was one. A recording
+/// contains the input, all host calls with their answers, and the outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recording {
-    /// Version of the form.
+    /// Version of the file format.
     pub packhouse_recording: u32,
-    /// The plugin's format.
     pub format: String,
-    /// Of the component that ran: `sha256:` and hexadecimal digits.
+    /// Digest of the component that ran: `sha256:` and hexadecimal digits.
     pub component: String,
-    /// The plugin's own version.
     pub version: String,
-    /// When the first call began, in ms since 1970.
+    /// Start of the first call, in ms since 1970.
     pub recorded_at: u64,
-    /// The request that it was for, without a credential; of a call that is for none, all but the id is empty.
+    /// The request, without credentials. For a call outside of a request, everything except the id
+    /// is empty.
     pub request: RecordedRequest,
-    /// What bounded it.
     pub limits: RecordedLimits,
-    /// What WASI's clock and random numbers were made of, for a component that imports those.
+    /// Source of WASI's clock and random numbers, for a component that imports WASI.
     pub wasi: RecordedWasi,
-    /// In their order.
+    /// Calls in the order in which they ran.
     pub calls: Vec<RecordedCall>,
-    /// Why it is not whole, and so cannot be replayed; none where it is.
+    /// Reason why the recording is incomplete and cannot be replayed. None if it is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<String>,
 }
 
-/// A request's head as the plugin saw it.
+/// A request's head as the plugin received it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedRequest {
-    /// In upper case.
+    /// HTTP method in upper case.
     pub method: String,
-    /// The claim that matched.
     pub claim: Option<String>,
-    /// Below the address, one item a segment.
+    /// Path below the address, one item for each segment.
     pub path: Vec<String>,
-    /// In their order.
     pub query: Vec<(String, String)>,
-    /// Names in lower case.
+    /// Headers with their names in lower case.
     pub headers: Vec<(String, String)>,
-    /// What `path` is below.
+    /// The address that `path` is below.
     pub address: String,
-    /// The name of who asked.
     pub caller: Option<String>,
-    /// As it stands in the log.
+    /// The id in the log.
     pub request_id: String,
 }
 
-/// The limits of the calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedLimits {
-    /// Of one instance, in bytes.
+    /// Memory of one instance, in bytes.
     pub memory_bytes: u64,
-    /// Of one call.
     pub call_timeout_ms: u64,
-    /// Of one question to the host.
+    /// Bytes of one host call.
     pub hostcall_bytes: u64,
-    /// Open at one time.
+    /// Handles that may be open at once.
     pub handles: u64,
 }
 
-/// What WASI gave.
+/// Sources of the values that WASI returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedWasi {
-    /// Seed of the random numbers.
     pub seed: u64,
-    /// Time of its clocks when they were asked first, in ms since 1970; each further question is told a microsecond more.
+    /// First time that the clocks return, in ms since 1970. Each further reading is a microsecond
+    /// later.
     pub clock_ms: u64,
 }
 
-/// One call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedCall {
-    /// `route`, `check`, `handle`, or one of the optional exports, with `_`.
+    /// `route`, `check`, `handle`, or an optional export, written with `_`.
     pub function: String,
-    /// Its arguments but for handles: the kind of `route`, the ids of `judge_versions`.
+    /// Arguments except handles: the kind of `route`, the ids of `judge_versions`.
     pub arguments: Vec<Value>,
-    /// The handle on the request; none of a call that gets none.
+    /// Handle of the request, for calls that receive one.
     pub request: Option<u32>,
-    /// The repository that it is about.
+    /// Target repository of the call.
     pub target: Option<RecordedRepository>,
-    /// The others that it was handed.
+    /// Other repositories of the call.
     pub others: Vec<RecordedRepository>,
-    /// What it asked the host, in order.
+    /// Host calls in their order.
     pub imports: Vec<RecordedImport>,
-    /// How it ended.
     pub outcome: RecordedOutcome,
 }
 
-/// A repository that a call was handed.
+/// A repository that a call received.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedRepository {
-    /// Its handle.
     pub handle: u32,
-    /// As it stands in addresses.
+    /// Name as used in addresses.
     pub name: String,
-    /// `hosted`, `proxy` or `group`.
     pub kind: String,
-    /// A JSON object.
     pub settings: String,
 }
 
-/// A question to the host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedImport {
-    /// As `records.repository.get`.
+    /// Name of the import, such as `records.repository.get`.
     pub import: String,
-    /// What was asked.
     pub arguments: Vec<Value>,
-    /// What was told; none where the call ended before.
+    /// The answer. None if the call ended first.
     pub answer: Option<RecordedAnswer>,
 }
 
-/// What the host told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordedAnswer {
-    /// What was asked for.
     Ok(Value),
-    /// The contract's `error`.
     Error(Value),
-    /// Nothing: the host ended the call, and why.
+    /// No answer, because the host ended the call for this reason.
     Stopped(String),
 }
 
-/// How a call ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedOutcome {
-    /// What it answered: `{"ok": …}`, or `{"refused": …}` with the contract's `failure`; none where it did not get so far.
+    /// The guest's answer: `{"ok": …}`, or `{"refused": …}` with the contract's `failure`. None if
+    /// the call ended without one.
     pub answer: Option<Value>,
-    /// Why that is none; none where it is one.
+    /// Reason why there is no answer. None if there is one.
     pub failed: Option<RecordedFailure>,
 }
 
-/// Why a call gave no answer.
+/// Reason why a call gave no answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedFailure {
     /// One word, as in metrics: `trap`, `deadline`, `bad_answer`.
     pub kind: String,
-    /// In words.
     pub message: String,
 }
 
 impl RecordedOutcome {
-    /// Whether whoever looks after the plugin would want to know: it gave no answer, or one of 500 or above.
+    /// Returns true if the plugin's maintainer should look at it: no answer, or a status of 500 or
+    /// above.
     pub fn is_failure(&self) -> bool {
         self.failed.is_some() || self.status().is_some_and(|status| status >= 500)
     }
 
-    /// The HTTP status of its answer; none of one that has none.
+    /// HTTP status of the answer, if it has one.
     pub fn status(&self) -> Option<u64> {
         let answer = self.answer.as_ref()?;
         answer.get("ok").or_else(|| answer.get("refused"))?.get("status")?.as_u64()
@@ -193,59 +176,59 @@ impl Recording {
     /// The version that this program writes.
     pub const VERSION: u32 = VERSION;
 
-    /// Reads a file. The error is a sentence that says what is wrong with it.
+    /// Parses a file. The error is a sentence that says what is wrong with it.
     pub fn parse(bytes: &[u8]) -> Result<Recording, String> {
         if bytes.len() > MOST {
-            return Err(format!("it has {} bytes, and a recording has at most {MOST}", bytes.len()));
+            return Err(format!("it has {} bytes; a recording may have at most {MOST}", bytes.len()));
         }
-        /// What is looked at first: of another version the rest may be anything.
+        /// The file's version, which `parse` reads first, because other versions may differ in
+        /// everything else.
         #[derive(Deserialize)]
-        struct Version {
+        struct FileVersion {
             packhouse_recording: u32,
         }
-        let Version { packhouse_recording: version } =
-            serde_json::from_slice(bytes).map_err(|error| format!("it is no recording: {error}"))?;
+        let FileVersion { packhouse_recording: version } =
+            serde_json::from_slice(bytes).map_err(|error| format!("it is not a recording: {error}"))?;
         if version != VERSION {
             return Err(format!(
-                "it is a recording of version {version}, and this program reads version {VERSION}"
+                "it is a recording of version {version}, but this program reads version {VERSION}"
             ));
         }
         let recording: Recording =
-            serde_json::from_slice(bytes).map_err(|error| format!("it is no recording: {error}"))?;
+            serde_json::from_slice(bytes).map_err(|error| format!("it is not a recording: {error}"))?;
         recording.check().map(|()| recording)
     }
 
     fn check(&self) -> Result<(), String> {
         if self.calls.is_empty() || self.calls.len() > MAX_CALLS {
-            return Err(format!("it has {} calls, and a recording has 1 to {MAX_CALLS}", self.calls.len()));
+            return Err(format!("it has {} calls; a recording must have 1 to {MAX_CALLS}", self.calls.len()));
         }
         if self.calls.iter().any(|call| call.imports.len() > MAX_IMPORTS) {
-            return Err(format!("a call of it has more than {MAX_IMPORTS} questions"));
+            return Err(format!("one of its calls has more than {MAX_IMPORTS} host calls"));
         }
         if is_sha256(&self.component) {
             Ok(())
         } else {
-            Err(format!("its component {:?} is no SHA-256", self.component))
+            Err(format!("its component {:?} is not a SHA-256 digest", self.component))
         }
     }
 
-    /// As a file.
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default()
     }
 
-    /// How its last call ended.
+    /// Outcome of the last call.
     pub fn outcome(&self) -> Option<&RecordedOutcome> {
         self.calls.last().map(|call| &call.outcome)
     }
 
-    /// The function of its last call.
+    /// Function of the last call.
     pub fn function(&self) -> &str {
         self.calls.last().map_or("", |call| &call.function)
     }
 }
 
-/// Whether this is `sha256:` and 64 digits of lower-case hex.
+/// Returns true for `sha256:` and 64 digits of lower-case hex.
 fn is_sha256(digest: &str) -> bool {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     digest.strip_prefix("sha256:").is_some_and(|hex| hex.len() == 64 && hex.bytes().all(is_digit))

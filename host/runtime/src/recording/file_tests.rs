@@ -1,4 +1,4 @@
-//! What is read as a recording, and what is refused.
+//! Parsing of recordings, valid and invalid.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -22,13 +22,13 @@ proptest! {
 }
 
 #[test]
-fn nesting_without_end_is_refused() {
+fn unlimited_nesting_is_refused() {
     let deep = format!("{{\"packhouse_recording\": 1, \"calls\": {}", "[".repeat(1_000_000));
     assert!(Recording::parse(deep.as_bytes()).is_err());
 }
 
 #[test]
-fn what_failed_is_what_an_operator_wants_to_know() {
+fn a_failure_is_a_missing_answer_or_a_status_of_500() {
     let outcome = |answer| RecordedOutcome { answer: Some(answer), failed: None };
     for (answer, failed, word) in [
         (json!({"ok": {"status": 200}}), false, "200"),
@@ -64,6 +64,6 @@ fn only_a_sha_256_names_a_component() {
         format!("sha256:{hex}0"),
         format!("sha256:{}", hex.to_uppercase()),
     ] {
-        assert!(file(&wrong).unwrap_err().contains("no SHA-256"), "{wrong}");
+        assert!(file(&wrong).unwrap_err().contains("not a SHA-256"), "{wrong}");
     }
 }

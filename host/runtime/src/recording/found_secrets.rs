@@ -1,24 +1,26 @@
-//! Finds the credentials that a recording holds: by the import, the header, the parameter, the setting or the member that holds them, and
-//! by how they begin.
+//! Search for credentials in a recording. The search recognizes a credential by the import, header,
+//! parameter, setting or member that holds it, or by its prefix.
 
 use serde_json::Value;
 
 use super::file::{RecordedAnswer, RecordedImport, Recording};
 use super::secret_forms::{Escapes, SHORTEST, decode_base64, decodings, find};
-use super::spoken::as_bytes;
+use super::trace_value::as_bytes;
 
-/// Characters behind the beginning of a word that is a credential.
+/// Minimum number of characters after the prefix of a word that is a credential.
 const SHORTEST_WORD: usize = 16;
-/// What the name of a parameter, a setting or a member holds whose value people choose, so that it may be short.
+/// Parts of parameter, setting or member names whose values people choose. Such values may be
+/// short.
 const PASSWORDS: [&str; 3] = ["password", "passwd", "secret"];
-/// The same of credentials that programs make.
+/// Parts of names whose values are credentials made by programs.
 const NAMES: [&str; 5] = ["token", "signature", "credential", "apikey", "api_key"];
-/// Names of parameters that hold a credential: those of signed addresses.
+/// Names of parameters that hold a credential, as in signed URLs.
 const PARAMETERS: [&str; 3] = ["sig", "key", "auth"];
 /// Names of members whose value is base64 of a password, or of a name and a password.
 const BASE64: [&str; 2] = ["_auth", "_password"];
 
-/// Members of JSON, and fields of forms, that hold a credential wherever they stand, as in the body of a sign-in.
+/// JSON members and form fields that hold a credential wherever they appear, as in the body of a
+/// sign-in.
 const MEMBERS: [&str; 9] = [
     "password",
     "passwd",
@@ -31,16 +33,17 @@ const MEMBERS: [&str; 9] = [
     "client_secret",
 ];
 
-/// The secrets that were found so far.
+/// Secrets that were found so far.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct FoundSecrets {
     secrets: Vec<Vec<u8>>,
 }
 
-impl Found {
-    /// What this recording holds. `hidden` are beginnings of words that are credentials wherever they stand.
-    pub(super) fn of(recording: &Recording, hidden: &[String]) -> Found {
-        let mut found = Found::default();
+impl FoundSecrets {
+    /// Finds the secrets of this recording. Words that begin with one of `hidden` are always
+    /// credentials.
+    pub(super) fn of(recording: &Recording, hidden: &[String]) -> FoundSecrets {
+        let mut found = FoundSecrets::default();
         for (name, value) in &recording.request.headers {
             found.header(name, value);
         }
@@ -61,9 +64,10 @@ impl Found {
         found
     }
 
-    /// What any JSON holds: words with one of these beginnings, and members that hold a credential wherever they stand.
-    pub(super) fn of_json(all: &Value, hidden: &[String]) -> Found {
-        let mut found = Found::default();
+    /// Finds the secrets of any JSON: words with one of these prefixes, and members that always
+    /// hold a credential.
+    pub(super) fn of_json(all: &Value, hidden: &[String]) -> FoundSecrets {
+        let mut found = FoundSecrets::default();
         found.words(all, hidden);
         found.members(all);
         found
@@ -76,7 +80,7 @@ impl Found {
         self.secrets
     }
 
-    /// The texts of members that hold a credential wherever they stand.
+    /// Adds the values of members that always hold a credential.
     fn members(&mut self, value: &Value) {
         match value {
             Value::Array(items) => items.iter().for_each(|item| self.members(item)),
@@ -92,27 +96,29 @@ impl Found {
         }
     }
 
-    /// What a program made. A shorter text is most likely something else.
+    /// Adds a secret that a program made. Ignores shorter texts, because they are most likely not
+    /// secrets.
     fn add(&mut self, secret: &[u8]) {
         if secret.len() >= SHORTEST {
             self.secrets.push(secret.to_vec());
         }
     }
 
-    /// What is a credential however short it is.
+    /// Adds a credential of any length.
     fn password(&mut self, secret: &[u8]) {
         if !secret.is_empty() {
             self.secrets.push(secret.to_vec());
         }
     }
 
-    /// A name that may be a token, and a password.
+    /// Adds a name that may be a token, and a password.
     fn pair(&mut self, name: &[u8], password: &[u8]) {
         self.add(name);
         self.password(password);
     }
 
-    /// Base64 of a password, or of a name and a password. What is none is a password itself.
+    /// Adds base64 of a password, or of a name and a password. A value that is not base64 is itself
+    /// a password.
     fn basic(&mut self, value: &str) {
         let decoded = decode_base64(value).and_then(|bytes| String::from_utf8(bytes).ok());
         let text = decoded.as_deref().unwrap_or(value);
@@ -122,7 +128,7 @@ impl Found {
         }
     }
 
-    /// The value of a parameter, a setting or a member of this name, where the name says that it is a credential.
+    /// Adds the value of a parameter, setting or member if its name says that it is a credential.
     fn named(&mut self, name: &str, value: &[u8]) {
         let (is_base64, text) = (BASE64.contains(&name), std::str::from_utf8(value));
         match text {
@@ -139,38 +145,38 @@ impl Found {
         }
     }
 
-    /// What an import was asked or told.
-    fn import(&mut self, asked: &RecordedImport) {
-        let told = match &asked.answer {
-            Some(RecordedAnswer::Ok(told)) => told,
+    /// Adds the secrets in a host call's arguments and answer.
+    fn import(&mut self, call: &RecordedImport) {
+        let answer = match &call.answer {
+            Some(RecordedAnswer::Ok(answer)) => answer,
             _ => &Value::Null,
         };
-        let argument = |at: usize| asked.arguments.get(at).and_then(Value::as_str);
-        match asked.import.as_str() {
+        let argument = |at: usize| call.arguments.get(at).and_then(Value::as_str);
+        match call.import.as_str() {
             "identity.begin-login" => {
-                self.text(told.get("id"));
-                if let Some(url) = told.get("url").and_then(Value::as_str) {
+                self.text(answer.get("id"));
+                if let Some(url) = answer.get("url").and_then(Value::as_str) {
                     self.add(after_origin(url).as_bytes());
                 }
             }
             "identity.finish-login" => {
-                self.text(asked.arguments.first());
-                self.text(told.get("granted"));
+                self.text(call.arguments.first());
+                self.text(answer.get("granted"));
             }
-            "identity.revoke" => self.text(asked.arguments.first()),
+            "identity.revoke" => self.text(call.arguments.first()),
             "identity.tokens" => {
-                for token in told.as_array().into_iter().flatten() {
+                for token in answer.as_array().into_iter().flatten() {
                     self.text(token.get("id"));
                     self.text(token.get("hint"));
                 }
             }
             "signing.sign" => {
-                if let Some(value) = told.get("value").and_then(as_bytes) {
+                if let Some(value) = answer.get("value").and_then(as_bytes) {
                     self.add(&value);
                 }
             }
             "signing.keys" => {
-                for key in told.as_array().into_iter().flatten() {
+                for key in answer.as_array().into_iter().flatten() {
                     self.text(key.get("key"));
                 }
             }
@@ -178,14 +184,14 @@ impl Found {
             "upstream.fetch.header" => {
                 self.header(argument(1).unwrap_or_default(), argument(2).unwrap_or_default());
             }
-            "upstream.reply.address" => self.address(told.as_str().unwrap_or_default()),
+            "upstream.reply.address" => self.address(answer.as_str().unwrap_or_default()),
             "upstream.reply.headers" => {
-                for header in told.as_array().into_iter().flatten() {
+                for header in answer.as_array().into_iter().flatten() {
                     let field = |name| header.get(name).and_then(Value::as_str).unwrap_or_default();
                     self.header(field("name"), field("value"));
                 }
             }
-            "records.repository.settings" => self.settings(told.as_str().unwrap_or_default()),
+            "records.repository.settings" => self.settings(answer.as_str().unwrap_or_default()),
             _ => {}
         }
     }
@@ -194,13 +200,14 @@ impl Found {
         match name.to_ascii_lowercase().as_str() {
             "authorization" | "proxy-authorization" => match value.trim().split_once(' ') {
                 Some((scheme, pair)) if scheme.eq_ignore_ascii_case("basic") => self.basic(pair),
-                // Without the scheme, as it stands elsewhere.
+                // The credential may occur elsewhere without the scheme.
                 Some((_, credential)) => self.password(credential.trim().as_bytes()),
                 None => self.password(value.trim().as_bytes()),
             },
             "x-api-key" | "x-amz-security-token" => self.password(value.as_bytes()),
             "cookie" => value.split(';').for_each(|cookie| self.cookie(cookie)),
-            // What follows says where and until when the cookie holds.
+            // The attributes after the first `;` only state where and until when the cookie is
+            // valid.
             "set-cookie" => self.cookie(value.split(';').next().unwrap_or_default()),
             "location" => self.address(value),
             _ => {}
@@ -220,7 +227,7 @@ impl Found {
         }
     }
 
-    /// The credentials of an address: before its `@`, and in the parameters of one that is signed.
+    /// Adds the credentials of a URL: before its `@`, and in the parameters of a signed URL.
     fn address(&mut self, address: &str) {
         let (path, query) = address.split_once('?').unwrap_or((address, ""));
         let authority = path.split_once("://").and_then(|(_, rest)| rest.split('/').next());
@@ -234,7 +241,7 @@ impl Found {
         }
     }
 
-    /// Of settings the values of what is called a password or the like, and the credentials of addresses.
+    /// Adds settings that are passwords or the like, and the credentials in URLs.
     fn settings(&mut self, settings: &str) {
         if let Ok(settings) = serde_json::from_str::<Value>(settings) {
             self.setting("", &settings);
@@ -253,7 +260,7 @@ impl Found {
         }
     }
 
-    /// Words that are credentials by how they begin, and what members and fields hold in texts.
+    /// Adds words with a credential's prefix, and secret members and fields in texts.
     fn words(&mut self, value: &Value, hidden: &[String]) {
         match value {
             Value::String(text) => {
@@ -281,7 +288,7 @@ impl Found {
         decodings(bytes).for_each(|decoded| find_in(&decoded));
     }
 
-    /// Of a text in JSON the values of members of this name.
+    /// Adds the values of members of this name in a text that contains JSON.
     fn member(&mut self, text: &str, name: &str) {
         for after in text.split(&format!("\"{name}\"")).skip(1) {
             let value = after.trim_start().strip_prefix(':').map(str::trim_start);
@@ -294,7 +301,7 @@ impl Found {
         }
     }
 
-    /// Of a text that is a form the values of fields.
+    /// Adds the values of fields in a text that is a form.
     fn fields(&mut self, text: &str) {
         for (name, value) in text.split(['?', '&']).filter_map(|pair| pair.split_once('=')) {
             if MEMBERS.contains(&name) {
@@ -324,12 +331,14 @@ fn holds(name: &str, words: &[&str]) -> bool {
     words.iter().any(|word| name.contains(word))
 }
 
-/// What the value of a parameter may stand for: in some queries `+` is a space, in others itself.
+/// Possible meanings of a parameter's value: in some queries `+` is a space, in others it is
+/// literal.
 fn meanings(value: &str) -> [Vec<u8>; 2] {
     [Escapes::Percent, Escapes::Form].map(|escapes| escapes.decoded(value.as_bytes()))
 }
 
-/// What of an address comes after the host, so that its word is an address as well.
+/// Returns the part of a URL after the host. Secrets are replaced only there, so that the URL stays
+/// valid.
 fn after_origin(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split_once('/').map_or(rest, |(_, path)| path)
@@ -343,9 +352,9 @@ mod tests {
 
     use super::*;
 
-    /// The secrets that are found, as texts.
-    fn found(find: impl FnOnce(&mut Found)) -> Vec<String> {
-        let mut found = Found::default();
+    /// Returns the secrets that are found, as texts.
+    fn found(find: impl FnOnce(&mut FoundSecrets)) -> Vec<String> {
+        let mut found = FoundSecrets::default();
         find(&mut found);
         let secrets = found.secrets.into_iter().map(|secret| String::from_utf8(secret).unwrap());
         let mut secrets: Vec<String> = secrets.collect();
@@ -397,7 +406,7 @@ mod tests {
             (json!({"text": r#"{"password": "pa\"ss\u00fc", "access_token": "abc"}"#}), &["pa\"ssü"]),
             (json!({"text": format!("{{\"_auth\":\"{}\"}}", STANDARD.encode("me:abc"))}), &["abc"]),
             (json!({"text": "grant_type=password&username=me&password=a%26b"}), &["a&b"]),
-            (json!("/token?access_token=0123456789 was asked for"), &["0123456789"]),
+            (json!("/token?access_token=0123456789 was requested"), &["0123456789"]),
         ] {
             assert_eq!(found(|it| it.words(&value, &hidden)), expected, "{value}");
         }

@@ -1,4 +1,4 @@
-//! A request's head as it stands in a recording, and back.
+//! Conversion of a request's head to and from its recorded form.
 
 use super::file::RecordedRequest;
 use crate::request::RequestHead;

@@ -1,17 +1,19 @@
-//! Record and replay: a call's request, what it asked the host and was told, and its answer, as one file without any credential; and the
-//! same call again without a server and without storage. It happens at the contract's border (`imports/taped.rs`), so it is the same for
-//! guests of every language.
+//! Record and replay. A recording is one file without credentials: a call's request, its host calls
+//! with their answers, and its own answer. A replay runs the same call again without a server and
+//! without storage. Recorder and replay both work at the contract's border
+//! (`imports/recorded_imports.rs`), so they are the same for guests of every language.
 //!
-//! `spoken` writes the contract's values as JSON, `file` is the form of a recording, `tape` notes a call, `recorder` says which, `secrets`
-//! takes credentials out (`found_secrets` finds them, `secret_forms` replaces them in every form), `player` answers a call that `replay`
-//! runs again.
+//! `trace_value` writes the contract's values as JSON, `file` defines the form of a recording,
+//! `tape` records a call, and `recorder` selects the calls. `secrets` removes credentials:
+//! `found_secrets` finds them and `secret_forms` replaces them in every form. `player` answers the
+//! host calls of a call that `replay` runs again.
 
+mod computed_answers;
 mod file;
 #[cfg(test)]
 mod file_tests;
 mod found_secrets;
 mod head;
-mod improvised;
 mod player;
 mod recorded_plugin;
 mod recorder;
@@ -19,8 +21,8 @@ mod records;
 mod replay;
 mod secret_forms;
 mod secrets;
-mod spoken;
 mod tape;
+mod trace_value;
 mod wasi;
 
 pub use file::{
@@ -32,5 +34,5 @@ pub(crate) use recorded_plugin::RecordedPlugin;
 pub use recorder::{Armed, Finished, Recorder};
 pub use replay::{ReplayError, Replayed, Replayer, replay, replay_bytes};
 pub(crate) use secrets::hide_words;
-pub(crate) use spoken::Spoken;
-pub(crate) use tape::{Asked, Tape, Told};
+pub(crate) use tape::{AnswerSource, RecordableResult, Tape};
+pub(crate) use trace_value::TraceValue;

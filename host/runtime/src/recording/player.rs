@@ -1,73 +1,71 @@
-//! What answers a call that is replayed: the recording, question by question. Behind the first question that is another than the recorded
-//! one it goes on as far as it can, so that a mended component comes to its answer: with what the recording was told of the same question
-//! elsewhere, and by itself where no storage and no other system is needed (`improvised.rs`).
+//! Answers for a replayed call. They come from the recording, host call by host call. After the
+//! first host call that differs, the replay continues as far as it can, so that a fixed component
+//! reaches its answer. The player then uses the recorded answer of an equal host call elsewhere, or
+//! computes answers that need no storage and no other system (`computed_answers.rs`).
 
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
 use super::file::{RecordedAnswer, RecordedCall, RecordedImport, RecordedRequest};
-use super::spoken::{as_bytes, handle};
+use super::trace_value::{as_bytes, handle};
 
-/// Bytes that are put together of what a guest writes, at most: to show its answer.
+/// Most bytes that are collected from a guest's writes to display its answer.
 const MOST_WRITTEN: usize = 16 << 20;
 
-/// Where a replay goes another way.
+/// First difference between a replay and its recording.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Difference {
-    /// It asked another question than was recorded.
+    /// The replay made a host call that differs from the recorded one.
     Import {
-        /// How many it had asked in this call before.
+        /// Number of earlier host calls in this call.
         place: usize,
-        /// The recorded one; none where the call had ended there.
+        /// The recorded host call. None if the recorded call ended there.
         recorded: Option<RecordedImport>,
-        /// Its name.
         import: String,
-        /// What was asked.
         arguments: Vec<Value>,
     },
-    /// It ended where a further question was recorded.
+    /// The replay ended where the recording has a further host call.
     Ended {
-        /// How many it had asked in this call before.
+        /// Number of earlier host calls in this call.
         place: usize,
-        /// The recorded one.
         recorded: RecordedImport,
     },
-    /// It answered something else.
     Outcome,
 }
 
-/// See the module.
+/// Source of answers for a replayed call.
 pub(crate) struct Player {
     request: RecordedRequest,
     recorded_at: u64,
     pub(super) call: RecordedCall,
-    /// The next question that was recorded.
+    /// Index of the next recorded host call.
     place: usize,
-    /// How many questions it has asked.
-    asked: usize,
+    /// Number of host calls so far.
+    calls: usize,
     pub(super) difference: Option<Difference>,
-    /// The recorded answers of the call, by question.
+    /// Indexes of recorded host calls with the same import and arguments.
     known: HashMap<String, Vec<usize>>,
-    /// Whether the host ended the recorded call at the question that was asked last, and so here too.
+    /// True if the host ended the recorded call at the latest host call. The replay ends there too.
     pub(super) is_stopped: bool,
-    /// The question that could not be answered.
+    /// The host call that could not be answered.
     pub(super) unanswered: Option<String>,
     pub(super) answer: Option<Value>,
     next_handle: u32,
-    /// What was written by handles of writers and blobs, as far as it is known.
+    /// Known bytes that were written, by handle of a writer or blob.
     written: BTreeMap<u32, Vec<u8>>,
 }
 
 impl Player {
-    /// For one call after another of this request. `highest` is the highest handle of the recording.
+    /// Prepares a replay of the calls of one request. `highest` is the highest handle of the
+    /// recording.
     pub(super) fn new(request: RecordedRequest, recorded_at: u64, highest: u32) -> Player {
         Player {
             request,
             recorded_at,
             call: RecordedCall::default(),
             place: 0,
-            asked: 0,
+            calls: 0,
             difference: None,
             known: HashMap::new(),
             is_stopped: false,
@@ -78,81 +76,86 @@ impl Player {
         }
     }
 
-    /// Begins this call.
     pub(super) fn begin(&mut self, call: RecordedCall) {
         self.known.clear();
-        for (place, asked) in call.imports.iter().enumerate() {
-            self.known.entry(question(&asked.import, &asked.arguments)).or_default().push(place);
+        for (place, host_call) in call.imports.iter().enumerate() {
+            self.known
+                .entry(host_call_text(&host_call.import, &host_call.arguments))
+                .or_default()
+                .push(place);
         }
-        (self.call, self.place, self.asked) = (call, 0, 0);
+        (self.call, self.place, self.calls) = (call, 0, 0);
         (self.is_stopped, self.unanswered, self.answer) = (false, None, None);
     }
 
-    /// The guest's answer.
     pub(super) fn answered(&mut self, answer: Value) {
         self.answer = Some(answer);
     }
 
-    /// A question of the guest's.
+    /// Answers a host call of the guest.
     pub(super) fn ask(&mut self, import: String, arguments: Vec<Value>) -> RecordedAnswer {
-        let told = self.told(&import, &arguments);
-        self.asked += 1;
-        if let RecordedAnswer::Ok(value) = &told {
+        let answer = self.answer_to(&import, &arguments);
+        self.calls += 1;
+        if let RecordedAnswer::Ok(value) = &answer {
             self.note_written(&import, &arguments, value);
         }
-        told
+        answer
     }
 
-    fn told(&mut self, import: &str, arguments: &[Value]) -> RecordedAnswer {
+    fn answer_to(&mut self, import: &str, arguments: &[Value]) -> RecordedAnswer {
         let recorded = self.call.imports.get(self.place);
         if self.difference.is_none() {
             if let Some(recorded) = recorded.filter(|it| it.import == import && it.arguments == arguments) {
-                let told = recorded.answer.clone();
+                let answer = recorded.answer.clone();
                 self.place += 1;
-                return self.stopping(told);
+                return self.stopping(answer);
             }
             self.difference = Some(Difference::Import {
-                place: self.asked,
+                place: self.calls,
                 recorded: recorded.cloned(),
                 import: import.to_owned(),
                 arguments: arguments.to_vec(),
             });
         }
-        if let Some(told) = self.recalled(import, arguments) {
-            return told;
+        if let Some(answer) = self.recorded_elsewhere(import, arguments) {
+            return answer;
         }
-        if let Some(told) = self.improvised(import, arguments) {
-            return told;
+        if let Some(answer) = self.computed(import, arguments) {
+            return answer;
         }
-        self.unanswered = Some(question(import, arguments));
-        RecordedAnswer::Stopped(format!("the recording has no answer to {}", question(import, arguments)))
+        self.unanswered = Some(host_call_text(import, arguments));
+        RecordedAnswer::Stopped(format!(
+            "the recording has no answer to {}",
+            host_call_text(import, arguments)
+        ))
     }
 
-    /// Where the recorded call ended in the host, this one does.
-    fn stopping(&mut self, told: Option<RecordedAnswer>) -> RecordedAnswer {
-        let told = told.unwrap_or_else(|| RecordedAnswer::Stopped("the call ended here".to_owned()));
-        self.is_stopped = matches!(told, RecordedAnswer::Stopped(_));
-        told
+    /// Ends the replay where the host ended the recorded call.
+    fn stopping(&mut self, answer: Option<RecordedAnswer>) -> RecordedAnswer {
+        let answer = answer.unwrap_or_else(|| RecordedAnswer::Stopped("the call ended here".to_owned()));
+        self.is_stopped = matches!(answer, RecordedAnswer::Stopped(_));
+        answer
     }
 
-    /// What was told of the same question elsewhere: the next time behind what was asked last, else the last time before.
-    fn recalled(&mut self, import: &str, arguments: &[Value]) -> Option<RecordedAnswer> {
-        let places = self.known.get(&question(import, arguments))?;
+    /// Returns the recorded answer of an equal host call: the next one after the current position,
+    /// or else the last one before it.
+    fn recorded_elsewhere(&mut self, import: &str, arguments: &[Value]) -> Option<RecordedAnswer> {
+        let places = self.known.get(&host_call_text(import, arguments))?;
         let place = places.iter().find(|&&place| place >= self.place).or(places.last())?;
-        let told = self.call.imports.get(*place)?.answer.clone()?;
+        let answer = self.call.imports.get(*place)?.answer.clone()?;
         if *place >= self.place {
             self.place = place + 1;
         }
-        (!matches!(told, RecordedAnswer::Stopped(_))).then_some(told)
+        (!matches!(answer, RecordedAnswer::Stopped(_))).then_some(answer)
     }
 
-    /// Whether the call did what was recorded, now that it has ended.
+    /// Compares the ended call with the recording.
     pub(super) fn end(&mut self, is_same_outcome: bool) {
         if self.difference.is_some() {
             return;
         }
         self.difference = match self.call.imports.get(self.place) {
-            Some(recorded) => Some(Difference::Ended { place: self.asked, recorded: recorded.clone() }),
+            Some(recorded) => Some(Difference::Ended { place: self.calls, recorded: recorded.clone() }),
             None => (!is_same_outcome).then_some(Difference::Outcome),
         };
     }
@@ -170,17 +173,17 @@ impl Player {
         self.recorded_at
     }
 
-    /// What is known to stand behind a handle of a writer or a blob.
+    /// Returns the known bytes of a writer or blob.
     pub(super) fn written(&self, handle: u32) -> Option<&[u8]> {
         self.written.get(&handle).map(Vec::as_slice)
     }
 
-    /// Follows what the guest writes, so that its answer can be shown.
-    fn note_written(&mut self, import: &str, arguments: &[Value], told: &Value) {
+    /// Collects the bytes that the guest writes, so that its answer can be displayed.
+    fn note_written(&mut self, import: &str, arguments: &[Value], answer: &Value) {
         let argument = |at: usize, kind: &str| arguments.get(at).and_then(|value| handle(value, kind));
         match import {
             "blobs.writer.new" => {
-                if let Some(writer) = handle(told, "writer") {
+                if let Some(writer) = handle(answer, "writer") {
                     self.written.insert(writer, Vec::new());
                 }
             }
@@ -203,13 +206,13 @@ impl Player {
             }
             "blobs.writer.finish" => {
                 let bytes = argument(0, "writer").and_then(|writer| self.written.remove(&writer));
-                if let (Some(blob), Some(bytes)) = (handle(told, "blob"), bytes) {
+                if let (Some(blob), Some(bytes)) = (handle(answer, "blob"), bytes) {
                     self.written.insert(blob, bytes);
                 }
             }
             "memo.making.finish" | "memo.making.finish_noted" => {
                 let bytes = arguments.last().and_then(as_bytes);
-                if let (Some(blob), Some(bytes)) = (handle(told, "blob"), bytes) {
+                if let (Some(blob), Some(bytes)) = (handle(answer, "blob"), bytes) {
                     self.written.insert(blob, bytes);
                 }
             }
@@ -217,7 +220,7 @@ impl Player {
         }
     }
 
-    /// What lies in a section of what was written.
+    /// Returns a section of written bytes.
     fn section(&self, section: &Value) -> Option<Vec<u8>> {
         let written = self.written.get(&handle(section.get("of")?, "blob")?)?;
         let number = |of: &str| usize::try_from(section.get(of)?.as_u64()?).ok();
@@ -225,7 +228,7 @@ impl Player {
         written.get(from..from.checked_add(number("length")?)?).map(<[u8]>::to_vec)
     }
 
-    /// What is not known of a writer makes all of it unknown.
+    /// Appends bytes to a writer. Unknown bytes make the whole writer unknown.
     fn append(&mut self, writer: Option<u32>, bytes: Option<Vec<u8>>) {
         let Some(writer) = writer else { return };
         let held: usize = self.written.values().map(Vec::len).sum();
@@ -239,8 +242,8 @@ impl Player {
     }
 }
 
-/// A question in one line.
-pub(super) fn question(import: &str, arguments: &[Value]) -> String {
+/// A host call with its arguments in one line.
+pub(super) fn host_call_text(import: &str, arguments: &[Value]) -> String {
     let arguments: Vec<String> = arguments.iter().map(Value::to_string).collect();
     format!("{import}({})", arguments.join(", "))
 }

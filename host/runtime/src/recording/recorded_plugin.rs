@@ -1,19 +1,19 @@
-//! A plugin whose calls may be recorded: it gives a call a tape where somebody wants a recording of it.
+//! A plugin whose calls may be recorded. It adds a tape to a call if a set requests a recording of
+//! the call.
 
 use std::sync::Arc;
 
 use packhouse_store::{RepositoryId, now_ms};
 
 use super::file::{RecordedLimits, RecordedRequest, RecordedWasi, Recording};
-use super::recorder::{Recorder, Wanted};
-use super::tape::{Take, Tape};
-use crate::aside::Aside;
+use super::recorder::Recorder;
+use super::tape::{ActiveRecording, Tape};
 use crate::config::Limits;
 use crate::request::RequestHead;
 
-/// Bytes that one recording holds at most, counted before they are written as JSON.
+/// Most bytes of one recording, counted before they are written as JSON.
 const MOST: usize = 8 << 20;
-/// What a recording counts for besides what its call asks.
+/// Bytes that each recording reserves in addition to its host calls.
 const SMALLEST: usize = 16 << 10;
 
 /// The plugin whose calls are recorded.
@@ -21,27 +21,19 @@ pub(crate) struct RecordedPlugin {
     pub(crate) recorder: Recorder,
     pub(crate) format: Arc<str>,
     pub(crate) version: String,
-    /// Of the component.
     pub(crate) digest: String,
 }
 
 impl RecordedPlugin {
-    /// A tape for a call about this repository; none where none is wanted, or where there is no room for one.
+    /// Creates a tape for a call on this repository. Returns none if no recording is requested, or
+    /// if there is no space for one.
     pub(crate) fn tape(
         &self,
         repository: Option<RepositoryId>,
         head: &RequestHead,
         limits: &Limits,
     ) -> Option<Tape> {
-        self.take(self.recorder.wanted(repository?)?, head, limits)
-    }
-
-    /// A tape for a call aside, to which the recording is handed.
-    pub(crate) fn tape_aside(&self, aside: &Arc<Aside>, head: &RequestHead, limits: &Limits) -> Option<Tape> {
-        self.take(self.recorder.wanted_aside(aside), head, limits)
-    }
-
-    fn take(&self, wanted: Wanted, head: &RequestHead, limits: &Limits) -> Option<Tape> {
+        let sets = self.recorder.sets_for(repository?)?;
         let reserved = self.recorder.reserve(SMALLEST)?;
         let clock_ms = now_ms().unsigned_abs();
         let recording = Recording {
@@ -56,7 +48,7 @@ impl RecordedPlugin {
             calls: Vec::new(),
             cut: None,
         };
-        Some(Tape::Take(Box::new(Take::new(recording, MOST, reserved, wanted))))
+        Some(Tape::Record(Box::new(ActiveRecording::new(recording, MOST, reserved, sets))))
     }
 }
 

@@ -1,5 +1,5 @@
-//! Which calls are recorded, and what became of them. Whoever runs plugins says of which repositories (`arm`), and takes the recordings
-//! (`finished`). Where nothing is armed, a call costs one look at a flag.
+//! Selection of the calls to record, and their recordings. The server arms repositories (`arm`) and
+//! takes the recordings (`finished`). If nothing is armed, a call costs one check of a flag.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -9,66 +9,62 @@ use tokio::sync::{Mutex, mpsc};
 
 use super::file::Recording;
 use super::secrets::Secrets;
-use crate::aside::Aside;
 use crate::boxed;
 
-/// Bytes that all calls which are being recorded, and recordings that wait to be taken, hold at most.
+/// Most bytes of all calls that are being recorded and of recordings that wait to be taken.
 const MOST_AT_ONCE: usize = 64 << 20;
-/// Recordings that wait to be taken.
+/// Most recordings that wait to be taken.
 const WAITING: usize = 64;
 
-/// What shall be recorded of a repository.
+/// Calls of a repository that are to be recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Armed {
-    /// What its recordings belong to.
+    /// The set that its recordings belong to.
     pub set: i64,
-    /// Whose calls.
     pub repository: RepositoryId,
-    /// So many calls at most; of failing ones, which are taken as long as it is armed, whoever keeps them keeps so many.
+    /// Most recorded calls. With `only_failures`, the recorder records failing calls as long as the
+    /// set is armed, and the receiver keeps only this many.
     pub count: u32,
-    /// Only calls that fail.
+    /// True to record only calls that fail.
     pub only_failures: bool,
 }
 
-/// See the module. Cheap to clone; all clones are one.
+/// Recorder of plugin calls. Cheap to clone; all clones share one state.
 #[derive(Clone)]
-pub struct Recorder(Arc<Shared>);
+pub struct Recorder(Arc<RecorderState>);
 
-struct Shared {
+struct RecorderState {
     is_armed: AtomicBool,
-    sets: RwLock<Vec<Arc<Set>>>,
-    /// Bytes that are held.
+    sets: RwLock<Vec<Arc<ArmedSet>>>,
+    /// Number of bytes that are reserved.
     held: AtomicUsize,
-    /// Beginnings of words that are credentials wherever they stand.
+    /// Prefixes of words that are always credentials.
     hidden: RwLock<Vec<String>>,
     sender: mpsc::Sender<Finished>,
     receiver: Mutex<mpsc::Receiver<Finished>>,
 }
 
-struct Set {
+struct ArmedSet {
     armed: Armed,
     taken: AtomicU32,
 }
 
-/// Who wants a recording.
-pub(crate) struct Wanted {
+/// Sets that requested a recording of a call.
+pub(crate) struct RequestedSets {
     recorder: Recorder,
-    sets: Vec<Arc<Set>>,
-    /// Who alone gets it, where it is a call aside.
-    aside: Option<Arc<Aside>>,
+    sets: Vec<Arc<ArmedSet>>,
 }
 
-/// A call that was recorded.
 #[derive(Debug)]
 pub struct Finished {
-    /// The sets that it belongs to.
+    /// The sets that the recording belongs to.
     pub sets: Vec<i64>,
     recording: Recording,
     hidden: Vec<String>,
     _reserved: Reserved,
 }
 
-/// Room for what recordings hold, free again when it is dropped.
+/// Reserved space for recordings, released when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Reserved {
     recorder: Recorder,
@@ -78,7 +74,7 @@ pub(crate) struct Reserved {
 impl Default for Recorder {
     fn default() -> Recorder {
         let (sender, receiver) = mpsc::channel(WAITING);
-        Recorder(Arc::new(Shared {
+        Recorder(Arc::new(RecorderState {
             is_armed: AtomicBool::new(false),
             sets: RwLock::default(),
             held: AtomicUsize::new(0),
@@ -96,7 +92,8 @@ impl std::fmt::Debug for Recorder {
 }
 
 impl Recorder {
-    /// Records these, and nothing else any more. One that was armed before goes on counting.
+    /// Arms these sets and disarms all others. A set that was armed before keeps its count of
+    /// recorded calls.
     pub fn arm(&self, sets: Vec<Armed>) {
         let mut armed = self.0.sets.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::take(&mut *armed);
@@ -104,18 +101,18 @@ impl Recorder {
             .into_iter()
             .map(|set| {
                 let same = before.iter().find(|other| other.armed == set);
-                same.map_or_else(|| Arc::new(Set { armed: set, taken: AtomicU32::new(0) }), Arc::clone)
+                same.map_or_else(|| Arc::new(ArmedSet { armed: set, taken: AtomicU32::new(0) }), Arc::clone)
             })
             .collect();
         self.0.is_armed.store(!armed.is_empty(), Ordering::Relaxed);
     }
 
-    /// Words that begin so are never in a recording.
+    /// Excludes words with these prefixes from recordings.
     pub fn hide(&self, beginnings: Vec<String>) {
         *self.0.hidden.write().unwrap_or_else(PoisonError::into_inner) = beginnings;
     }
 
-    /// Waits for a call that was recorded. One at a time: others wait for their turn.
+    /// Waits for a recorded call. Concurrent callers wait for each other.
     #[boxed]
     pub async fn finished(&self) -> Option<Finished> {
         self.0.receiver.lock().await.recv().await
@@ -125,32 +122,28 @@ impl Recorder {
         self.0.is_armed.load(Ordering::Relaxed)
     }
 
-    /// Who wants a recording of a call about this repository; none where nobody does.
-    pub(super) fn wanted(&self, repository: RepositoryId) -> Option<Wanted> {
+    /// Returns the sets that request a recording of a call on this repository, or none.
+    pub(super) fn sets_for(&self, repository: RepositoryId) -> Option<RequestedSets> {
         let all = self.0.sets.read().unwrap_or_else(PoisonError::into_inner);
-        let takes = |set: &&Arc<Set>| set.armed.repository == repository && !set.is_full();
-        let sets: Vec<Arc<Set>> = all.iter().filter(takes).map(Arc::clone).collect();
-        (!sets.is_empty()).then(|| Wanted { recorder: self.clone(), sets, aside: None })
+        let takes = |set: &&Arc<ArmedSet>| set.armed.repository == repository && !set.is_full();
+        let sets: Vec<Arc<ArmedSet>> = all.iter().filter(takes).map(Arc::clone).collect();
+        (!sets.is_empty()).then(|| RequestedSets { recorder: self.clone(), sets })
     }
 
-    /// A recording of a call aside.
-    pub(super) fn wanted_aside(&self, aside: &Arc<Aside>) -> Wanted {
-        Wanted { recorder: self.clone(), sets: Vec::new(), aside: Some(Arc::clone(aside)) }
-    }
-
-    /// Room for so many bytes; none where there is no more.
+    /// Reserves this many bytes, or returns none if there is no space.
     pub(super) fn reserve(&self, bytes: usize) -> Option<Reserved> {
         let mut reserved = Reserved { recorder: self.clone(), bytes: 0 };
         reserved.grow_to(bytes).then_some(reserved)
     }
 }
 
-impl Set {
+impl ArmedSet {
     fn is_full(&self) -> bool {
         !self.armed.only_failures && self.taken.load(Ordering::Relaxed) >= self.armed.count
     }
 
-    /// Whether it takes this call.
+    /// Returns true if the set takes this call. Unless the set takes only failures, also counts the
+    /// call.
     fn takes(&self, failed: bool) -> bool {
         if self.armed.only_failures {
             return failed;
@@ -160,7 +153,7 @@ impl Set {
 }
 
 impl Reserved {
-    /// False where there is no more room.
+    /// Returns false if there is no space.
     pub(super) fn grow_to(&mut self, bytes: usize) -> bool {
         let more = bytes.saturating_sub(self.bytes);
         if more == 0 {
@@ -183,24 +176,25 @@ impl Drop for Reserved {
 }
 
 impl Finished {
-    /// Hands a recording to who takes it, where a set wants it. It is dropped where too many wait.
-    pub(super) fn hand_over(recording: Recording, reserved: Reserved, wanted: Wanted, failed: bool) {
-        let Wanted { recorder, sets, aside } = wanted;
+    /// Hands a recording to the receiver if a set takes it. Drops it if too many wait.
+    pub(super) fn hand_over(
+        recording: Recording,
+        reserved: Reserved,
+        requested: RequestedSets,
+        failed: bool,
+    ) {
+        let RequestedSets { recorder, sets } = requested;
         let sets: Vec<i64> = sets.iter().filter(|set| set.takes(failed)).map(|set| set.armed.set).collect();
-        if sets.is_empty() && aside.is_none() {
+        if sets.is_empty() {
             return;
         }
         let hidden = recorder.0.hidden.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(aside) = aside {
-            aside.hand_over(Finished { sets, recording, hidden, _reserved: reserved });
-            return;
-        }
         if recorder.0.sender.try_send(Finished { sets, recording, hidden, _reserved: reserved }).is_err() {
-            tracing::warn!("a recording of a plugin's call is dropped: too many wait to be kept");
+            tracing::warn!("recording of a plugin call dropped: too many wait to be stored");
         }
     }
 
-    /// The recording, with every credential taken out. Takes some time for a large one.
+    /// Returns the recording with all credentials removed. This takes some time for a large one.
     #[must_use]
     pub fn into_recording(self) -> Recording {
         let Finished { mut recording, hidden, .. } = self;

@@ -1,6 +1,6 @@
-//! The contract's records and variants as they stand in a recording.
+//! Serialized form of the contract's records and variants in a recording.
 
-use super::spoken::{records, variants};
+use super::trace_value::{records, variants};
 use crate::bindings::packhouse::format::{
     blobs, http, identity, memo, records, releases, signing, types, upstream,
 };

@@ -1,4 +1,5 @@
-//! A recorded call once more, in a component on this machine: without a server, without storage, and with the recording's answers.
+//! Replay of a recorded call on this machine. A component runs without a server or storage, and
+//! receives the recording's answers.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,9 +11,9 @@ use wasmtime::Engine;
 use wasmtime::component::{Instance, Resource};
 
 use super::file::{RecordedCall, RecordedFailure, RecordedLimits, RecordedOutcome, Recording};
-use super::player::{Difference, Player, question};
-use super::spoken::Spoken;
+use super::player::{Difference, Player, host_call_text};
 use super::tape::Tape;
+use super::trace_value::TraceValue;
 use crate::bindings::packhouse::format::records::VersionId;
 use crate::boxed;
 use crate::call::Call;
@@ -20,68 +21,61 @@ use crate::compiler::{CompiledFolders, Compiler};
 use crate::config::Limits;
 use crate::engine::EngineOptions;
 use crate::error::{CallError, LoadError};
-use crate::instance::{Begun, CallName, KeptInstance, Runner};
-use crate::load::{self, Loaded};
-use crate::plugin::{Code, Guest};
+use crate::instance::{CallName, FinishedCall, ReusableInstance, Runner};
+use crate::load::{self, LoadedComponent};
+use crate::plugin::{Guest, LinkedComponent};
 use crate::request::{Action, RequestHead};
 use crate::state::records::RepositoryRep;
 use crate::state::{Access, HostState};
 
-/// Characters of an answer that are shown.
-const SHOWN: usize = 4_000;
-/// Memory and time that a recording may ask for.
+/// Most characters of an answer that are displayed.
+const MAX_DISPLAYED: usize = 4_000;
+/// Most memory and time that a recording may request.
 const MOST_MEMORY: u64 = 2 << 30;
 const MOST_TIME_MS: u64 = 600_000;
 
-/// Why a recording cannot be replayed.
+/// Reason why a recording cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {
-    /// It is not whole: why.
-    #[error("the recording was cut and cannot be replayed: {0}")]
+    /// The recording is incomplete for this reason.
+    #[error("the recording is incomplete and cannot be replayed: {0}")]
     Cut(String),
-    /// The component cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The component is of another format.
-    #[error("the recording is of the format {recorded}, and the component is of {found}")]
-    Format {
-        /// Of the recording.
-        recorded: String,
-        /// Of the component.
-        found: String,
-    },
-    /// The recording is not as this program writes one: what of it.
+    /// The component has another format.
+    #[error("the recording is for the format {recorded}, but the component is for {found}")]
+    Format { recorded: String, found: String },
+    /// The recording does not have the form that this program writes; the text says why.
     #[error("the recording is damaged: {0}")]
     Damaged(String),
 }
 
-/// What a replay did.
 #[derive(Clone, Debug)]
 pub struct Replayed {
     /// SHA-256 of the component that ran: `sha256:` and hexadecimal digits.
     pub component: String,
-    /// The function that ran last.
     pub function: String,
-    /// Where it first did something else than was recorded; none where it did the same.
+    /// First difference from the recording. None if the replay did the same.
     pub difference: Option<Difference>,
-    /// How it ended, with the content that it wrote where that is known.
+    /// Outcome of the replay, including the written content if it is known.
     pub outcome: RecordedOutcome,
-    /// How the recorded call ended.
+    /// Outcome of the recorded call.
     pub recorded: RecordedOutcome,
-    /// The question after which it could not go on; none where it came to its end.
+    /// Host call that could not be answered. None if the replay ran to its end.
     pub unanswered: Option<String>,
 }
 
-/// Runs the recording's calls on this component, under their limits; WASI is there for one that imports it. Blocks.
+/// Replays the recording's calls on this component, under their limits. WASI is linked if the
+/// component imports it. Blocks.
 pub fn replay(recording: &Recording, component: &Path) -> Result<Replayed, ReplayError> {
-    // On a thread of its own, so that it can be called from within an asynchronous program too.
+    // A separate thread allows calls from an asynchronous program.
     let loading = async || Replayer::load(component, None).await;
     let replaying = std::thread::scope(|scope| scope.spawn(|| replay_here(recording, loading)).join());
-    replaying.unwrap_or_else(|_| Err(ReplayError::Damaged("replaying it ended in a panic".to_owned())))
+    replaying.unwrap_or_else(|_| Err(ReplayError::Damaged("replaying it panicked".to_owned())))
 }
 
-/// The same on the bytes of a component, which errors call by this name.
+/// Replays the recording's calls on the component in these bytes. Errors use this name.
 pub fn replay_bytes(recording: &Recording, name: &Path, component: Bytes) -> Result<Replayed, ReplayError> {
     let loading = async || {
         let compiler = Replayer::compiler(None)?;
@@ -89,7 +83,7 @@ pub fn replay_bytes(recording: &Recording, name: &Path, component: Bytes) -> Res
         Ok(Replayer { engine: compiler.engine().clone(), loaded })
     };
     let replaying = std::thread::scope(|scope| scope.spawn(|| replay_here(recording, loading)).join());
-    replaying.unwrap_or_else(|_| Err(ReplayError::Damaged("replaying it ended in a panic".to_owned())))
+    replaying.unwrap_or_else(|_| Err(ReplayError::Damaged("replaying it panicked".to_owned())))
 }
 
 fn replay_here(
@@ -104,11 +98,12 @@ fn replay_here(
 /// A component that recordings can be replayed on.
 pub struct Replayer {
     engine: Engine,
-    loaded: Loaded,
+    loaded: LoadedComponent,
 }
 
 impl Replayer {
-    /// Compiles the file and asks it what it is. `cache` is a folder for compiled code. `Plugin` says why it cannot be run.
+    /// Compiles and describes the component in a file. `cache` is a folder for compiled code.
+    /// `Plugin` states why it cannot run.
     #[boxed]
     pub async fn load(component: &Path, cache: Option<&Path>) -> Result<Replayer, LoadError> {
         let compiler = Replayer::compiler(cache)?;
@@ -122,7 +117,7 @@ impl Replayer {
         Compiler::new(&EngineOptions { pool: None, memory_bytes }, folders)
     }
 
-    /// Runs the recording's calls, under their limits.
+    /// Replays the recording's calls, under their limits.
     #[boxed]
     pub async fn replay(&self, recording: &Recording) -> Result<Replayed, ReplayError> {
         if let Some(why) = &recording.cut {
@@ -149,38 +144,38 @@ impl Replayer {
 struct Replay<'a> {
     recording: &'a Recording,
     runner: Runner,
-    code: &'a Code,
+    code: &'a LinkedComponent,
     player: Arc<Mutex<Player>>,
 }
 
 impl Replay<'_> {
     async fn run(&self, component: String) -> Result<Replayed, ReplayError> {
-        let mut kept: Option<KeptInstance<'_>> = None;
+        let mut reusable: Option<ReusableInstance<'_>> = None;
         let mut replayed = None;
         for call in &self.recording.calls {
             self.with_player(|player| player.begin(call.clone()));
-            let result = self.call(call, &mut kept).await;
-            let done = self.with_player(|player| ended(player, call, result, &component));
-            // Another answer than an intent ends the request.
-            let goes_on = done.outcome.failed.is_none()
+            let result = self.call(call, &mut reusable).await;
+            let done = self.with_player(|player| compare(player, call, result, &component));
+            // Any answer except an intent ends the request.
+            let continues = done.outcome.failed.is_none()
                 && done.outcome.answer.as_ref().is_some_and(|answer| answer.get("ok").is_some());
             replayed = Some(done);
-            if !goes_on {
+            if !continues {
                 break;
             }
         }
-        replayed.ok_or_else(|| ReplayError::Damaged("it holds no call".to_owned()))
+        replayed.ok_or_else(|| ReplayError::Damaged("it does not contain a call".to_owned()))
     }
 
     fn with_player<T>(&self, ask: impl FnOnce(&mut Player) -> T) -> T {
         ask(&mut self.player.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Runs one call, in the instance of the one before where there is one.
+    /// Runs one call, in the instance of the previous call if there is one.
     async fn call<'a>(
         &'a self,
         call: &RecordedCall,
-        kept: &mut Option<KeptInstance<'a>>,
+        reusable: &mut Option<ReusableInstance<'a>>,
     ) -> Result<(), CallError> {
         let name = CallName {
             function: "replay",
@@ -190,12 +185,12 @@ impl Replay<'_> {
             head: Arc::new(RequestHead::default()),
         };
         let body = async |guest: &mut Guest, instance: &Instance| self.enter(guest, instance, call).await;
-        match kept.take() {
-            Some(instance) => self.runner.go_on(name, instance, self.state(), body).await,
+        match reusable.take() {
+            Some(instance) => self.runner.resume(name, instance, self.state(), body).await,
             None => {
-                let begun = self.runner.begin(name, || self.state(), &self.code.linked, body).await;
-                let Begun { result, instance } = begun?;
-                *kept = Some(instance);
+                let finished = self.runner.begin(name, || self.state(), &self.code.linked, body).await;
+                let FinishedCall { result, instance } = finished?;
+                *reusable = Some(instance);
                 Ok(result)
             }
         }
@@ -205,11 +200,11 @@ impl Replay<'_> {
         let call = Call::new(Arc::new(RequestHead::default()), Action::Read);
         let (plugin, limits) = (Arc::clone(&self.runner.plugin), Arc::clone(&self.runner.limits));
         let mut state = HostState::new(plugin, limits, None, Access::ReadOnly, call);
-        state.tape = Some(Tape::Play(Arc::clone(&self.player), self.recording.wasi));
+        state.tape = Some(Tape::Replay(Arc::clone(&self.player), self.recording.wasi));
         state
     }
 
-    /// Calls the function with the handles that it was given.
+    /// Calls the function with the recorded handles.
     async fn enter(
         &self,
         guest: &mut Guest,
@@ -218,13 +213,13 @@ impl Replay<'_> {
     ) -> wasmtime::Result<()> {
         let damaged = |what: &str| wasmtime::Error::msg(format!("the recording is damaged: {what}"));
         let argument = |at: usize| call.arguments.get(at).ok_or_else(|| damaged("an argument is missing"));
-        let text = |at: usize| argument(at)?.as_str().ok_or_else(|| damaged("an argument is no text"));
+        let text = |at: usize| argument(at)?.as_str().ok_or_else(|| damaged("an argument is not a string"));
         let target = || -> wasmtime::Result<Resource<RepositoryRep>> {
             let target = call.target.as_ref().ok_or_else(|| damaged("its repository is missing"))?;
             Ok(Resource::new_own(target.handle))
         };
         let id =
-            |at: usize| VersionId::read(argument(at)?).ok_or_else(|| damaged("an argument is no version"));
+            |at: usize| VersionId::read(argument(at)?).ok_or_else(|| damaged("an argument is not a version"));
         let not_offered = |what| wasmtime::Error::from(CallError::NotOffered(what));
         let request = Resource::new_borrow(call.request.unwrap_or_default());
         let exports = &self.code.exports;
@@ -234,11 +229,11 @@ impl Replay<'_> {
                 let others: Vec<_> =
                     call.others.iter().map(|other| Resource::new_own(other.handle)).collect();
                 let target = call.target.as_ref().map(|target| Resource::new_own(target.handle));
-                let asked = (request, target, others.as_slice());
+                let arguments = (request, target, others.as_slice());
                 if function == "check" {
-                    return exports.check(guest, instance, asked).await.map(drop);
+                    return exports.check(guest, instance, arguments).await.map(drop);
                 }
-                exports.handle(guest, instance, asked).await.map(drop)
+                exports.handle(guest, instance, arguments).await.map(drop)
             }
             function @ ("delete_version" | "mark_version") => {
                 let upkeep = self.code.upkeep.as_ref().ok_or_else(|| not_offered("upkeep"))?;
@@ -262,7 +257,8 @@ impl Replay<'_> {
                 let retention = self.code.retention.as_ref().ok_or_else(|| not_offered("retention"))?;
                 let retention = retention.load(&mut *guest, instance)?;
                 let answer = if function == "judge_versions" {
-                    let ids = Vec::<VersionId>::read(argument(0)?).ok_or_else(|| damaged("no versions"))?;
+                    let ids = Vec::<VersionId>::read(argument(0)?)
+                        .ok_or_else(|| damaged("the versions are missing"))?;
                     retention.call_judge_versions(&mut *guest, target()?, &ids).await?
                 } else {
                     retention.call_list_unshown(&mut *guest, target()?, text(0)?).await?
@@ -275,8 +271,8 @@ impl Replay<'_> {
     }
 }
 
-/// What came of a call.
-fn ended(
+/// Compares an ended call with its recording.
+fn compare(
     player: &mut Player,
     call: &RecordedCall,
     result: Result<(), CallError>,
@@ -287,27 +283,28 @@ fn ended(
         .map(|error| RecordedFailure { kind: error.kind().to_owned(), message: error.to_string() });
     let mut outcome = RecordedOutcome { answer: player.answer.take(), failed };
     let recorded = &call.outcome;
-    // The host ended both at the same question, or judged the same answer.
+    // The host ended both calls at the same host call, or refused the same answer of both.
     let judged_by_host = recorded.answer.is_some() && recorded.answer == outcome.answer;
     if (player.is_stopped && outcome.failed.is_some()) || judged_by_host {
         outcome.failed.clone_from(&recorded.failed);
     }
     player.end(is_same(&outcome, recorded));
-    let shown = |player: &Player, outcome: &RecordedOutcome| RecordedOutcome {
-        answer: outcome.answer.as_ref().map(|answer| player.shown(answer)),
+    let displayed = |player: &Player, outcome: &RecordedOutcome| RecordedOutcome {
+        answer: outcome.answer.as_ref().map(|answer| player.displayed(answer)),
         failed: outcome.failed.clone(),
     };
     Replayed {
         component: component.to_owned(),
         function: call.function.clone(),
         difference: player.difference.clone(),
-        outcome: shown(player, &outcome),
-        recorded: shown(player, recorded),
+        outcome: displayed(player, &outcome),
+        recorded: displayed(player, recorded),
         unanswered: player.unanswered.take(),
     }
 }
 
-/// Whether both ended alike. How long a call took that took too long is chance.
+/// Returns true if both outcomes are equal. The duration of a call that exceeded its deadline does
+/// not count.
 fn is_same(outcome: &RecordedOutcome, recorded: &RecordedOutcome) -> bool {
     let late =
         |outcome: &RecordedOutcome| outcome.failed.as_ref().is_some_and(|failed| failed.kind == "deadline");
@@ -325,7 +322,7 @@ fn limits(recorded: RecordedLimits) -> Limits {
     }
 }
 
-/// The highest handle of a recording: those that a replay makes itself are higher.
+/// Returns the highest handle of a recording. The handles that a replay creates itself are higher.
 fn highest(recording: &Recording) -> u32 {
     fn of(value: &serde_json::Value) -> u64 {
         match value {
@@ -340,7 +337,8 @@ fn highest(recording: &Recording) -> u32 {
             Some(super::file::RecordedAnswer::Ok(value)) => Some(of(value)),
             _ => None,
         });
-    // Numbers that are no handles are among them, which does no harm as long as there is room above.
+    // Some of the numbers are not handles, which only makes the result higher than necessary. The
+    // bound leaves numbers for new handles.
     answers
         .filter(|number| *number < u64::from(u32::MAX / 2))
         .max()
@@ -351,45 +349,49 @@ impl std::fmt::Display for Replayed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let function = &self.function;
         match &self.difference {
-            None => return write!(f, "{function} did what was recorded: {}", told(&self.outcome)),
+            None => return write!(f, "{function} behaved as recorded: {}", outcome_text(&self.outcome)),
             Some(Difference::Outcome) => {
-                writeln!(f, "{function} asked what was recorded and ended differently")?
+                writeln!(f, "{function} made the recorded host calls and ended differently")?
             }
             Some(Difference::Ended { place, recorded }) => {
-                let recorded = question(&recorded.import, &recorded.arguments);
+                let recorded = host_call_text(&recorded.import, &recorded.arguments);
                 writeln!(
                     f,
-                    "{function} ended after {place} questions, where the recorded call asked next\n  {}",
+                    "{function} ended after {place} host calls; the recording continues with\n  {}",
                     cut(&recorded)
                 )?;
             }
             Some(Difference::Import { place, recorded, import, arguments }) => {
                 writeln!(
                     f,
-                    "{function} differs at question {}: it asked\n  {}",
+                    "{function} differs at host call {}: it called\n  {}",
                     place + 1,
-                    cut(&question(import, arguments))
+                    cut(&host_call_text(import, arguments))
                 )?;
                 match recorded {
                     Some(recorded) => {
-                        let recorded = question(&recorded.import, &recorded.arguments);
-                        writeln!(f, "where the recorded call asked\n  {}", cut(&recorded))?;
+                        let recorded = host_call_text(&recorded.import, &recorded.arguments);
+                        writeln!(f, "the recording has\n  {}", cut(&recorded))?;
                     }
-                    None => writeln!(f, "where the recorded call asked nothing more")?,
+                    None => writeln!(f, "the recording ends there")?,
                 }
             }
         }
-        writeln!(f, "recorded: {}", told(&self.recorded))?;
+        writeln!(f, "recorded: {}", outcome_text(&self.recorded))?;
         match &self.unanswered {
-            Some(asked) => {
-                write!(f, "now: it could not go on, as the recording has no answer to\n  {}", cut(asked))
+            Some(host_call) => {
+                write!(
+                    f,
+                    "now: it could not continue, because the recording has no answer to\n  {}",
+                    cut(host_call)
+                )
             }
-            None => write!(f, "now: {}", told(&self.outcome)),
+            None => write!(f, "now: {}", outcome_text(&self.outcome)),
         }
     }
 }
 
-fn told(outcome: &RecordedOutcome) -> String {
+fn outcome_text(outcome: &RecordedOutcome) -> String {
     match (&outcome.failed, &outcome.answer) {
         (Some(failed), _) => format!("it {}", failed.message),
         (None, Some(answer)) => cut(&answer.to_string()),
@@ -398,6 +400,6 @@ fn told(outcome: &RecordedOutcome) -> String {
 }
 
 fn cut(text: &str) -> String {
-    let shown = text.get(..text.floor_char_boundary(SHOWN)).unwrap_or_default();
-    if shown.len() < text.len() { format!("{shown}… ({} bytes)", text.len()) } else { shown.to_owned() }
+    let start = text.get(..text.floor_char_boundary(MAX_DISPLAYED)).unwrap_or_default();
+    if start.len() < text.len() { format!("{start}… ({} bytes)", text.len()) } else { start.to_owned() }
 }

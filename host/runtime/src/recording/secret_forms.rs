@@ -1,5 +1,6 @@
-//! Replaces secrets in bytes, however a client or a plugin may have written them: as they are, in hexadecimal digits, within base64 of a
-//! longer text, and with the escapes of JSON, of addresses and of forms.
+//! Replacement of secrets in bytes, in every form that a client or a plugin may write. A secret may
+//! be plain, in hexadecimal, or within base64 of a longer text. It may also contain the escapes of
+//! JSON, URLs and forms.
 
 use std::borrow::Cow;
 
@@ -7,14 +8,15 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
 
-/// A shorter secret may occur within other words, so it is replaced only where it stands alone.
+/// A shorter secret may occur within other words, so it is replaced only as a separate word.
 pub(super) const SHORTEST: usize = 6;
 
-/// Reads from the middle of base64 too, so its last digit may hold bits that no whole byte needs.
+/// Decoder that also accepts input from the middle of base64, whose last digit may hold bits beyond
+/// the last whole byte.
 static BASE64: GeneralPurpose =
     GeneralPurpose::new(&alphabet::STANDARD, NO_PAD.with_decode_allow_trailing_bits(true));
 
-/// A secret and the word that takes its place. Both have the same length.
+/// A secret and the word that replaces it. Both have the same length.
 struct Replacement {
     secret: Vec<u8>,
     word: Vec<u8>,
@@ -24,12 +26,11 @@ struct Replacement {
 pub(super) struct Replacements {
     plain: Vec<Replacement>,
     hex: Vec<Replacement>,
-    /// Bytes of the shortest secret.
     shortest: usize,
 }
 
 impl Replacements {
-    /// Takes pairs of a secret and its word, the longest first.
+    /// Creates replacements from pairs of a secret and its word, the longest first.
     pub(super) fn new(secrets: Vec<(Vec<u8>, Vec<u8>)>) -> Replacements {
         let plain: Vec<_> = secrets.into_iter().map(|(secret, word)| Replacement { secret, word }).collect();
         let hex = plain.iter().filter(|one| !one.is_short()).flat_map(Replacement::in_hex).collect();
@@ -41,7 +42,7 @@ impl Replacements {
         self.plain.is_empty()
     }
 
-    /// Returns the bytes with a word in the place of each secret, or `None` if they hold no secret.
+    /// Returns the bytes with a word in place of each secret, or `None` if they contain no secret.
     pub(super) fn apply(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let mut changed = self.unescaped(bytes);
         for escapes in [Escapes::Json, Escapes::Percent, Escapes::Form] {
@@ -60,7 +61,8 @@ impl Replacements {
         is_changed.then_some(text)
     }
 
-    /// The words need no escapes, so that a plugin that escapes a word writes the same.
+    /// Replaces secrets in escaped text. The words need no escapes, so a plugin that escapes a word
+    /// writes the same bytes.
     fn escaped(&self, text: &[u8], escapes: Escapes) -> Option<Vec<u8>> {
         if !escapes.occur_in(text) {
             return None;
@@ -77,7 +79,8 @@ impl Replacements {
         Some(written)
     }
 
-    /// Only the digits that stand for a secret change, so both alphabets and any padding stay as they are.
+    /// Replaces secrets in base64. Only the digits of a secret change, so both alphabets and any
+    /// padding stay as they are.
     fn replace_in_base64(&self, text: &mut [u8]) -> bool {
         let mut is_changed = false;
         let runs = text.split_mut(|byte| !is_base64(*byte));
@@ -98,7 +101,8 @@ impl Replacements {
         is_changed
     }
 
-    /// A short secret is found by chance where any word is read as base64, so what holds it must be a text.
+    /// Replaces secrets in decoded base64. A short secret can occur by chance in any decoded bytes,
+    /// so this function replaces it only if they are text.
     fn decoded(&self, decoded: &[u8]) -> Option<Vec<u8>> {
         let takes_short = self.shortest < SHORTEST && is_text(decoded);
         let mut changed = decoded.to_vec();
@@ -124,7 +128,7 @@ impl Replacement {
         ]
     }
 
-    /// Replaces each occurrence. Returns whether there was one.
+    /// Replaces each occurrence. Returns true if it replaced any.
     fn replace_in(&self, text: &mut [u8]) -> bool {
         let mut is_changed = false;
         let mut from = 0;
@@ -134,8 +138,8 @@ impl Replacement {
             if self.is_short() && !stands_alone(text, at, end) {
                 continue;
             }
-            if let Some(place) = text.get_mut(at..end) {
-                place.copy_from_slice(&self.word);
+            if let Some(occurrence) = text.get_mut(at..end) {
+                occurrence.copy_from_slice(&self.word);
                 is_changed = true;
             }
         }
@@ -143,7 +147,7 @@ impl Replacement {
     }
 }
 
-/// The next place of `needle`, from `from` on.
+/// Returns the next position of `needle`, starting at `from`.
 pub(super) fn find(bytes: &[u8], needle: &[u8], from: usize) -> Option<usize> {
     let within = bytes.get(from..)?;
     memchr::memmem::find(within, needle).map(|at| at + from)
@@ -158,14 +162,14 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What each run of base64 digits in these bytes may stand for: it may begin with digits of something else, so at each of the four places
-/// in a group of digits.
+/// Decodes each run of base64 digits in these bytes. A run may begin with digits of other text, so
+/// it is decoded from each of the four positions in a group of digits.
 pub(super) fn decodings(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     let runs = bytes.split(|byte| !is_base64(*byte));
     runs.flat_map(|run| (0..4).filter_map(move |start| run.get(start..)).filter_map(decode))
 }
 
-/// Reads base64 in either alphabet, with padding or without.
+/// Decodes base64 in either alphabet, with or without padding.
 pub(super) fn decode_base64(text: &str) -> Option<Vec<u8>> {
     decode(text.trim().trim_end_matches('=').as_bytes())
 }
@@ -174,7 +178,7 @@ fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte)
 }
 
-/// A single digit at the end stands for no byte.
+/// Decodes digits in either alphabet. A single digit at the end does not encode a byte.
 fn decode(digits: &[u8]) -> Option<Vec<u8>> {
     let whole = digits.len() - usize::from(digits.len() % 4 == 1);
     let standard = |digit: &u8| match digit {
@@ -190,14 +194,13 @@ fn is_text(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(|text| !text.contains(is_odd))
 }
 
-/// Ways to write characters by other characters.
+/// Escapes that write characters as other characters.
 #[derive(Clone, Copy)]
 pub(super) enum Escapes {
-    /// In a string of JSON: `\"`, `\u00e9`.
+    /// Escapes in a string of JSON: `\"`, `\u00e9`.
     Json,
-    /// In an address: `%22`.
     Percent,
-    /// In a form, where `+` is a space besides.
+    /// Escapes in a form, where `+` is also a space.
     Form,
 }
 
@@ -211,14 +214,14 @@ impl Escapes {
         text.contains(&mark)
     }
 
-    /// The bytes that the text stands for. A mark that begins no escape stands for itself.
+    /// Returns the decoded bytes of a text. A mark that begins no escape is literal.
     pub(super) fn decoded(self, text: &[u8]) -> Vec<u8> {
         let mut decoded = Vec::with_capacity(text.len());
         self.pieces(text).for_each(|(_, meaning)| decoded.extend_from_slice(&meaning));
         decoded
     }
 
-    /// The escapes and the other bytes of the text, each with the bytes that it stands for.
+    /// Splits a text into escapes and other bytes, each with the bytes that it encodes.
     pub(super) fn pieces(self, text: &[u8]) -> impl Iterator<Item = (&[u8], Cow<'_, [u8]>)> {
         let mut rest = text;
         std::iter::from_fn(move || {
@@ -230,7 +233,7 @@ impl Escapes {
         })
     }
 
-    /// The escape with which the text begins: its length, and the bytes that it stands for.
+    /// Returns the escape at the start of a text: its length, and the bytes that it encodes.
     fn escape(self, text: &[u8]) -> Option<(usize, Vec<u8>)> {
         match (self, text) {
             (Escapes::Json, [b'\\', ..]) => json_escape(text),
@@ -245,7 +248,8 @@ impl Escapes {
     }
 }
 
-/// As [`Escapes::escape`], by the lengths that an escape of JSON may have: two halves of one character, a code, a letter.
+/// Returns the JSON escape at the start of a text. It tries the possible lengths: a surrogate pair,
+/// a code, a letter.
 fn json_escape(text: &[u8]) -> Option<(usize, Vec<u8>)> {
     [12, 6, 2].into_iter().find_map(|length| {
         let escape = std::str::from_utf8(text.get(..length)?).ok()?;
@@ -336,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_escape_stands_for_itself() {
+    fn text_without_escapes_is_literal() {
         for (escapes, text) in
             [(Escapes::Json, "\\x \\"), (Escapes::Json, "\\u12"), (Escapes::Percent, "%zz %4 %")]
         {

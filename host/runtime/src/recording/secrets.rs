@@ -1,29 +1,32 @@
-//! Credentials are taken out of a recording before anybody sees it. The host takes a request's own out before a plugin is asked; what a
-//! plugin is told of sign-ins, tokens, signatures and signed addresses is replaced here, wherever and in whatever form it stands
-//! (`secret_forms`), by a word of the same length, so that a replay asks and answers the same.
+//! Removal of credentials from a recording before anybody can read it. The host removes a request's
+//! own credentials before the plugin receives it. Credentials in sign-ins, tokens, signatures and
+//! signed URLs are replaced here, in every form (`secret_forms`). Each becomes a word of the same
+//! length, so that a replay makes the same host calls and gets the same answers.
 
 use serde_json::Value;
 
 use super::file::Recording;
-use super::found_secrets::Found;
+use super::found_secrets::FoundSecrets;
 use super::secret_forms::{Replacements, decode_base64};
 
-/// Secrets at most: each is looked for in all that there is, so more of them would take too long.
+/// Most secrets of a recording. Each one is searched for in the whole recording, so more would take
+/// too long.
 const MOST_SECRETS: usize = 1_000;
-/// What is said where there are more.
-const TOO_MANY: &str = "it holds too many credentials";
+/// Reason for an empty recording with more than [`MOST_SECRETS`] secrets.
+const TOO_MANY: &str = "it contains too many credentials";
 
-/// The secrets of a recording, each with the word in its place; none where there are too many.
+/// The secrets of a recording with the words that replace them. None if there are too many.
 pub(super) struct Secrets(Option<Replacements>);
 
 impl Secrets {
-    /// Those of this recording. `hidden` are beginnings of words that are credentials wherever they stand.
+    /// Finds the secrets of this recording. Words that begin with one of `hidden` are always
+    /// credentials.
     pub(super) fn of(recording: &Recording, hidden: &[String]) -> Secrets {
-        Secrets::worded(Found::of(recording, hidden))
+        Secrets::with_words(FoundSecrets::of(recording, hidden))
     }
 
-    /// With a word in the place of each.
-    fn worded(found: Found) -> Secrets {
+    /// Assigns a word to each secret.
+    fn with_words(found: FoundSecrets) -> Secrets {
         let secrets = found.sorted();
         if secrets.len() > MOST_SECRETS {
             return Secrets(None);
@@ -35,11 +38,11 @@ impl Secrets {
         Secrets(Some(Replacements::new(pairs.collect())))
     }
 
-    /// Puts the words in their places. A recording that this cannot be done to keeps nothing of what was asked and told.
+    /// Replaces the secrets by their words. If that is impossible, empties the recording.
     pub(super) fn take_out(&self, recording: &mut Recording) {
         let Some(secrets) = &self.0 else {
-            tracing::warn!("a recording keeps nothing: {TOO_MANY}");
-            return keep_nothing(recording, TOO_MANY);
+            tracing::warn!("recording emptied: {TOO_MANY}");
+            return empty(recording, TOO_MANY);
         };
         if secrets.is_empty() {
             return;
@@ -54,24 +57,24 @@ impl Secrets {
                 *recording = replaced;
             }
             Err(error) => {
-                tracing::error!("a recording keeps nothing: its credentials cannot be taken out: {error}");
-                keep_nothing(recording, "its credentials could not be taken out");
+                tracing::error!("recording emptied: its credentials cannot be removed: {error}");
+                empty(recording, "its credentials could not be removed");
             }
         }
     }
 }
 
-/// Leaves out what was asked and told, for this reason.
-fn keep_nothing(recording: &mut Recording, why: &str) {
+/// Removes all calls and the request, and stores the reason in `cut`.
+fn empty(recording: &mut Recording, why: &str) {
     recording.cut = Some(why.to_owned());
     recording.request = Default::default();
     recording.calls.clear();
 }
 
-/// Puts words in the places of credentials in any JSON: of words with one of these beginnings, and of members that hold one wherever they
-/// stand. Says why it cannot be done.
+/// Replaces credentials in any JSON: words with one of these prefixes, and values of members that
+/// always hold a credential. The error says why that is impossible.
 pub(crate) fn hide_words(all: &mut Value, hidden: &[String]) -> Result<(), String> {
-    let Secrets(secrets) = Secrets::worded(Found::of_json(all, hidden));
+    let Secrets(secrets) = Secrets::with_words(FoundSecrets::of_json(all, hidden));
     let secrets = secrets.ok_or_else(|| TOO_MANY.to_owned())?;
     if !secrets.is_empty() {
         replace(all, &secrets);
@@ -79,20 +82,20 @@ pub(crate) fn hide_words(all: &mut Value, hidden: &[String]) -> Result<(), Strin
     Ok(())
 }
 
-/// Gives back the names by which a replay finds its way: a short secret may be the same word.
+/// Restores the names that a replay needs, because a short secret may be equal to one of them.
 fn restore_names(replaced: &mut Recording, original: &Recording) {
     replaced.format.clone_from(&original.format);
     replaced.component.clone_from(&original.component);
     replaced.version.clone_from(&original.version);
     for (call, original) in replaced.calls.iter_mut().zip(&original.calls) {
         call.function.clone_from(&original.function);
-        for (asked, original) in call.imports.iter_mut().zip(&original.imports) {
-            asked.import.clone_from(&original.import);
+        for (host_call, original) in call.imports.iter_mut().zip(&original.imports) {
+            host_call.import.clone_from(&original.import);
         }
     }
 }
 
-/// A word as long as the secret.
+/// Returns a word as long as the secret.
 fn word(number: usize, secret: &[u8]) -> Vec<u8> {
     let name = format!("hidden-{number}-").into_bytes();
     name.into_iter().chain(std::iter::repeat(b'x')).take(secret.len()).collect()
@@ -110,7 +113,7 @@ fn replace(value: &mut Value, secrets: &Replacements) {
             let bytes = fields.get("base64").filter(|_| fields.len() == 1).and_then(Value::as_str);
             let bytes = bytes.and_then(decode_base64);
             if let Some(replaced) = bytes.and_then(|bytes| secrets.apply(&bytes)) {
-                *value = super::spoken::bytes(&replaced);
+                *value = super::trace_value::bytes(&replaced);
                 return;
             }
             fields.values_mut().for_each(|field| replace(field, secrets));
@@ -126,13 +129,13 @@ mod tests {
     use serde_json::json;
 
     use super::super::file::{RecordedLimits, RecordedRequest};
-    use super::super::spoken::as_bytes;
+    use super::super::trace_value::as_bytes;
     use super::*;
 
     #[test]
-    fn bytes_and_texts_are_replaced_wherever_they_stand() {
+    fn secrets_in_bytes_and_texts_are_replaced() {
         const SECRET: &str = "a-secret-of-length-24-00";
-        let Secrets(secrets) = Secrets::worded(Found::of_json(&json!({"password": SECRET}), &[]));
+        let Secrets(secrets) = Secrets::with_words(FoundSecrets::of_json(&json!({"password": SECRET}), &[]));
         let secrets = secrets.unwrap();
         let bytes = [&[0xff], SECRET.as_bytes()].concat();
         let mut value = json!({
@@ -151,7 +154,7 @@ mod tests {
         assert_eq!(value.to_string().len(), before, "every word is as long as its secret");
     }
 
-    /// One with these headers.
+    /// Creates a recording with these headers.
     fn recording(headers: Vec<(String, String)>) -> Recording {
         Recording {
             packhouse_recording: Recording::VERSION,
@@ -168,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_with_too_many_credentials_keeps_nothing() {
+    fn a_recording_with_too_many_credentials_is_emptied() {
         let header = |number: usize| ("x-api-key".to_owned(), format!("secret-{number}"));
         let mut many = recording((0..=MOST_SECRETS).map(header).collect());
         many.calls = vec![Default::default()];
@@ -181,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_password_does_not_change_what_a_replay_goes_by() {
+    fn a_short_password_does_not_change_the_names_that_a_replay_needs() {
         let mut recording = recording(vec![("authorization".to_owned(), "Bearer maven".to_owned())]);
         Secrets::of(&recording, &[]).take_out(&mut recording);
         assert_eq!(recording.request.headers[0].1, "Bearer hidde");

@@ -1,5 +1,6 @@
-//! What is noted of a call while it runs, or what answers it when it is replayed. The host tells it each question of the guest and each
-//! answer; where no call is recorded there is no tape, and that is all it costs.
+//! The tape of a call: it records the call, or answers its host calls in a replay. The host passes
+//! each host call and each answer to the tape. A call that is not recorded has no tape, and costs
+//! only the check for one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,49 +12,48 @@ use super::file::{
     RecordedWasi, Recording,
 };
 use super::player::Player;
-use super::recorder::{Finished, Reserved, Wanted};
-use super::spoken::{Spoken, Writing};
+use super::recorder::{Finished, RequestedSets, Reserved};
+use super::trace_value::{TraceValue, TraceWriter};
 use crate::error::CallError;
 use crate::host_error::{GuestError, HostError};
 use crate::state::HostState;
 use crate::state::http::RequestRep;
-use crate::state::outside::Sources;
+use crate::state::wasi_clock_random::WasiSources;
 use crate::view::RepositoryView;
 
-/// See the module.
+/// Tape of a recorded or replayed call.
 pub(crate) enum Tape {
-    /// The host answers, and it is noted.
-    Take(Box<Take>),
-    /// A recording answers, of which this is what WASI gives.
-    Play(Arc<Mutex<Player>>, RecordedWasi),
+    /// The host answers, and the tape records it.
+    Record(Box<ActiveRecording>),
+    /// A recording answers. It also holds the values for WASI.
+    Replay(Arc<Mutex<Player>>, RecordedWasi),
 }
 
-/// A question of the guest's.
-pub(crate) enum Asked {
-    /// The host answers; where the answer is to be noted.
-    OfHost(Option<usize>),
-    /// The recording has the answer.
-    Told(RecordedAnswer),
+/// Source of the answer to a host call.
+pub(crate) enum AnswerSource {
+    /// The host answers. Holds the index of the host call if the answer is to be recorded.
+    Host(Option<usize>),
+    Recorded(RecordedAnswer),
 }
 
-/// What an import answers.
-pub(crate) trait Told: Sized {
-    /// As it stands in a recording.
-    fn write(&self, to: &mut Writing) -> RecordedAnswer;
-    /// What stands there. The call ends where that is no answer of this import.
+/// Result of an import in a form that a tape can record.
+pub(crate) trait RecordableResult: Sized {
+    /// Converts the result to its recorded form.
+    fn write(&self, to: &mut TraceWriter) -> RecordedAnswer;
+    /// Reads the recorded form. The call ends if it is not a result of this import.
     fn read(answer: &RecordedAnswer) -> Self;
 }
 
-/// Why a recorded answer is not told.
+/// Returns the error for an unusable recorded answer.
 fn unreadable(answer: &RecordedAnswer) -> CallError {
     CallError::Trap(match answer {
         RecordedAnswer::Stopped(why) => why.clone(),
-        _ => "the recording holds what is no answer of this import".to_owned(),
+        _ => "the recording contains a value that is not a result of this import".to_owned(),
     })
 }
 
-impl<T: Spoken> Told for wasmtime::Result<T> {
-    fn write(&self, to: &mut Writing) -> RecordedAnswer {
+impl<T: TraceValue> RecordableResult for wasmtime::Result<T> {
+    fn write(&self, to: &mut TraceWriter) -> RecordedAnswer {
         match self {
             Ok(value) => RecordedAnswer::Ok(value.write(to)),
             Err(error) => RecordedAnswer::Stopped(error.root_cause().to_string()),
@@ -66,8 +66,8 @@ impl<T: Spoken> Told for wasmtime::Result<T> {
     }
 }
 
-impl<T: Spoken> Told for Result<T, HostError> {
-    fn write(&self, to: &mut Writing) -> RecordedAnswer {
+impl<T: TraceValue> RecordableResult for Result<T, HostError> {
+    fn write(&self, to: &mut TraceWriter) -> RecordedAnswer {
         match self {
             Ok(value) => RecordedAnswer::Ok(value.write(to)),
             Err(HostError::Tell(error)) => RecordedAnswer::Error(error.write(to)),
@@ -85,60 +85,63 @@ impl<T: Spoken> Told for Result<T, HostError> {
     }
 }
 
-/// A call that is recorded.
-pub(crate) struct Take {
+pub(crate) struct ActiveRecording {
     recording: Recording,
-    writing: Writing,
-    /// Room for what it holds.
+    writing: TraceWriter,
     reserved: Reserved,
-    wanted: Wanted,
+    requested: RequestedSets,
 }
 
-impl Take {
-    pub(super) fn new(recording: Recording, most: usize, reserved: Reserved, wanted: Wanted) -> Take {
-        Take { recording, writing: Writing::recording(most), reserved, wanted }
+impl ActiveRecording {
+    pub(super) fn new(
+        recording: Recording,
+        most: usize,
+        reserved: Reserved,
+        requested: RequestedSets,
+    ) -> ActiveRecording {
+        ActiveRecording { recording, writing: TraceWriter::recording(most), reserved, requested }
     }
 
     fn call(&mut self) -> Option<&mut RecordedCall> {
         self.recording.calls.last_mut()
     }
 
-    fn ask(&mut self, import: &str, arguments: impl FnOnce(&mut Writing) -> Vec<Value>) -> Option<usize> {
+    fn ask(&mut self, import: &str, arguments: impl FnOnce(&mut TraceWriter) -> Vec<Value>) -> Option<usize> {
         if self.recording.cut.is_some() {
             return None;
         }
         self.writing.gives = false;
         let arguments = arguments(&mut self.writing);
-        let asked = RecordedImport { import: import.replace('_', "-"), arguments, answer: None };
+        let host_call = RecordedImport { import: import.replace('_', "-"), arguments, answer: None };
         let call = self.call()?;
-        call.imports.push(asked);
+        call.imports.push(host_call);
         let at = call.imports.len() - 1;
         self.bound(at);
         Some(at)
     }
 
-    fn told<T: Told>(&mut self, at: usize, answer: &T) {
+    fn answered<T: RecordableResult>(&mut self, at: usize, answer: &T) {
         if self.recording.cut.is_some() {
             return;
         }
         self.writing.gives = true;
         let answer = answer.write(&mut self.writing);
-        if let Some(asked) = self.call().and_then(|call| call.imports.get_mut(at)) {
-            asked.answer = Some(answer);
+        if let Some(host_call) = self.call().and_then(|call| call.imports.get_mut(at)) {
+            host_call.answer = Some(answer);
         }
         self.bound(at);
     }
 
-    /// Ends it where it has become too much.
+    /// Cuts the recording if it has become too large.
     fn bound(&mut self, at: usize) {
         if self.recording.cut.is_some() {
             return;
         }
         let most = self.writing.most;
         self.recording.cut = if self.writing.bytes > most {
-            Some(format!("it would hold more than {most} bytes"))
+            Some(format!("it would have more than {most} bytes"))
         } else if at >= MAX_IMPORTS {
-            Some(format!("a call asked more than {MAX_IMPORTS} questions"))
+            Some(format!("a call made more than {MAX_IMPORTS} host calls"))
         } else if !self.reserved.grow_to(self.writing.bytes) {
             Some("too many calls were recorded at one time".to_owned())
         } else {
@@ -148,52 +151,57 @@ impl Take {
 }
 
 impl Tape {
-    /// WASI's clocks and random numbers, made of what stands in the recording.
-    pub(crate) fn sources(&self) -> Sources {
+    /// Returns WASI's clocks and random numbers, derived from the recording's values.
+    pub(crate) fn sources(&self) -> WasiSources {
         match self {
-            Tape::Take(take) => take.recording.wasi.sources(),
-            Tape::Play(_, wasi) => wasi.sources(),
+            Tape::Record(take) => take.recording.wasi.sources(),
+            Tape::Replay(_, wasi) => wasi.sources(),
         }
     }
 
-    /// A question of the guest's to the host. `arguments` is called only where they are noted or compared.
-    pub(crate) fn ask(&mut self, import: &str, arguments: impl FnOnce(&mut Writing) -> Vec<Value>) -> Asked {
+    /// Passes a host call of the guest to the tape. `arguments` is called only if they are recorded
+    /// or compared.
+    pub(crate) fn ask(
+        &mut self,
+        import: &str,
+        arguments: impl FnOnce(&mut TraceWriter) -> Vec<Value>,
+    ) -> AnswerSource {
         match self {
-            Tape::Take(take) => Asked::OfHost(take.ask(import, arguments)),
-            Tape::Play(player, _) => {
-                let arguments = arguments(&mut Writing::replaying());
+            Tape::Record(take) => AnswerSource::Host(take.ask(import, arguments)),
+            Tape::Replay(player, _) => {
+                let arguments = arguments(&mut TraceWriter::replaying());
                 let mut player = player.lock().unwrap_or_else(PoisonError::into_inner);
-                Asked::Told(player.ask(import.replace('_', "-"), arguments))
+                AnswerSource::Recorded(player.ask(import.replace('_', "-"), arguments))
             }
         }
     }
 }
 
 impl HostState {
-    /// Whether a recording answers in the host's place.
+    /// Returns true if a recording answers in the host's place.
     pub(crate) fn is_replayed(&self) -> bool {
-        matches!(self.tape, Some(Tape::Play(..)))
+        matches!(self.tape, Some(Tape::Replay(..)))
     }
 
-    /// The host's answer to the question noted at `at`.
-    pub(crate) fn note_told<T: Told>(&mut self, at: Option<usize>, answer: &T) {
-        if let (Some(Tape::Take(take)), Some(at)) = (&mut self.tape, at) {
-            take.told(at, answer);
+    /// Records the host's answer to the host call with the index `at`.
+    pub(crate) fn record_answer<T: RecordableResult>(&mut self, at: Option<usize>, answer: &T) {
+        if let (Some(Tape::Record(take)), Some(at)) = (&mut self.tape, at) {
+            take.answered(at, answer);
         }
     }
 
-    /// A call of this function begins.
+    /// Records the start of a call of this function.
     pub(crate) fn note_call(&mut self, function: &str) {
-        if let Some(Tape::Take(take)) = &mut self.tape {
+        if let Some(Tape::Record(take)) = &mut self.tape {
             take.recording
                 .calls
                 .push(RecordedCall { function: function.to_owned(), ..RecordedCall::default() });
         }
     }
 
-    /// What the call is given besides handles.
-    pub(crate) fn note_arguments(&mut self, arguments: &[&(dyn Spoken + Sync)]) {
-        if let Some(Tape::Take(take)) = &mut self.tape {
+    /// Records the arguments of the call, except handles.
+    pub(crate) fn note_arguments(&mut self, arguments: &[&(dyn TraceValue + Sync)]) {
+        if let Some(Tape::Record(take)) = &mut self.tape {
             let written = arguments.iter().map(|argument| argument.write(&mut take.writing)).collect();
             if let Some(call) = take.call() {
                 call.arguments = written;
@@ -201,9 +209,9 @@ impl HostState {
         }
     }
 
-    /// The handle on the request that the call is given.
+    /// Records the request handle that the call receives.
     pub(crate) fn note_request(&mut self, request: &Resource<RequestRep>) {
-        if let Some(Tape::Take(take)) = &mut self.tape {
+        if let Some(Tape::Record(take)) = &mut self.tape {
             take.writing.gives = true;
             let number = take.writing.number("request", request.rep());
             if let Some(call) = take.call() {
@@ -212,9 +220,9 @@ impl HostState {
         }
     }
 
-    /// A handle on a repository that the call is given.
+    /// Records a repository handle that the call receives.
     pub(crate) fn note_repository(&mut self, rep: u32, view: &RepositoryView, is_target: bool) {
-        if let Some(Tape::Take(take)) = &mut self.tape {
+        if let Some(Tape::Record(take)) = &mut self.tape {
             take.writing.gives = true;
             let repository = RecordedRepository {
                 handle: take.writing.number("repository", rep),
@@ -230,46 +238,46 @@ impl HostState {
         }
     }
 
-    /// What the call answered.
-    pub(crate) fn note_answer<T: Spoken>(&mut self, answer: &T) {
+    /// Records the answer of the call.
+    pub(crate) fn note_answer<T: TraceValue>(&mut self, answer: &T) {
         match &mut self.tape {
             None => {}
-            Some(Tape::Take(take)) => {
+            Some(Tape::Record(take)) => {
                 take.writing.gives = false;
                 let answer = answer.write(&mut take.writing);
                 if let Some(call) = take.call() {
                     call.outcome.answer = Some(answer);
                 }
             }
-            Some(Tape::Play(player, _)) => {
-                let answer = answer.write(&mut Writing::replaying());
+            Some(Tape::Replay(player, _)) => {
+                let answer = answer.write(&mut TraceWriter::replaying());
                 player.lock().unwrap_or_else(PoisonError::into_inner).answered(answer);
             }
         }
     }
 
-    /// The call has ended. What is wanted of it goes to who keeps it.
+    /// Records the end of the call, and hands the recording over if it is requested.
     pub(crate) fn end_call(&mut self, error: Option<&CallError>) {
-        let Some(Tape::Take(take)) = &mut self.tape else { return };
+        let Some(Tape::Record(take)) = &mut self.tape else { return };
         take.bound(0);
         let Some(call) = take.call() else { return };
         call.outcome.failed =
             error.map(|error| RecordedFailure { kind: error.kind().to_owned(), message: error.to_string() });
-        // It goes on with `handle` in this instance, or nothing more is to be said of it.
-        let goes_on = call.function == "route" && call.outcome.is_intent();
+        // An intent continues with `handle` in this instance; anything else ends the recording.
+        let continues = call.function == "route" && call.outcome.is_intent();
         let failed = call.outcome.is_failure() && !error.is_some_and(CallError::is_callers);
-        if goes_on {
+        if continues {
             return;
         }
-        if let Some(Tape::Take(take)) = self.tape.take() {
-            let Take { recording, reserved, wanted, .. } = *take;
-            Finished::hand_over(recording, reserved, wanted, failed);
+        if let Some(Tape::Record(take)) = self.tape.take() {
+            let ActiveRecording { recording, reserved, requested, .. } = *take;
+            Finished::hand_over(recording, reserved, requested, failed);
         }
     }
 }
 
 impl super::file::RecordedOutcome {
-    /// Whether it is the intent of a `route`, and no refusal or failure.
+    /// Returns true for the intent of a `route`, and false for a refusal or failure.
     fn is_intent(&self) -> bool {
         self.failed.is_none() && self.answer.as_ref().is_some_and(|answer| answer.get("ok").is_some())
     }

@@ -1,4 +1,5 @@
-//! WASI's clocks and random numbers in a call that is recorded or replayed: made of what stands in the recording.
+//! WASI's clocks and random numbers in a recorded or replayed call, derived from values in the
+//! recording.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,42 +9,42 @@ use rand::rngs::StdRng;
 use wasmtime_wasi::{HostMonotonicClock, HostWallClock};
 
 use super::file::RecordedWasi;
-use crate::state::outside::Sources;
+use crate::state::wasi_clock_random::WasiSources;
 
-/// How much later it is each time that a clock is asked.
+/// Step of a clock at each reading.
 const STEP: Duration = Duration::from_micros(1);
 
 impl RecordedWasi {
-    /// A guest's clocks and random numbers, made of it.
-    pub(super) fn sources(self) -> Sources {
-        Sources {
+    /// Returns a guest's clocks and random numbers.
+    pub(super) fn sources(self) -> WasiSources {
+        WasiSources {
             random: StdRng::seed_from_u64(self.seed),
             insecure_random: StdRng::seed_from_u64(!self.seed),
             table_seed: u128::from(self.seed),
-            wall_clock: Box::new(Clock::at(Duration::from_millis(self.clock_ms))),
-            monotonic_clock: Box::new(Clock::at(Duration::ZERO)),
+            wall_clock: Box::new(SteppingClock::at(Duration::from_millis(self.clock_ms))),
+            monotonic_clock: Box::new(SteppingClock::at(Duration::ZERO)),
         }
     }
 }
 
-/// A clock that goes on when it is asked.
-struct Clock {
+/// A clock that advances at each reading.
+struct SteppingClock {
     from: Duration,
-    asked: AtomicU64,
+    readings: AtomicU64,
 }
 
-impl Clock {
-    fn at(from: Duration) -> Clock {
-        Clock { from, asked: AtomicU64::new(0) }
+impl SteppingClock {
+    fn at(from: Duration) -> SteppingClock {
+        SteppingClock { from, readings: AtomicU64::new(0) }
     }
 
     fn tell(&self) -> Duration {
-        let asked = self.asked.fetch_add(1, Ordering::Relaxed);
-        self.from.saturating_add(STEP.saturating_mul(u32::try_from(asked).unwrap_or(u32::MAX)))
+        let readings = self.readings.fetch_add(1, Ordering::Relaxed);
+        self.from.saturating_add(STEP.saturating_mul(u32::try_from(readings).unwrap_or(u32::MAX)))
     }
 }
 
-impl HostWallClock for Clock {
+impl HostWallClock for SteppingClock {
     fn resolution(&self) -> Duration {
         STEP
     }
@@ -53,7 +54,7 @@ impl HostWallClock for Clock {
     }
 }
 
-impl HostMonotonicClock for Clock {
+impl HostMonotonicClock for SteppingClock {
     fn resolution(&self) -> u64 {
         u64::try_from(STEP.as_nanos()).unwrap_or(u64::MAX)
     }

@@ -1,39 +1,38 @@
-//! What a service's function gives.
+//! Result and error types of services.
 
 use std::future::Future;
 use std::pin::Pin;
 
-/// What a service's function gives.
+/// Future of a service function.
 pub type ServiceFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ServiceError>> + Send + 'a>>;
 
-/// Why a service did not do what it was asked; the plugin gets it as the contract's `error`.
+/// Error of a service. The plugin receives it as the contract's `error`.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
-    /// Not within this call's rights.
+    /// The call has no right to this.
     #[error("denied")]
     Denied,
-    /// The arguments make no sense: says which.
+    /// Invalid arguments; the text says which.
     #[error("invalid: {0}")]
     Invalid(String),
-    /// More bytes than the limit: how many.
+    /// More bytes than the limit. Holds the announced size, or the number of received bytes.
     #[error("too large: {0} bytes")]
     TooLarge(u64),
-    /// The upstream cannot be reached.
     #[error("unavailable: {0}")]
     Unavailable(String),
-    /// The caller has too much under way: it ends the call, and the client is told to wait.
+    /// The caller has too many requests in progress. The error ends the call, and the server asks
+    /// the client to wait.
     #[error("too many; wait {retry_after_s} s")]
     TooMany {
-        /// Seconds until it may succeed.
+        /// Seconds until a retry may succeed.
         retry_after_s: u64,
     },
-    /// A policy refuses it, with a sentence for the caller: it ends the call, and the client is told.
+    /// A policy denies the request; holds a sentence for the caller. The error ends the call.
     #[error("a policy denies it: {0}")]
     PolicyDenied(String),
-    /// Anything else.
     #[error("{0}")]
     Other(String),
-    /// The host's own storage failed: it ends the call.
+    /// The host's own storage failed. The error ends the call.
     #[error("storage: {0}")]
     Store(#[from] packhouse_store::StoreError),
 }

@@ -1,16 +1,15 @@
-//! Sign-ins and tokens of the caller.
-
 use super::error::{ServiceFuture, not_available};
 use crate::view::RepositoryView;
 
-/// The server's side of the interface `identity`, for one caller. Every default is that the service is not available.
+/// Server side of the interface `identity`, for one caller. By default the service is not
+/// available.
 pub trait IdentityService: Send + Sync + 'static {
     /// Begins a sign-in for a token of this repository.
     fn begin_login<'a>(&'a self, _target: &'a RepositoryView) -> ServiceFuture<'a, Login> {
         not_available("sign-in")
     }
 
-    /// Where the sign-in stands.
+    /// Returns the state of the sign-in.
     fn finish_login<'a>(&'a self, _id: &'a str) -> ServiceFuture<'a, LoginState> {
         not_available("sign-in")
     }
@@ -20,7 +19,7 @@ pub trait IdentityService: Send + Sync + 'static {
         not_available("tokens")
     }
 
-    /// Revokes the caller's token; false where there is none of that id.
+    /// Revokes the caller's token. Returns false if there is no token with that id.
     fn revoke<'a>(&'a self, _id: &'a str) -> ServiceFuture<'a, bool> {
         not_available("tokens")
     }
@@ -29,36 +28,34 @@ pub trait IdentityService: Send + Sync + 'static {
 /// A sign-in that has begun.
 #[derive(Clone, Debug)]
 pub struct Login {
-    /// What the client asks for afterwards.
+    /// Identifier with which the client polls.
     pub id: String,
     /// The page at which a person signs in.
     pub url: String,
 }
 
-/// Where a sign-in stands.
 #[derive(Clone, Debug)]
 pub enum LoginState {
-    /// Ask again after so many seconds.
+    /// Poll again after this number of seconds.
     Waiting(u32),
     /// A placeholder that the server replaces by the token in this call's answer.
     Granted(String),
-    /// Unknown, too old, or fetched already.
+    /// The sign-in is unknown, expired, or already fetched.
     Gone,
 }
 
 /// A token as its owner may see it.
 #[derive(Clone, Debug)]
 pub struct TokenView {
-    /// Not secret.
     pub id: String,
-    /// Its owner's name for it.
+    /// The name that its owner chose.
     pub name: String,
-    /// As much of it as may be shown.
+    /// Part of the token that may be displayed.
     pub hint: String,
-    /// `read`, `write`.
+    /// Scopes, such as `read` and `write`.
     pub scope: Vec<String>,
-    /// In ms since 1970.
+    /// Creation time in ms since 1970.
     pub created: u64,
-    /// In ms since 1970.
+    /// Expiry time in ms since 1970.
     pub expires: Option<u64>,
 }

@@ -1,4 +1,5 @@
-//! What the server does for a plugin beyond storage: upstream, identity, signing and advisories, for one call and its caller.
+//! The server's services for a plugin beyond storage: upstream, identity, signing and advisories,
+//! for one call and its caller.
 
 mod advisories;
 mod error;
@@ -9,30 +10,25 @@ mod upstream;
 
 use std::sync::Arc;
 
-pub use advisories::{AdvisoryService, MAX_TOLD_BYTES};
+pub use advisories::{AdvisoryService, MAX_ADVISORY_BYTES};
 pub use error::{ServiceError, ServiceFuture};
 pub use identity::{IdentityService, Login, LoginState, TokenView};
 pub use policy::PolicyService;
 pub use signing::{PublicKey, Signature, SigningService};
 pub use upstream::{CacheUse, Fetch, Freshness, Reply, ReplyLifetime, UpstreamService};
 
-/// The services of one call. The default offers none.
+/// Services of one call. The default offers none.
 #[derive(Clone)]
 pub struct Services {
-    /// Upstreams of proxies.
     pub upstream: Arc<dyn UpstreamService>,
-    /// The caller's sign-ins and tokens.
     pub identity: Arc<dyn IdentityService>,
-    /// Signatures.
     pub signing: Arc<dyn SigningService>,
-    /// Policies.
     pub policies: Arc<dyn PolicyService>,
-    /// What is known to be wrong with packages.
     pub advisories: Arc<dyn AdvisoryService>,
 }
 
 impl Services {
-    /// All of them by one value.
+    /// Uses one value for all services.
     pub fn of<S: UpstreamService + IdentityService + SigningService + PolicyService + AdvisoryService>(
         services: &Arc<S>,
     ) -> Services {
@@ -52,7 +48,6 @@ impl Default for Services {
     }
 }
 
-/// Offers nothing.
 struct NoServices;
 
 impl UpstreamService for NoServices {}

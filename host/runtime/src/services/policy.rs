@@ -1,13 +1,13 @@
-//! Policies over what a call is about to do.
+//! Policies that apply to a call.
 
 use packhouse_store::{RepositoryId, SignedStatement, Version};
 
 use super::error::ServiceFuture;
 
-/// The server's side of policies, for one call and its caller. The default has none.
+/// Server side of policies, for one call and its caller. By default no policy applies.
 pub trait PolicyService: Send + Sync + 'static {
-    /// Judges versions that a publish is about to show, with the statements that come with them: what is denied or held back ends the
-    /// call with `PolicyDenied`.
+    /// Judges versions that a publish is about to show, together with their statements. A denied or
+    /// held version ends the call with `PolicyDenied`.
     fn judge_publish<'a>(
         &'a self,
         _repository: RepositoryId,
@@ -17,7 +17,7 @@ pub trait PolicyService: Send + Sync + 'static {
         Box::pin(async { Ok(()) })
     }
 
-    /// Whether there are any over this repository: where not, nothing is asked.
+    /// Returns true if policies apply to this repository. Otherwise `judge_publish` is not called.
     fn has_policies(&self, _repository: RepositoryId) -> bool {
         false
     }

@@ -3,37 +3,35 @@
 use super::error::{ServiceFuture, not_available};
 use crate::view::RepositoryView;
 
-/// The server's side of the interface `signing`. Every default is that the service is not available.
+/// Server side of the interface `signing`. By default the service is not available.
 pub trait SigningService: Send + Sync + 'static {
-    /// Public keys of the repository's format and organization, the one in use first.
+    /// Public keys of the repository's format and organization, starting with the one in use.
     fn keys<'a>(&'a self, _target: &'a RepositoryView) -> ServiceFuture<'a, Vec<PublicKey>> {
         not_available("signing")
     }
 
-    /// An ECDSA signature (ASN.1 DER) over SHA-256 of `message`.
+    /// Returns an ECDSA signature (ASN.1 DER) over SHA-256 of `message`.
     fn sign<'a>(&'a self, _target: &'a RepositoryView, _message: &'a [u8]) -> ServiceFuture<'a, Signature> {
         not_available("signing")
     }
 }
 
-/// A key by which signatures may be checked.
+/// A key for the verification of signatures.
 #[derive(Clone, Debug)]
 pub struct PublicKey {
-    /// Names it in signatures.
+    /// Identifier of the key in signatures.
     pub id: String,
-    /// As `ecdsa-sha2-nistp256`.
+    /// Type of the key, such as `ecdsa-sha2-nistp256`.
     pub kind: String,
-    /// Its SubjectPublicKeyInfo in base64.
+    /// SubjectPublicKeyInfo of the key in base64.
     pub key: String,
-    /// In ms since 1970.
+    /// Expiry time in ms since 1970.
     pub expires: Option<u64>,
 }
 
-/// A signature and the key it is by.
+/// A signature and the id of its key.
 #[derive(Clone, Debug)]
 pub struct Signature {
-    /// Of the public key.
     pub key_id: String,
-    /// ASN.1 DER.
     pub value: Vec<u8>,
 }

@@ -1,4 +1,5 @@
-//! Upstreams of proxies, which packages may be asked of them, and which releases may be offered.
+//! Upstreams of proxies, the packages that may be requested from them, and the releases that may be
+//! offered.
 
 use packhouse_names::{JudgedReleases, Release};
 use packhouse_store::{Arriving, CacheName, Dependencies, Digest, RepositoryId};
@@ -6,17 +7,20 @@ use packhouse_store::{Arriving, CacheName, Dependencies, Digest, RepositoryId};
 use super::error::{ServiceError, ServiceFuture, not_available};
 use crate::view::RepositoryView;
 
-/// The server's side of the interfaces `upstream` and `releases`. Every default is that the service is not available.
+/// Server side of the interfaces `upstream` and `releases`. By default the service is not
+/// available.
 pub trait UpstreamService: Send + Sync + 'static {
-    /// Asks a proxy's upstream. Returns at once; the reply's functions wait.
+    /// Sends a request to a proxy's upstream. Returns at once; the functions of the reply wait for
+    /// the upstream.
     fn fetch(&self, _proxy: &RepositoryView, _fetch: Fetch) -> Result<Box<dyn Reply>, ServiceError> {
         Err(ServiceError::Unavailable("this host has no upstreams".to_owned()))
     }
 
-    /// A plugin leaves a proxy out of its answer, for this reason.
+    /// Notes that a plugin leaves a proxy out of its answer, and the reason.
     fn leave_out(&self, _proxy: &RepositoryView, _reason: String) {}
 
-    /// Of these packages those that must not be asked of an upstream for what this repository serves, in their order.
+    /// Returns the packages in `names` that must not be requested from an upstream on behalf of
+    /// this repository, in their order.
     fn withheld<'a>(
         &'a self,
         _repository: &'a RepositoryView,
@@ -25,8 +29,9 @@ pub trait UpstreamService: Send + Sync + 'static {
         not_available("names")
     }
 
-    /// Which of a package's releases a proxy may offer at `now`, in ms since 1970. Of one whose version is not named, age and
-    /// withdrawal alone decide. `Denied` for a repository that is no proxy.
+    /// Judges which of a package's releases a proxy may offer at `now`, in ms since 1970. For a
+    /// release without a version, only its age and withdrawal matter. Returns `Denied` for a
+    /// repository that is not a proxy.
     fn judge_releases<'a>(
         &'a self,
         _proxy: &'a RepositoryView,
@@ -37,8 +42,8 @@ pub trait UpstreamService: Send + Sync + 'static {
         not_available("upstreams")
     }
 
-    /// The same of one release that somebody asks for by itself. Where a policy withholds it, who would be answered that there is
-    /// nothing is told why instead.
+    /// Judges one release that a client requested by itself. If a policy withholds it, the client
+    /// gets the reason instead of a plain "not found".
     fn judge_asked<'a>(
         &'a self,
         proxy: &'a RepositoryView,
@@ -50,97 +55,97 @@ pub trait UpstreamService: Send + Sync + 'static {
     }
 }
 
-/// What a plugin asks of an upstream.
 #[derive(Clone, Debug, Default)]
 pub struct Fetch {
-    /// `GET`, `HEAD` or `POST`.
     pub method: String,
-    /// Below the upstream's address, or absolute.
+    /// Address below the upstream's, or absolute.
     pub target: String,
-    /// Names in lower case.
+    /// Headers with their names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Of a `POST`.
     pub body: Option<Vec<u8>>,
-    /// Without it, the repository's own setting.
+    /// Freshness in place of the repository's own setting.
     pub fresh: Option<Freshness>,
-    /// What it must turn out to be.
+    /// Digests that the reply must have.
     pub expect: Vec<Digest>,
-    /// Bytes at most.
+    /// Most bytes of the reply.
     pub limit: Option<u64>,
-    /// Package, version and path to show it as once it is kept.
+    /// Package, version and path under which a stored reply is shown.
     pub show_as: Option<(String, String, String)>,
-    /// Package, version and path of each file that it belongs to.
+    /// Package, version and path of each file that the reply belongs to.
     pub part_of: Vec<(String, String, String)>,
-    /// The plugin reads the reply, and no policy judges it.
+    /// True if only the plugin reads the reply, so that no policy judges it.
     pub is_metadata: bool,
 }
 
 impl Fetch {
-    /// Package, version and path of the files by which the reply is judged: it may be served where one of them may.
+    /// Package, version and path of the files by which the reply is judged. The reply may be served
+    /// if one of these files may.
     #[must_use]
     pub fn judged_as(&self) -> &[(String, String, String)] {
         match &self.show_as {
-            Some(shown) => std::slice::from_ref(shown),
+            Some(file) => std::slice::from_ref(file),
             None => &self.part_of,
         }
     }
 }
 
-/// How long an answer may be served without asking again.
+/// How long a reply may be served without a new request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Freshness {
-    /// For ever.
     Immutable,
-    /// So many seconds.
+    /// Fresh for this number of seconds.
     Seconds(u32),
-    /// Not at all.
     Never,
 }
 
-/// For how long the same fetch gets the same reply without asking the upstream: until a moment, and as long as nothing changes
-/// that it was made of.
+/// Lifetime of a reply. During it, the same fetch gets the same reply without a request to the
+/// upstream. The lifetime ends at a time, or when the data that the reply was made from changes.
 #[derive(Clone, Debug)]
 pub struct ReplyLifetime {
-    /// From when on, in ms since 1970, it may be another; none where time changes nothing.
+    /// Time from which the reply may differ, in ms since 1970. None if time changes nothing.
     pub until: Option<i64>,
-    /// What of the proxy it was made of.
+    /// Data of the proxy that the reply was made from.
     pub made_of: Dependencies,
-    /// What it counts as, also when what was made of it is served again.
+    /// Cache use that the server counts for the reply, also when it serves an answer made from the
+    /// reply again.
     pub cache_use: CacheUse,
 }
 
-/// A use of what a proxy keeps of its upstream.
+/// A use of a proxy's cached content.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct CacheUse {
-    /// The proxy.
     pub repository: RepositoryId,
-    /// The cached answer that was used; none where it was remembered that there is nothing, or that nothing may be served.
+    /// The cached reply that was used. None if the cache only held the fact that the upstream has
+    /// nothing, or that nothing may be served.
     pub name: Option<CacheName>,
-    /// Whether it is older than it should be.
+    /// True if the reply is past its freshness.
     pub stale: bool,
 }
 
-/// An upstream's reply, which may still be under way.
+/// An upstream's reply, which may still be in progress.
 pub trait Reply: Send + Sync + 'static {
-    /// Waits for the headers.
+    /// Waits for the headers and returns the status.
     fn status(&self) -> ServiceFuture<'_, u16>;
-    /// Waits for the headers.
+    /// Waits for the headers and returns them.
     fn headers(&self) -> ServiceFuture<'_, Vec<(String, String)>>;
-    /// Where it came from after redirects.
+    /// Address of the reply after redirects.
     fn address(&self) -> ServiceFuture<'_, String>;
-    /// Whether the file at this place of [`Fetch::judged_as`] is withheld for the state or the age of its version, or as malware.
+    /// Returns true if the file with this index in [`Fetch::judged_as`] is withheld: as malware, or
+    /// because of its version's state or age.
     fn withholds(&self, _file: usize) -> ServiceFuture<'_, bool> {
         Box::pin(async { Ok(false) })
     }
-    /// For how long what is made of it stands. None before the headers are there, and where it may be another the next time.
+    /// Lifetime of content made from the reply. None before the headers have arrived, and if the
+    /// reply may differ the next time.
     fn lifetime(&self) -> Option<ReplyLifetime> {
         None
     }
-    /// What it counts as where it is older than it should be, as the upstream gave no other. None before the headers are there.
+    /// Cache use of a stale reply, which is served because the upstream gave no newer one. None
+    /// before the headers have arrived.
     fn stale(&self) -> Option<CacheUse> {
         None
     }
-    /// As [`Fetch::expect`].
+    /// Adds a required digest, like [`Fetch::expect`].
     fn expect(&mut self, digest: Digest);
     /// The bytes, which may still be arriving.
     fn body(self: Box<Self>) -> ServiceFuture<'static, Arriving>;

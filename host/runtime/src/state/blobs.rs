@@ -1,4 +1,4 @@
-//! What stands behind the handles of `blobs`, and how many bytes a call has made.
+//! Objects behind the handles of `blobs`, and byte counts of a call.
 
 #![allow(unreachable_pub, reason = "named by the generated code, which is public")]
 
@@ -9,66 +9,65 @@ use crate::config::Limits;
 use crate::host_error::HostError;
 use crate::joined::{Cut, Joined, JoinedPart};
 
-/// Bytes that a writer holds in memory: an index of some thousand versions is sent and kept without a file.
+/// Most bytes that a writer holds in memory. An index of some thousand versions fits, so the host
+/// sends and stores it without a file.
 const HELD_BYTES: usize = 2 << 20;
-/// Pieces that it holds: each costs memory of its own.
+/// Most pieces that a writer holds in memory. Each piece needs additional memory.
 const HELD_PIECES: usize = 4096;
 
 /// The right to read these bytes, which may still be arriving.
-pub struct BlobRep(pub(crate) Content);
+pub struct BlobRep(pub(crate) BlobContent);
 
-/// Bytes behind a handle.
 #[derive(Clone)]
-pub enum Content {
-    /// All of them are there.
+pub enum BlobContent {
+    /// All bytes are available.
     Whole(Blob),
-    /// They still come in from an upstream.
+    /// The bytes are still arriving from an upstream.
     Arriving(Arriving),
-    /// A part of something that is remembered: itself, and where it lies in that.
+    /// A part of a memoized blob: its bytes, and their position.
     Cut(Blob, Cut),
-    /// In the parts in which they were written.
+    /// Bytes in the parts in which they were written.
     Joined(Joined),
 }
 
 impl BlobRep {
     pub(crate) fn whole(blob: Blob) -> BlobRep {
-        BlobRep(Content::Whole(blob))
+        BlobRep(BlobContent::Whole(blob))
     }
 
-    /// A piece of a document, which is in memory and remembered. The handle has a blob of its own: what becomes of that when it is kept
-    /// is no matter of other calls'.
+    /// Creates a handle of a memoized piece. The handle has its own blob, so that keeping the blob
+    /// does not affect other calls.
     pub(crate) fn piece(of: Blob) -> BlobRep {
         let own = of.made_in_memory().map_or_else(|| of.clone(), Blob::from_bytes);
-        BlobRep(Content::Cut(own, Cut { of, start: 0 }))
+        BlobRep(BlobContent::Cut(own, Cut { of, start: 0 }))
     }
 
     pub(crate) fn arriving(arriving: Arriving) -> BlobRep {
-        BlobRep(arriving.now().map_or(Content::Arriving(arriving), Content::Whole))
+        BlobRep(arriving.now().map_or(BlobContent::Arriving(arriving), BlobContent::Whole))
     }
 }
 
-/// Bytes on their way to becoming a blob: in memory while they are few, then staged.
+/// Bytes that become a blob. They stay in memory while they are few, and are staged otherwise.
 pub struct WriterRep {
     held: Vec<JoinedPart>,
     held_bytes: usize,
     staged: Option<Stager>,
-    /// Bytes of all, at most.
+    /// Most bytes that may be written.
     limit: u64,
     repository: Option<RepositoryId>,
 }
 
 impl WriterRep {
-    /// For at most `limit` bytes, which count among what is staged for this repository.
+    /// Writer for at most `limit` bytes, which count as staged for this repository.
     pub(crate) fn new(limit: u64, repository: Option<RepositoryId>) -> WriterRep {
         WriterRep { held: Vec::new(), held_bytes: 0, staged: None, limit, repository }
     }
 
-    /// Adds bytes at the end.
     pub(crate) async fn write(&mut self, bytes: Bytes, storage: &Store) -> Result<(), StoreError> {
         self.add(JoinedPart { bytes, cut: None }, storage).await
     }
 
-    /// The same of bytes that may be cut out of others.
+    /// Appends bytes that may be cut from a memoized blob.
     pub(crate) async fn add(&mut self, part: JoinedPart, storage: &Store) -> Result<(), StoreError> {
         if part.bytes.is_empty() {
             return Ok(());
@@ -88,22 +87,22 @@ impl WriterRep {
         Ok(())
     }
 
-    /// All that was written.
+    /// Returns everything that was written.
     pub(crate) async fn finish(self) -> Result<BlobRep, StoreError> {
         Ok(match self.staged {
             Some(staged) => BlobRep::whole(staged.finish().await?),
-            None => BlobRep(Content::Joined(Joined::of(self.held))),
+            None => BlobRep(BlobContent::Joined(Joined::of(self.held))),
         })
     }
 }
 
-/// An upload of the target, and how much of it this request brought.
+/// An upload of the target, and the number of its bytes that this request sent.
 pub struct UploadRep {
     pub(crate) upload: Upload,
     pub(crate) received: u64,
 }
 
-/// How many bytes a call handed over for keeping, and how many were decoded for it.
+/// Bytes that a call passed for storing, and bytes that were decoded for it.
 #[derive(Default)]
 pub(crate) struct Volume {
     written: u64,
@@ -111,7 +110,7 @@ pub(crate) struct Volume {
 }
 
 impl Volume {
-    /// Counts bytes that the guest hands over for keeping; `too-large` past the call's limit.
+    /// Counts bytes that the guest passes for storing. Returns `too-large` above the call's limit.
     pub(crate) fn count_written(&mut self, bytes: usize, limits: &Limits) -> Result<(), HostError> {
         self.written = self.written.saturating_add(bytes as u64);
         if self.written > limits.written_bytes {
@@ -120,12 +119,12 @@ impl Volume {
         Ok(())
     }
 
-    /// What may still be written.
+    /// Bytes that may still be written.
     pub(crate) fn may_write(&self, limits: &Limits) -> u64 {
         limits.written_bytes.saturating_sub(self.written)
     }
 
-    /// What may still be decoded.
+    /// Bytes that may still be decoded.
     pub(crate) fn may_decode(&self, limits: &Limits) -> u64 {
         limits.decoded_bytes.saturating_sub(self.decoded)
     }

@@ -1,17 +1,15 @@
-//! What `host` keeps of a call: how much it has logged, and the time that it was told.
+//! State of `host` for one call: the number of log lines, and the time that the call reads.
 
 use packhouse_store::now_ms;
 
 const MAX_LINES: u32 = 100;
 
-/// Whether a line is written.
+/// Treatment of a log line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Line {
-    /// It is.
+pub(crate) enum LineOutcome {
     Written,
-    /// It is the first that is cut.
+    /// The first line that is dropped.
     FirstCut,
-    /// It is cut.
     Cut,
 }
 
@@ -23,27 +21,26 @@ pub(crate) struct LogAndClock {
 }
 
 impl LogAndClock {
-    /// Of a call that happens, for all that it does, at this time in ms since 1970; none is now.
+    /// Creates the state of a call whose clock shows this time, in ms since 1970. None means the
+    /// current time.
     pub(crate) fn at(now: Option<u64>) -> LogAndClock {
         LogAndClock { lines: 0, now }
     }
 
-    /// How many lines are written at most.
     pub(crate) const MAX_LINES: u32 = MAX_LINES;
 
-    /// Counts a line.
-    pub(crate) fn line(&mut self) -> Line {
+    pub(crate) fn line(&mut self) -> LineOutcome {
         self.lines = self.lines.saturating_add(1);
         match self.lines {
-            ..=MAX_LINES => Line::Written,
-            lines if lines == MAX_LINES + 1 => Line::FirstCut,
-            _ => Line::Cut,
+            ..=MAX_LINES => LineOutcome::Written,
+            lines if lines == MAX_LINES + 1 => LineOutcome::FirstCut,
+            _ => LineOutcome::Cut,
         }
     }
 
     /// The time in ms since 1970, the same for the whole call.
     pub(crate) fn now(&mut self) -> u64 {
-        // A clock before 1970 is set wrong, and no plugin can do anything about it.
+        // A clock before 1970 is wrong, and a plugin can do nothing about it.
         *self.now.get_or_insert_with(|| now_ms().unsigned_abs())
     }
 }

@@ -1,13 +1,13 @@
-//! What stands behind the handles of `http`.
+//! Objects behind the handles of `http`.
 
 #![allow(unreachable_pub, reason = "named by the generated code, which is public")]
 
 use crate::request::BodyPlan;
 
-/// The call's one request; what it is stands in the call's state.
+/// The call's one request. Its data is in the call's state.
 pub struct RequestRep;
 
-/// An intent as the guest makes it; judged when `route` has returned it.
+/// An intent that the guest is making. The host validates the intent once `route` has returned it.
 #[derive(Default)]
 pub struct IntentRep {
     pub(crate) action: String,
@@ -22,7 +22,7 @@ pub struct IntentRep {
     pub(crate) many_packages: bool,
 }
 
-/// What an answer says besides its record.
+/// Optional properties of an answer.
 #[derive(Default)]
 pub struct ResponseOptionsRep {
     pub(crate) modified: Option<u64>,

@@ -1,69 +1,70 @@
-//! The piece that a call makes, and what it reads meanwhile.
+//! The piece that a call is making, and its reads meanwhile.
 
 #![allow(unreachable_pub, reason = "named by the generated code, which is public")]
 
 use std::sync::Arc;
 
-use packhouse_store::{Dependencies, RepositoryId, Seen};
+use packhouse_store::{Dependencies, ReadPoint, RepositoryId};
 
 use crate::reads::Reads;
 use crate::state::HostState;
 
-/// The handle on the call's one making.
+/// Handle of the one piece in progress.
 pub struct MakingRep;
 
-/// What is being made.
+/// A piece that is in progress.
 pub(crate) struct Making {
-    pub(crate) seen: Seen,
+    pub(crate) read_point: ReadPoint,
     pub(crate) settings: Arc<str>,
     pub(crate) name: String,
-    /// What the call had read before.
+    /// Earlier reads of the call.
     reads: Reads,
-    /// Whether it had used what no commit tells a change of.
+    /// True if the call had already used data whose changes no commit announces.
     uncacheable: bool,
-    /// Up to when what it had used stands.
+    /// Time until which the data used earlier is valid.
     until: Option<i64>,
-    /// How often it had turned to replies of upstreams.
+    /// How often the call had used replies of upstreams.
     replies: u64,
 }
 
-/// A piece that was made, and what was read for it.
-pub(crate) struct Made {
+/// A finished piece with its dependencies.
+pub(crate) struct FinishedPiece {
     pub(crate) making: Making,
-    /// None where it may not be remembered.
+    /// Dependencies of the piece. If they are `None`, the piece must not be memoized.
     pub(crate) dependencies: Option<Dependencies>,
 }
 
 impl HostState {
-    /// Begins to note what is read; false while something is being made.
-    pub(crate) fn start_making(&mut self, seen: Seen, settings: Arc<str>, name: String) -> bool {
+    /// Starts to note reads for a piece. Returns false if another piece is in progress.
+    pub(crate) fn start_making(&mut self, read_point: ReadPoint, settings: Arc<str>, name: String) -> bool {
         if self.making.is_some() {
             return false;
         }
-        self.settle_outside();
+        self.note_clock_and_random();
         let (reads, uncacheable) = (std::mem::take(&mut self.reads), std::mem::take(&mut self.uncacheable));
-        let (until, replies) = (self.until.take(), self.replies.turns());
-        self.making = Some(Making { seen, settings, name, reads, uncacheable, until, replies });
+        let (until, replies) = (self.until.take(), self.replies.use_count());
+        self.making = Some(Making { read_point, settings, name, reads, uncacheable, until, replies });
         true
     }
 
-    /// Ends it. What was read counts as read by the call.
-    pub(crate) fn end_making(&mut self) -> Option<Made> {
+    /// Ends the piece. Adds the piece's reads to the reads of the call.
+    pub(crate) fn end_making(&mut self) -> Option<FinishedPiece> {
         let mut making = self.making.take()?;
-        self.settle_outside();
+        self.note_clock_and_random();
         let reads = std::mem::replace(&mut self.reads, std::mem::take(&mut making.reads));
-        // A piece stands until a commit, not until a moment.
-        let timed = self.until.is_some() || self.replies.turns() != making.replies;
+        // A commit can invalidate a piece, but the passing of time cannot. So a piece with a time
+        // limit is not memoized.
+        let timed = self.until.is_some() || self.replies.use_count() != making.replies;
         self.note_until(making.until);
         let used_more = self.uncacheable || timed;
         self.uncacheable |= making.uncacheable;
         self.reads.extend(reads.clone());
-        let dependencies = only(reads, making.seen.repository).filter(|_| !used_more && !self.changes);
-        Some(Made { making, dependencies })
+        let dependencies = only(reads, making.read_point.repository).filter(|_| !used_more && !self.changes);
+        Some(FinishedPiece { making, dependencies })
     }
 }
 
-/// What was read, where it was of this repository alone.
+/// Returns the reads if all of them were of this repository.
 fn only(reads: Reads, repository: RepositoryId) -> Option<Dependencies> {
     let mut found = Dependencies::default();
     for (of, dependencies) in reads {
@@ -89,7 +90,11 @@ mod tests {
     }
 
     fn start(state: &mut HostState) -> bool {
-        state.start_making(Seen { repository: RepositoryId(1), revision: 7 }, "{}".into(), "piece".to_owned())
+        state.start_making(
+            ReadPoint { repository: RepositoryId(1), revision: 7 },
+            "{}".into(),
+            "piece".to_owned(),
+        )
     }
 
     fn on(key: &str) -> Dependencies {
@@ -99,11 +104,11 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_depends_on_what_was_read_while_it_was_made() {
+    fn a_piece_depends_on_the_reads_while_it_was_made() {
         let mut state = state();
         state.reads.of(RepositoryId(2)).on_record("before");
         state.uncacheable = true;
-        assert!(start(&mut state) && !start(&mut state), "one at a time");
+        assert!(start(&mut state) && !start(&mut state), "only one piece at a time");
         state.reads.of(RepositoryId(1)).on_record("meanwhile");
         assert_eq!(state.end_making().unwrap().dependencies, Some(on("meanwhile")));
         let reads: Vec<_> = std::mem::take(&mut state.reads).into_iter().collect();
@@ -112,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_commit_tells_of_is_not_remembered() {
+    fn a_piece_that_a_commit_cannot_invalidate_is_not_memoized() {
         for use_more in [
             |state: &mut HostState| state.uncacheable = true,
             |state: &mut HostState| state.changes = true,

@@ -1,14 +1,15 @@
-//! What one call holds on the host's side: its handles, what it was given, what it used, and what it has yet to make durable.
+//! Host-side state of one call: its handles, input and uses, and the blobs that are not durable
+//! yet.
 
 pub(crate) mod blobs;
 pub(crate) mod host;
 pub(crate) mod http;
 pub(crate) mod memo;
-pub(crate) mod outside;
 pub(crate) mod phase;
 pub(crate) mod records;
 pub(crate) mod transaction;
 pub(crate) mod upstream;
+pub(crate) mod wasi_clock_random;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -23,36 +24,38 @@ use crate::clock::CallClock;
 use crate::config::Limits;
 use crate::description::TagKeys;
 use crate::error::CallError;
+use crate::guest_stdio::GuestOutput;
 use crate::limits::MemoryLimiter;
 use crate::memos::PluginMemos;
 use crate::package_bounds::PackageBounds;
 use crate::reads::Reads;
 use crate::recording::Tape;
 use crate::request::{Action, Looked, RequestHead};
-use crate::said::Said;
 use crate::services::Services;
 use crate::view::RepositoryView;
 
 use blobs::Volume;
 use host::LogAndClock;
 use memo::Making;
-use outside::{Outside, Sources};
 pub(crate) use phase::Phase;
 pub(crate) use records::Access;
 use records::RepositoryRep;
 use upstream::UsedReplies;
+use wasi_clock_random::{ClockAndRandom, WasiSources};
 
-/// Blobs of a publish that are remembered, for the case that it stores nothing.
+/// Most blobs of a publish that the host remembers for a repair, in case the publish stores
+/// nothing.
 const MOST_SENT: usize = 100;
-/// Those of them that are not in memory: each takes room in the storage until the call has ended.
+/// Most remembered blobs outside memory. Each takes space in the storage until the call ends.
 const MOST_SENT_STORED: usize = 4;
-/// Bytes that these may hold in memory together: a publish can decode far more than it sends.
+/// Most bytes of remembered blobs in memory, all together. A publish can decode far more bytes than
+/// it sends.
 const MOST_SENT_IN_MEMORY: usize = 16 << 20;
 
-/// The data of one store; dropped with the instance.
+/// Data of one wasmtime store, dropped with the instance.
 pub(crate) struct HostState {
     pub(crate) phase: Phase,
-    /// Given back when the call waits for more than a look-up.
+    /// Returned when the call waits for more than a look-up.
     pub(crate) turn: Option<OwnedSemaphorePermit>,
     pub(crate) table: ResourceTable,
     pub(crate) memory: MemoryLimiter,
@@ -65,62 +68,64 @@ pub(crate) struct HostState {
     pub(crate) parts: Vec<Part>,
     pub(crate) appended: Option<Appended>,
     pub(crate) services: Services,
-    /// Whether a publish relies on the blobs that are found.
+    /// True if a publish relies on the blobs that are found.
     pub(crate) for_publish: bool,
-    /// Which packages commits may be about.
+    /// Packages that commits may concern.
     pub(crate) packages: Option<PackageBounds>,
-    /// What is remembered with each commit.
+    /// Audit event stored with each commit.
     pub(crate) audit: Option<AuditEvent>,
-    /// Which of the records that a commit changes hold tags.
+    /// Keys of records that hold tags.
     pub(crate) tags: Vec<TagKeys>,
-    /// What keeps what each commit changes.
+    /// Trash entry that holds what each commit changes.
     pub(crate) trash: Option<TrashId>,
-    /// When what is shown came into the world, where that was not now.
+    /// Original publication time, if it was published elsewhere before.
     pub(crate) published_at: Option<u64>,
-    /// Whether the call publishes something that another server served before.
+    /// True if the call publishes something that another server served before.
     pub(crate) is_moved: bool,
-    /// Kept by the guest and not yet handed to a commit.
-    pub(crate) kept: Vec<(RepositoryId, Blob)>,
-    /// Bytes that came with a publish and whose SHA-256 the guest knows.
+    /// Blobs that the guest kept and no commit has taken yet.
+    pub(crate) blobs_to_keep: Vec<(RepositoryId, Blob)>,
+    /// Bytes of a publish whose SHA-256 the guest knows.
     pub(crate) sent: Vec<Blob>,
-    /// Whether the answer may depend on more than the request, the settings and what was read of repositories.
+    /// True if the answer may depend on more than the request, the settings and reads of
+    /// repositories.
     pub(crate) uncacheable: bool,
-    /// Whether a blob was asked for that is not there.
+    /// True if a requested blob was missing.
     pub(crate) blob_missing: bool,
-    /// What of the request was looked at.
+    /// Parts of the request that were read.
     pub(crate) looked: Looked,
-    /// What was read of repositories.
     pub(crate) reads: Reads,
-    /// The newest revision of the records that were read from the database; 0 where none was, none where one was not there.
+    /// Newest revision of the records that were read from the database. It is 0 before the first
+    /// read, and none if a record was missing.
     pub(crate) newest_found: Option<u64>,
-    /// Whether the call began to change records: what it reads from then on is read from the database.
+    /// True if the call began to change records. From then on it reads from the database.
     pub(crate) changes: bool,
-    /// Whether the call has committed something.
+    /// True if the call committed something.
     pub(crate) committed: bool,
-    /// The first moment at which the answer may be another because time has passed: what it used of an upstream is no longer
-    /// fresh then, or a release that was withheld from it is old enough. In ms since 1970; none where time changes nothing of it.
+    /// The first moment at which the passing of time may change the answer, in ms since 1970. At
+    /// that moment, an upstream's reply stops being fresh, or a withheld release becomes old
+    /// enough. None if time changes nothing.
     pub(crate) until: Option<i64>,
     pub(crate) replies: UsedReplies,
-    /// What the plugin made before; none where nothing is to be remembered.
+    /// Pieces that the plugin made earlier. None if nothing is memoized.
     pub(crate) memos: Option<PluginMemos>,
-    /// The piece that it makes.
     pub(crate) making: Option<Making>,
     pub(crate) host: LogAndClock,
     pub(crate) volume: Volume,
-    /// The target, among whose bytes counts what is staged.
+    /// The target repository, which staged bytes are counted for.
     pub(crate) repository: Option<RepositoryId>,
     storage: Option<Store>,
     wasi: Option<WasiCtx>,
-    /// What was asked of its clocks and of chance.
-    outside: Option<Outside>,
-    /// What is printed by it.
-    pub(crate) said: Option<Said>,
-    /// Where the call is recorded or replayed.
+    /// Tracks the use of WASI's clocks and random numbers.
+    clock_and_random: Option<ClockAndRandom>,
+    /// Output of the guest through WASI.
+    pub(crate) output: Option<GuestOutput>,
+    /// Tape of a recorded or replayed call.
     pub(crate) tape: Option<Tape>,
 }
 
 impl HostState {
-    /// For one call of the plugin, from which all can be called. Without `storage`, whatever needs it ends the call.
+    /// Creates the state of a call that may use all imports. Without `storage`, an import that
+    /// needs it ends the call.
     pub(crate) fn new(
         plugin: Arc<str>,
         limits: Arc<Limits>,
@@ -150,7 +155,7 @@ impl HostState {
             audit: call.audit,
             tags: Vec::new(),
             trash: call.trash,
-            kept: Vec::new(),
+            blobs_to_keep: Vec::new(),
             sent: Vec::new(),
             uncacheable: false,
             blob_missing: false,
@@ -163,20 +168,21 @@ impl HostState {
             replies: UsedReplies::default(),
             memos: None,
             making: None,
-            host: LogAndClock::at(published_at.or(call.now)),
+            host: LogAndClock::at(published_at),
             published_at,
             is_moved: call.moved.is_some(),
             volume: Volume::default(),
             repository: call.target.as_ref().map(|view| view.id),
             storage,
             wasi: None,
-            outside: None,
-            said: None,
+            clock_and_random: None,
+            output: None,
             tape: None,
         }
     }
 
-    /// For a call that can reach no further than `phase`: with no storage, no services and no repository.
+    /// Creates the state of a call that is limited to `phase`, without storage, services or
+    /// repositories.
     pub(crate) fn within(
         phase: Phase,
         plugin: Arc<str>,
@@ -187,28 +193,30 @@ impl HostState {
         HostState { phase, ..HostState::new(plugin, limits, None, Access::ReadOnly, call) }
     }
 
-    /// Becomes the state of the request's next call in the same instance. Time, counts and what is held begin anew. What the guest
-    /// can still have from before stays: its handles, its memory, and that it looked at what not all other requests share.
+    /// Turns this state into the state of the request's next call in the same instance. Time and
+    /// counts start again. The guest may still use its handles and its memory, so they stay, as do
+    /// the parts of the request that it read.
     pub(crate) fn become_next(&mut self, next: HostState) {
         let before = std::mem::replace(self, next);
         (self.turn, self.table) = (before.turn, before.table);
-        self.memory.go_on_from(&before.memory);
+        self.memory.continue_from(&before.memory);
         self.uncacheable |= before.uncacheable;
         self.looked = self.looked.max(before.looked);
-        // The guest's streams are those of its first call.
-        (self.wasi, self.said, self.outside) = (before.wasi, before.said, before.outside);
-        if let Some(outside) = &self.outside {
-            outside.go_on_in(self.phase);
+        // The guest still has the streams of its first call.
+        (self.wasi, self.output, self.clock_and_random) =
+            (before.wasi, before.output, before.clock_and_random);
+        if let Some(tracker) = &self.clock_and_random {
+            tracker.continue_in(self.phase);
         }
         self.tape = before.tape;
     }
 
-    /// With what the plugin made before.
-    pub(crate) fn remembering(self, memos: PluginMemos) -> HostState {
+    /// Adds the pieces that the plugin made earlier.
+    pub(crate) fn with_memos(self, memos: PluginMemos) -> HostState {
         HostState { memos: Some(memos), ..self }
     }
 
-    /// Gives a handle out. `Handles` when the call has too many already.
+    /// Creates a handle. Returns `Handles` if the call has too many.
     pub(crate) fn push<T: Send + 'static>(&mut self, value: T) -> Result<Resource<T>, CallError> {
         self.table.push(value).map_err(|error| self.table_error(&error))
     }
@@ -222,7 +230,7 @@ impl HostState {
         self.table.get_mut(handle).map_err(|error| table_error(&error, limit))
     }
 
-    /// Takes a handle back, with what stands behind it.
+    /// Takes back a handle with its object.
     pub(crate) fn take<T: 'static>(&mut self, handle: Resource<T>) -> Result<T, CallError> {
         self.table.delete(handle).map_err(|error| self.table_error(&error))
     }
@@ -231,11 +239,11 @@ impl HostState {
         table_error(error, self.limits.handles)
     }
 
-    /// Remembers bytes that a publish brought, as the guest was told their SHA-256: those of which
-    /// it keeps none may be what replaces stored bytes that were lost.
+    /// Remembers the bytes of a publish when the guest learns their SHA-256. If the publish stores
+    /// nothing, these bytes may replace lost stored bytes.
     pub(crate) fn note_sent(&mut self, blob: &Blob) {
-        let came = self.access == Access::Intent(Action::Publish) && blob.origin().is_none();
-        if !came || self.sent.len() >= MOST_SENT || blob.known(Algorithm::Sha256).is_none() {
+        let was_sent = self.access == Access::Intent(Action::Publish) && blob.origin().is_none();
+        if !was_sent || self.sent.len() >= MOST_SENT || blob.known(Algorithm::Sha256).is_none() {
             return;
         }
         let stored = self.sent.iter().filter(|sent| sent.in_memory().is_none()).count();
@@ -249,32 +257,31 @@ impl HostState {
         }
     }
 
-    /// Bytes that came with a publish which stored nothing, each once, and the repository that they
+    /// Returns the bytes of a publish that stored nothing, each once, and the repository that they
     /// were sent to.
     pub(crate) fn take_sent(&mut self) -> Option<(RepositoryId, Vec<Blob>)> {
-        let mut seen = HashSet::new();
+        let mut digests = HashSet::new();
         let mut sent = std::mem::take(&mut self.sent);
-        sent.retain(|blob| blob.known(Algorithm::Sha256).is_some_and(|digest| seen.insert(digest.bytes)));
+        sent.retain(|blob| blob.known(Algorithm::Sha256).is_some_and(|digest| digests.insert(digest.bytes)));
         self.repository.filter(|_| !self.committed && !sent.is_empty()).map(|id| (id, sent))
     }
 
-    /// The store, cheap to clone.
     pub(crate) fn storage(&self) -> Result<Store, CallError> {
-        self.storage.clone().ok_or_else(|| CallError::Trap("there is no storage in this call".to_owned()))
+        self.storage.clone().ok_or_else(|| CallError::Trap("this call has no storage".to_owned()))
     }
 
-    /// Takes in what the guest asked of WASI's clocks and of chance: to be called before `uncacheable` is judged.
-    pub(crate) fn settle_outside(&mut self) {
-        self.uncacheable |= self.outside.as_ref().is_some_and(Outside::take);
+    /// Notes the use of WASI's clocks and random numbers. Call it before `uncacheable` is read.
+    pub(crate) fn note_clock_and_random(&mut self) {
+        self.uncacheable |= self.clock_and_random.as_ref().is_some_and(ClockAndRandom::take);
     }
 
-    /// The answer depends on what changes at this moment, in ms since 1970, of itself; none is never.
+    /// Notes a time, in ms since 1970, at which the answer may change. None means never.
     pub(crate) fn note_until(&mut self, at: Option<i64>) {
         let Some(at) = at else { return };
         self.until = Some(self.until.map_or(at, |until| until.min(at)));
     }
 
-    /// A handle on the call's target, as `handle` and `check` are given it.
+    /// Creates the handle of the call's optional target for `handle` and `check`.
     pub(crate) fn target(
         &mut self,
         view: Option<RepositoryView>,
@@ -282,14 +289,14 @@ impl HostState {
         view.map(|view| self.repository(view)).transpose()
     }
 
-    /// A handle on the target where there must be one. What the call stages counts for it from now on.
+    /// Creates the handle of a required target. From now on, staged bytes of the call count for
+    /// this repository.
     pub(crate) fn repository(&mut self, view: RepositoryView) -> Result<Resource<RepositoryRep>, CallError> {
-        // What a call aside stages is nobody's.
-        self.repository = (self.access != Access::Aside).then_some(view.id);
+        self.repository = Some(view.id);
         self.given(RepositoryRep { view, target: true })
     }
 
-    /// Handles on the other repositories of the call.
+    /// Handles of the other repositories of the call.
     pub(crate) fn others(
         &mut self,
         views: Vec<RepositoryView>,
@@ -311,23 +318,24 @@ impl HostState {
 fn table_error(error: &ResourceTableError, limit: usize) -> CallError {
     match error {
         ResourceTableError::Full => CallError::Handles(limit),
-        other => CallError::Trap(format!("a handle that is none: {other}")),
+        other => CallError::Trap(format!("an invalid handle: {other}")),
     }
 }
 
-/// Only plugins that the configuration names link WASI, so the context is made when it is first asked for: with no files, no
-/// network, no environment and no arguments.
+/// Creates the WASI context at its first use, because only plugins that the configuration names
+/// link WASI. It has no files, no network, no environment and no arguments.
 impl WasiView for HostState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        let said = self.said.get_or_insert_default();
+        let output = self.output.get_or_insert_default();
         WasiCtxView {
             ctx: self.wasi.get_or_insert_with(|| {
                 let mut builder = WasiCtxBuilder::new();
-                builder.stdout(said.clone()).stderr(said.clone());
+                builder.stdout(output.clone()).stderr(output.clone());
                 builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
-                let outside = self.outside.get_or_insert_with(|| Outside::in_phase(self.phase));
-                let sources = self.tape.as_ref().map_or_else(Sources::of_machine, Tape::sources);
-                outside.watch(&mut builder, sources);
+                let tracker =
+                    self.clock_and_random.get_or_insert_with(|| ClockAndRandom::in_phase(self.phase));
+                let sources = self.tape.as_ref().map_or_else(WasiSources::of_machine, Tape::sources);
+                tracker.watch(&mut builder, sources);
                 builder.build()
             }),
             table: &mut self.table,
@@ -343,7 +351,7 @@ mod tests {
     use crate::state::http::IntentRep;
 
     #[test]
-    fn the_next_call_begins_anew_but_for_what_the_guest_still_has() {
+    fn the_next_call_starts_fresh_except_for_state_of_the_guest() {
         let limits = Arc::new(Limits::default());
         let head = Arc::new(RequestHead::default());
         let mut state = HostState::within(Phase::Route, "x".into(), Arc::clone(&limits), Arc::clone(&head));
@@ -353,7 +361,7 @@ mod tests {
         let next = HostState::new("x".into(), limits, None, Access::Intent(Action::Read), call);
         let clock = Arc::clone(&next.clock);
         state.become_next(next);
-        assert!(Arc::ptr_eq(&state.clock, &clock), "its time began anew");
+        assert!(Arc::ptr_eq(&state.clock, &clock), "the call's time started again");
         assert_eq!((state.phase, state.access), (Phase::Serve, Access::Intent(Action::Read)));
         assert!(state.for_publish && state.uncacheable && state.held(&held).is_ok());
         assert_eq!(state.looked, Looked::AtQuery);
@@ -386,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_call_stages_counts_for_its_target() {
+    fn staged_bytes_count_for_the_target() {
         let (head, limits) = (Arc::new(RequestHead::default()), Arc::new(Limits::default()));
         let call = Call::new(head, Action::Publish);
         let mut state = HostState::new("p".into(), limits, None, Access::Intent(Action::Publish), call);
@@ -398,7 +406,7 @@ mod tests {
             settings: "{}".into(),
         };
         assert!(state.others(vec![view(2)]).is_ok());
-        assert_eq!(state.repository, None, "none but the target counts");
+        assert_eq!(state.repository, None, "only the target counts");
         assert!(state.target(Some(view(1))).is_ok());
         assert_eq!(state.repository, Some(RepositoryId(1)));
     }

@@ -1,20 +1,23 @@
-//! Which imports of the contract can be called when: none in `describe`, the request and intents in `route`, all afterwards.
+//! Imports that each phase may call: none in `describe`, the request and intents in `route`, and
+//! all afterwards.
 //!
-//! All three run with one linker, so that `handle` can go on in the instance of `route`. What holds the rule is that every import does
-//! one of two things: it takes a handle, and the guest has none but that of its request; or it asks [`HostState::reach`]. The test in
-//! `imports/reach.rs` goes through the whole contract and fails on an import that does neither.
+//! All three phases use one linker, so that `handle` can continue in the instance of `route`. Every
+//! import enforces the rule in one of two ways. Either it takes a handle, and the guest has a
+//! handle only of its request; or it calls [`HostState::reach`]. The test in
+//! `imports/phase_access_tests.rs` goes through the whole contract and fails on an import that does
+//! neither.
 
 use super::HostState;
 use crate::error::CallError;
 
-/// How far a guest can reach, in rising order.
+/// Access of a guest, in rising order.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Phase {
-    /// `describe`: nothing.
+    /// Phase of `describe`, which may call nothing.
     Describe,
-    /// `route`: the request without its body, and intents.
+    /// `route` may use the request without its body, and intents.
     Route,
-    /// Every other function: all that the call is given.
+    /// Every other function may use everything that the call has.
     Serve,
 }
 
@@ -29,8 +32,9 @@ impl Phase {
 }
 
 impl HostState {
-    /// Ends the call, saying which import it was, where that cannot be called before the phase `first`. Every import that needs no
-    /// handle asks this before it does anything else; `import` is the interface and the name, as `host.now`.
+    /// Ends the call with the name of the import if it cannot be called before the phase `first`.
+    /// Every import that takes no handle calls this first. `import` is the interface and the name,
+    /// such as `host.now`.
     pub(crate) fn reach(&self, first: Phase, import: &str) -> Result<(), CallError> {
         if self.phase >= first {
             return Ok(());

@@ -1,35 +1,31 @@
-//! What stands behind the handles on repositories, and what a call may do with them.
+//! Objects behind the handles of repositories, and the rights of a call to them.
 
 #![allow(unreachable_pub, reason = "named by the generated code, which is public")]
 
 use crate::request::Action;
 use crate::view::RepositoryView;
 
-/// What a call may do with the repositories that it was handed.
+/// Rights of a call to its repositories.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Access {
-    /// Reads alone, whatever the intent was.
+    /// Only reads, whatever the intent was.
     ReadOnly,
-    /// What the intent's action allows.
     Intent(Action),
-    /// What a read may do, as far as the plugin can tell: what it changes is changed nowhere.
-    Aside,
 }
 
-/// One repository of the call.
 pub struct RepositoryRep {
     pub(crate) view: RepositoryView,
-    /// Whether it is the target, or one of the others.
+    /// True for the target, false for the other repositories.
     pub(crate) target: bool,
 }
 
 impl RepositoryRep {
-    /// Whether its records may be changed: the target by an intent to write; a proxy's, which are its memory of its upstream, also
-    /// while it is read.
+    /// Returns true if the call may change the repository's records. The target may be changed by
+    /// an intent to write. A proxy's records are a cache of its upstream, so reads may change them
+    /// too.
     pub(crate) fn may_change(&self, access: Access) -> bool {
         match access {
             Access::ReadOnly => false,
-            Access::Aside => &*self.view.kind == "proxy",
             Access::Intent(_) if &*self.view.kind == "proxy" => true,
             Access::Intent(action) => self.target && action.writes(),
         }
@@ -64,20 +60,17 @@ mod tests {
             assert!(hosted.may_change(Access::Intent(action)) && hosted.may_upload(Access::Intent(action)));
             assert!(!other.may_change(Access::Intent(action)) && !other.may_upload(Access::Intent(action)));
         }
-        for access in
-            [Access::ReadOnly, Access::Aside, Access::Intent(Action::Read), Access::Intent(Action::Open)]
-        {
+        for access in [Access::ReadOnly, Access::Intent(Action::Read), Access::Intent(Action::Open)] {
             assert!(!hosted.may_change(access) && !hosted.may_upload(access), "{access:?}");
         }
     }
 
     #[test]
-    fn a_proxy_remembers_while_it_is_read() {
+    fn a_proxy_may_store_records_while_it_is_read() {
         for proxy in [repository("proxy", true), repository("proxy", false)] {
             assert!(proxy.may_change(Access::Intent(Action::Read)));
             assert!(!proxy.may_upload(Access::Intent(Action::Read)));
             assert!(!proxy.may_change(Access::ReadOnly));
-            assert!(proxy.may_change(Access::Aside) && !proxy.may_upload(Access::Aside));
         }
     }
 }

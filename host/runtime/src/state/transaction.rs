@@ -1,4 +1,4 @@
-//! A transaction that is being put together.
+//! Assembly of a transaction from its steps.
 
 #![allow(unreachable_pub, reason = "named by the generated code, which is public")]
 
@@ -10,11 +10,11 @@ use packhouse_store::{
     MAX_VALUE_BYTES, RepositoryId, Sha256,
 };
 
-/// A change of one repository that is being put together. What is wrong with it is told by `commit`.
+/// A change of one repository that is being assembled. `commit` reports the first problem with it.
 pub struct TransactionRep {
     pub(crate) repository: RepositoryId,
     pub(crate) changes: Vec<Change>,
-    places: HashMap<String, usize>,
+    positions: HashMap<String, usize>,
     pub(crate) catalog: Vec<CatalogChange>,
     bytes: usize,
     pub(crate) problem: Option<String>,
@@ -25,14 +25,14 @@ impl TransactionRep {
         TransactionRep {
             repository,
             changes: Vec::new(),
-            places: HashMap::new(),
+            positions: HashMap::new(),
             catalog: Vec::new(),
             bytes: 0,
             problem: None,
         }
     }
 
-    /// The first problem is the one that is told; after it nothing is gathered any more.
+    /// Stores the first problem, which `commit` reports. Later changes are no longer collected.
     pub(crate) fn refuse(&mut self, problem: String) {
         self.problem.get_or_insert(problem);
         self.changes = Vec::new();
@@ -45,27 +45,30 @@ impl TransactionRep {
         }
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > MAX_COMMIT_BYTES {
-            return Err(format!("a transaction is over {MAX_COMMIT_BYTES} bytes"));
+            return Err(format!("a transaction may have at most {MAX_COMMIT_BYTES} bytes"));
         }
         if self.changes.len() + self.catalog.len() >= MAX_CHANGES {
-            return Err(format!("a transaction has over {MAX_CHANGES} changes"));
+            return Err(format!("a transaction may have at most {MAX_CHANGES} changes"));
         }
         Ok(())
     }
 
-    /// A later change of a key stands in the place of the earlier.
+    /// Adds a change, which replaces an earlier change of the same key.
     pub(crate) fn change(&mut self, change: Change, bytes: usize) -> Result<(), String> {
         let key = change.key();
         if key.is_empty() || key.len() > MAX_KEY_BYTES || key.contains('\0') {
-            return Err(format!("a key is 1 to {MAX_KEY_BYTES} bytes without NUL, not {} bytes", key.len()));
+            return Err(format!(
+                "a key must have 1 to {MAX_KEY_BYTES} bytes without NUL, not {} bytes",
+                key.len()
+            ));
         }
-        if let Some(earlier) = self.places.get(key).and_then(|&place| self.changes.get_mut(place)) {
+        if let Some(earlier) = self.positions.get(key).and_then(|&position| self.changes.get_mut(position)) {
             *earlier = change;
             self.bytes = self.bytes.saturating_add(bytes);
             return if self.bytes > MAX_COMMIT_BYTES { self.weigh(0) } else { Ok(()) };
         }
         self.weigh(key.len().saturating_add(bytes))?;
-        self.places.insert(key.to_owned(), self.changes.len());
+        self.positions.insert(key.to_owned(), self.changes.len());
         self.changes.push(change);
         Ok(())
     }
@@ -79,7 +82,7 @@ impl TransactionRep {
     ) -> Result<(), String> {
         if value.len() > MAX_VALUE_BYTES {
             return Err(format!(
-                "a value of {} bytes; what is over {MAX_VALUE_BYTES} is a blob",
+                "a value of {} bytes; store values of more than {MAX_VALUE_BYTES} bytes as a blob",
                 value.len()
             ));
         }
@@ -88,7 +91,7 @@ impl TransactionRep {
         self.change(Change::Put { key, value: Bytes::from(value), expect, blobs }, bytes)
     }
 
-    /// Hides a version, or with a path one file of it.
+    /// Hides a version, or one file of it if a path is given.
     pub(crate) fn hide(&mut self, name: String, version: String, path: Option<String>) -> Result<(), String> {
         self.weigh(name.len() + version.len() + path.as_ref().map_or(0, String::len))?;
         self.catalog.push(match path {
@@ -100,10 +103,10 @@ impl TransactionRep {
 }
 
 fn sha256(text: &str) -> Result<Sha256, String> {
-    parsed(text)?.sha256().ok_or_else(|| format!("a record names blobs by sha256, not by {text:?}"))
+    parsed(text)?.sha256().ok_or_else(|| format!("a record must reference blobs by sha256, not by {text:?}"))
 }
 
-/// A digest as the contract writes it.
+/// Parses a digest in the contract's notation.
 pub(crate) fn parsed(text: &str) -> Result<Digest, String> {
     text.parse().map_err(|error: packhouse_store::StoreError| error.to_string())
 }
@@ -131,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_beyond_the_bounds_is_refused() {
+    fn changes_beyond_the_limits_are_refused() {
         let refused = |key: &str, value: &[u8]| put(&mut TransactionRep::new(RepositoryId(1)), key, value);
         assert!(refused("", b"").is_err());
         assert!(refused("a\0b", b"").is_err());
@@ -143,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_key_again_and_again_is_bounded_too() {
+    fn repeated_changes_of_one_key_are_bounded_too() {
         let mut transaction = TransactionRep::new(RepositoryId(1));
         let value = vec![0; MAX_VALUE_BYTES];
         let puts = (0..100).take_while(|_| put(&mut transaction, "k", &value).is_ok()).count();

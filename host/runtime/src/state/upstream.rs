@@ -1,65 +1,62 @@
-//! What stands behind the handles of `upstream`.
+//! Objects behind the handles of `upstream`.
 
 #![allow(unreachable_pub, reason = "named by the generated code, which is public")]
 
 use crate::services::{CacheUse, Fetch, Reply, ReplyLifetime};
 
-/// A fetch that is being put together; what is wrong with it is told by `start`.
+/// A fetch that is being assembled. `start` reports the first problem with it.
 pub struct FetchRep {
     pub(crate) fetch: Fetch,
     pub(crate) problem: Option<String>,
 }
 
-/// An upstream's reply.
 pub struct ReplyRep {
     pub(crate) reply: Box<dyn Reply>,
-    /// Whether it is noted for how long what is made of it stands.
-    pub(crate) noted: bool,
+    /// True if the call has counted the reply's lifetime or staleness.
+    pub(crate) counted: bool,
 }
 
-/// What a call used of upstreams.
+/// Upstream replies that a call used.
 #[derive(Debug, Default)]
 pub(crate) struct UsedReplies {
-    /// Replies of which nothing is known yet.
+    /// Number of replies without a known lifetime.
     unknown: usize,
-    turns: u64,
+    use_count: u64,
     uses: Vec<CacheUse>,
 }
 
 impl UsedReplies {
-    /// A fetch was started.
     pub(crate) fn started(&mut self) {
         self.unknown += 1;
-        self.turned_to();
+        self.used();
     }
 
-    /// The plugin asks for one of them, or asks one of them.
-    pub(crate) fn turned_to(&mut self) {
-        self.turns += 1;
+    /// Counts a use of a reply by the plugin.
+    pub(crate) fn used(&mut self) {
+        self.use_count += 1;
     }
 
-    /// How often it did.
-    pub(crate) fn turns(&self) -> u64 {
-        self.turns
+    pub(crate) fn use_count(&self) -> u64 {
+        self.use_count
     }
 
-    /// It is known how long what is made of one of them stands.
+    /// Counts a reply whose lifetime is now known.
     pub(crate) fn known(&mut self, lifetime: &ReplyLifetime) {
         self.unknown = self.unknown.saturating_sub(1);
         self.uses.push(lifetime.cache_use);
     }
 
-    /// One of them is older than it should be, and nobody knows for how long.
+    /// Counts a reply that is stale for an unknown time.
     pub(crate) fn stale(&mut self, cache_use: CacheUse) {
         self.uses.push(cache_use);
     }
 
-    /// Whether an answer may be kept that was made of them.
+    /// Returns true if an answer made from the replies may be cached.
     pub(crate) fn are_known(&self) -> bool {
         self.unknown == 0
     }
 
-    /// The uses of what proxies keep.
+    /// Takes the uses of cached proxy content.
     pub(crate) fn take(&mut self) -> Vec<CacheUse> {
         std::mem::take(&mut self.uses)
     }

@@ -1,5 +1,5 @@
-//! `packhouse advisories`: what is known to be wrong with packages, brought in from what the operator has. All of it can be done beside a
-//! running server, which follows within a second.
+//! `packhouse advisories`: imports and lists security advisories. The commands can run beside a
+//! server, which picks up changes within a second.
 
 use std::path::PathBuf;
 
@@ -10,43 +10,43 @@ use packhouse_store::{AdvisoryFilter, AdvisoryTotals, ListedAdvisory, Store};
 
 use super::{SettingFlags, print, settings};
 
-/// Advisories that are listed at once.
+/// Advisories per database query.
 const PAGE: u32 = 500;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AdvisoriesCommand {
-    /// Bring in OSV records: new ones, and those that are newer than what is there.
+    /// Import OSV records that are new, or newer than the stored ones
     Import {
-        /// A folder, a zip archive as databases publish it, a tar archive, or one record.
+        /// A folder, a zip archive of an OSV database, a tar archive, or one record
         path: PathBuf,
-        /// Take away all that is not among them.
+        /// Remove all stored advisories that are not in the import
         #[arg(long)]
         replace: bool,
-        /// Only records about packages of this ecosystem, as npm or PyPI; may stand several times.
+        /// Import only records about this ecosystem, such as npm or PyPI; can be repeated
         #[arg(long, value_name = "NAME")]
         ecosystem: Vec<String>,
         #[command(flatten)]
         settings: Box<SettingFlags>,
     },
-    /// List advisories, or those about one package.
+    /// List all advisories, or those about one package
     List {
-        /// What OSV calls the package's ecosystem, as npm or PyPI.
+        /// OSV ecosystem of the package, such as npm or PyPI
         #[arg(long, value_name = "NAME", requires = "package")]
         ecosystem: Option<String>,
-        /// The package.
+        /// Name of the package
         #[arg(long, value_name = "NAME", requires = "ecosystem")]
         package: Option<String>,
         #[command(flatten)]
         settings: Box<SettingFlags>,
     },
-    /// Print the record of an advisory.
+    /// Print the OSV record of an advisory
     Show {
-        /// As GHSA-xxxx-xxxx-xxxx.
+        /// Advisory id, such as GHSA-xxxx-xxxx-xxxx
         id: String,
         #[command(flatten)]
         settings: Box<SettingFlags>,
     },
-    /// Say how many there are, and how old they are.
+    /// Print how many advisories are stored and how recent they are
     Status {
         #[command(flatten)]
         settings: Box<SettingFlags>,
@@ -60,7 +60,7 @@ pub(crate) async fn run(command: AdvisoriesCommand) -> anyhow::Result<()> {
             let options = ImportOptions { replace, ecosystems: ecosystem };
             let imported = import(&store, &path, &options).await;
             store.close().await;
-            told(&imported.context("the advisories were not brought in to the end")?)
+            print_import(&imported.context("the import of advisories did not finish")?)
         }
         AdvisoriesCommand::List { ecosystem, package, settings } => {
             let store = open(*settings).await?;
@@ -84,11 +84,11 @@ pub(crate) async fn run(command: AdvisoriesCommand) -> anyhow::Result<()> {
             let AdvisoryTotals { advisories, malware, modified } = totals?;
             print(&format!("{advisories} advisories, {malware} of them about malware"))?;
             if let Some(modified) = modified {
-                print(&format!("the one that was changed last: {}", day(modified)))?;
+                print(&format!("most recent change: {}", day(modified)))?;
             }
             match state?.changed_at {
-                Some(at) => print(&format!("brought in last: {}", day(at))),
-                None => print("none were ever brought in"),
+                Some(at) => print(&format!("last import: {}", day(at))),
+                None => print("no advisories have been imported"),
             }
         }
     }
@@ -98,13 +98,13 @@ async fn open(flags: SettingFlags) -> anyhow::Result<Store> {
     Store::open(settings(flags)?.store).await.context("failed to open the store")
 }
 
-fn told(imported: &Imported) -> anyhow::Result<()> {
+fn print_import(imported: &Imported) -> anyhow::Result<()> {
     for problem in &imported.problems {
-        print(&format!("passed over: {problem}"))?;
+        print(&format!("skipped: {problem}"))?;
     }
     let Imported { put, passed_over, removed, refused, .. } = imported;
     print(&format!(
-        "{} added, {} changed, {} no newer, {passed_over} of other ecosystems, {removed} removed, {refused} files that are no records",
+        "{} added, {} changed, {} already up to date, {passed_over} of other ecosystems, {removed} removed, {refused} files that are not valid records",
         put.added, put.changed, put.unchanged
     ))
 }
@@ -130,7 +130,7 @@ fn line(advisory: &ListedAdvisory) -> String {
     format!("{id}\t{severity}\t{}\t{}{withdrawn}", day(*modified), summary.replace(['\t', '\n', '\r'], " "))
 }
 
-/// The day of a time in ms since 1970, in UTC.
+/// Formats a time in ms since 1970 as a UTC date.
 fn day(at: i64) -> String {
     OsvRecord::day(at)
 }

@@ -1,5 +1,5 @@
-//! `packhouse backup` and `packhouse restore`. What is asked for goes to standard output; the exit status is 0 only when it was done
-//! whole.
+//! `packhouse backup` and `packhouse restore`. Results go to standard output. The exit status is 0
+//! only after complete success.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
 use packhouse_backup::{
-    Demand, Found, Keep, KeyFiles, Manifest, Place, SealingKey, SigningKey, State, Vault,
+    BackupEntry, BackupLocation, BackupState, Demand, Keep, KeyFiles, Manifest, SealingKey, SigningKey, Vault,
 };
 use packhouse_identity::Sealer;
 use packhouse_store::Store;
@@ -17,16 +17,16 @@ use super::{SettingFlags, print, settings};
 use crate::serve;
 use packhouse_config::Config;
 
-/// The file of the data folder with the key of sealed secrets that nobody chose.
+/// File in the data folder with the generated sealing key.
 const SEALING_KEY: &str = "sealing.key";
-/// The use of the key that backups are signed with, which follows from the key of sealed secrets.
+/// Purpose for which the signing key of backups is derived from the sealing key.
 const SIGNING: &str = "signature of backups";
 
-/// What is said of backups that may be anybody's.
-const UNAUTHENTICATED: &str = "warning: nothing shows who made these backups, and whoever can write to the place may have forged them; name \
-    the server's public key with --signed-by (`packhouse backup key` prints it), or encrypt backups with a passphrase";
+/// Warning about backups without proof of origin.
+const UNAUTHENTICATED: &str = "warning: nothing proves who made these backups; anyone who can write to their location may have forged \
+    them. Name the server's public key with --signed-by (`packhouse backup key` prints it), or encrypt backups with a passphrase";
 
-/// `packhouse backup TO`, or one of the commands.
+/// Arguments of `packhouse backup TO` and its subcommands.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct BackupArguments {
@@ -35,13 +35,13 @@ pub(crate) struct BackupArguments {
     /// A folder, or s3://BUCKET/PATH?endpoint=…&region=…
     #[arg(value_name = "TO", required = true)]
     to: Option<String>,
-    /// Encrypt for these recipients of age (age1…, one a line)
+    /// Encrypt for the age recipients in this file (age1…, one a line)
     #[arg(long, value_name = "FILE", conflicts_with = "passphrase_file")]
     recipients_file: Option<PathBuf>,
     /// Encrypt with the passphrase in the first line of this file
     #[arg(long, value_name = "FILE")]
     passphrase_file: Option<PathBuf>,
-    /// Leave out the key of sealed secrets
+    /// Leave out the sealing key
     #[arg(long)]
     without_sealing_key: bool,
     #[command(flatten)]
@@ -50,75 +50,79 @@ pub(crate) struct BackupArguments {
 
 #[derive(Debug, Subcommand)]
 enum BackupCommand {
-    /// Read everything again and compare it with what was written; an error when something is damaged.
+    /// Read backups completely and compare them with what was written; fails if anything is damaged
     Verify {
         /// A folder, or s3://BUCKET/PATH?…
         from: String,
-        /// Only this backup.
+        /// Verify only the backup with this id
         #[arg(long, value_name = "ID")]
         backup: Option<String>,
         #[command(flatten)]
         keys: OpeningKeys,
     },
-    /// Print the public key with which this server signs its backups, for `--signed-by`. Keep it apart from the backups.
+    /// Print the public key with which this server signs its backups, for `--signed-by`; store it
+    /// apart from the backups
     Key {
         #[command(flatten)]
         settings: Box<SettingFlags>,
     },
-    /// Print the backups of a place, the oldest first.
+    /// List the backups, oldest first
     List {
         /// A folder, or s3://BUCKET/PATH?…
         from: String,
-        /// As a JSON list.
+        /// Print a JSON list
         #[arg(long)]
         json: bool,
     },
-    /// Remove old backups and what no other needs. What either flag keeps stays, and the newest.
+    /// Remove old backups and data that only they use; a backup stays if either flag keeps it, and
+    /// the newest always stays
     #[command(group(clap::ArgGroup::new("keep").required(true).multiple(true)))]
     Prune {
         /// A folder, or s3://BUCKET/PATH?…
         from: String,
-        /// Keep so many of the newest.
+        /// Keep the N newest backups
         #[arg(long, value_name = "N", group = "keep")]
         keep_last: Option<usize>,
-        /// Keep those that are so many days old at most.
+        /// Keep backups that are at most DAYS days old
         #[arg(long, value_name = "DAYS", group = "keep")]
         keep_days: Option<u32>,
-        /// Remove nothing, and print what would be.
+        /// Remove nothing, only print what would be removed
         #[arg(long)]
         dry_run: bool,
     },
 }
 
-/// What opens backups that are encrypted, and what must show who made them.
+/// Keys that open encrypted backups, and the required proof of origin.
 #[derive(Debug, Args)]
 pub(crate) struct OpeningKeys {
-    /// Identities of age, for what was encrypted for their recipients
+    /// File with age identities, for backups that are encrypted for their recipients
     #[arg(long, value_name = "FILE")]
     identity_file: Option<PathBuf>,
-    /// The passphrase in the first line of this file, for what was encrypted with it
+    /// File with the passphrase in its first line, for backups that are encrypted with it
     #[arg(long, value_name = "FILE")]
     passphrase_file: Option<PathBuf>,
-    /// Read only backups that the server of this public key signed, which `packhouse backup key` prints there
+    /// Read only backups that are signed with this public key; `packhouse backup key` prints it on
+    /// the server
     #[arg(long, value_name = "KEY", conflicts_with = "unauthenticated")]
     signed_by: Option<String>,
-    /// Read backups of which nothing shows who made them, as those of earlier versions: whoever can write to the place may have forged them
+    /// Read backups without proof of origin, such as those of earlier versions; anyone who can
+    /// write to their location may have forged them
     #[arg(long)]
     unauthenticated: bool,
 }
 
-/// `packhouse restore FROM`.
+/// Arguments of `packhouse restore FROM`.
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArguments {
     /// A folder, or s3://BUCKET/PATH?endpoint=…&region=…
     #[arg(value_name = "FROM")]
     from: String,
-    /// The backup of this id, and not the newest.
+    /// Restore the backup with this id instead of the newest
     #[arg(long, value_name = "ID")]
     backup: Option<String>,
     #[command(flatten)]
     keys: OpeningKeys,
-    /// Restore into a data folder that holds other files too; the folder is closed to other accounts
+    /// Restore into a data folder that contains other files; the folder is closed to other accounts
     #[arg(long)]
     beside_other_files: bool,
     #[command(flatten)]
@@ -126,14 +130,14 @@ pub(crate) struct RestoreArguments {
 }
 
 impl OpeningKeys {
-    /// The place, opened for reading.
+    /// Opens a backup location for reading.
     async fn open(self, from: &str) -> anyhow::Result<Arc<Vault>> {
         let OpeningKeys { identity_file, passphrase_file, signed_by, unauthenticated } = self;
         let keys = KeyFiles { recipients: None, identities: identity_file, passphrase: passphrase_file };
         let demand = Demand { signed_by, unauthenticated };
-        let vault = Vault::for_reading(Place::to_read(from)?, &keys, demand).await?;
+        let vault = Vault::for_reading(BackupLocation::to_read(from)?, &keys, demand).await?;
         if !vault.is_authenticated() {
-            // For a verification no log is started.
+            // Printed, because `verify` starts no log.
             print(UNAUTHENTICATED)?;
         }
         Ok(Arc::new(vault))
@@ -141,11 +145,10 @@ impl OpeningKeys {
 }
 
 impl BackupArguments {
-    /// Does what the command line says.
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         match self.command {
             None => {
-                let to = self.to.context("say where the backup goes")?;
+                let to = self.to.context("the destination of the backup is missing")?;
                 let keys = KeyFiles {
                     recipients: self.recipients_file,
                     identities: None,
@@ -174,11 +177,11 @@ async fn take(config: Config, to: &str, keys: &KeyFiles, without_key: bool) -> a
     if let Some(database) = config.store.sqlite_file() {
         ensure!(
             database.exists(),
-            "there is no database {}: nothing was served from it yet",
+            "there is no database {}: no server has been started with it",
             database.display()
         );
     }
-    let vault = Arc::new(Vault::for_taking(Place::to_write(to, &config.data)?, keys).await?);
+    let vault = Arc::new(Vault::for_taking(BackupLocation::to_write(to, &config.data)?, keys).await?);
     let file = config.data.join(SEALING_KEY);
     let key = match (&config.sealing_key, without_key) {
         (Some(_), _) => Err(SealingKey::Set),
@@ -192,8 +195,8 @@ async fn take(config: Config, to: &str, keys: &KeyFiles, without_key: bool) -> a
     let manifest = taken?;
     if manifest.sealing_key == SealingKey::Included && !manifest.encrypted {
         tracing::warn!(
-            "the backup is not encrypted and holds the key of sealed secrets: whoever reads it can use the credentials for \
-             upstreams and sign as this server. Encrypt backups (--recipients-file, --passphrase-file), or keep the key apart \
+            "the backup is not encrypted and contains the sealing key: anyone who can read it can use the credentials for \
+             upstreams and sign as this server. Encrypt backups (--recipients-file, --passphrase-file), or leave the key out \
              (--without-sealing-key)"
         );
     }
@@ -213,8 +216,8 @@ async fn take(config: Config, to: &str, keys: &KeyFiles, without_key: bool) -> a
     }
 }
 
-/// The key with which the server of these settings signs. None where it has no key of sealed secrets yet: that key is not made here, since
-/// whoever takes a backup may be another account than the server's.
+/// Returns the key with which this server signs. `None` if there is no sealing key yet. This
+/// command does not create one, because it may run under another account than the server.
 fn signing_key(config: &Config) -> anyhow::Result<Option<SigningKey>> {
     if config.sealing_key.is_none() && !config.data.join(SEALING_KEY).exists() {
         return Ok(None);
@@ -225,8 +228,7 @@ fn signing_key(config: &Config) -> anyhow::Result<Option<SigningKey>> {
 
 fn print_key(config: &Config) -> anyhow::Result<()> {
     let key = signing_key(config)?;
-    let key =
-        key.context("the server has no key yet: it makes one at its first start, in its data folder")?;
+    let key = key.context("the server has no key yet: its first start creates one in the data folder")?;
     print(&key.public())
 }
 
@@ -241,12 +243,12 @@ async fn verify(vault: Arc<Vault>, id: Option<&str>) -> anyhow::Result<()> {
     }
     match verified.damaged.len() {
         0 => Ok(()),
-        count => bail!("{count} things are not what was written"),
+        count => bail!("{count} items are damaged"),
     }
 }
 
 async fn list(from: &str, as_json: bool) -> anyhow::Result<()> {
-    let vault = Vault::for_looking(Place::to_read(from)?).await?;
+    let vault = Vault::for_looking(BackupLocation::to_read(from)?).await?;
     let found = packhouse_backup::list(&vault).await?;
     if as_json {
         let items: Vec<_> = found.iter().map(described).collect();
@@ -254,10 +256,10 @@ async fn list(from: &str, as_json: bool) -> anyhow::Result<()> {
     }
     for backup in &found {
         match &backup.state {
-            State::Whole(manifest) => print(&line(manifest))?,
-            State::Damaged(why) => print(&format!("{}  damaged: {why}", backup.id))?,
-            State::UnderWay => print(&format!("{}  is being taken", backup.id))?,
-            State::BrokenOff => print(&format!("{}  broken off: no backup", backup.id))?,
+            BackupState::Whole(manifest) => print(&line(manifest))?,
+            BackupState::Damaged(why) => print(&format!("{}  damaged: {why}", backup.id))?,
+            BackupState::UnderWay => print(&format!("{}  in progress", backup.id))?,
+            BackupState::BrokenOff => print(&format!("{}  interrupted, not usable", backup.id))?,
         }
     }
     Ok(())
@@ -277,44 +279,43 @@ fn line(manifest: &Manifest) -> String {
     )
 }
 
-fn described(backup: &Found) -> serde_json::Value {
+fn described(backup: &BackupEntry) -> serde_json::Value {
     match &backup.state {
-        State::Whole(manifest) => json!({"id": backup.id, "state": "whole", "manifest": manifest}),
-        State::Damaged(why) => json!({"id": backup.id, "state": "damaged", "error": why}),
-        State::UnderWay => json!({"id": backup.id, "state": "under_way"}),
-        State::BrokenOff => json!({"id": backup.id, "state": "broken_off"}),
+        BackupState::Whole(manifest) => json!({"id": backup.id, "state": "whole", "manifest": manifest}),
+        BackupState::Damaged(why) => json!({"id": backup.id, "state": "damaged", "error": why}),
+        BackupState::UnderWay => json!({"id": backup.id, "state": "under_way"}),
+        BackupState::BrokenOff => json!({"id": backup.id, "state": "broken_off"}),
     }
 }
 
 async fn prune(from: &str, keep: Keep, only_tell: bool) -> anyhow::Result<()> {
-    let vault = Vault::for_looking(Place::to_read(from)?).await?;
+    let vault = Vault::for_looking(BackupLocation::to_read(from)?).await?;
     let pruned = packhouse_backup::prune(&vault, keep, only_tell).await?;
     let verb = if only_tell { "would remove" } else { "removed" };
     for id in &pruned.removed {
         print(&format!("{verb} {id}"))?;
     }
     for id in &pruned.broken_off {
-        print(&format!("{verb} {id}, which had been broken off"))?;
+        print(&format!("{verb} {id}, which was interrupted"))?;
     }
     print(&format!(
-        "{verb} {} blobs of {} bytes; {} backups stay",
+        "{verb} {} blobs of {} bytes; {} backups remain",
         pruned.blobs,
         pruned.bytes,
-        pruned.kept.len()
+        pruned.remaining.len()
     ))
 }
 
 impl RestoreArguments {
-    /// Does what the command line says.
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let config = settings(self.settings)?;
         let vault = self.keys.open(&self.from).await?;
         ensure!(
-            self.beside_other_files || !serve::holds_others(&config)?,
-            "the data folder {} holds files that are not this program's: name an empty folder with --data, or say --beside-other-files",
+            self.beside_other_files || !serve::has_foreign_files(&config)?,
+            "the data folder {} contains files of other programs: name an empty folder with --data, or add --beside-other-files",
             config.data.display()
         );
-        let _lock = serve::alone(&config)?;
+        let _lock = serve::lock_data_folder(&config)?;
         let file = config.data.join(SEALING_KEY);
         let key = config.sealing_key.is_none().then_some(file.as_path());
         let id = self.backup.as_deref();
@@ -322,13 +323,13 @@ impl RestoreArguments {
         let manifest = &restored.manifest;
         match manifest.sealing_key {
             SealingKey::Set | SealingKey::LeftOut => tracing::warn!(
-                "the backup does not hold the key of sealed secrets: set `sealing_key`, or the file sealing.key of the data folder, to \
-                 that of the server whose backup it is, or set credentials for upstreams and client secrets anew"
+                "the backup does not contain the sealing key: set `sealing_key`, or the file sealing.key in the data folder, to the key \
+                 of the server that was backed up, or set credentials for upstreams and client secrets again"
             ),
             SealingKey::Included | SealingKey::None => {}
         }
         print(&format!(
-            "restored {}: {} rows and {} blobs of {} bytes, of which {} blobs were there already",
+            "restored {}: {} rows and {} blobs of {} bytes, of which {} blobs already existed",
             manifest.id,
             manifest.rows_in_all(),
             manifest.blobs,
@@ -338,7 +339,7 @@ impl RestoreArguments {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
+#[expect(clippy::cast_precision_loss, reason = "printed with one decimal")]
 fn seconds(milliseconds: u64) -> f64 {
     milliseconds as f64 / 1000.0
 }

@@ -1,4 +1,4 @@
-//! The process that a server starts to compile a component.
+//! The child process in which a server compiles a component.
 
 use std::fmt;
 use std::io::{self, Write as _};
@@ -10,10 +10,10 @@ use packhouse_runtime::{
 
 use crate::serve;
 
-/// The very program that runs, whatever lies in its place by now.
+/// The running program itself, even if its file has been replaced meanwhile.
 const PROGRAM: &str = "/proc/self/exe";
 
-/// The component cannot be compiled; why has been said.
+/// Error for a component that cannot be compiled. The reason has already been printed.
 #[derive(Debug)]
 pub(crate) struct NotCompiled;
 
@@ -26,24 +26,27 @@ impl fmt::Display for NotCompiled {
 impl std::error::Error for NotCompiled {}
 
 impl NotCompiled {
-    /// What the process ends with.
+    /// Exit code of the child process.
     pub(crate) const CODE: u8 = NOT_COMPILED;
 }
 
-/// How a server starts it.
+/// The command with which a server starts the child process.
 pub(super) fn process() -> CompilingProcess {
     CompilingProcess { program: PROGRAM.into(), command: "compile-component" }
 }
 
-/// Does its work, and ends as soon as the server does.
-#[expect(clippy::print_stderr, reason = "the server that started it reads that")]
+/// Compiles the component on standard input. The process ends as soon as the server ends.
+#[expect(clippy::print_stderr, reason = "the parent server reads it")]
 pub(super) fn run(options: &EngineOptions) -> anyhow::Result<()> {
     let component = receive_component(io::stdin().lock()).context("failed to read a component")?;
     serve::end_with_stdin(1);
     match compile_component(options, &component)? {
         Ok(code) => {
             let mut output = io::stdout().lock();
-            output.write_all(&code).and_then(|()| output.flush()).context("failed to write what was compiled")
+            output
+                .write_all(&code)
+                .and_then(|()| output.flush())
+                .context("failed to write the compiled component")
         }
         Err(why) => {
             eprintln!("{why}");

@@ -1,10 +1,11 @@
-//! The command line.
+//! The command line: commands, their flags and the settings that they share.
 
 mod accounts;
 mod advisories;
 mod backup;
 mod compiled;
 mod compiling;
+mod docs;
 mod doctor;
 mod health;
 mod migrate;
@@ -29,7 +30,7 @@ use packhouse_app::reload::Reloading;
 use packhouse_config::{self as config, Config, Inputs};
 use packhouse_runtime::EngineOptions;
 
-/// A package repository server.
+/// Package repository server
 #[derive(Debug, Parser)]
 #[command(name = "packhouse", version)]
 pub(crate) struct Cli {
@@ -39,97 +40,99 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve package clients and the management API.
+    /// Serve package clients and the management API
     Serve {
-        /// End when standard input does: for a program that starts a server for itself and may be killed.
+        /// Stop when standard input ends: for programs that start a server for themselves and may
+        /// be killed
         #[arg(long, hide = true)]
         until_stdin_ends: bool,
         #[command(flatten)]
         settings: SettingFlags,
     },
-    /// Ask the server of these settings whether requests should be sent to it; 0 when they should.
+    /// Check whether the server of these settings is ready for requests; exits with 0 if it is
     Healthcheck {
-        /// Ask no more than whether the process runs.
+        /// Only check whether the process is running
         #[arg(long)]
         live: bool,
         #[command(flatten)]
         settings: SettingFlags,
     },
-    /// Look at everything that a server needs, and say what is not well and what to do about it.
+    /// Check the installation and suggest fixes
     Doctor {
         #[command(flatten)]
         settings: SettingFlags,
     },
-    /// Bring the schema of the database up to date, as every start does.
+    /// Bring the database schema up to date, as every start does
     Migrate {
-        /// Only say whether there is anything to do; an error where there is.
+        /// Only report whether the schema is up to date; fails if it is not
         #[arg(long)]
         check: bool,
         #[command(flatten)]
         settings: SettingFlags,
     },
-    /// The settings.
+    /// Show the settings
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
     },
-    /// The format plugins.
+    /// Manage, write and test format plugins
     Plugins {
         #[command(subcommand)]
         command: plugins::PluginsCommand,
     },
-    /// Policies over versions: what was recorded of their calls.
+    /// Inspect and replay recorded policy calls
     Policies {
         #[command(subcommand)]
         command: policies::PoliciesCommand,
     },
-    /// Organizations.
+    /// Manage organizations
     Org {
         #[command(subcommand)]
         command: accounts::OrgCommand,
     },
-    /// Members.
+    /// Manage members of organizations
     Member {
         #[command(subcommand)]
         command: accounts::MemberCommand,
     },
-    /// Tokens and service keys.
+    /// Manage tokens and service keys
     Token {
         #[command(subcommand)]
         command: accounts::TokenCommand,
     },
-    /// Repositories.
+    /// Manage repositories
     Repo {
         #[command(subcommand)]
         command: accounts::RepoCommand,
     },
-    /// Read every stored blob and compare it with its digest.
+    /// Read every stored blob and compare it with its digest
     Scrub {
-        /// Bytes a second at most, as in 50MB; without it as fast as they can be read.
+        /// Most bytes to read per second, such as 50MB; unlimited by default
         #[arg(long, value_name = "SIZE", value_parser = config::bytes)]
         rate: Option<u64>,
         #[command(flatten)]
         settings: SettingFlags,
     },
-    /// Take a backup, beside a running server or without one; or look after those there are.
+    /// Take, list, check or remove backups, with or without a running server
     Backup(Box<backup::BackupArguments>),
-    /// Put a backup into an empty data folder, or an empty database and bucket.
+    /// Restore a backup into an empty data folder, or an empty database and bucket
     Restore(Box<backup::RestoreArguments>),
-    /// Move what another server or a folder holds into a repository of a running server; run again, it goes on where it broke off.
+    /// Import packages from another server or a folder into a repository of a running server; an
+    /// interrupted import continues when run again
     Import(Box<moving::ImportArguments>),
-    /// Move a repository of a running server into a folder, in the layout of its format.
+    /// Export a repository of a running server to a folder, in the layout of its format
     Export(Box<moving::ExportArguments>),
-    /// What is known to be wrong with packages, from OSV records that you have.
+    /// Import and list security advisories (OSV records)
     Advisories {
         #[command(subcommand)]
         command: advisories::AdvisoriesCommand,
     },
-    /// Policies that delete what is old or not used.
+    /// Run retention policies, which delete old or unused versions
     Retention {
         #[command(subcommand)]
         command: retention::RetentionCommand,
     },
-    /// Compile the component that comes on standard input: what a server starts for itself.
+    /// Compile the component on standard input; the server runs this itself
     #[command(hide = true)]
     CompileComponent {
         #[arg(long)]
@@ -137,7 +140,10 @@ enum Command {
         #[arg(long)]
         pool: Option<usize>,
     },
-    /// Collect garbage once.
+    /// Write the reference pages of the documentation
+    #[command(hide = true)]
+    Docs(docs::DocsArguments),
+    /// Delete unreferenced blobs, expired uploads and leftovers of crashes once
     Gc {
         #[command(flatten)]
         settings: SettingFlags,
@@ -146,9 +152,9 @@ enum Command {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Print each setting and where it came from, without secrets.
+    /// Print each setting and where it came from, without secrets
     Show {
-        /// As a JSON object of {value, source, about} by name.
+        /// Print a JSON object of {value, source, about} by name
         #[arg(long)]
         json: bool,
         #[command(flatten)]
@@ -156,7 +162,8 @@ enum ConfigCommand {
     },
 }
 
-/// Settings as flags; each is a variable and a key of the file as well, which a flag wins over.
+/// Settings as flags. Each is also an environment variable and a key of the file; the flag takes
+/// precedence.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct SettingFlags {
     /// Configuration file [env: PACKHOUSE_CONFIG]
@@ -165,13 +172,13 @@ pub(crate) struct SettingFlags {
     /// Data folder [default: ./data]
     #[arg(long, value_name = "DIR")]
     data: Option<String>,
-    /// Where package clients connect [default: 127.0.0.1:8080]
+    /// Listen address for package clients [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR")]
     packages_listen: Option<String>,
-    /// Where the management API listens [default: 127.0.0.1:8081]
+    /// Listen address of the management API [default: 127.0.0.1:8081]
     #[arg(long, value_name = "ADDR")]
     api_listen: Option<String>,
-    /// A listener for /metrics alone
+    /// Separate listen address for /metrics
     #[arg(long, value_name = "ADDR")]
     metrics_listen: Option<String>,
     /// Public address of the repository host
@@ -180,25 +187,25 @@ pub(crate) struct SettingFlags {
     /// Public address of the management API
     #[arg(long, value_name = "URL")]
     api_url: Option<String>,
-    /// sqlite://PATH or postgres://…
+    /// Database: sqlite://PATH or postgres://…
     #[arg(long, value_name = "URL")]
     database_url: Option<String>,
-    /// fs or s3://BUCKET?…
+    /// Blob storage: fs or s3://BUCKET?…
     #[arg(long, value_name = "WHERE")]
     blobs: Option<String>,
-    /// Folder of the plugins [default: `plugins` beside the program]
+    /// Plugin folder [default: `plugins` beside the program]
     #[arg(long, value_name = "DIR")]
     plugins: Option<String>,
-    /// Private networks in which upstreams may be
+    /// Private networks that upstreams may be in
     #[arg(long, value_name = "NETWORKS")]
     upstream_allow_networks: Option<String>,
-    /// What is logged [default: info]
+    /// Log filter [default: info]
     #[arg(long, value_name = "LEVEL")]
     log: Option<String>,
 }
 
 impl SettingFlags {
-    /// With the environment of the process.
+    /// Combines these flags with the environment of the process.
     fn inputs(self) -> Inputs {
         let flags = [
             ("data", "--data", self.data),
@@ -221,10 +228,10 @@ impl SettingFlags {
     }
 }
 
-/// What commands log where nothing is set: their result shall not be lost among what a server says of its work.
+/// Default log filter of commands, so that log lines do not bury their output.
 const LOG_OF_COMMANDS: &str = "warn";
 
-/// The settings of a command, with the log started by them.
+/// Loads the settings of a command and starts the log.
 fn settings(flags: SettingFlags) -> anyhow::Result<Config> {
     let (mut config, warnings) = Config::load(&flags.inputs(), &program()?)?;
     if !config.sources.is_set("log") {
@@ -233,7 +240,7 @@ fn settings(flags: SettingFlags) -> anyhow::Result<Config> {
     logged(config, warnings)
 }
 
-/// The settings of a server, with the log started by them.
+/// Loads the settings of a server and starts the log.
 fn settings_of(inputs: &Inputs, program: &Path) -> anyhow::Result<Config> {
     let (config, warnings) = Config::load(inputs, program)?;
     logged(config, warnings)
@@ -251,7 +258,6 @@ fn program() -> anyhow::Result<PathBuf> {
     std::env::current_exe().context("failed to find the program's own file")
 }
 
-/// Does what the command line says.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
     let work = async {
         match cli.command {
@@ -290,18 +296,20 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::CompileComponent { memory_bytes, pool } => {
                 compiling::run(&EngineOptions { pool, memory_bytes })
             }
+            Command::Docs(arguments) => arguments.run(),
             Command::Gc { settings: flags } => upkeep::collect_garbage(settings(flags)?).await,
         }
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.context("failed to start the threads of the program")?;
     let done = runtime.block_on(work);
-    // What still hangs by now, on a disk or a database that does not answer, does not keep the program.
+    // Tasks that still hang on a disk or a database must not keep the program from exiting.
     runtime.shutdown_background();
     done
 }
 
-/// What a command was asked for goes to standard output; everything else is logged. Whoever reads may stop reading, as `head` does.
+/// Prints a command's result to standard output; everything else is logged. A pipe that a reader
+/// such as `head` closes early is not an error.
 fn print(text: &str) -> anyhow::Result<()> {
     let mut output = std::io::stdout().lock();
     match writeln!(output, "{text}").and_then(|()| output.flush()) {

@@ -1,5 +1,6 @@
-//! `packhouse import` and `packhouse export`: what a command line says, for the crate that moves. Both are clients of a running server, which
-//! may be on another machine; credentials come from files or the environment.
+//! `packhouse import` and `packhouse export`: the arguments for the crate that moves packages. Both
+//! commands are clients of a running server, which may be on another machine. Credentials come from
+//! files or environment variables.
 
 use std::path::{Path, PathBuf};
 
@@ -9,69 +10,72 @@ use packhouse_moving::{Credential, JOBS, KINDS, RunOptions, ServerOptions, Sourc
 
 use super::print;
 
-/// The environment's variables.
 const LOGIN: &str = "PACKHOUSE_LOGIN";
 const SOURCE_LOGIN: &str = "PACKHOUSE_SOURCE_LOGIN";
 const SOURCE_TOKEN: &str = "PACKHOUSE_SOURCE_TOKEN";
 
-/// Our server, and what is the same for both directions.
+/// The server of this project, and options for both directions.
 #[derive(Debug, Args)]
 pub(crate) struct MovingArguments {
-    /// The management API of the server
+    /// Management API of the server
     #[arg(long, value_name = "URL", env = "PACKHOUSE_API_URL", default_value = "http://127.0.0.1:8081")]
     api_url: String,
-    /// A file with EMAIL:PASSWORD in its first line, for the server [env: PACKHOUSE_LOGIN, the same text]
+    /// File with EMAIL:PASSWORD in its first line, for the server [env: PACKHOUSE_LOGIN, the same
+    /// text]
     #[arg(long, value_name = "FILE")]
     login_file: Option<PathBuf>,
-    /// Move this package alone; may be said several times
+    /// Move only this package; can be repeated
     #[arg(long = "package", value_name = "NAME")]
     packages: Vec<String>,
-    /// Move the packages that this file names, one a line
+    /// Move only the packages that this file lists, one a line
     #[arg(long, value_name = "FILE")]
     packages_file: Option<PathBuf>,
-    /// How many things are moved at once
+    /// Number of parallel transfers
     #[arg(long, value_name = "N", default_value_t = JOBS, value_parser = jobs)]
     jobs: usize,
-    /// Write a line of JSON for each thing: what became of it, and why
+    /// Write a line of JSON for each item: its outcome, and the reason
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 }
 
-/// `packhouse import REPOSITORY --from KIND SOURCE`.
+/// Arguments of `packhouse import REPOSITORY --from KIND SOURCE`.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArguments {
-    /// The hosted repository that takes it in
+    /// Hosted repository to import into
     repository: String,
-    /// What kind of source it is
+    /// Kind of the source
     #[arg(long, value_name = "KIND", value_parser = clap::builder::PossibleValuesParser::new(KINDS))]
     from: String,
-    /// Its address, or a folder
+    /// Address of the source, or a folder
     source: String,
-    /// Which of the source's repositories, where it has several
+    /// Repository to import from, if the source has several
     #[arg(long, value_name = "NAME")]
     source_repository: Option<String>,
-    /// A file with NAME:PASSWORD in its first line, for the source [env: PACKHOUSE_SOURCE_LOGIN, the same text]
+    /// File with NAME:PASSWORD in its first line, for the source [env: PACKHOUSE_SOURCE_LOGIN, the
+    /// same text]
     #[arg(long, value_name = "FILE", conflicts_with = "source_token_file")]
     source_login_file: Option<PathBuf>,
-    /// A file with a token in its first line, for the source [env: PACKHOUSE_SOURCE_TOKEN, the token]
+    /// File with a token in its first line, for the source [env: PACKHOUSE_SOURCE_TOKEN, the token]
     #[arg(long, value_name = "FILE")]
     source_token_file: Option<PathBuf>,
-    /// Follow redirects and links of the source to this host although its address is internal; may be said several times
+    /// Follow redirects and links of the source to this host even though its address is internal;
+    /// can be repeated
     #[arg(long = "source-host", value_name = "HOST")]
     source_hosts: Vec<String>,
-    /// Publish everything now, whenever it was published at the source
+    /// Record the current time as publishing time, instead of the time at the source
     #[arg(long)]
     without_times: bool,
     #[command(flatten)]
     moving: MovingArguments,
 }
 
-/// `packhouse export REPOSITORY TO`.
+/// Arguments of `packhouse export REPOSITORY TO`.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArguments {
-    /// The hosted repository
+    /// Hosted repository to export
     repository: String,
-    /// A folder: a new one, or one with an earlier export of the repository, which is brought up to date
+    /// Folder for the export: a new one, or one with an earlier export of the repository, which is
+    /// updated
     #[arg(value_name = "TO")]
     to: PathBuf,
     #[command(flatten)]
@@ -79,11 +83,13 @@ pub(crate) struct ExportArguments {
 }
 
 fn jobs(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|jobs| (1..=64).contains(jobs)).ok_or_else(|| "a number from 1 to 64".to_owned())
+    text.parse()
+        .ok()
+        .filter(|jobs| (1..=64).contains(jobs))
+        .ok_or_else(|| "must be a number from 1 to 64".to_owned())
 }
 
 impl ImportArguments {
-    /// Does what the command line says.
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let ImportArguments { repository, from, source, source_repository, moving, .. } = &self;
         let from = SourceOptions {
@@ -111,7 +117,6 @@ impl ImportArguments {
 }
 
 impl ExportArguments {
-    /// Does what the command line says.
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let server = self.moving.server(&self.repository)?;
         done(packhouse_moving::export(&server, &self.to, &self.moving.options()?).await?)
@@ -124,7 +129,7 @@ impl MovingArguments {
             (Some(file), _) => Credential::first_line(file)?,
             (None, Some(login)) => login,
             (None, None) => {
-                bail!("who signs in at the server? Name a file with --login-file, or set {LOGIN}")
+                bail!("the login for the server is missing: name a file with --login-file, or set {LOGIN}")
             }
         };
         let login = Credential::login(&login).context("the login for the server cannot be used")?;
@@ -155,5 +160,5 @@ fn done(summary: Summary) -> anyhow::Result<()> {
     if summary.is_whole() {
         return Ok(());
     }
-    bail!("not all of it was moved; what was not, and why, is said above and in the report")
+    bail!("some items were not moved; see the lines above and the report for the reasons")
 }

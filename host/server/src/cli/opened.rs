@@ -1,4 +1,5 @@
-//! The state of the program for a command that needs plugins as well as the database, beside a running server or without one.
+//! The application state for commands that need plugins and the database, with or without a running
+//! server.
 
 use std::sync::Arc;
 
@@ -9,14 +10,14 @@ use packhouse_config::Config;
 use packhouse_runtime::Runtime;
 use packhouse_store::Store;
 
-/// Opens the store and loads the plugins that the database says.
-pub(super) async fn opened(config: Config) -> anyhow::Result<Arc<App>> {
+/// Opens the store and loads the plugins that the database names.
+pub(super) async fn open_app(config: Config) -> anyhow::Result<Arc<App>> {
     let store = Store::open(config.store.clone()).await.context("failed to open the store")?;
-    over(config, store).await
+    open_app_with_store(config, store).await
 }
 
-/// The same over a store that is open.
-pub(super) async fn over(config: Config, store: Store) -> anyhow::Result<Arc<App>> {
+/// Loads the plugins for a store that is already open.
+pub(super) async fn open_app_with_store(config: Config, store: Store) -> anyhow::Result<Arc<App>> {
     let mail = Mail::new(&config)?;
     let examined = Runtime::examine(config.runtime.clone()).await;
     let runtime = examined.and_then(|plugins| plugins.with(&store)).context("failed to load the plugins")?;

@@ -1,4 +1,5 @@
-//! `packhouse retention run`: enforced policies now, beside a running server or without one.
+//! `packhouse retention run`: runs enforced retention policies now, with or without a running
+//! server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,17 +10,17 @@ use packhouse_api::operations::retention::run_due;
 use packhouse_app::App;
 use packhouse_store::PolicyId;
 
-use super::opened::opened;
+use super::opened::open_app;
 use super::{SettingFlags, print, settings};
 
-/// How often it is looked whether a run of a server has ended.
+/// How often to check whether a server's run of the policy has ended.
 const LOOKED_FOR: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RetentionCommand {
-    /// Run enforced policies now, as they run by themselves every hour.
+    /// Run enforced retention policies now; a server runs them every hour
     Run {
-        /// Only this policy.
+        /// Run only the policy with this id
         #[arg(long, value_name = "ID")]
         policy: Option<PolicyId>,
         #[command(flatten)]
@@ -29,19 +30,19 @@ pub(crate) enum RetentionCommand {
 
 pub(crate) async fn run(command: RetentionCommand) -> anyhow::Result<()> {
     let RetentionCommand::Run { policy, settings: flags } = command;
-    let app = opened(settings(*flags)?).await?;
+    let app = open_app(settings(*flags)?).await?;
     let done = policies(&app, policy).await;
     app.store.close().await;
     done
 }
 
 async fn policies(app: &Arc<App>, only: Option<PolicyId>) -> anyhow::Result<()> {
-    let wanted = match only {
+    let ids = match only {
         None => app.store.enforced_policies().await?,
         Some(id) => match app.store.any_policy(id).await? {
             None => bail!("there is no policy {id}"),
             Some(policy) if !policy.enforced => {
-                bail!("the policy {:?} is paused: preview it and enforce it first", policy.name)
+                bail!("the policy {:?} is paused: preview and enforce it first", policy.name)
             }
             Some(_) => vec![id],
         },
@@ -50,16 +51,17 @@ async fn policies(app: &Arc<App>, only: Option<PolicyId>) -> anyhow::Result<()> 
         bail!("`read_only` is set: nothing is deleted");
     }
     let mut failed = 0;
-    for id in wanted {
+    for id in ids {
         failed += usize::from(!policy(app, id).await?);
     }
     match failed {
         0 => Ok(()),
-        count => bail!("{count} policies could not be run to their end"),
+        count => bail!("{count} policies did not run to completion"),
     }
 }
 
-/// Runs one; where a server is at it, once that has ended. Whether it came to its end.
+/// Runs a policy, after a server's current run of it has ended. Returns whether it ran to
+/// completion.
 async fn policy(app: &Arc<App>, id: PolicyId) -> anyhow::Result<bool> {
     loop {
         let done = run_due(app, Some(id)).await.map_err(packhouse_api::error::ApiError::for_command)?;

@@ -1,5 +1,4 @@
-//! `packhouse scrub` and `packhouse gc`: by hand what the server does now and then, or should be done at leisure. Both can
-//! run beside a server.
+//! `packhouse scrub` and `packhouse gc`: maintenance by hand. Both can run beside a server.
 
 use anyhow::{Context, bail};
 use packhouse_store::{Damaged, Store};
@@ -11,18 +10,18 @@ async fn open(config: Config) -> anyhow::Result<Store> {
     Store::open(config.store).await.context("failed to open the store")
 }
 
-/// Collects garbage once.
+/// Deletes unreferenced blobs and expired uploads once.
 pub(crate) async fn collect_garbage(config: Config) -> anyhow::Result<()> {
     let store = open(config).await?;
     let collected = store.collect_garbage().await.context("failed to collect garbage")?;
     store.close().await;
     print(&format!(
-        "removed {} blobs of {} bytes, {} uploads that had expired, {} leftovers of crashes",
+        "removed {} blobs of {} bytes, {} expired uploads, {} leftovers of crashes",
         collected.blobs, collected.bytes, collected.uploads, collected.leftovers
     ))
 }
 
-/// Checks every blob, at most so many bytes a second. An error when one is damaged.
+/// Verifies every blob, reading at most `bytes_per_second`. Fails if a blob is damaged.
 pub(crate) async fn scrub(config: Config, bytes_per_second: Option<u64>) -> anyhow::Result<()> {
     let store = open(config).await?;
     let report = store.scrub(bytes_per_second).await.context("failed to check the blobs")?;
@@ -33,7 +32,7 @@ pub(crate) async fn scrub(config: Config, bytes_per_second: Option<u64>) -> anyh
     }
     match report.damaged.len() {
         0 => Ok(()),
-        count => bail!("{count} blobs are not what was stored"),
+        count => bail!("{count} blobs are damaged or missing"),
     }
 }
 

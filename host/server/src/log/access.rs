@@ -1,5 +1,6 @@
-//! The line of a request as a JSON object, written without the detours that lines of any shape take: one is written for each request,
-//! and it was a tenth of what a kept answer costs. All other lines go the general way.
+//! Formats request lines as JSON without the general formatter. The server writes such a line for
+//! every request, and the general formatter took a tenth of the time of a cached response. All
+//! other lines use the general formatter.
 
 use std::cell::RefCell;
 use std::fmt::{self, Write};
@@ -14,10 +15,10 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::ACCESS;
 
-/// The bytes of `2026-11-22T10:54:28`.
+/// Length of `2026-11-22T10:54:28`.
 const TO_THE_SECOND: usize = 19;
 
-/// Writes each line as a JSON object: those of requests here, others as `Format<Json>` does.
+/// Formats each line as a JSON object: request lines directly, all other lines with `Format<Json>`.
 pub(super) struct JsonLines(pub(super) Format<Json>);
 
 impl<S, N> FormatEvent<S, N> for JsonLines
@@ -45,14 +46,14 @@ where
     }
 }
 
-/// Writes the fields of an event as members of an object that has one already.
+/// Writes the fields of an event into a JSON object that already has a member.
 struct Fields<'a, 'w> {
     writer: &'a mut Writer<'w>,
     outcome: fmt::Result,
 }
 
 impl Fields<'_, '_> {
-    /// Field names are those of the program: they need no escape.
+    /// Writes a field. Field names need no escaping because they are constants of this program.
     fn write(&mut self, field: &Field, value: impl FnOnce(&mut Writer<'_>) -> fmt::Result) {
         let Self { writer, outcome } = self;
         *outcome =
@@ -98,7 +99,7 @@ fn write_text(writer: &mut Writer<'_>, text: &str) -> fmt::Result {
     writer.write_char('"')
 }
 
-/// What stands between the quotes of a JSON string, as it comes.
+/// A writer that escapes text for the inside of a JSON string.
 struct Escaped<'a, 'w>(&'a mut Writer<'w>);
 
 impl Write for Escaped<'_, '_> {
@@ -113,11 +114,11 @@ impl Write for Escaped<'_, '_> {
 }
 
 thread_local! {
-    /// A second since 1970, and how lines begin in it.
+    /// The current second since 1970, and its formatted timestamp.
     static SECOND: RefCell<(u64, String)> = const { RefCell::new((u64::MAX, String::new())) };
 }
 
-/// Writes the time as other lines have it, of which all but the microseconds is made once a second.
+/// Writes the timestamp. The part up to the second is formatted once per second.
 fn write_now(writer: &mut Writer<'_>) -> fmt::Result {
     SECOND.with_borrow_mut(|(second, text)| {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -126,7 +127,7 @@ fn write_now(writer: &mut Writer<'_>) -> fmt::Result {
             log::time::SystemTime.format_time(&mut Writer::new(text))?;
             let after = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             if after.as_secs() != now.as_secs() || text.len() <= TO_THE_SECOND {
-                // The second changed meanwhile: this line has its own time, and the next one begins anew.
+                // The second changed meanwhile, so this text is written as it is and not reused.
                 *second = u64::MAX;
                 return writer.write_str(text);
             }
@@ -145,9 +146,9 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
+    struct SharedBuffer(Arc<Mutex<Vec<u8>>>);
 
-    impl io::Write for Kept {
+    impl io::Write for SharedBuffer {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().write(bytes)
         }
@@ -157,17 +158,18 @@ mod tests {
         }
     }
 
-    /// The lines that `work` logs, as JSON: as they are written here, or the general way.
+    /// The lines that `work` logs, as JSON, with the formatter of this module or with the general
+    /// one.
     fn lines(here: bool, work: impl FnOnce()) -> Vec<serde_json::Value> {
-        let kept = Kept::default();
-        let writer = kept.clone();
+        let buffer = SharedBuffer::default();
+        let writer = buffer.clone();
         let base = log::fmt().with_writer(move || writer.clone()).json().flatten_event(true);
         if here {
             tracing::subscriber::with_default(base.map_event_format(JsonLines).finish(), work);
         } else {
             tracing::subscriber::with_default(base.finish(), work);
         }
-        let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+        let text = String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
@@ -176,14 +178,14 @@ mod tests {
             let (none, peer) = (None::<String>, std::net::Ipv4Addr::LOCALHOST);
             tracing::info!(
                 target: "packhouse::access", method = "GET", path, status = 200_u16, bytes = 5_u64, ms = 0.25, ok = true,
-                request_id = Some("id"), credential = none, peer = %peer, told = ?["a\"b", "\n"], "request"
+                request_id = Some("id"), credential = none, peer = %peer, names = ?["a\"b", "\n"], "request"
             );
         }
         tracing::info!(answer = 42, "something else");
     }
 
     #[test]
-    fn a_requests_line_is_what_the_general_way_writes() {
+    fn request_lines_equal_those_of_the_general_formatter() {
         let without_time = |mut line: serde_json::Value| {
             let time = line.as_object_mut().unwrap().remove("timestamp").unwrap();
             assert!(time.as_str().unwrap().len() == "2026-11-22T10:54:28.436347Z".len(), "{time}");

@@ -1,5 +1,5 @@
-//! Where the log's lines go. Those of requests are gathered for a moment, so that a request does not pay for a system call of its
-//! own; every other line is written at once, behind all that were gathered before it.
+//! The writer of the log. It buffers request lines briefly so that a request does not pay for a
+//! system call. Every other line is written at once, after all buffered lines.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,24 +10,25 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use super::ACCESS;
 
-/// How long a request's line may wait: what a kill of the process may cost the log.
+/// How long a request line may stay in the buffer. A killed process loses at most the request lines
+/// of this time.
 const WAIT: Duration = Duration::from_millis(20);
-/// Bytes of lines that wait at most.
+/// Most bytes in the buffer.
 const ROOM: usize = 64 * 1024;
 
-/// The lines of a process on their way to `W`. Cheap to clone; all clones are one.
-pub(super) struct Lines<W>(Arc<Shared<W>>);
+/// Buffered log that is written to `W`. Clones share one buffer.
+pub(super) struct Lines<W>(Arc<LineBuffer<W>>);
 
-struct Shared<W> {
+struct LineBuffer<W> {
     waiting: Mutex<Vec<u8>>,
     arrived: Condvar,
-    /// Held from before the waiting lines are taken until they are written: lines stay in their order.
-    output: Mutex<Output<W>>,
+    /// Locked from before the buffer is taken until it is written, so that lines stay in order.
+    output: Mutex<LogOutput<W>>,
 }
 
-struct Output<W> {
+struct LogOutput<W> {
     to: W,
-    /// Empty; its memory is used again.
+    /// An empty buffer whose memory is reused.
     spare: Vec<u8>,
 }
 
@@ -38,36 +39,36 @@ impl<W> Clone for Lines<W> {
 }
 
 impl<W: Write + Send + 'static> Lines<W> {
-    /// Lines that go to `to`, with the thread that writes those that waited. An error if the system has no more threads.
+    /// Starts a writer to `to` and the thread that writes buffered lines. Fails if the system
+    /// cannot start another thread.
     pub(super) fn start(to: W) -> io::Result<Self> {
-        let output = Mutex::new(Output { to, spare: Vec::new() });
-        let lines = Self(Arc::new(Shared { waiting: Mutex::default(), arrived: Condvar::new(), output }));
+        let output = Mutex::new(LogOutput { to, spare: Vec::new() });
+        let lines = Self(Arc::new(LineBuffer { waiting: Mutex::default(), arrived: Condvar::new(), output }));
         let writing = lines.clone();
-        std::thread::Builder::new().name("log".to_owned()).spawn(move || writing.write_now_and_then())?;
+        std::thread::Builder::new().name("log".to_owned()).spawn(move || writing.write_in_background())?;
         Ok(lines)
     }
 
-    fn write_now_and_then(&self) {
+    fn write_in_background(&self) {
         loop {
             let waiting = lock(&self.0.waiting);
             drop(self.0.arrived.wait_while(waiting, |waiting| waiting.is_empty()));
             std::thread::sleep(WAIT);
-            // There is nowhere to say that the log cannot be written.
+            // If the log cannot be written, there is nowhere to report it.
             let _ = self.write_waiting();
         }
     }
 
-    /// Writes all lines that wait.
     pub(super) fn write_waiting(&self) -> io::Result<()> {
         let mut output = lock(&self.0.output);
-        let Output { to, spare } = &mut *output;
+        let LogOutput { to, spare } = &mut *output;
         std::mem::swap(&mut *lock(&self.0.waiting), spare);
         let written = to.write_all(spare);
         spare.clear();
         written
     }
 
-    /// Adds a line, and says whether lines are to be written now.
+    /// Adds a line. Returns true if the buffer must be written now.
     fn add(&self, line: &[u8], may_wait: bool) -> bool {
         let mut waiting = lock(&self.0.waiting);
         let first = waiting.is_empty();
@@ -85,13 +86,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes one line.
-pub(super) struct Line<'a, W> {
+/// A writer for one line.
+pub(super) struct LineWriter<'a, W> {
     lines: &'a Lines<W>,
     may_wait: bool,
 }
 
-impl<W: Write + Send + 'static> Write for Line<'_, W> {
+impl<W: Write + Send + 'static> Write for LineWriter<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.lines.add(bytes, self.may_wait) {
             self.lines.write_waiting()?;
@@ -105,14 +106,14 @@ impl<W: Write + Send + 'static> Write for Line<'_, W> {
 }
 
 impl<'a, W: Write + Send + 'static> MakeWriter<'a> for Lines<W> {
-    type Writer = Line<'a, W>;
+    type Writer = LineWriter<'a, W>;
 
-    fn make_writer(&'a self) -> Line<'a, W> {
-        Line { lines: self, may_wait: false }
+    fn make_writer(&'a self) -> LineWriter<'a, W> {
+        LineWriter { lines: self, may_wait: false }
     }
 
-    fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> Line<'a, W> {
-        Line { lines: self, may_wait: metadata.target() == ACCESS }
+    fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> LineWriter<'a, W> {
+        LineWriter { lines: self, may_wait: metadata.target() == ACCESS }
     }
 }
 
@@ -122,9 +123,9 @@ mod tests {
 
     use super::*;
 
-    struct Sent(Sender<Vec<u8>>);
+    struct ChannelWriter(Sender<Vec<u8>>);
 
-    impl Write for Sent {
+    impl Write for ChannelWriter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.send(bytes.to_vec()).unwrap();
             Ok(bytes.len())
@@ -135,17 +136,17 @@ mod tests {
         }
     }
 
-    fn start() -> (Lines<Sent>, Receiver<Vec<u8>>) {
+    fn start() -> (Lines<ChannelWriter>, Receiver<Vec<u8>>) {
         let (sender, receiver) = channel();
-        (Lines::start(Sent(sender)).unwrap(), receiver)
+        (Lines::start(ChannelWriter(sender)).unwrap(), receiver)
     }
 
-    fn add(lines: &Lines<Sent>, text: &[u8], may_wait: bool) {
-        Line { lines, may_wait }.write_all(text).unwrap();
+    fn add(lines: &Lines<ChannelWriter>, text: &[u8], may_wait: bool) {
+        LineWriter { lines, may_wait }.write_all(text).unwrap();
     }
 
     #[test]
-    fn a_line_that_waits_is_written_by_itself() {
+    fn a_buffered_line_is_written_after_a_while() {
         let (lines, written) = start();
         for text in [b"a\n", b"b\n"] {
             add(&lines, text, true);
@@ -154,18 +155,18 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_may_not_wait_comes_behind_those_before_it() {
+    fn an_unbuffered_line_is_written_after_all_buffered_lines() {
         let (lines, written) = start();
         add(&lines, b"a\n", true);
         add(&lines, b"b\n", false);
         let mut all = written.recv().unwrap();
-        // The thread may have written the first by itself.
+        // The thread may already have written the first line.
         all.extend(written.try_iter().flatten());
         assert_eq!(all, b"a\nb\n");
     }
 
     #[test]
-    fn no_more_waits_than_there_is_room_for() {
+    fn a_full_buffer_is_written_at_once() {
         let (lines, written) = start();
         add(&lines, &[b'x'; ROOM], true);
         assert_eq!(written.try_iter().flatten().count(), ROOM);

@@ -1,5 +1,6 @@
-//! Traces of requests, handed to a collector of OpenTelemetry in batches, on a thread of the exporter's own: what the collector does
-//! not take in time is dropped, and no request waits for it.
+//! Traces of requests, sent to an OpenTelemetry collector in batches from the exporter's own
+//! thread. Spans that the collector does not accept in time are dropped, and no request waits for
+//! the collector.
 
 use anyhow::Context as _;
 use http::HeaderMap;
@@ -18,17 +19,18 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::registry::LookupSpan;
 
-/// The span of a plugin's call, which the log has as well.
+/// Name of the span of a plugin call. The log contains it too.
 const PLUGIN_CALL: &str = "plugin.call";
 
-/// What hands traces to the collector. Spans that still wait are sent by [`finish`](super::finish).
+/// Builds the exporter to the collector. [`finish`](super::finish) sends the spans that are still
+/// queued.
 pub(super) fn provider(settings: &Tracing) -> anyhow::Result<SdkTracerProvider> {
     let exporter = SpanExporter::builder()
         .with_http()
         .with_protocol(Protocol::HttpBinary)
         .with_endpoint(settings.endpoint.as_str())
         .build()
-        .context("tracing.otlp_endpoint: failed to make the exporter of traces")?;
+        .context("tracing.otlp_endpoint: failed to create the trace exporter")?;
     let sampler = Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(settings.sampling_ratio)));
     let resource = Resource::builder().with_service_name(settings.service_name.clone()).build();
     read_parents_by(adopt);
@@ -39,7 +41,7 @@ pub(super) fn provider(settings: &Tracing) -> anyhow::Result<SdkTracerProvider> 
         .build())
 }
 
-/// Takes the spans of traces, and of plugins' calls, and nothing that is written to the log.
+/// Builds a layer that records the spans of traces and plugin calls, and no log events.
 pub(super) fn layer<S>(provider: &SdkTracerProvider) -> impl Layer<S> + use<S>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
@@ -51,22 +53,23 @@ where
         .with_level(false)
         .with_target(false)
         .with_tracked_inactivity(false);
-    let wanted = filter_fn(|metadata| {
+    let filter = filter_fn(|metadata| {
         metadata.is_span() && (metadata.target() == TARGET || metadata.name() == PLUGIN_CALL)
     });
-    layer.with_filter(wanted)
+    layer.with_filter(filter)
 }
 
-/// Makes a span a child of the one that `traceparent` names. One that is malformed names none.
+/// Makes a span a child of the one in `traceparent`. A malformed header is ignored.
 fn adopt(span: &Span, headers: &HeaderMap) {
-    let context = TraceContextPropagator::new().extract(&Headers(headers));
-    // A span that has begun to be recorded keeps the parent that it has: this one has just been made.
+    let context = TraceContextPropagator::new().extract(&HeaderExtractor(headers));
+    // `set_parent` fails only for a span that is already being recorded; this one has just been
+    // created.
     let _ = span.set_parent(context);
 }
 
-struct Headers<'a>(&'a HeaderMap);
+struct HeaderExtractor<'a>(&'a HeaderMap);
 
-impl Extractor for Headers<'_> {
+impl Extractor for HeaderExtractor<'_> {
     fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).and_then(|value| value.to_str().ok())
     }

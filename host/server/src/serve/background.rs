@@ -1,116 +1,109 @@
-//! What is done now and then while the server runs.
+//! Periodic maintenance of a running server, as background jobs.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
-
 use packhouse_app::App;
+use packhouse_app::jobs::{Job, JobResult, Next};
 use packhouse_app::metrics::{self, Collection};
+use packhouse_store::StoreError;
 
-/// How often the recorder of metrics is tended.
-const TEND: Duration = Duration::from_secs(30);
-/// How often the audit log is shortened.
+/// Interval of the maintenance of the metrics recorder.
+const METRICS: Duration = Duration::from_secs(30);
+/// Interval of the deletion of old audit events and activity.
 const FORGET: Duration = Duration::from_hours(1);
-/// How many events are forgotten in one transaction.
+/// Audit events to delete per transaction, so that publishes do not wait long.
 const FORGET_AT_ONCE: u32 = 2000;
-/// How often it is looked for repositories that others deleted: another server that is gone, or the command line.
-const LOOK_FOR_DELETED: Duration = Duration::from_secs(10);
-/// How often the trash is emptied of what is over.
+/// Pause between two such transactions.
+const BETWEEN: Duration = Duration::from_millis(100);
+/// Interval of the search for repositories that another, stopped server or the command line
+/// deleted.
+const REMOVE_DELETED: Duration = Duration::from_secs(10);
+/// Interval of the removal of expired versions from the trash.
 const EMPTY: Duration = Duration::from_secs(60);
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// Collects garbage at the configured interval until the stop.
-pub(crate) async fn collect(app: Arc<App>) {
-    let Some(interval) = app.config.gc_interval else { return };
-    while pause(interval, &app.stop).await {
-        let running = Collection::begin();
-        let collected = app.store.collect_garbage().await;
-        running.end(collected.is_ok());
-        match collected {
-            Ok(collected) => tracing::info!(?collected, "garbage was collected"),
-            Err(error) => tracing::warn!(%error, "garbage could not be collected; the next time will do"),
-        }
+/// The maintenance jobs that the settings ask for.
+pub(crate) fn jobs(app: &Arc<App>) -> Vec<Job> {
+    let mut jobs = vec![
+        job(app, "delete-old-activity", FORGET, forget_activity),
+        remove_deleted(app),
+        job(app, "empty-trash", EMPTY, empty_trash),
+        job(app, "maintain-metrics", METRICS, maintain_metrics).after_period(),
+    ];
+    if let Some(interval) = app.config.gc_interval {
+        jobs.push(job(app, "collect-garbage", interval, collect_garbage).after_period());
     }
+    if app.config.audit_days.is_some() {
+        jobs.push(job(app, "delete-old-audit-events", FORGET, forget_audit));
+    }
+    jobs
 }
 
-/// Forgets the audit log's oldest events until the stop, a bounded number at a time so that no publish waits long.
-pub(crate) async fn forget_audit(app: Arc<App>) {
-    let Some(days) = app.config.audit_days else { return };
+/// A job whose run is `work`.
+fn job<F>(app: &Arc<App>, name: &'static str, period: Duration, work: fn(Arc<App>) -> F) -> Job
+where
+    F: Future<Output = JobResult> + Send + 'static,
+{
+    let app = Arc::clone(app);
+    Job::new(name, period, move || Box::pin(work(Arc::clone(&app))))
+}
+
+fn failed(error: StoreError) -> String {
+    error.to_string()
+}
+
+async fn collect_garbage(app: Arc<App>) -> JobResult {
+    let running = Collection::begin();
+    let collected = app.store.collect_garbage().await;
+    running.end(collected.is_ok());
+    let collected = collected.map_err(failed)?;
+    tracing::info!(?collected, "garbage collected");
+    Ok(Next::AfterPeriod)
+}
+
+async fn forget_audit(app: Arc<App>) -> JobResult {
+    let Some(days) = app.config.audit_days else { return Ok(Next::AfterPeriod) };
     let kept = i64::try_from(days).unwrap_or(i64::MAX).saturating_mul(DAY_MS);
-    loop {
-        let before = packhouse_store::now_ms().saturating_sub(kept);
-        let pause_for = match app.store.forget_audit(before, FORGET_AT_ONCE).await {
-            Ok(forgotten) if forgotten >= u64::from(FORGET_AT_ONCE) => Duration::from_millis(100),
-            Ok(_) => FORGET,
-            Err(error) => {
-                tracing::warn!(%error, "the audit log could not be shortened; the next time will do");
-                FORGET
-            }
-        };
-        if !pause(pause_for, &app.stop).await {
-            return;
-        }
-    }
+    let before = packhouse_store::now_ms().saturating_sub(kept);
+    let forgotten = app.store.forget_audit(before, FORGET_AT_ONCE).await.map_err(failed)?;
+    let is_rest = forgotten >= u64::from(FORGET_AT_ONCE);
+    Ok(if is_rest { Next::After(BETWEEN) } else { Next::AfterPeriod })
 }
 
-/// Forgets what happened on days long ago, and what tokens fetched then, until the stop; all of the latter where none is to be
-/// remembered.
-pub(crate) async fn forget_activity(app: Arc<App>) {
-    loop {
-        let forgotten = async {
-            app.store.forget_activity().await?;
-            app.store.forget_fetches(app.config.fetch_days).await
-        };
-        if let Err(error) = forgotten.await {
-            tracing::warn!(%error, "what happened long ago could not be forgotten; the next time will do");
-        }
-        if !pause(FORGET, &app.stop).await {
-            return;
-        }
-    }
+/// Deletes old activity and old records of fetches by tokens: all these records if the settings
+/// retain none.
+async fn forget_activity(app: Arc<App>) -> JobResult {
+    app.store.forget_activity().await.map_err(failed)?;
+    app.store.forget_fetches(app.config.fetch_days).await.map_err(failed)?;
+    Ok(Next::AfterPeriod)
 }
 
-/// Removes what deleted repositories held until the stop, which what is being removed does not hold up.
-pub(crate) async fn remove_deleted(app: Arc<App>) {
-    loop {
-        let removed = tokio::select! {
-            removed = app.store.remove_deleted() => removed,
-            () = app.stop.cancelled() => return,
-        };
-        if let Err(error) = removed {
-            tracing::warn!(%error, "what a deleted repository held could not be removed; the next time will do");
-        }
-        tokio::select! {
-            () = app.store.until_deleted() => {}
-            () = tokio::time::sleep(LOOK_FOR_DELETED) => {}
-            () = app.stop.cancelled() => return,
-        }
-    }
+/// Removes the contents of deleted repositories. A removal in progress does not delay the stop.
+fn remove_deleted(app: &Arc<App>) -> Job {
+    let waiting = Arc::clone(app);
+    let job = job(app, "remove-deleted-repositories", REMOVE_DELETED, remove_contents);
+    job.interruptible().woken_by(move || {
+        let app = Arc::clone(&waiting);
+        Box::pin(async move { app.store.until_deleted().await })
+    })
 }
 
-/// Removes for good what is long enough in the trash, until the stop.
-pub(crate) async fn empty_trash(app: Arc<App>) {
-    loop {
-        match app.store.empty_trash().await {
-            Ok(0) => {}
-            Ok(gone) => tracing::info!(gone, "deleted versions went for good"),
-            Err(error) => tracing::warn!(%error, "the trash could not be emptied; the next time will do"),
-        }
-        if !pause(EMPTY, &app.stop).await {
-            return;
-        }
-    }
+async fn remove_contents(app: Arc<App>) -> JobResult {
+    app.store.remove_deleted().await.map_err(failed)?;
+    Ok(Next::AfterPeriod)
 }
 
-/// Tends the recorder of metrics until the stop.
-pub(crate) async fn tend_metrics(stop: CancellationToken) {
-    while pause(TEND, &stop).await {
-        metrics::upkeep();
+/// Permanently removes versions that have been in the trash long enough.
+async fn empty_trash(app: Arc<App>) -> JobResult {
+    let gone = app.store.empty_trash().await.map_err(failed)?;
+    if gone > 0 {
+        tracing::info!(gone, "expired versions removed from the trash");
     }
+    Ok(Next::AfterPeriod)
 }
 
-/// Waits; false when it is time to stop.
-async fn pause(interval: Duration, stop: &CancellationToken) -> bool {
-    tokio::time::timeout(interval, stop.cancelled()).await.is_err()
+async fn maintain_metrics(_: Arc<App>) -> JobResult {
+    metrics::upkeep();
+    Ok(Next::AfterPeriod)
 }

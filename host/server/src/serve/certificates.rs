@@ -1,5 +1,6 @@
-//! Certificates from files: checked before anything listens, and looked at again every few seconds, so that a changed file is served
-//! without a restart. One that cannot be served takes nobody's place.
+//! Certificates from files. They are checked before anything listens and again every few seconds,
+//! so that a changed file is served without a restart. An unusable certificate does not replace the
+//! current one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,21 +10,24 @@ use anyhow::{Context, anyhow};
 use packhouse_config::Config;
 use packhouse_config::tls::{CertificateFiles, TlsSettings};
 use packhouse_wire::tls::{Certificate, CertificateError, Challenges, Tls, read_pem};
+use tokio::sync::Mutex;
 
+use packhouse_app::jobs::{Job, Next};
 use packhouse_app::{App, Secured};
 
-/// How often the files are looked at: what is written is served well within ten seconds.
+/// How often the files are read. A changed file is served well within ten seconds.
 const LOOK: Duration = Duration::from_secs(3);
 
-/// One host's certificates as its files had them.
-struct Watched {
+/// The last known contents of one host's certificate files.
+struct WatchedFiles {
     host: &'static str,
     files: Vec<CertificateFiles>,
-    /// The bytes that were judged last, of each certificate and its key.
-    seen: Vec<[Vec<u8>; 2]>,
+    /// The bytes that were checked last, of each certificate and its key.
+    checked: Vec<[Vec<u8>; 2]>,
 }
 
-/// Makes TLS ready where it is to be spoken, with the certificates of the files. The error names setting, file and remedy.
+/// Prepares TLS for the hosts that use it, with the certificates from files. The error names the
+/// setting, the file and a remedy.
 pub(super) fn prepare(app: &App) -> anyhow::Result<()> {
     let config = &app.config;
     let host = |files: &[CertificateFiles], setting: &str| -> anyhow::Result<Option<Arc<Tls>>> {
@@ -37,22 +41,25 @@ pub(super) fn prepare(app: &App) -> anyhow::Result<()> {
     };
     let secured =
         Secured { packages: host(&config.tls.packages, "packages")?, api: host(&config.tls.api, "api")? };
-    // Set once: this is the only place.
+    // Cannot fail: this is the only place that sets it.
     let _ = app.tls.set(secured);
     Ok(())
 }
 
-/// The certificates of one host's files, each checked.
+/// Loads and checks the certificates of one host.
 pub(crate) fn load(
     config: &Config,
     files: &[CertificateFiles],
     host: &str,
 ) -> anyhow::Result<Vec<Certificate>> {
-    files.iter().map(|files| Certificate::load(files).map_err(|error| said(config, host, &error))).collect()
+    files
+        .iter()
+        .map(|files| Certificate::load(files).map_err(|error| describe(config, host, &error)))
+        .collect()
 }
 
-/// What is wrong, with the setting that names the file and where that stands.
-fn said(config: &Config, host: &str, error: &CertificateError) -> anyhow::Error {
+/// Describes an error with the setting that names the file and where that setting was made.
+fn describe(config: &Config, host: &str, error: &CertificateError) -> anyhow::Error {
     let of_key = match error {
         CertificateError::Unreadable { file, .. } => is_key(config, file),
         CertificateError::NoKey(_) | CertificateError::Mismatch { .. } => true,
@@ -63,14 +70,10 @@ fn said(config: &Config, host: &str, error: &CertificateError) -> anyhow::Error 
     let common = if of_key { "tls.key" } else { "tls.cert" };
     let name = if config.sources.of(&own) == "default" { common } else { own.as_str() };
     anyhow!(
-        "{name} = {} ({}): {error}; name the PEM file of {}",
-        config.sources.shown(name),
+        "{name} = {} ({}): {error}; set it to the PEM file of {}",
+        config.sources.public_text(name),
         config.sources.of(name),
-        if of_key {
-            "the certificate's own private key"
-        } else {
-            "the certificate, followed by those that signed it"
-        }
+        if of_key { "the certificate's own private key" } else { "the certificate, followed by its issuers" }
     )
 }
 
@@ -79,33 +82,38 @@ fn is_key(config: &Config, file: &Path) -> bool {
     packages.iter().chain(api).any(|files| files.key == file)
 }
 
-/// Looks at the files until the stop, and serves what they hold.
-pub(super) async fn watch(app: Arc<App>) {
-    let none = |host| Watched { host, files: Vec::new(), seen: Vec::new() };
-    let [mut packages, mut api] = [none("packages"), none("api")];
-    let mut reloads = app.reloads();
-    loop {
-        tokio::select! {
-            () = tokio::time::sleep(LOOK) => {}
-            () = reloads.next() => {}
-            () = app.stop.cancelled() => return,
-        }
-        let settings = app.live.read.get();
-        let secured = app.secured();
-        for (watched, files, tls) in [
-            (&mut packages, &settings.tls.packages, &secured.packages),
-            (&mut api, &settings.tls.api, &secured.api),
-        ] {
-            if let Some(tls) = tls
-                && !files.is_empty()
-            {
-                watched.look(&app, files.clone(), tls).await;
+/// The job that reads the files and serves changed certificates.
+pub(super) fn job(app: &Arc<App>) -> Job {
+    let none = |host| WatchedFiles { host, files: Vec::new(), checked: Vec::new() };
+    let watched = Arc::new(Mutex::new([none("packages"), none("api")]));
+    let reloads = Arc::new(Mutex::new(app.reloads()));
+    let app = Arc::clone(app);
+    let job = Job::new("reload-certificates", LOOK, move || {
+        let (app, watched) = (Arc::clone(&app), Arc::clone(&watched));
+        Box::pin(async move {
+            let [packages, api] = &mut *watched.lock().await;
+            let settings = app.live.read.get();
+            let secured = app.secured();
+            for (watched, files, tls) in [
+                (packages, &settings.tls.packages, &secured.packages),
+                (api, &settings.tls.api, &secured.api),
+            ] {
+                if let Some(tls) = tls
+                    && !files.is_empty()
+                {
+                    watched.look(&app, files.clone(), tls).await;
+                }
             }
-        }
-    }
+            Ok(Next::AfterPeriod)
+        })
+    });
+    job.after_period().woken_by(move || {
+        let reloads = Arc::clone(&reloads);
+        Box::pin(async move { reloads.lock().await.next().await })
+    })
 }
 
-impl Watched {
+impl WatchedFiles {
     async fn look(&mut self, app: &App, files: Vec<CertificateFiles>, tls: &Tls) {
         let read = {
             let files = files.clone();
@@ -113,13 +121,13 @@ impl Watched {
         };
         let bytes = match read {
             Ok(Ok(bytes)) => bytes,
-            Ok(Err(error)) => return self.amiss(app, &error.to_string()),
-            Err(error) => return self.amiss(app, &error.to_string()),
+            Ok(Err(error)) => return self.report_problem(app, &error.to_string()),
+            Err(error) => return self.report_problem(app, &error.to_string()),
         };
-        if self.files == files && self.seen == bytes {
+        if self.files == files && self.checked == bytes {
             return;
         }
-        let first = self.seen.is_empty();
+        let first = self.checked.is_empty();
         let judged: Result<Vec<Certificate>, CertificateError> = files
             .iter()
             .zip(&bytes)
@@ -128,29 +136,25 @@ impl Watched {
                 Certificate::from_pem(chain, key, places.each_ref().map(String::as_str))
             })
             .collect();
-        (self.files, self.seen) = (files, bytes);
+        (self.files, self.checked) = (files, bytes);
         match judged {
             Ok(certificates) => {
                 let names: Vec<&str> =
                     certificates.iter().flat_map(Certificate::names).map(String::as_str).collect();
                 if !first {
-                    tracing::info!(
-                        host = self.host,
-                        names = names.join(", "),
-                        "another certificate is served"
-                    );
+                    tracing::info!(host = self.host, names = names.join(", "), "certificate replaced");
                 }
                 tls.serve(certificates);
                 app.certificates.note(self.host, None);
             }
-            // Certificate and key are two files: between the writing of one and of the other they do not fit.
-            Err(error) => self.amiss(app, &error.to_string()),
+            // A certificate and its key are two files: while they are being replaced, they do not
+            // match.
+            Err(error) => self.report_problem(app, &error.to_string()),
         }
     }
 
-    fn amiss(&self, app: &App, why: &str) {
-        app.certificates
-            .note(self.host, Some(format!("the certificate that was served before is served on: {why}")));
+    fn report_problem(&self, app: &App, why: &str) {
+        app.certificates.note(self.host, Some(format!("the previous certificate is still served: {why}")));
     }
 }
 

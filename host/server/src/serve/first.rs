@@ -1,5 +1,6 @@
-//! The first start: one organization and its owner in an empty database. And on every start the public address, where
-//! there is one organization alone and the address comes from the settings, or came from there and is gone.
+//! The first start creates an organization and its owner in an empty database. If the database has
+//! a single organization, every start also gives it the public address from the settings. If the
+//! setting was removed, the start removes the address that the setting had given.
 
 use std::io::Write as _;
 
@@ -11,22 +12,22 @@ use packhouse_app::public_url::{host, text};
 use packhouse_identity::permissions::Permissions;
 use packhouse_identity::{Secret, random_password};
 
-/// Under which name the database keeps the public address that the settings last had.
+/// Key under which the database stores the last public address from the settings.
 const CONFIGURED: &str = "configured_base_url";
-/// The name of the organization that an empty database gets.
+/// Name of the first organization.
 const ORGANIZATION: &str = "default";
 
-/// Makes organization and owner where there are none, and brings the public address up to date.
+/// Creates organization and owner in an empty database, and updates the public address.
 pub(crate) async fn prepare(app: &App) -> anyhow::Result<()> {
     let organizations = app.store.organizations().await.context("failed to read the organizations")?;
     match organizations.as_slice() {
-        [] => found(app).await,
-        [only] => address(app, only).await,
+        [] => create_first(app).await,
+        [only] => update_address(app, only).await,
         _ => Ok(()),
     }
 }
 
-async fn found(app: &App) -> anyhow::Result<()> {
+async fn create_first(app: &App) -> anyhow::Result<()> {
     let owner = &app.config.owner;
     let (password, random) = match &owner.password {
         Some(password) => (password.clone(), false),
@@ -46,9 +47,9 @@ async fn found(app: &App) -> anyhow::Result<()> {
         host: base_url.and_then(host),
     };
     app.store.replace_fact(CONFIGURED, organization.base_url.as_deref()).await?;
-    let made = app.store.bootstrap(organization, member).await.context("failed to make the first owner")?;
+    let made = app.store.bootstrap(organization, member).await.context("failed to create the first owner")?;
     if made.is_some() && random {
-        show(&owner.email, &password).with_context(|| {
+        print_password(&owner.email, &password).with_context(|| {
             format!(
                 "failed to print the password of {0}; set one with `packhouse member set-password {0}`",
                 owner.email
@@ -58,8 +59,9 @@ async fn found(app: &App) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Printed once, on the terminal and never in the log, and once the ports are bound: nobody can read it again.
-fn show(email: &str, password: &Secret) -> std::io::Result<()> {
+/// Prints the password once, on the terminal and never in the log. The caller has already bound the
+/// ports. Otherwise a start that cannot bind them would use up the only display of the password.
+fn print_password(email: &str, password: &Secret) -> std::io::Result<()> {
     let mut terminal = std::io::stdout().lock();
     writeln!(
         terminal,
@@ -69,23 +71,20 @@ fn show(email: &str, password: &Secret) -> std::io::Result<()> {
     terminal.flush()
 }
 
-async fn address(app: &App, only: &OrganizationRow) -> anyhow::Result<()> {
+async fn update_address(app: &App, only: &OrganizationRow) -> anyhow::Result<()> {
     let configured = app.config.base_url.as_ref();
     let (base_url, host) = (configured.map(text), configured.and_then(host));
     let before = app.store.replace_fact(CONFIGURED, base_url.as_deref()).await;
     let before = before.context("failed to read the public address")?;
     if configured.is_none() && (before.is_none() || before != only.base_url) {
-        // Somebody gave the organization its address otherwise than by the settings.
+        // The organization's address was not set by the settings.
         return Ok(());
     }
     if only.base_url == base_url && only.host == host {
         return Ok(());
     }
     if let (None, Some(gone)) = (&base_url, &before) {
-        tracing::info!(
-            base_url = gone,
-            "base_url is not set any more; links follow the host that a client asks"
-        );
+        tracing::info!(base_url = gone, "base_url is no longer set; links use the host name of each request");
     }
     let set = app.store.set_base_url(only.id, base_url.as_deref(), host.as_deref(), None).await;
     set.context("failed to set the public address").map(|_| ())

@@ -1,16 +1,16 @@
-//! What a person at a terminal reads once the server serves: where everything is, and how to go on.
+//! The message that a person at a terminal reads once the server is ready.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
 use packhouse_app::App;
 
-/// Says in three lines where packages, portal and data are, and how to make the first token. Only where a person reads it: elsewhere the
-/// log says as much.
+/// Prints the addresses of packages and portal, the data folder, and how to create the first token.
+/// Prints only to a terminal: otherwise the log contains the addresses.
 pub(super) fn greet(app: &App) {
     let mut terminal = std::io::stdout();
     if terminal.is_terminal() {
-        // Whoever has closed the terminal reads nothing, and the server goes on.
+        // If the terminal is closed, the server continues.
         let _ = terminal.write_all(text(app).as_bytes()).and_then(|()| terminal.flush());
     }
 }

@@ -1,5 +1,5 @@
-//! One server at a time on one SQLite database. The lock is the operating system's: it ends with the process, however
-//! that ends.
+//! The lock that allows only one server on a SQLite database. It is an operating system lock, so it
+//! ends with the process in any case.
 
 use std::fs::{File, TryLockError};
 
@@ -7,8 +7,8 @@ use anyhow::{Context, bail};
 
 use packhouse_config::Config;
 
-/// Locks the data folder; the lock lasts as long as the value. With PostgreSQL any number of servers share one database,
-/// and nothing is locked.
+/// Locks the data folder until the returned value is dropped. With PostgreSQL, servers share a
+/// database, so nothing is locked.
 pub(crate) fn take(config: &Config) -> anyhow::Result<Option<File>> {
     let data = &config.data;
     if !config.store.database_url.starts_with("sqlite:") {
@@ -19,7 +19,7 @@ pub(crate) fn take(config: &Config) -> anyhow::Result<Option<File>> {
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => bail!(
-            "another server runs on the data folder {}; stop it first, or give this one a folder of its own with --data",
+            "another server is using the data folder {}; stop it first, or give this server its own folder with --data",
             data.display()
         ),
         Err(TryLockError::Error(error)) => {

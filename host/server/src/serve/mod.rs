@@ -1,8 +1,8 @@
-//! `packhouse serve`: everything opened in order, both hosts served, everything stopped again.
+//! `packhouse serve`: opens everything in order, serves both hosts and stops everything again.
 //!
-//! What is wrong with settings or store is an error at the start and no half a server. Until the store is open the sockets are answered on
-//! by [`starting`] alone. Plugins that were compiled before serve from then on, and the others each once it is compiled: only then is
-//! the server said to be ready.
+//! An error in settings or store ends the start; the server never starts partially. Until the store
+//! is open, [`starting`] answers on the sockets. Plugins with compiled code serve at once, and
+//! other plugins as soon as they are compiled. The server reports ready only when all are compiled.
 
 mod acme;
 mod addresses;
@@ -20,9 +20,9 @@ mod stop;
 mod supervisor;
 mod watch;
 
-pub(crate) use acme::Shelf;
+pub(crate) use acme::AcmeStore;
 pub(crate) use addresses::check_api_path;
-pub(crate) use private::{as_the_author_has_it, holds_others, make_files_private};
+pub(crate) use private::{has_foreign_files, make_files_private, restore_umask};
 pub(crate) use stop::end_with_stdin;
 
 use std::net::SocketAddr;
@@ -45,49 +45,53 @@ use tracing::Instrument as _;
 
 use packhouse_api::{self as api, Peer};
 use packhouse_app::attestations;
+use packhouse_app::jobs;
 use packhouse_app::mail::Mail;
 use packhouse_app::metrics;
 use packhouse_app::plugins::signatures::TrustedKeys;
-use packhouse_app::plugins::{add_up_trials, compile_rest, follow_changes};
+use packhouse_app::plugins::{compile_rest, follow_changes};
 use packhouse_app::reload::Reloading;
 use packhouse_app::{App, Listening};
 use packhouse_config::{Config, Network};
 use packhouse_packages as packages;
 use packhouse_wire::descriptors;
-use packhouse_wire::listen::{self, Rules, Windows};
+use packhouse_wire::listen::{self, ListenerRules, Windows};
 use packhouse_wire::request_meters::RequestMeters;
 use packhouse_wire::trace;
 use stop::Signals;
 
-/// Connections to the listener of the metrics.
+/// Maximum number of connections to the metrics listener.
 const METRICS_CONNECTIONS: usize = 16;
 
 use self::starting::Starting;
 use self::watch::Watch;
-use crate::unbound::unbound;
+use crate::bind_error::bind_error;
 
-/// How long the storage of blobs may take at the start to say whether it may be used.
+/// How long the start waits for the blob storage to confirm access.
 const ADMISSION: Duration = Duration::from_secs(5);
 
-/// Makes the data folder, and sees that no server uses it as long as the answer lives: for a command that fills it.
-pub(crate) fn alone(config: &Config) -> anyhow::Result<Option<std::fs::File>> {
+/// Creates and locks the data folder, so that no server uses it while the returned lock exists.
+/// Commands that fill the folder call this function.
+pub(crate) fn lock_data_folder(config: &Config) -> anyhow::Result<Option<std::fs::File>> {
     private::data_folder(config)?;
     lock::take(config)
 }
 
-/// Serves until SIGTERM or SIGINT; at SIGHUP the settings are read again. An error is one that kept it from starting.
+/// Serves until SIGTERM or SIGINT, and reloads the settings on SIGHUP. Returns an error if the
+/// server could not start.
 pub(crate) async fn serve(config: Config, reloading: Reloading) -> anyhow::Result<()> {
     check_api_path(&config)?;
     metrics::install()?;
     private::data_folder(&config)?;
     descriptors::raise();
     let _lock = lock::take(&config)?;
-    // Beside all that follows until the plugins are needed.
-    let examining = tokio::spawn(Runtime::examine_kept(config.runtime.clone()));
+    // Runs in parallel with the following steps until the plugins are needed.
+    let examining = tokio::spawn(Runtime::examine_cached(config.runtime.clone()));
     let mail = Mail::new(&config)?;
     TrustedKeys::read(&config.trusted_keys).with_context(|| config.sources.label("plugins.trusted_keys"))?;
     let trust = attestations::read(&config)?;
-    // Before the first owner is made: a password that is printed once is not printed for a server that cannot listen.
+    // Before the first owner is created: a server that cannot listen must not print the one-time
+    // password.
     let starting = Starting::answer(&config, Sockets::bind(&config).await?)?;
     let store = Store::open(config.store.clone()).await.with_context(|| {
         let [database, blobs] = ["database_url", "blobs"].map(|name| config.sources.label(name));
@@ -96,14 +100,14 @@ pub(crate) async fn serve(config: Config, reloading: Reloading) -> anyhow::Resul
     admitted(&store).await?;
     let runtime = examining
         .await
-        .context("failed to look through the plugins")?
+        .context("inspecting the plugins failed")?
         .and_then(|plugins| plugins.with(&store))
         .with_context(|| format!("{}: failed to load the plugins", config.sources.label("plugins.dir")))?;
     let app = Arc::new(App::new(config, store, runtime, mail));
     app.trust.set(trust);
-    app.begin_plugins().await.context("failed to read what formats run")?;
-    app.follow_advisories().await.context("failed to read whether there are advisories")?;
-    // Set once: this is the only place.
+    app.begin_plugins().await.context("failed to read the active components of the formats")?;
+    app.follow_advisories().await.context("failed to read the state of advisories")?;
+    // Cannot fail: this is the only place that sets it.
     let _ = app.reloading.set(reloading);
     certificates::prepare(&app)?;
     metrics::register(&app, [Arc::clone(&app.meters.packages), Arc::clone(&app.meters.api)]);
@@ -111,9 +115,9 @@ pub(crate) async fn serve(config: Config, reloading: Reloading) -> anyhow::Resul
     first::prepare(&app).await?;
     let mut signals = Signals::catch()?;
     let mut watch = Watch::new(&app);
-    watch.look().await;
+    watch.check_all().await;
     addresses::examine(&app)?;
-    // From the first connection on.
+    // Before the first connection is accepted.
     app.set_serving(true);
     let hosts = start(&app, starting.end().await, watch)?;
     tokio::spawn(supervisor::watchdog());
@@ -133,7 +137,8 @@ pub(crate) async fn serve(config: Config, reloading: Reloading) -> anyhow::Resul
     Ok(())
 }
 
-/// Reads the settings again, as somebody asked for by a signal. What is wrong with them is in the log, and nothing has changed then.
+/// Reloads the settings after a signal. If they are invalid, logs the error and keeps the current
+/// ones.
 fn reload(app: &App) {
     let is_ready = app.runtime.is_whole();
     if is_ready {
@@ -142,36 +147,37 @@ fn reload(app: &App) {
     let status = match app.reload() {
         Ok(_) => "serving".to_owned(),
         Err(error) => {
-            tracing::error!(%error, "the settings were not read again; those from before hold");
-            format!("serving; the settings were not read again: {error}").replace('\n', " ")
+            tracing::error!(%error, "reloading the settings failed; the previous settings stay in effect");
+            format!("serving; reloading the settings failed: {error}").replace('\n', " ")
         }
     };
-    // Whoever is not ready yet says so once, in its time.
+    // A server that is not ready yet reports "ready" later itself, and only once.
     if is_ready {
         supervisor::ready(&status);
     }
 }
 
-/// Credentials that S3 refuses end the start. Storage that does not answer does not: what lies in the database is served meanwhile.
+/// Checks access to the blob storage. Rejected S3 credentials end the start. Unavailable storage
+/// does not: the server can still answer from the database.
 async fn admitted(store: &Store) -> anyhow::Result<()> {
     match tokio::time::timeout(ADMISSION, store.admits_blobs()).await {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) if !error.is_unavailable() => Err(error).context("failed to use the storage of blobs"),
+        Ok(Err(error)) if !error.is_unavailable() => Err(error).context("failed to access the blob storage"),
         Ok(Err(error)) => {
-            tracing::warn!(%error, "the storage of blobs does not work; the server starts without it");
+            tracing::warn!(%error, "the blob storage does not work; the server starts without it");
             Ok(())
         }
         Err(_) => {
-            tracing::warn!("the storage of blobs does not answer; the server starts without it");
+            tracing::warn!("the blob storage does not answer; the server starts without it");
             Ok(())
         }
     }
 }
 
-/// The bound sockets.
+/// Sockets that are bound but not served yet.
 struct Sockets {
     packages: TcpListener,
-    /// None where one listener serves both hosts.
+    /// Absent if one listener serves both hosts.
     api: Option<TcpListener>,
     metrics: Option<TcpListener>,
     redirect: Option<TcpListener>,
@@ -198,29 +204,30 @@ impl Sockets {
 }
 
 async fn bind(config: &Config, address: &str, setting: &str) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.map_err(|error| anyhow!(unbound(config, setting, &error)))
+    TcpListener::bind(address).await.map_err(|error| anyhow!(bind_error(config, setting, &error)))
 }
 
-/// What runs until the stop.
+/// Tasks that run until the stop.
 struct Hosts {
     listeners: Vec<JoinHandle<()>>,
     background: Vec<JoinHandle<()>>,
 }
 
 impl Hosts {
-    /// Waits for the listeners, which end in time, and so long at most for what is done now and then.
+    /// Waits for the listeners, which stop by themselves in time, and at most `at_most` for
+    /// background tasks.
     async fn finish(self, at_most: Duration) {
         let end = Instant::now() + at_most;
         for task in self.listeners {
             if let Err(error) = task.await {
-                tracing::error!(%error, "a host ended badly");
+                tracing::error!(%error, "a listener task failed");
             }
         }
         for task in self.background {
             match timeout_at(end, task).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::error!(%error, "a task ended badly"),
-                Err(_) => tracing::warn!("a task in the background has not ended in time"),
+                Ok(Err(error)) => tracing::error!(%error, "a background task failed"),
+                Err(_) => tracing::warn!("a background task did not end in time"),
             }
         }
     }
@@ -230,10 +237,10 @@ fn start(app: &Arc<App>, sockets: Sockets, watch: Watch) -> anyhow::Result<Hosts
     let packages = sockets.packages.local_addr()?;
     let api = sockets.api.as_ref().map_or(Ok(packages), TcpListener::local_addr)?;
     let listening = Listening { packages, api };
-    // Set once: this is the only place.
+    // Cannot fail: this is the only place that sets it.
     let _ = app.listening.set(listening);
     tracing::info!(packages = %listening.packages, api = %listening.api, "serving");
-    tracing::info!(shares = ?app.shares, "what is served at one time");
+    tracing::info!(shares = ?app.shares, "concurrency shares");
     let rules = app.rules(Windows::CALLS);
     let meters = || Arc::clone(&app.meters.api);
     let router = api::router(Arc::clone(app), packhouse_portal::router(app))?;
@@ -257,35 +264,36 @@ fn start(app: &Arc<App>, sockets: Sockets, watch: Watch) -> anyhow::Result<Hosts
         )));
     }
     if let Some(listener) = sockets.metrics {
-        let rules =
-            Rules { connections: rules.connections.min(METRICS_CONNECTIONS), proxy_protocol: false, ..rules };
+        let rules = ListenerRules {
+            connections: rules.connections.min(METRICS_CONNECTIONS),
+            proxy_protocol: false,
+            ..rules
+        };
         listeners.push(tokio::spawn(serve_router(api::metrics_router(), listener, rules, meters())));
     }
-    let background = vec![
-        tokio::spawn(background::collect(Arc::clone(app))),
-        tokio::spawn(background::forget_audit(Arc::clone(app))),
-        tokio::spawn(background::forget_activity(Arc::clone(app))),
-        tokio::spawn(background::remove_deleted(Arc::clone(app))),
-        tokio::spawn(background::empty_trash(Arc::clone(app))),
-        tokio::spawn(packhouse_app::recordings::run(Arc::clone(app))),
-        tokio::spawn(attestations::judge(Arc::clone(app))),
-        tokio::spawn(packhouse_app::webhooks::deliver(Arc::clone(app))),
-        tokio::spawn(packhouse_app::webhooks::tidy(Arc::clone(app))),
-        tokio::spawn(once_whole(Arc::clone(app), api::operations::upkeep::resume(Arc::clone(app)))),
-        tokio::spawn(once_whole(Arc::clone(app), api::operations::retention::every_hour(Arc::clone(app)))),
-        tokio::spawn(follow_changes(Arc::clone(app))),
-        tokio::spawn(compile_rest(Arc::clone(app))),
-        tokio::spawn(packhouse_app::policies::load(Arc::clone(app))),
-        tokio::spawn(add_up_trials(Arc::clone(app))),
-        tokio::spawn(background::tend_metrics(app.stop.clone())),
-        tokio::spawn(certificates::watch(Arc::clone(app))),
-        tokio::spawn(acme::run(Arc::clone(app))),
-        tokio::spawn(watch.run()),
-    ];
-    Ok(Hosts { listeners, background })
+    Ok(Hosts { listeners, background: start_background(app, watch) })
 }
 
-/// Does what needs every plugin, once all are there.
+/// Starts everything that the server does without a request: its jobs, and work that happens once.
+fn start_background(app: &Arc<App>, watch: Watch) -> Vec<JoinHandle<()>> {
+    let mut background = vec![
+        tokio::spawn(packhouse_app::recordings::keep_finished(Arc::clone(app))),
+        tokio::spawn(once_whole(Arc::clone(app), api::operations::upkeep::resume(Arc::clone(app)))),
+        tokio::spawn(compile_rest(Arc::clone(app))),
+        tokio::spawn(packhouse_app::policies::load(Arc::clone(app))),
+    ];
+    let jobs = background::jobs(app)
+        .into_iter()
+        .chain(packhouse_app::recordings::jobs(app))
+        .chain([attestations::job(app), follow_changes(app), api::operations::retention::job(app)])
+        .chain([certificates::job(app), watch.job()])
+        .chain(acme::job(app));
+    background.extend(jobs.map(|job| jobs::start(app, job)));
+    background.extend(packhouse_app::webhooks::start(app));
+    background
+}
+
+/// Runs work that needs every plugin, once all plugins are loaded.
 async fn once_whole(app: Arc<App>, work: impl Future<Output = ()>) {
     tokio::select! {
         () = app.plugins.whole() => work.await,
@@ -293,7 +301,12 @@ async fn once_whole(app: Arc<App>, work: impl Future<Output = ()>) {
     }
 }
 
-async fn serve_router(router: Router, listener: TcpListener, rules: Rules, meters: Arc<RequestMeters>) {
+async fn serve_router(
+    router: Router,
+    listener: TcpListener,
+    rules: ListenerRules,
+    meters: Arc<RequestMeters>,
+) {
     let trusted = rules.trusted.clone();
     let make = move |peer: SocketAddr| {
         let (router, meters, trusted) = (router.clone(), Arc::clone(&meters), trusted.clone());
@@ -306,7 +319,7 @@ async fn serve_router(router: Router, listener: TcpListener, rules: Rules, meter
     listen::serve(listener, rules, make).await;
 }
 
-/// A router's answer, counted and traced.
+/// Returns a router's response, and records metrics and a trace.
 async fn answer(
     router: Router,
     meters: &RequestMeters,

@@ -1,5 +1,5 @@
-//! One listener for both hosts: portal and API below their path, with `/metrics`, and packages everywhere else. Each request is bounded,
-//! counted and answered as it is on its host's own listener.
+//! A single listener for both hosts: portal and API below their path, `/metrics`, and packages
+//! everywhere else. Limits, metrics and responses are the same as on separate listeners.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -12,17 +12,17 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use packhouse_app::App;
 use packhouse_packages::Packages;
-use packhouse_wire::listen::{self, Rules};
+use packhouse_wire::listen::{self, ListenerRules};
 use packhouse_wire::path::below;
 use tokio::net::TcpListener;
 
 use super::answer;
 
-/// Serves both until the program stops and what was in flight is answered.
+/// Serves both hosts until the server stops and all requests in flight are answered.
 pub(super) async fn run(app: Arc<App>, router: Router, listener: TcpListener) {
     let calls = Arc::clone(&app);
     let is_call = move |path: &str| is_for_api(&calls, path);
-    let rules = Rules { is_call: Some(Arc::new(is_call)), ..Packages::rules(&app) };
+    let rules = ListenerRules { is_call: Some(Arc::new(is_call)), ..Packages::rules(&app) };
     let (packages, meters) = (Packages::start(Arc::clone(&app)), Arc::clone(&app.meters.api));
     let make = move |peer: SocketAddr| {
         let (app, packages, router) = (Arc::clone(&app), packages.clone(), router.clone());

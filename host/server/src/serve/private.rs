@@ -1,8 +1,10 @@
-//! The data folder is its owner's alone, whatever the umask was and however it was made: it holds hashes of passwords, sealed
-//! secrets and, unless the operator chose one, the key that they are sealed with.
+//! Restricts the data folder to its owner, whatever the umask and however the folder was created.
+//! The folder contains password hashes, sealed secrets and, unless the settings contain it, the
+//! sealing key.
 //!
-//! What the program makes is closed from the beginning ([`make_files_private`]). What is there already is closed at the start, and
-//! the log says so. Only names of our own are touched: a folder may hold other things.
+//! New files are private from the beginning ([`make_files_private`]). Existing files are restricted
+//! at the start, and the log says so. Only this program's own files are changed, because the folder
+//! may contain files of other programs.
 
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
@@ -16,53 +18,56 @@ use rustix::fs::Mode;
 
 use packhouse_config::Config;
 
-/// What the process was started with.
-static BEFORE: OnceLock<Mode> = OnceLock::new();
-/// What others may do with a file or folder.
+/// The umask with which the process was started.
+static ORIGINAL_UMASK: OnceLock<Mode> = OnceLock::new();
+/// Permission bits for accounts other than the owner.
 const OTHERS: u32 = 0o077;
-/// Anyone makes files in such a folder, and removes their own.
+/// Sticky bit: anyone can create files in the folder, but remove only their own.
 const STICKY: u32 = 0o1000;
-/// What SQLite keeps beside a database, by what is put behind its name.
-const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
-/// What lies in the data folder besides the database. Of folders that are closed nothing in them is open.
+/// Suffixes of the files that SQLite keeps beside a database.
+const SQLITE_SUFFIXES: [&str; 3] = ["-wal", "-shm", "-journal"];
+/// Files and folders of this program in the data folder, besides the database. A restricted folder
+/// protects its contents.
 const OWN: [&str; 6] = ["sealing.key", "serve.lock", "packhouse-database", "blobs", "staging", "uploads"];
-/// Compiled code. The runtime closes this folder itself, since it throws away what others could have put there.
+/// Folder of compiled code. The runtime restricts this folder itself, and discards code that other
+/// accounts could have written.
 const CACHE: &str = "cache";
-/// A key on its way, which a restore that was broken off has left.
+/// Temporary file of an interrupted restore, with a sealing key.
 const RESTORED: &str = "sealing.key-restored";
 
-/// What is there once a server has used the folder, besides the database.
+/// Files that exist once a server has used the folder, besides the database.
 const SECRET: [&str; 2] = ["sealing.key", "packhouse-database"];
 
-/// Takes from every file and folder that this process makes from now on what others might do with it.
+/// Sets the umask so that no other account can access files that this process creates from now on.
 pub(crate) fn make_files_private() {
     let before = rustix::process::umask(Mode::from_raw_mode(OTHERS));
-    // Asked for once: at the beginning.
-    let _ = BEFORE.set(before);
+    // Cannot fail: it is called once, at the beginning.
+    let _ = ORIGINAL_UMASK.set(before);
 }
 
-/// Lets files be as whoever started the program has them: for commands that write for their author and hold nothing secret.
-pub(crate) fn as_the_author_has_it() {
-    if let Some(before) = BEFORE.get() {
+/// Restores the original umask, for commands that write files for their author and no secrets.
+pub(crate) fn restore_umask() {
+    if let Some(before) = ORIGINAL_UMASK.get() {
         rustix::process::umask(*before);
     }
 }
 
-/// Makes the data folder where it is not there, and closes it and what it holds to others. An error where it cannot be made, or is a
-/// folder that everybody uses: the root, or one in which anyone makes files and somebody has.
+/// Creates the data folder if needed and restricts it and its contents. Fails if the folder cannot
+/// be created or is shared: the root, or a folder with the sticky bit and files of other accounts.
 pub(crate) fn data_folder(config: &Config) -> anyhow::Result<()> {
     let data = &config.data;
-    fs::create_dir_all(data).with_context(|| format!("failed to make the data folder {}", data.display()))?;
+    fs::create_dir_all(data)
+        .with_context(|| format!("failed to create the data folder {}", data.display()))?;
     let metadata = fs::metadata(data)
-        .with_context(|| format!("failed to look at the data folder {}", data.display()))?;
+        .with_context(|| format!("failed to inspect the data folder {}", data.display()))?;
     let root = data.canonicalize().is_ok_and(|path| path.parent().is_none());
     ensure!(
-        !root && (metadata.mode() & STICKY == 0 || !holds_others(config)?),
-        "the data folder {} is one that everybody uses: name one of its own with --data",
+        !root && (metadata.mode() & STICKY == 0 || !has_foreign_files(config)?),
+        "the data folder {} is shared with other programs: name a separate folder with --data",
         data.display()
     );
     let own = inside(config);
-    // A folder that was made for this server and holds nothing yet has disclosed nothing: that is no warning.
+    // A new, empty folder has disclosed nothing, so its permissions are not worth a warning.
     let used = config.store.sqlite_file().is_some_and(|database| database.exists())
         || SECRET.iter().any(|name| data.join(name).exists());
     close(data, used);
@@ -70,18 +75,18 @@ pub(crate) fn data_folder(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What of our own lies in the data folder, and the database wherever it is.
+/// Returns the paths of this program in the data folder, and the database wherever it is.
 fn inside(config: &Config) -> Vec<PathBuf> {
     let mut inside: Vec<PathBuf> = OWN.iter().map(|name| config.data.join(name)).collect();
     if let Some(database) = config.store.sqlite_file() {
-        inside.extend(BESIDE.iter().map(|end| with_end(&database, end)));
+        inside.extend(SQLITE_SUFFIXES.iter().map(|end| with_end(&database, end)));
         inside.push(database);
     }
     inside
 }
 
-/// Whether the data folder is there and holds what is not ours.
-pub(crate) fn holds_others(config: &Config) -> anyhow::Result<bool> {
+/// Returns true if the data folder exists and contains files of other programs.
+pub(crate) fn has_foreign_files(config: &Config) -> anyhow::Result<bool> {
     let own = inside(config);
     let entries = match fs::read_dir(&config.data) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -103,8 +108,8 @@ fn with_end(path: &Path, end: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Closes a file or folder to others, which is told in the log, as a warning where it was `used`. So is that one cannot be closed,
-/// since it is somebody else's.
+/// Restricts a file or folder to its owner. Logs a change, as a warning if the path was `used`.
+/// Logs an error if the path belongs to another account and cannot be changed.
 fn close(path: &Path, used: bool) {
     match narrow(path) {
         Ok(None) => {}
@@ -112,19 +117,20 @@ fn close(path: &Path, used: bool) {
             let mode = format!("{:04o}", mode & 0o7777);
             let path = path.display();
             if used {
-                tracing::warn!(%path, mode, "this was open to other accounts and is closed to them now");
+                tracing::warn!(%path, mode, "removed the access of other accounts");
             } else {
-                tracing::info!(%path, mode, "this was open to other accounts and is closed to them now");
+                tracing::info!(%path, mode, "removed the access of other accounts");
             }
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => {
-            tracing::error!(path = %path.display(), %error, "this is open to other accounts and cannot be closed to them");
+            tracing::error!(path = %path.display(), %error, "other accounts have access, and it cannot be removed");
         }
     }
 }
 
-/// Takes from a file or folder what others might do with it; its mode from before where they might do anything.
+/// Removes all permissions of other accounts. Returns the previous mode if other accounts had
+/// permissions.
 fn narrow(path: &Path) -> io::Result<Option<u32>> {
     let mode = fs::metadata(path)?.mode();
     if mode & OTHERS == 0 {
@@ -139,14 +145,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_open_is_closed() {
+    fn only_accessible_files_are_restricted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         assert_eq!(narrow(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
         fs::write(&path, "x").unwrap();
-        for (before, after, told) in [(0o644, 0o600, true), (0o750, 0o700, true), (0o600, 0o600, false)] {
+        for (before, after, had_access) in [(0o644, 0o600, true), (0o750, 0o700, true), (0o600, 0o600, false)]
+        {
             fs::set_permissions(&path, Permissions::from_mode(before)).unwrap();
-            assert_eq!(narrow(&path).unwrap().is_some(), told);
+            assert_eq!(narrow(&path).unwrap().is_some(), had_access);
             assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, after);
         }
         assert_eq!(with_end(Path::new("/d/x.db"), "-wal"), Path::new("/d/x.db-wal"));

@@ -1,5 +1,5 @@
-//! The plain listener beside TLS: it leads everybody to https, and answers authorities that look for a proof there (RFC 8555, section
-//! 8.3).
+//! The plain HTTP listener beside TLS. It redirects to https and answers ACME challenges (RFC 8555,
+//! section 8.3).
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use packhouse_wire::host::{host, without_port};
 use rustls::pki_types::ServerName;
 use url::Url;
 
-/// The port of https, which no address names.
+/// The https port that URLs leave out.
 const HTTPS: u16 = 443;
 
-/// The listener's service.
+/// Builds the router of the listener.
 pub(super) fn router(app: Arc<App>) -> Router {
     Router::new().route("/.well-known/acme-challenge/{token}", get(proof)).fallback(redirect).with_state(app)
 }
@@ -25,18 +25,18 @@ pub(super) fn router(app: Arc<App>) -> Router {
 async fn proof(State(app): State<Arc<App>>, Path(token): Path<String>) -> Response {
     match app.proofs.over_http(&token).await {
         Some(answer) => ([(CONTENT_TYPE, "application/octet-stream")], answer).into_response(),
-        None => (StatusCode::NOT_FOUND, "No such proof is waited for.\n").into_response(),
+        None => (StatusCode::NOT_FOUND, "There is no such challenge.\n").into_response(),
     }
 }
 
 async fn redirect(State(app): State<Arc<App>>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
     let Ok(Some(host)) = host(&parts) else {
-        return (StatusCode::BAD_REQUEST, "The request names no host.\n").into_response();
+        return (StatusCode::BAD_REQUEST, "The request has no host.\n").into_response();
     };
     let name = without_port(&host);
     if !is_served(&app, name).await {
-        return (StatusCode::MISDIRECTED_REQUEST, "No such host is served here.\n").into_response();
+        return (StatusCode::MISDIRECTED_REQUEST, "This server does not serve that host.\n").into_response();
     }
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
     let port = match port(&app, name) {
@@ -45,15 +45,16 @@ async fn redirect(State(app): State<Arc<App>>, request: Request) -> Response {
     };
     match HeaderValue::try_from(format!("https://{name}{port}{path}")) {
         Ok(location) => {
-            (StatusCode::PERMANENT_REDIRECT, [(LOCATION, location)], "This is served over https.\n")
+            (StatusCode::PERMANENT_REDIRECT, [(LOCATION, location)], "Use https for this address.\n")
                 .into_response()
         }
         Err(_) => (StatusCode::BAD_REQUEST, "The address is malformed.\n").into_response(),
     }
 }
 
-/// Whether clients are led on to this name: that of a public address, of an organization, or of a certificate that is served. Whoever
-/// can make others ask here by another name leads them nowhere.
+/// Returns true for the names that clients are redirected to: of a public address, an organization
+/// or a served certificate. A request with another host name gets no redirect, so nobody can lead
+/// clients elsewhere.
 async fn is_served(app: &App, name: &str) -> bool {
     let (config, secured) = (&app.config, app.secured());
     let public = [&config.base_url, &config.api_url];
@@ -71,7 +72,8 @@ async fn is_served(app: &App, name: &str) -> bool {
     organizations.iter().filter_map(|row| row.host.as_deref()).any(|host| without_port(host) == name)
 }
 
-/// At which port the host of this name speaks TLS: the API where the name is its alone, else the repository host.
+/// Returns the TLS port for this host name: the API's if the name belongs only to the API, else the
+/// repository host's.
 fn port(app: &App, name: &str) -> u16 {
     let (config, listening) = (&app.config, app.listening.get());
     let of = |url: &Option<Url>| {

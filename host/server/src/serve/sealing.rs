@@ -1,30 +1,32 @@
-//! The sealing key at every start: whether it is the one that this database was last served with, since servers that share a
-//! database must share it.
+//! Compares the sealing key with the key of the server that last started with this database.
+//! Servers that share a database must share the key.
 
 use anyhow::Context;
 
 use packhouse_app::App;
 
-/// Under which name the database keeps which key it was last served with: a name that tells nothing of the key.
+/// Key under which the database stores the id of the last sealing key. The id reveals nothing about
+/// the key.
 const KEY: &str = "sealing_key";
-/// Where former versions kept the key of bearers as it is, for whoever reads the database.
+/// Key under which earlier versions stored the bearer key unsealed, readable by anyone with access
+/// to the database.
 const DISCLOSED: &str = "bearer_key";
 
-/// Says in the log when the key is another than that of the last server that started here, and throws away a key that was
-/// disclosed.
+/// Logs a warning if the sealing key differs from that of the last started server. Also deletes an
+/// unsealed bearer key.
 pub(crate) async fn check(app: &App) -> anyhow::Result<()> {
     let store = &app.store;
     let disclosed = store.replace_fact(DISCLOSED, None).await.context("failed to read the database")?;
     if disclosed.is_some() {
         tracing::info!(
-            "a key of bearers that the database held unsealed was thrown away; clients get new bearers by themselves"
+            "deleted an unsealed bearer key from the database; clients get new bearers automatically"
         );
     }
     let own = match app.sealer.id() {
         Ok(own) => own,
-        // Whatever needs the key fails when it is needed; what needs none is served.
+        // Operations that need the key fail later; everything else is served.
         Err(error) => {
-            tracing::error!(%error, "nothing can be sealed, and no bearer given out");
+            tracing::error!(%error, "the sealing key cannot be used; the server can neither seal secrets nor issue bearers");
             return Ok(());
         }
     };
@@ -33,10 +35,10 @@ pub(crate) async fn check(app: &App) -> anyhow::Result<()> {
         tracing::warn!(
             own,
             last,
-            "this server's sealing key is another than that of the server that was last started on this database. If several \
-             servers share the database, set `sealing_key` to the same text for all of them: until then each refuses the \
-             bearers that another gives to clients of registries, and can read no secret that another has sealed. If the key \
-             was changed or lost, set the client secrets of sign-in providers and the credentials for upstreams anew"
+            "the sealing key differs from that of the server that was last started on this database. If several servers share \
+             the database, set `sealing_key` to the same text for all of them: until then, each rejects the bearers that \
+             another issues to registry clients, and cannot read secrets that another has sealed. If the key was changed \
+             or lost, set the client secrets of sign-in providers and the credentials for upstreams again"
         );
     }
     Ok(())

@@ -1,8 +1,9 @@
-//! What is answered while the store is opened, which may take its time after an upgrade. For two seconds clients that connect wait for the
-//! server itself. From then on it says that it lives, that it is not ready and why, and asks everybody to come back.
+//! Answers while the store is opened, which may take long after an upgrade. For two seconds,
+//! connecting clients wait for the server itself. After that they get 503 with the reason and
+//! Retry-After, and `/livez` succeeds.
 //!
-//! A listener that speaks TLS does so with the certificates of its files. One whose certificates an authority gives does not answer so
-//! early: they lie in the store.
+//! A TLS listener uses the certificates from files. A listener with ACME certificates does not
+//! answer this early, because its certificates are in the store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +22,7 @@ use packhouse_config::live::Live;
 use packhouse_config::tls::CertificateFiles;
 use packhouse_runtime::compiling;
 use packhouse_wire::catalogue::SERVER_STARTING;
-use packhouse_wire::listen::{self, Holds, Rules, Windows};
+use packhouse_wire::listen::{self, Holds, ListenerRules, Windows};
 use packhouse_wire::request_id;
 use packhouse_wire::tls::Tls;
 use serde_json::json;
@@ -31,15 +32,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Sockets, certificates};
 
-/// How long nobody is answered at first: a start with everything compiled is over by then, and who connects meanwhile waits for it
-/// instead of being sent away.
+/// How long connections wait before they get an answer. A start with all plugins compiled takes
+/// less, so its clients just wait instead of being sent away.
 const HOLD: Duration = Duration::from_secs(2);
-/// Connections at one time, on each listener: there is nothing to be had.
+/// Maximum number of connections on each listener. All responses are short errors.
 const CONNECTIONS: usize = 256;
-/// How long the answers that are under way at the end may take.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// How long responses in progress may take at the end.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Sockets that are answered on until the server can.
+/// The sockets, and the tasks that answer on them during the start.
 pub(super) struct Starting {
     sockets: Sockets,
     stop: CancellationToken,
@@ -47,7 +48,7 @@ pub(super) struct Starting {
 }
 
 impl Starting {
-    /// Answers as soon as the start takes longer than usual.
+    /// Starts to answer once the start takes longer than [`HOLD`].
     pub(super) fn answer(config: &Config, sockets: Sockets) -> anyhow::Result<Starting> {
         let (stop, mut tasks) = (CancellationToken::new(), Vec::new());
         let rules = rules(config, &stop);
@@ -58,7 +59,7 @@ impl Starting {
                 if tls.is_none() && config.tls.acme.is_some() {
                     return Ok(listener);
                 }
-                let (kept, answered) = twice(listener)?;
+                let (retained, answered) = twice(listener)?;
                 let (router, rules) = (answers(), rules.clone().with_tls(tls));
                 let answering = move |_| TowerToHyperService::new(router.clone());
                 let stop = stop.clone();
@@ -67,24 +68,24 @@ impl Starting {
                         listen::serve(answered, rules, answering).await;
                     }
                 }));
-                Ok(kept)
+                Ok(retained)
             };
         let packages = shared(packages, &config.tls.packages, "packages")?;
         let api = api.map(|api| shared(api, &config.tls.api, "api")).transpose()?;
         Ok(Starting { sockets: Sockets { packages, api, metrics, redirect }, stop, tasks })
     }
 
-    /// Answers no more, and hands the sockets over: who connects in between waits.
+    /// Stops answering and returns the sockets. Clients that connect in between wait.
     pub(super) async fn end(self) -> Sockets {
         self.stop.cancel();
         for task in self.tasks {
-            let _ = tokio::time::timeout(FAREWELL, task).await;
+            let _ = tokio::time::timeout(CLOSE_TIMEOUT, task).await;
         }
         self.sockets
     }
 }
 
-/// TLS with the certificates of these files; none where there are none.
+/// Returns TLS with the certificates from these files; None without files.
 fn secured(config: &Config, files: &[CertificateFiles], host: &str) -> anyhow::Result<Option<Arc<Tls>>> {
     if files.is_empty() {
         return Ok(None);
@@ -94,15 +95,15 @@ fn secured(config: &Config, files: &[CertificateFiles], host: &str) -> anyhow::R
     Ok(Some(Arc::new(tls)))
 }
 
-/// The same socket as two listeners: one stays open when the other ends.
+/// Duplicates the socket, so that one of the two stays open when the other one is closed.
 fn twice(listener: TcpListener) -> std::io::Result<(TcpListener, TcpListener)> {
     let one = listener.into_std()?;
     let other = one.try_clone()?;
     Ok((TcpListener::from_std(one)?, TcpListener::from_std(other)?))
 }
 
-fn rules(config: &Config, stop: &CancellationToken) -> Rules {
-    Rules {
+fn rules(config: &Config, stop: &CancellationToken) -> ListenerRules {
+    ListenerRules {
         limits: Live::new(config.limits),
         connections: CONNECTIONS.min(config.limits.connections),
         requests: None,
@@ -123,7 +124,8 @@ fn answers() -> Router {
     Router::new().route("/livez", get(|| async { "ok\n" })).fallback(refuse)
 }
 
-/// Of `/readyz` too, which names what is compiled. The connection ends, so that the next request comes to the server itself.
+/// Responds with 503, also to `/readyz`, and lists the plugins that are being compiled. It closes
+/// the connection so that the next request reaches the server itself.
 async fn refuse(_: Request) -> Response {
     let id = request_id::next();
     let degraded = compiling().into_iter().map(|plugin| {

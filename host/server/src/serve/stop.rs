@@ -1,5 +1,6 @@
-//! Stopping: first the server says that it is not ready and serves on, so that a balancer sends no more; then nothing new is accepted,
-//! what is in flight is finished and the store is closed. It ends in time whatever hangs.
+//! Stopping. The server first reports not ready but keeps serving, so that load balancers send no
+//! more requests. Then it accepts nothing new, finishes requests in flight and closes the store.
+//! The stop ends in time even if something hangs.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -11,10 +12,10 @@ use tokio::time::timeout_at;
 use super::Hosts;
 use packhouse_app::App;
 
-/// How long after the end of the time for a stop the process is ended from outside of its tasks.
+/// How long after the time limit of a stop the watchdog ends the process.
 const LAST: Duration = Duration::from_millis(500);
 
-/// SIGTERM, SIGINT and SIGHUP, caught from before anything listens.
+/// The signals SIGTERM, SIGINT and SIGHUP. They are caught before anything listens.
 pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -31,7 +32,7 @@ impl Signals {
         })
     }
 
-    /// Waits for one that ends the server. At a SIGHUP `reload` is called, and the waiting goes on.
+    /// Waits for a signal that ends the server. Calls `reload` on SIGHUP and keeps waiting.
     pub(super) async fn wait(&mut self, reload: impl Fn()) {
         loop {
             tokio::select! {
@@ -43,12 +44,13 @@ impl Signals {
     }
 }
 
-/// Stops a server that serves. A second signal ends the time in which it only says that it is not ready.
+/// Stops a running server. A second signal ends the phase in which it still serves but reports not
+/// ready.
 pub(super) async fn stop(app: &App, hosts: Hosts, signals: &mut Signals) {
     let limits = *app.live.limits.get();
     app.draining.cancel();
     if !limits.drain.is_zero() {
-        tracing::info!("about to stop: not ready any more, and still serving");
+        tracing::info!("draining: reporting not ready, still serving");
         let _ = tokio::time::timeout(limits.drain, signals.wait(|| {})).await;
     }
     tracing::info!("stopping");
@@ -62,22 +64,22 @@ pub(super) async fn stop(app: &App, hosts: Hosts, signals: &mut Signals) {
     };
     match timeout_at(end, close).await {
         Ok(()) => tracing::info!("stopped"),
-        Err(_) => tracing::warn!("stopped with something still hanging, which was left"),
+        Err(_) => tracing::warn!("shutdown timed out; remaining tasks were aborted"),
     }
     watchdog.call_off();
 }
 
-/// Ends the process when standard input ends, as it does when whoever holds the other end is gone, however that was killed. Nobody is
-/// left to wait for an orderly stop.
+/// Ends the process when standard input ends, which happens when the parent process is gone for any
+/// reason. There is no orderly stop, because the parent process no longer waits for one.
 pub(crate) fn end_with_stdin(code: i32) {
     std::thread::spawn(move || {
-        // What comes is nothing to this process, and an input that cannot be read has ended.
+        // The thread ignores the input itself, and treats an unreadable input as ended.
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
         std::process::exit(code);
     });
 }
 
-/// Ends the process should its tasks not come to it: a thread of its own, which no task can hold up.
+/// A thread that ends the process if the tasks do not end in time. No task can block it.
 struct Watchdog(mpsc::Sender<()>);
 
 impl Watchdog {
@@ -85,7 +87,7 @@ impl Watchdog {
         let (call_off, called_off) = mpsc::channel();
         std::thread::spawn(move || {
             if called_off.recv_timeout(after) == Err(mpsc::RecvTimeoutError::Timeout) {
-                // Everything that was acknowledged is durable by now, as after a power cut.
+                // All acknowledged changes are durable, as after a power cut.
                 std::process::exit(0);
             }
         });
@@ -93,7 +95,7 @@ impl Watchdog {
     }
 
     fn call_off(self) {
-        // The thread is gone where it has ended the process, and nowhere else.
+        // Sending fails only if the thread has ended, and then the process ends too.
         let _ = self.0.send(());
     }
 }

@@ -1,16 +1,16 @@
-//! What a supervisor such as systemd is told (`sd_notify(3)`): that the server is ready, that it reads its settings again, that it
-//! stops, and, where a watchdog is set, that it is alive. Without a supervisor nothing is done.
+//! Notifications for a supervisor such as systemd (`sd_notify(3)`): ready, reloading, stopping and,
+//! with a watchdog, alive. Without a supervisor nothing happens.
 
 use std::time::Duration;
 
 use sd_notify::NotifyState;
 
-/// Both hosts serve.
+/// Reports that both hosts are serving.
 pub(super) fn ready(status: &str) {
     tell(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// The settings are read again; [`ready`] ends it.
+/// Reports that the settings are being reloaded; [`ready`] ends this state.
 pub(super) fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => tell(&[NotifyState::Reloading, now]),
@@ -18,13 +18,13 @@ pub(super) fn reloading() {
     }
 }
 
-/// The server is about to stop.
+/// Reports that the server is about to stop.
 pub(super) fn stopping() {
     tell(&[NotifyState::Stopping]);
 }
 
-/// Says that the server is alive, twice as often as is asked for, to the end of the process. It is said from among all other tasks:
-/// where they do not come to their turn, this does not either.
+/// Reports twice per watchdog interval that the server is alive, until the process ends. It is an
+/// ordinary task: if tasks are no longer scheduled, the reports stop, and the supervisor notices.
 pub(super) async fn watchdog() {
     let Some(limit) = sd_notify::watchdog_enabled() else { return };
     let pause = (limit / 2).max(Duration::from_millis(10));
@@ -36,6 +36,6 @@ pub(super) async fn watchdog() {
 
 fn tell(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
-        tracing::warn!(%error, "the supervisor could not be told");
+        tracing::warn!(%error, "sd_notify failed");
     }
 }

@@ -1,90 +1,105 @@
-//! Looks after what the server stands on, at an interval, for `/readyz` and the metrics. Each part is asked in a task of its own
-//! that is waited for only so long, and never asked again while it has not answered: what hangs costs one task, however long.
+//! Periodically checks the server's dependencies, for `/readyz` and the metrics. Each check runs in
+//! a task with a time limit. A check does not start again while it is still running, so a hanging
+//! dependency costs only one task.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use packhouse_store::{Answering, StoreError};
+use packhouse_store::{DatabaseHealth, StoreError};
+use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 use packhouse_app::App;
+use packhouse_app::jobs::{Job, Next};
 use packhouse_app::metrics::LAST_BACKUP;
 use packhouse_app::readiness::{BLOBS, CLOCK, DATABASE, DISK, Finding, PLUGIN};
 
-/// How long a part may take to answer: a little longer than the store's own limit for the database.
+/// How long a check may take: a little longer than the store's own limit for the database.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// How soon it is looked again after something was found amiss, so that its return is noticed.
+/// Interval after a failed check, so that a recovery is noticed soon.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Every so many looks a blob is written, too: that costs S3 a little, and the looks between only ask whether it answers.
+/// Number of rounds of checks from one write of a blob to the next. Writing has a small cost on S3,
+/// so the other rounds only read.
 const WRITE_EVERY: u32 = 6;
-/// Bytes below which the disk counts as full: less than what the database may need to write its log.
+/// Free bytes below which the disk counts as full: less than the database may need to write its
+/// log.
 const LITTLE_ROOM: u64 = 64 << 20;
-/// Files below which it counts as full.
+/// Free files (inodes) below which the disk counts as full.
 const FEW_FILES: u64 = 1000;
 
-/// A difference of the clocks that is told, in ms.
+/// Clock difference from which a problem is reported, in ms.
 const SKEW_MS: u64 = 1000;
-/// How long nothing may have been committed that was to be.
+/// How long commits may be pending before the writer counts as stalled.
 const STALLED: Duration = Duration::from_secs(5);
 
-/// What is looked at, with what is still being asked.
+/// The dependency checks, including those that are still running.
 pub(crate) struct Watch {
     app: Arc<App>,
-    database: Question,
-    blobs: Question,
-    disk: Question,
-    formats: Question,
-    looks: u32,
-    /// Whether the last write of a blob failed: then each look writes.
+    database: RunningCheck,
+    blobs: RunningCheck,
+    disk: RunningCheck,
+    formats: RunningCheck,
+    rounds: u32,
+    /// True if the last write of a blob failed. While it is true, each round writes.
     unwritable: bool,
 }
 
+/// Scope of a round of checks.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Probe {
+    ReadOnly,
+    /// Also writes a blob and updates the metric of the last backup.
+    ReadWrite,
+}
+
 impl Watch {
-    /// Nothing is asked yet.
+    /// Creates the checks without running them.
     pub(crate) fn new(app: &Arc<App>) -> Watch {
         let [database, blobs, disk, formats] = Default::default();
-        Watch { app: Arc::clone(app), database, blobs, disk, formats, looks: 0, unwritable: false }
+        Watch { app: Arc::clone(app), database, blobs, disk, formats, rounds: 0, unwritable: false }
     }
 
-    /// Looks until the stop.
-    pub(crate) async fn run(mut self) {
+    /// The job that runs the checks at the configured interval, or sooner after a failed check.
+    pub(crate) fn job(self) -> Job {
         let interval = self.app.config.readiness_interval;
-        loop {
-            let next = if self.app.readiness.is_amiss() { AGAIN.min(interval) } else { interval };
-            // Servers that were started together shall not ask together.
-            let next = next.mul_f64(0.8 + 0.4 * rand::random::<f64>());
-            if tokio::time::timeout(next, self.app.stop.cancelled()).await.is_ok() {
-                return;
-            }
-            self.look().await;
-        }
+        let watch = Arc::new(Mutex::new(self));
+        let job = Job::new("check-dependencies", interval, move || {
+            let watch = Arc::clone(&watch);
+            Box::pin(async move {
+                let mut watch = watch.lock().await;
+                watch.check_all().await;
+                let has_problems = watch.app.readiness.has_problems();
+                Ok(if has_problems { Next::After(AGAIN.min(interval)) } else { Next::AfterPeriod })
+            })
+        });
+        job.after_period()
     }
 
-    /// Looks once.
-    pub(crate) async fn look(&mut self) {
-        let write = self.unwritable || self.looks.is_multiple_of(WRITE_EVERY);
-        self.looks = self.looks.wrapping_add(1);
+    pub(crate) async fn check_all(&mut self) {
+        let write = self.unwritable || self.rounds.is_multiple_of(WRITE_EVERY);
+        let probe = if write { Probe::ReadWrite } else { Probe::ReadOnly };
+        self.rounds = self.rounds.wrapping_add(1);
         let app = &self.app;
         let (database, blobs, disk, formats) = tokio::join!(
-            self.database.ask(|| database(Arc::clone(app), write)),
-            self.blobs.ask(|| blobs(Arc::clone(app), write)),
-            self.disk.ask(|| disk(Arc::clone(app))),
-            self.formats.ask(|| formats(Arc::clone(app))),
+            self.database.run(|| check_database(Arc::clone(app), probe)),
+            self.blobs.run(|| check_blobs(Arc::clone(app), probe)),
+            self.disk.run(|| check_disk(Arc::clone(app))),
+            self.formats.run(|| check_formats(Arc::clone(app))),
         );
         self.unwritable = blobs.is_err();
         let mut findings = Vec::new();
-        let mut note = |what: &'static str, outcome: Outcome| match outcome {
+        let mut note = |what: &'static str, result: CheckResult| match result {
             Ok(found) => findings.extend(found),
-            Err(Amiss { detail, cause }) => {
+            Err(Problem { detail, cause }) => {
                 findings.push(Finding { what, which: String::new(), detail, cause });
             }
         };
-        let away = database.is_err();
+        let database_failed = database.is_err();
         note(DATABASE, database);
         note(BLOBS, blobs);
         note(DISK, disk);
-        // Which formats there are is asked of the database: without it nothing is known of them.
-        if !away {
+        // The formats come from the database: without it nothing is known about them.
+        if !database_failed {
             note(PLUGIN, formats);
         }
         let wrong = self.app.store.clock_skew().filter(|skew| skew.unsigned_abs() > SKEW_MS);
@@ -99,86 +114,87 @@ impl Watch {
     }
 }
 
-type Outcome = Result<Vec<Finding>, Amiss>;
+type CheckResult = Result<Vec<Finding>, Problem>;
 
-/// What is amiss with a part, for whoever asks and for the log.
-struct Amiss {
+/// A problem with a dependency, for `/readyz` and for the log.
+struct Problem {
     detail: String,
     cause: String,
 }
 
-impl From<String> for Amiss {
-    fn from(detail: String) -> Amiss {
-        Amiss { detail, cause: String::new() }
+impl From<String> for Problem {
+    fn from(detail: String) -> Problem {
+        Problem { detail, cause: String::new() }
     }
 }
 
-/// One part's question, perhaps not answered yet.
+/// A check that may still be running.
 #[derive(Default)]
-struct Question {
-    asked: Option<JoinHandle<Outcome>>,
+struct RunningCheck {
+    task: Option<JoinHandle<CheckResult>>,
 }
 
-impl Question {
-    /// Asks, unless the last question still waits for its answer, and waits for a while.
-    async fn ask<F>(&mut self, question: impl FnOnce() -> F) -> Outcome
+impl RunningCheck {
+    /// Starts the check unless it is still running, and waits for its result up to a limit.
+    async fn run<F>(&mut self, check: impl FnOnce() -> F) -> CheckResult
     where
-        F: Future<Output = Outcome> + Send + 'static,
+        F: Future<Output = CheckResult> + Send + 'static,
     {
-        let mut asked = self.asked.take().unwrap_or_else(|| tokio::spawn(question()));
-        match tokio::time::timeout(PATIENCE, &mut asked).await {
-            Ok(Ok(outcome)) => outcome,
-            Ok(Err(error)) => Err(format!("asking it failed: {error}").into()),
+        let mut task = self.task.take().unwrap_or_else(|| tokio::spawn(check()));
+        match tokio::time::timeout(PATIENCE, &mut task).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(error)) => Err(format!("the check failed: {error}").into()),
             Err(_) => {
-                self.asked = Some(asked);
-                Err(format!("it does not answer within {PATIENCE:?}").into())
+                self.task = Some(task);
+                Err(format!("no answer within {PATIENCE:?}").into())
             }
         }
     }
 }
 
-async fn database(app: Arc<App>, seldom: bool) -> Outcome {
+async fn check_database(app: Arc<App>, probe: Probe) -> CheckResult {
     if let Some(stalled) = app.store.writer_stalled_for().filter(|stalled| *stalled >= STALLED) {
         return Err(format!("nothing could be committed for {} s", stalled.as_secs()).into());
     }
     match app.store.probe_database().await {
-        Ok(Answering::Well) => {
-            if seldom {
-                tell_last_backup(&app).await;
+        Ok(DatabaseHealth::Well) => {
+            if probe == Probe::ReadWrite {
+                record_last_backup(&app).await;
             }
             Ok(Vec::new())
         }
-        Ok(Answering::Busy) => {
+        Ok(DatabaseHealth::Busy) => {
             tracing::warn!("all connections to the database are in use");
             Ok(Vec::new())
         }
-        Err(error) => Err(reason("it cannot be reached", &error)),
+        Err(error) => Err(reason("the database cannot be reached", &error)),
     }
 }
 
-/// For the metrics alone: without it the server serves as before.
-async fn tell_last_backup(app: &App) {
+/// Updates the metric of the last backup. The server works without it.
+async fn record_last_backup(app: &App) {
     match app.store.last_backup().await {
         Ok(last) => metrics::gauge!(LAST_BACKUP).set(last.unwrap_or_default() as f64 / 1000.0),
-        Err(error) => tracing::warn!(%error, "it is not known when the last backup was taken"),
+        Err(error) => tracing::warn!(%error, "reading the time of the last backup failed"),
     }
 }
 
-async fn blobs(app: Arc<App>, write: bool) -> Outcome {
+async fn check_blobs(app: Arc<App>, probe: Probe) -> CheckResult {
+    let write = probe == Probe::ReadWrite;
     match app.store.probe_blobs(write).await {
         Ok(()) => Ok(Vec::new()),
-        Err(error) if write => Err(reason("they cannot be written, or not be read", &error)),
-        Err(error) => Err(reason("they cannot be reached", &error)),
+        Err(error) if write => Err(reason("a test blob cannot be written or read", &error)),
+        Err(error) => Err(reason("the blob storage cannot be reached", &error)),
     }
 }
 
-async fn disk(app: Arc<App>) -> Outcome {
-    let room = app.store.disk_room().await.map_err(|error| reason("its room is not known", &error))?;
+async fn check_disk(app: Arc<App>) -> CheckResult {
+    let room = app.store.disk_room().await.map_err(|error| reason("its free space is unknown", &error))?;
     metrics::gauge!("packhouse_disk_available_bytes").set(room.available as f64);
     metrics::gauge!("packhouse_disk_size_bytes").set(room.total as f64);
     let few = room.files.is_some_and(|files| files < FEW_FILES);
     if few {
-        Err("the disk of the data folder takes no more files".to_owned().into())
+        Err("the disk of the data folder has no room for more files".to_owned().into())
     } else if room.available < LITTLE_ROOM {
         Err(format!("the disk of the data folder has {} bytes left", room.available).into())
     } else {
@@ -186,9 +202,13 @@ async fn disk(app: Arc<App>) -> Outcome {
     }
 }
 
-/// Files that are no plugins, and the formats of repositories that no loaded plugin serves.
-async fn formats(app: Arc<App>) -> Outcome {
-    let used = app.store.formats_in_use(None).await.map_err(|error| reason("not known", &error))?;
+/// Finds plugin files that cannot be loaded, and formats of repositories without a loaded plugin.
+async fn check_formats(app: Arc<App>) -> CheckResult {
+    let used = app
+        .store
+        .formats_in_use(None)
+        .await
+        .map_err(|error| reason("the formats in use are unknown", &error))?;
     let refused = app.runtime.refused().into_iter().map(|error| Finding {
         what: PLUGIN,
         detail: error.to_string(),
@@ -197,18 +217,18 @@ async fn formats(app: Arc<App>) -> Outcome {
     });
     let failed = app.plugins.failed().into_iter().map(|(digest, reason)| Finding {
         what: PLUGIN,
-        detail: format!("the component {digest} cannot be run here: {reason}"),
+        detail: format!("the component {digest} cannot run on this server: {reason}"),
         which: digest,
         cause: String::new(),
     });
     let current = app.runtime.current();
-    // What is still being compiled is told by itself.
+    // Plugins that are still being compiled are reported separately.
     let missing =
         used.into_iter().filter(|(format, _)| current.plugin(format).is_none() && !current.awaits(format));
     let missing = missing.map(|(format, repositories)| Finding {
         what: PLUGIN,
         detail: format!(
-            "no plugin of the format {format} is in the folder {}, and {repositories} repositories need it",
+            "the format {format} has no plugin in the folder {}, and {repositories} repositories need it",
             app.config.runtime.plugins.display()
         ),
         which: format,
@@ -217,6 +237,6 @@ async fn formats(app: Arc<App>) -> Outcome {
     Ok(refused.chain(failed).chain(missing).collect())
 }
 
-fn reason(what: &str, error: &StoreError) -> Amiss {
-    Amiss { detail: format!("{what}: {}", error.reason()), cause: error.to_string() }
+fn reason(what: &str, error: &StoreError) -> Problem {
+    Problem { detail: format!("{what}: {}", error.reason()), cause: error.to_string() }
 }

@@ -1,10 +1,12 @@
-//! A million artifacts in a minute: their rows, written into the database past the store, in the order in which publishes would have
-//! come, so that the pages of its indexes are as full as those of a store that has grown.
+//! Writes the rows of a million artifacts in a minute. It bypasses the store, but inserts the rows
+//! in the order of publishes. The index pages then become as full as in a store that grew through
+//! publishes.
 
 use packhouse_store::{OrganizationId, RepositoryId, StoreError, now_ms};
 use sqlx::Executor as _;
 
-/// What is written for each artifact, from a table `n` of those to be made; `{first}` is the number before their blobs' first.
+/// Inserts for each artifact of the temporary table `n`. `{first}` is one less than the smallest
+/// blob id.
 const ROWS: [&str; 7] = [
     "INSERT INTO blobs (id, sha256, size, checked, data, digests, created_at) \
      SELECT {first} + i, sha, 4096, 0, {data}, '', {now} FROM n ORDER BY i",
@@ -23,12 +25,13 @@ const ROWS: [&str; 7] = [
      SELECT {first} + i, {organization}, {now}, 'owner@localhost', 'token:3759482716253184', 'publish', 'bench/' || path, \
      '127.0.0.1', '00000000' || id, 1, '{}' FROM n ORDER BY i",
 ];
-/// A publish into each package has come before.
+/// Inserts the packages, as earlier publishes would have done.
 const PACKAGES: &str = "INSERT INTO packages (repository, name, search, updated_at) \
     SELECT DISTINCT {repository}, 'org.example:' || lib, 'org.example:' || lib || ' ', {now} FROM n WHERE true \
     ON CONFLICT DO NOTHING";
 
-/// Writes so many artifacts, of `repository`, into the database at this address. Nobody else may have it open.
+/// Writes `count` artifacts of `repository` into the database at `url`. Nothing else may have the
+/// database open.
 pub(crate) async fn fill(
     url: &str,
     organization: OrganizationId,
@@ -36,7 +39,8 @@ pub(crate) async fn fill(
     count: u64,
 ) -> Result<(), StoreError> {
     let now = now_ms();
-    // Smaller than what is made from now on, as what came before is.
+    // Chooses ids that are smaller than those of later publishes, as if the rows were written a day
+    // ago.
     let first = (now / 1000 - 24 * 60 * 60) << 31;
     let sqlite = url.strip_prefix("sqlite://");
     let (blob, bytes, data) = match sqlite {
@@ -93,7 +97,7 @@ async fn in_postgres(url: &str, count: u64, statements: &[String]) -> Result<(),
          'lib' || lpad((i * 7919 % 1000)::text, 3, '0') AS lib, sha256(('b' || i)::bytea) AS sha \
          FROM generate_series(1::bigint, {count}) AS i) AS made"
     );
-    // The rows fit together: what refers to what need not be looked at.
+    // Skips foreign key checks and triggers: the rows are consistent with each other.
     let before = ["SET session_replication_role = replica".to_owned(), table, "ANALYZE n".to_owned()];
     let after = ["ANALYZE".to_owned(), "CHECKPOINT".to_owned()];
     for statement in before.iter().chain(statements).chain(&after) {

@@ -1,10 +1,13 @@
-//! How many publishes a second are made durable: `commit_rate FOLDER [WRITERS] [SECONDS] [GROWN TO]`. With a fourth number as well into
-//! a store that has grown to so many artifacts, and what part of the first that is. `DATABASE_URL` names another database than one
-//! in the folder; a folder that was used before goes on with what is in it.
+//! Measures durable publishes a second: `commit_rate FOLDER [WRITERS] [SECONDS] [GROWN TO]`.
 //!
-//! A publish is what one of a jar of 4 KiB is: the blob, a record that names it, one of its version, one that must be absent, a
-//! file shown, and an event. Their names come in no order, so no two need the same place of an index. It tells how long publishes
-//! took, and what each cost in CPU and in bytes written.
+//! With GROWN TO it also measures a store with that many artifacts, and compares both rates.
+//! `DATABASE_URL` selects another database than the one in the folder. A run reuses the data that
+//! an earlier run left in the folder.
+//!
+//! Each publish stores a jar of 4 KiB: a blob, a record that names the blob, a version record, a
+//! catalog file and an event. It also requires that one record is absent. The names are random, so
+//! two publishes rarely touch the same index page. The output shows the rate, the latency, and the
+//! CPU time and written bytes for each publish.
 
 mod fill;
 
@@ -26,31 +29,31 @@ async fn main() -> Result<(), StoreError> {
         config.database_url = url;
     }
     let (writers, seconds, grown) = (number(1, 8), number(2, 5), number(3, 0));
-    let (place, empty) = measured(&config, "an empty store", writers, seconds).await?;
+    let (place, empty) = measure(&config, "an empty store", writers, seconds).await?;
     if grown > 0 {
         let since = Instant::now();
         fill::fill(&config.database_url, place.organization, place.repository, grown).await?;
         println!("filled with {grown} artifacts in {:.0} s", since.elapsed().as_secs_f64());
-        let (_, then) = measured(&config, &format!("{grown} artifacts"), writers, seconds).await?;
+        let (_, then) = measure(&config, &format!("{grown} artifacts"), writers, seconds).await?;
         println!("{:.2} of the rate into an empty store", then / empty);
     }
     Ok(())
 }
 
-/// Publishes for so many seconds into what is there; where, and how many a second.
-async fn measured(
+/// Publishes for the given number of seconds. Returns the repository and the publishes a second.
+async fn measure(
     config: &StoreConfig,
     what: &str,
     writers: u64,
     seconds: u64,
-) -> Result<(Place, f64), StoreError> {
+) -> Result<(BenchRepository, f64), StoreError> {
     let store = Store::open(config.clone()).await?;
     let place = place(&store).await?;
     publish(&store, place, writers, Instant::now() + Duration::from_secs(seconds / 4)).await?;
     let begun = Instant::now();
-    let (statements, used) = (store.statements(), Used::now()?);
+    let (statements, used) = (store.statements(), ResourceUse::now()?);
     let mut took = publish(&store, place, writers, begun + Duration::from_secs(seconds)).await?;
-    let (done, used) = (took.len().max(1) as f64, Used::now()?.since(&used));
+    let (done, used) = (took.len().max(1) as f64, ResourceUse::now()?.since(&used));
     let rate = done / begun.elapsed().as_secs_f64();
     let statements = (store.statements() - statements) as f64 / done;
     took.sort_unstable();
@@ -67,38 +70,38 @@ async fn measured(
     Ok((place, rate))
 }
 
-/// What the process has used.
-struct Used {
+/// CPU time and bytes written of this process.
+struct ResourceUse {
     cpu_us: f64,
     written: f64,
 }
 
-impl Used {
-    /// By `/proc`, where a tick is a hundredth of a second.
-    fn now() -> Result<Used, StoreError> {
+impl ResourceUse {
+    /// Reads `/proc`, where a tick is a hundredth of a second.
+    fn now() -> Result<ResourceUse, StoreError> {
         let read =
             |path: &str| std::fs::read_to_string(path).map_err(|why| StoreError::Invalid(why.to_string()));
         let (stat, io) = (read("/proc/self/stat")?, read("/proc/self/io")?);
         let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
         let ticks: f64 = fields.skip(11).take(2).filter_map(|field| field.parse::<f64>().ok()).sum();
         let written = io.lines().find_map(|line| line.strip_prefix("write_bytes: ")?.parse().ok());
-        Ok(Used { cpu_us: ticks * 1e4, written: written.unwrap_or_default() })
+        Ok(ResourceUse { cpu_us: ticks * 1e4, written: written.unwrap_or_default() })
     }
 
-    fn since(self, before: &Used) -> Used {
-        Used { cpu_us: self.cpu_us - before.cpu_us, written: self.written - before.written }
+    fn since(self, before: &ResourceUse) -> ResourceUse {
+        ResourceUse { cpu_us: self.cpu_us - before.cpu_us, written: self.written - before.written }
     }
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct BenchRepository {
     repository: RepositoryId,
     organization: OrganizationId,
 }
 
 async fn publish(
     store: &Store,
-    place: Place,
+    place: BenchRepository,
     writers: u64,
     end: Instant,
 ) -> Result<Vec<Duration>, StoreError> {
@@ -110,7 +113,7 @@ async fn publish(
     Ok(took)
 }
 
-async fn write(store: Store, place: Place, end: Instant) -> Result<Vec<Duration>, StoreError> {
+async fn write(store: Store, place: BenchRepository, end: Instant) -> Result<Vec<Duration>, StoreError> {
     let mut took = Vec::new();
     while Instant::now() < end {
         let commit = one(rand::random(), place.organization).await?;
@@ -166,7 +169,7 @@ async fn one(id: u64, organization: OrganizationId) -> Result<Commit, StoreError
     })
 }
 
-async fn place(store: &Store) -> Result<Place, StoreError> {
+async fn place(store: &Store) -> Result<BenchRepository, StoreError> {
     let organization = NewOrganization { name: "bench".to_owned(), base_url: None, host: None };
     let owner = NewMember {
         email: "owner@localhost".to_owned(),
@@ -193,5 +196,5 @@ async fn place(store: &Store) -> Result<Place, StoreError> {
         None => store.list_repositories(organization, None, 1).await?.pop(),
     };
     let repository = repository.ok_or_else(|| StoreError::Invalid("no repository".to_owned()))?.id;
-    Ok(Place { repository, organization })
+    Ok(BenchRepository { repository, organization })
 }

@@ -11,18 +11,16 @@ use crate::error::StoreError;
 use crate::ids::{AccessKeyId, KeyOwnerId, OrganizationId, new_id, now_ms};
 use crate::store::Store;
 
-/// An access key to be made.
+/// Fields of an access key to be created.
 #[derive(Clone)]
 pub struct NewAccessKey {
-    /// SHA-256 of the secret.
     pub secret_sha256: [u8; 32],
-    /// As people call it.
     pub name: Option<String>,
-    /// The subscriber or group that it belongs to.
+    /// The subscriber or group that the key belongs to.
     pub owner: KeyOwnerId,
-    /// E-mail of who makes it.
+    /// E-mail address of the member who creates the key.
     pub created_by: String,
-    /// ms since 1970; none: never.
+    /// Expiry in ms since 1970; `None` if the key never expires.
     pub expires_at: Option<i64>,
 }
 
@@ -32,17 +30,15 @@ impl fmt::Debug for NewAccessKey {
     }
 }
 
-/// The result of rotating a key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum KeyRotation {
-    /// The successor is made.
     Rotated(Box<AccessKeyRow>),
-    /// The key changed since it was read, or is gone; nothing is changed.
+    /// The key was changed or deleted since it was read. The call changed nothing.
     Changed,
 }
 
 impl Store {
-    /// Makes an access key; none when its owner is gone.
+    /// Creates an access key. Returns `None` if the owner no longer exists.
     #[boxed]
     pub async fn create_access_key(
         &self,
@@ -59,7 +55,7 @@ impl Store {
         Ok(made)
     }
 
-    /// The key of this identifier of this owner, whatever its state.
+    /// Returns the owner's key with this identifier, even if it is expired or revoked.
     #[boxed]
     pub async fn find_access_key(
         &self,
@@ -70,7 +66,7 @@ impl Store {
         Ok(found.into_iter().next())
     }
 
-    /// An owner's keys in the order of their making, after the identifier `after`, at most `limit`.
+    /// Lists at most `limit` keys of an owner by creation time, after the identifier `after`.
     #[boxed]
     pub async fn list_access_keys(
         &self,
@@ -82,8 +78,9 @@ impl Store {
         self.access_keys("k.owner = $1 AND k.id > $2 ORDER BY k.id LIMIT $3", values).await
     }
 
-    /// Revokes a key at `now` (ms since 1970); false when there is none or it is revoked already. Then, too, every server has heard of it
-    /// when this returns: who revoked it may have gone before it had told them.
+    /// Revokes a key at `now` (ms since 1970). Returns false if it does not exist or is revoked
+    /// already. In that case, too, waits until every server has acknowledged the revocation,
+    /// because the server that revoked the key may have stopped before it notified the others.
     #[boxed]
     pub async fn revoke_access_key(
         &self,
@@ -101,7 +98,7 @@ impl Store {
         Ok(revoked)
     }
 
-    /// Sets when a key expires, if it is still as it was read; false otherwise.
+    /// Sets the expiry of a key. Returns false if the key was changed since it was read.
     #[boxed]
     pub async fn set_access_key_expiry(
         &self,
@@ -115,8 +112,9 @@ impl Store {
         self.change_access_key(set, as_read(read, expires_at), audit).await
     }
 
-    /// Makes a successor and lets `old` end at `ends_at` (ms since 1970), if the row is still as it was read. With `at_once` it is
-    /// revoked: no clock, of whichever server, says that its end is still to come.
+    /// Creates a successor and ends `old` at `ends_at` (ms since 1970), unless the row changed
+    /// since it was read. With `at_once`, the old key is revoked instead, because a server whose
+    /// clock is behind would still accept a key that has just ended.
     #[boxed]
     pub async fn rotate_access_key(
         &self,
@@ -170,12 +168,12 @@ impl Store {
     }
 }
 
-/// The row's key, a new value, and what the row must still be.
+/// Statement values: the row's key, the new value, and the values that the row must still have.
 fn as_read(read: &AccessKeyRow, value: Option<i64>) -> Vec<Value> {
     values![read.owner.0, read.id.0, value, read.ends_at, read.revoked_at, read.expires_at]
 }
 
-/// None when the owner is not there.
+/// Returns `None` if the owner does not exist.
 async fn insert(
     transaction: &mut Transaction,
     organization: OrganizationId,

@@ -1,26 +1,27 @@
-//! Up to which revision of each repository every server is known to see what is in it: an acknowledged commit is seen, and so are those
-//! before it, since whoever hears of it reads what is missing in between (docs/LEASES.md).
+//! Newest revision of each repository that, as far as this server knows, every server sees. Once a
+//! commit is acknowledged, every server sees that commit and all earlier ones. A server that
+//! receives a notice also reads the notices that it missed (docs/explanation/leases.md).
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
 use crate::ids::RepositoryId;
 
-/// Repositories of which it is remembered at most; then it begins anew.
+/// Upper bound of remembered repositories. When it is reached, the table is cleared.
 const MOST: usize = 100_000;
 
-/// See the module.
+/// Newest acknowledged revision by repository.
 #[derive(Debug, Default)]
 pub(crate) struct Acknowledged(RwLock<HashMap<RepositoryId, u64>>);
 
 impl Acknowledged {
-    /// Whether all that was committed up to this revision is known to every server.
+    /// Returns whether every server knows all commits up to this revision.
     pub(crate) fn reaches(&self, repository: RepositoryId, revision: u64) -> bool {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         revision <= known.get(&repository).copied().unwrap_or_default()
     }
 
-    /// A commit of this revision was acknowledged.
+    /// Records that a commit of this revision was acknowledged.
     pub(crate) fn raise(&self, repository: RepositoryId, revision: u64) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MOST && !known.contains_key(&repository) {
@@ -36,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_before_an_acknowledged_revision_is_known_and_nothing_after_it() {
+    fn revisions_up_to_an_acknowledged_one_are_known_and_later_ones_are_not() {
         let (one, other) = (RepositoryId(1), RepositoryId(2));
         let acknowledged = Acknowledged::default();
         assert!(acknowledged.reaches(one, 0), "nothing was ever committed");

@@ -1,4 +1,5 @@
-//! What servers of one database share to order certificates by ACME: sealed values, proofs of names, and the turn to order.
+//! ACME state that the servers of one database share: sealed values, proofs of domain control, and
+//! the lock for placing orders.
 
 use std::time::Duration;
 
@@ -7,19 +8,18 @@ use crate::db::{millis, values};
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// The answer to one question of an authority.
+/// Response to one challenge of a certificate authority.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct AcmeProof {
-    /// The question.
     pub token: String,
-    /// The name that is to be proven, in lower case.
+    /// Domain to be proven, in lower case.
     pub domain: String,
-    /// The answer (RFC 8555, section 8.1).
+    /// Response to the challenge (RFC 8555, section 8.1).
     pub key_authorization: String,
 }
 
 impl Store {
-    /// The sealed text under this name.
+    /// Returns the sealed text stored under this name.
     #[boxed]
     pub async fn acme_value(&self, name: &str) -> Result<Option<String>, StoreError> {
         let sql = "SELECT sealed FROM acme_values WHERE name = $1";
@@ -27,7 +27,7 @@ impl Store {
         row.map(|row| row.columns().text("sealed")).transpose()
     }
 
-    /// Keeps a sealed text under this name, or with none nothing.
+    /// Stores a sealed text under this name. `None` deletes it.
     #[boxed]
     pub async fn set_acme_value(&self, name: &str, sealed: Option<&str>) -> Result<(), StoreError> {
         let db = &self.inner.db;
@@ -44,7 +44,8 @@ impl Store {
         Ok(())
     }
 
-    /// Every proof that is waited for at present, the newest first: a name that is ordered again has another.
+    /// Returns all proofs that have not expired, the newest first. A domain that was ordered again
+    /// has several.
     #[boxed]
     pub async fn acme_proofs(&self) -> Result<Vec<AcmeProof>, StoreError> {
         let sql = "SELECT token, domain, key_authorization FROM acme_proofs WHERE expires_at > $1 ORDER BY expires_at DESC";
@@ -57,7 +58,7 @@ impl Store {
         rows.iter().map(proof).collect()
     }
 
-    /// Keeps a proof for this long, and forgets those whose time is over.
+    /// Stores a proof for this long, and deletes expired ones.
     #[boxed]
     pub async fn add_acme_proof(&self, proof: &AcmeProof, keep: Duration) -> Result<(), StoreError> {
         let now = self.now_ms();
@@ -72,9 +73,15 @@ impl Store {
         transaction.commit().await
     }
 
-    /// Takes the turn to order under this name for so long, or keeps it; false while another has it. The database's clock decides.
+    /// Acquires the lock for orders under this name, or extends it by `keep`. Returns false while
+    /// another server holds it. Times are those of the database's clock.
     #[boxed]
-    pub async fn take_acme_turn(&self, name: &str, holder: &str, keep: Duration) -> Result<bool, StoreError> {
+    pub async fn acquire_acme_lock(
+        &self,
+        name: &str,
+        holder: &str,
+        keep: Duration,
+    ) -> Result<bool, StoreError> {
         let now = self.now_ms();
         let take = "INSERT INTO acme_leases (name, holder, until_ms) VALUES ($1, $2, $3) \
                     ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until_ms = excluded.until_ms \
@@ -83,9 +90,9 @@ impl Store {
         Ok(self.inner.db.execute(take, values![name, holder, until, now]).await? == 1)
     }
 
-    /// Gives the turn back, if this holder has it.
+    /// Releases the lock if this holder has it.
     #[boxed]
-    pub async fn end_acme_turn(&self, name: &str, holder: &str) -> Result<(), StoreError> {
+    pub async fn release_acme_lock(&self, name: &str, holder: &str) -> Result<(), StoreError> {
         let end = "DELETE FROM acme_leases WHERE name = $1 AND holder = $2";
         self.inner.db.execute(end, values![name, holder]).await.map(|_| ())
     }

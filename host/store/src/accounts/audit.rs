@@ -1,7 +1,7 @@
-//! Who did what to what, when and from where, and what was refused to whom.
+//! Audit log: actions and refusals, each with its actor, subject, time and address.
 //!
-//! A change and its event are written in one transaction. Refusals are counted (`refusals`), one row for each credential,
-//! address, code and minute.
+//! A change and its event are written in one transaction. The table `refusals` counts refusals,
+//! with one row for each credential, address, code and minute.
 
 use crate::accounts::event::{AuditEvent, remember};
 use crate::boxed;
@@ -10,40 +10,35 @@ use crate::error::StoreError;
 use crate::ids::{OrganizationId, first_id_at};
 use crate::store::Store;
 
-/// A remembered event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AuditRow {
-    /// Rises with time.
+    /// Identifier, which grows with time.
     pub id: i64,
-    /// When, in ms since 1970; of a refusal, when it was last counted.
+    /// Time in ms since 1970. For a refusal: when it was last counted.
     pub at: i64,
-    /// What.
     pub event: AuditEvent,
-    /// The code by which it was refused; none: it was done.
+    /// Error code of the refusal; `None` if the action was carried out.
     pub refused: Option<String>,
-    /// How often: 1 of what was done.
+    /// Number of refusals; 1 for an action that was carried out.
     pub times: u64,
 }
 
-/// Which events are asked for; a field that is none matches all.
+/// Filter for audit events. A field that is `None` matches all.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct AuditFilter {
-    /// By this actor.
     pub actor: Option<String>,
-    /// Of this action.
     pub action: Option<String>,
-    /// By this credential.
     pub credential: Option<String>,
-    /// Refused, or done.
+    /// True for refusals only, false for completed actions only.
     pub refused: Option<bool>,
-    /// At this time or later, in ms since 1970.
+    /// Earliest time (inclusive), in ms since 1970.
     pub since: Option<i64>,
-    /// Before this time, in ms since 1970.
+    /// Latest time (exclusive), in ms since 1970.
     pub until: Option<i64>,
 }
 
 impl Store {
-    /// Remembers an event that goes with no change.
+    /// Records an event that belongs to no change.
     #[boxed]
     pub async fn audit(&self, event: AuditEvent) -> Result<(), StoreError> {
         let mut transaction = self.inner.db.begin().await?;
@@ -51,7 +46,7 @@ impl Store {
         transaction.commit().await
     }
 
-    /// The newest events first, those before the identifier `before`, at most `limit`.
+    /// Lists at most `limit` events before the identifier `before`, the newest first.
     #[boxed]
     pub async fn audit_events(
         &self,
@@ -60,7 +55,7 @@ impl Store {
         before: Option<i64>,
         limit: u32,
     ) -> Result<Vec<AuditRow>, StoreError> {
-        // Identifiers rise with time, so that the index finds the beginning of a time too.
+        // Identifiers grow with time, so the index also finds where a period begins.
         let since = filter.since.unwrap_or(0);
         let until = filter.until.unwrap_or(i64::MAX);
         let values = values![
@@ -79,8 +74,8 @@ impl Store {
         rows.iter().map(|row| audit_row(organization, row)).collect()
     }
 
-    /// Forgets events of before `before` (ms since 1970), at most `limit` of them: how many. A bounded number at a time, so that
-    /// no request waits long for the database.
+    /// Deletes at most `limit` events older than `before` (ms since 1970) and returns their number.
+    /// The bound keeps each deletion short, so that requests do not wait for the database.
     #[boxed]
     pub async fn forget_audit(&self, before: i64, limit: u32) -> Result<u64, StoreError> {
         self.inner.db.execute(FORGET, values![first_id_at(before), i64::from(limit)]).await

@@ -1,4 +1,4 @@
-//! Confirmations: proof that a member has just given the password again, spent once.
+//! Confirmations: single-use proofs that a member has just entered the password again.
 
 use std::fmt;
 
@@ -8,18 +8,15 @@ use crate::error::StoreError;
 use crate::ids::{MemberId, OrganizationId, now_ms};
 use crate::store::Store;
 
-/// A confirmation of one action by one member.
+/// Confirmation of one action by one member.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ConfirmationRow {
-    /// SHA-256 of the confirmation token.
     pub secret_sha256: [u8; 32],
-    /// Where it is good.
     pub organization: OrganizationId,
-    /// Whose it is.
     pub member: MemberId,
-    /// What it confirms: `create_token`, …
+    /// Confirmed action: `create_token`, …
     pub action: String,
-    /// ms since 1970.
+    /// Time in ms since 1970.
     pub expires_at: i64,
 }
 
@@ -33,7 +30,7 @@ impl fmt::Debug for ConfirmationRow {
 }
 
 impl Store {
-    /// Remembers a confirmation.
+    /// Stores a confirmation and deletes expired ones.
     #[boxed]
     pub async fn create_confirmation(&self, row: ConfirmationRow) -> Result<(), StoreError> {
         let mut transaction = self.inner.db.begin().await?;
@@ -46,8 +43,8 @@ impl Store {
         transaction.commit().await
     }
 
-    /// Spends a confirmation: true for the one caller who spends it, and only when member and action are its own and it has
-    /// not expired at `now` (ms since 1970).
+    /// Uses up a confirmation. Returns true for exactly one caller, and only if the member and
+    /// action match and the confirmation has not expired at `now` (ms since 1970).
     #[boxed]
     pub async fn spend_confirmation(
         &self,
@@ -62,7 +59,8 @@ impl Store {
         Ok(self.inner.db.execute(spend, values).await? == 1)
     }
 
-    /// Whether a confirmation of this member for this action has not expired at `now` (ms since 1970). It stays.
+    /// Returns whether the member has a confirmation of this action that has not expired at `now`
+    /// (ms since 1970). The confirmation can still be used afterwards.
     #[boxed]
     pub async fn has_confirmation(
         &self,

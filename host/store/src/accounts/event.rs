@@ -1,27 +1,24 @@
-//! An event of the audit log, and how it is written: in the transaction of its change.
+//! Events of the audit log. Each is written in the transaction of its change.
 
 use crate::db::{MultiRow, Transaction, Value};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, new_id, now_ms};
 
-/// Something that was done and is to be remembered. No field may hold a secret.
+/// Audit record of an action. No field may hold a secret.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct AuditEvent {
-    /// Where.
     pub organization: OrganizationId,
-    /// Who: an e-mail, or the name of a token.
+    /// E-mail address of the member, or the name of the token.
     pub actor: String,
-    /// By which credential: `token:ID`, `session:…`, …; never a part of its secret.
+    /// Identifier of the credential: `token:ID`, `session:…`, …; never a part of its secret.
     pub credential: String,
-    /// What: `create_token`, `sign_in`, `publish`, …
+    /// Action: `create_token`, `sign_in`, `publish`, …
     pub action: String,
-    /// To what.
     pub subject: String,
-    /// From which address; empty: from the command line of the machine.
+    /// Client address; empty for an action on the command line of this machine.
     pub address: String,
-    /// In which request.
     pub request_id: String,
-    /// Further facts, as a JSON object; empty: none.
+    /// Further details as a JSON object, or empty.
     pub detail: String,
 }
 
@@ -37,7 +34,7 @@ pub(crate) async fn remember(
     Ok(())
 }
 
-/// Writes events in one statement.
+/// Returns one statement that inserts all these events.
 pub(crate) fn insert<'a>(events: impl Iterator<Item = &'a AuditEvent>) -> MultiRow {
     let now = now_ms();
     let row = |event: &AuditEvent| {

@@ -1,4 +1,5 @@
-//! Which formats an organization has switched on or off. A format without a row is as the settings have it.
+//! Formats that an organization enabled or disabled. The server's settings decide about a format
+//! without a row.
 
 use crate::accounts::AuditEvent;
 use crate::accounts::event::remember;
@@ -9,7 +10,8 @@ use crate::ids::OrganizationId;
 use crate::store::Store;
 
 impl Store {
-    /// Switches a format on or off in an organization: the next look-up of every server sees it.
+    /// Enables or disables a format in an organization. The next look-up on every server sees the
+    /// change.
     #[boxed]
     pub async fn set_format_enabled(
         &self,
@@ -26,7 +28,7 @@ impl Store {
         transaction.commit().await
     }
 
-    /// The formats that the organization has switched, each with whether it is on.
+    /// Lists the formats that the organization enabled (true) or disabled (false).
     #[boxed]
     pub async fn formats_enabled(
         &self,

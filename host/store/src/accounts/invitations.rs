@@ -1,30 +1,29 @@
-//! Invitations: each accepted once, used up by the attempt of someone who has an account already, and good only as long as who
-//! invited may still grant what it grants.
+//! Invitations. The first attempt to accept an invitation uses it up, even if the e-mail address
+//! already has an account. An invitation is valid only while the member who sent it may grant its
+//! permissions.
 
 use std::fmt;
 
 use crate::accounts::event::remember;
-use crate::accounts::{AuditEvent, MemberRow, NewMember, members, told};
+use crate::accounts::{AuditEvent, MemberRow, NewMember, members, token_events};
 use crate::boxed;
 use crate::db::{Row, values};
 use crate::error::StoreError;
 use crate::ids::{MemberId, OrganizationId, now_ms};
 use crate::store::Store;
 
-/// An invitation.
 #[derive(Clone, PartialEq, Eq)]
 pub struct InvitationRow {
-    /// SHA-256 of its code.
+    /// SHA-256 of the invitation code.
     pub secret_sha256: [u8; 32],
-    /// Into which organization.
     pub organization: OrganizationId,
-    /// Who is invited, in lower case.
+    /// E-mail address of the invited person, in lower case.
     pub email: String,
-    /// What the member may do then, as the API's JSON.
+    /// Permissions of the new member, as the API's JSON.
     pub permissions: String,
-    /// Who invited; without that member the invitation is gone.
+    /// Member who sent the invitation. Deleting that member deletes the invitation.
     pub invited_by: MemberId,
-    /// ms since 1970.
+    /// Time in ms since 1970.
     pub expires_at: i64,
 }
 
@@ -34,12 +33,11 @@ impl fmt::Debug for InvitationRow {
     }
 }
 
-/// What who accepts an invitation brings.
+/// Name and password of a person who accepts an invitation.
 #[derive(Clone)]
 pub struct NewPassword {
-    /// As people see the new member.
+    /// Display name of the new member.
     pub name: String,
-    /// Argon2id in PHC form.
     pub password_hash: String,
 }
 
@@ -49,19 +47,17 @@ impl fmt::Debug for NewPassword {
     }
 }
 
-/// The result of accepting an invitation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Accepted {
-    /// There is a new member.
     Member(Box<MemberRow>),
-    /// The e-mail address has an account; the invitation is used up.
+    /// The e-mail address already has an account. The invitation is used up.
     Taken,
-    /// There is no such invitation any more.
+    /// The invitation no longer exists.
     Gone,
 }
 
 impl Store {
-    /// Remembers an invitation.
+    /// Stores an invitation and deletes expired ones.
     #[boxed]
     pub async fn create_invitation(
         &self,
@@ -70,7 +66,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let mut transaction = self.inner.db.begin().await?;
         transaction.execute("DELETE FROM invitations WHERE expires_at <= $1", values![now_ms()]).await?;
-        let hooks = told::invited(&mut transaction, &row, audit.as_ref()).await?;
+        let hooks = token_events::invited(&mut transaction, &row, audit.as_ref()).await?;
         let InvitationRow { secret_sha256, organization, email, permissions, invited_by, expires_at } = row;
         let insert = "INSERT INTO invitations (secret_sha256, organization, email, permissions, invited_by, expires_at) \
                       VALUES ($1, $2, $3, $4, $5, $6)";
@@ -78,11 +74,11 @@ impl Store {
         transaction.execute(insert, values).await?;
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
-        self.inner.bell.ring(hooks);
+        self.inner.delivery_notifier.notify(hooks);
         Ok(())
     }
 
-    /// The invitation of this code, unless it has expired at `now` (ms since 1970).
+    /// Returns the invitation with this code unless it has expired at `now` (ms since 1970).
     #[boxed]
     pub async fn find_invitation(
         &self,
@@ -94,8 +90,9 @@ impl Store {
         row.map(|row| invitation(secret_sha256, &row)).transpose()
     }
 
-    /// Uses an invitation up, for the one caller who is first, and makes the member that it was for. `Gone` as well where `may`
-    /// says that the member who invited, as that is now, must not grant this: then the invitation has ended.
+    /// Uses up an invitation and creates its member. Only the first caller succeeds. If `may`
+    /// decides that the inviting member must no longer grant these permissions, the invitation ends
+    /// and the result is `Gone`.
     pub async fn accept_invitation(
         &self,
         secret_sha256: &[u8; 32],
@@ -109,7 +106,7 @@ impl Store {
         let Some(row) = transaction.fetch_one(find, values![secret_sha256, now]).await? else {
             return Ok(Accepted::Gone);
         };
-        // Before the code is touched, as every change of a member does.
+        // Locks the member before the invitation, in the same order as every change of a member.
         let inviter = members::lock(&mut transaction, &[MemberId(row.columns().int("invited_by")?)]).await?;
         let take = format!("DELETE FROM invitations WHERE secret_sha256 = $1 RETURNING {COLUMNS}");
         let Some(row) = transaction.fetch_one(take, values![secret_sha256]).await? else {

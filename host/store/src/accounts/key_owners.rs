@@ -1,4 +1,5 @@
-//! Subscribers and groups of subscribers: who holds access keys, and which repositories they were given.
+//! Subscribers and groups of subscribers, which hold access keys, and the repositories given to
+//! them.
 
 use crate::accounts::AuditEvent;
 use crate::accounts::event::remember;
@@ -8,17 +9,15 @@ use crate::error::StoreError;
 use crate::ids::{KeyOwnerId, OrganizationId, RepositoryId, new_id, now_ms};
 use crate::store::Store;
 
-/// Which of the two an owner of keys is.
+/// Kind of an owner of access keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KeyOwnerKind {
-    /// A subscriber.
     Subscriber,
-    /// A group of subscribers.
     Group,
 }
 
 impl KeyOwnerKind {
-    /// As it is kept.
+    /// Returns the name in the database.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -28,55 +27,47 @@ impl KeyOwnerKind {
     }
 }
 
-/// An owner of access keys.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeyOwnerRow {
-    /// Its identifier.
     pub id: KeyOwnerId,
-    /// Where it is known.
     pub organization: OrganizationId,
-    /// As people see it; several may have one name.
+    /// Display name, which is not unique.
     pub name: String,
-    /// A subscriber's, where it is known.
+    /// E-mail address of a subscriber, if known.
     pub email: Option<String>,
-    /// ms since 1970.
+    /// Time in ms since 1970.
     pub created_at: i64,
-    /// The repositories given to it itself.
+    /// Repositories given directly to this owner.
     pub repositories: Vec<RepositoryId>,
-    /// Of a group: who is in it.
+    /// Members of a group; empty for a subscriber.
     pub subscribers: Vec<KeyOwnerId>,
 }
 
-/// An owner of access keys to be made.
+/// Fields of an owner of access keys to be created.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewKeyOwner {
-    /// Which of the two.
     pub kind: KeyOwnerKind,
-    /// As people see it.
     pub name: String,
-    /// A subscriber's.
+    /// E-mail address of a subscriber.
     pub email: Option<String>,
-    /// The repositories given to it.
     pub repositories: Vec<RepositoryId>,
-    /// Of a group: who is in it.
     pub subscribers: Vec<KeyOwnerId>,
 }
 
-/// What is to change; none stays as it is.
+/// Changes to an owner of access keys. A field that is `None` stays unchanged.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KeyOwnerChange {
-    /// As people see it.
     pub name: Option<String>,
-    /// The inner none takes the address away.
+    /// `Some(None)` removes the address.
     pub email: Option<Option<String>>,
-    /// All repositories from now on.
+    /// New complete list of repositories.
     pub repositories: Option<Vec<RepositoryId>>,
-    /// All members of the group from now on.
+    /// New complete list of the group's members.
     pub subscribers: Option<Vec<KeyOwnerId>>,
 }
 
 impl Store {
-    /// Makes a subscriber or a group.
+    /// Creates a subscriber or a group.
     #[boxed]
     pub async fn create_key_owner(
         &self,
@@ -96,10 +87,10 @@ impl Store {
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
         let made = self.find_key_owner(organization, new.kind, id).await?;
-        made.ok_or_else(|| StoreError::Corrupt("an owner of keys is gone that was just made".to_owned()))
+        made.ok_or_else(|| StoreError::Corrupt("the key owner that was just created is missing".to_owned()))
     }
 
-    /// The subscriber or group of this identifier in this organization.
+    /// Returns the subscriber or group with this identifier in this organization.
     #[boxed]
     pub async fn find_key_owner(
         &self,
@@ -112,7 +103,7 @@ impl Store {
         Ok(found.into_iter().next())
     }
 
-    /// Which of these subscribers there are.
+    /// Filters these identifiers, and returns the ones of subscribers of the organization.
     #[boxed]
     pub async fn find_subscribers(
         &self,
@@ -133,7 +124,7 @@ impl Store {
         rows.iter().map(|row| row.columns().int("id").map(KeyOwnerId)).collect()
     }
 
-    /// Subscribers or groups in the order of their making, after the identifier `after`, at most `limit`.
+    /// Lists at most `limit` subscribers or groups by creation time, after the identifier `after`.
     #[boxed]
     pub async fn list_key_owners(
         &self,
@@ -147,7 +138,7 @@ impl Store {
         self.key_owners(condition, values![organization.0, kind.name(), after, i64::from(limit)]).await
     }
 
-    /// Changes a subscriber or group; none when there is none.
+    /// Changes a subscriber or group. Returns `None` if it does not exist.
     #[boxed]
     pub async fn change_key_owner(
         &self,
@@ -182,7 +173,7 @@ impl Store {
         self.find_key_owner(organization, kind, id).await
     }
 
-    /// Deletes a subscriber or group with its access keys; false when there is none.
+    /// Deletes a subscriber or group with its access keys. Returns false if it does not exist.
     #[boxed]
     pub async fn delete_key_owner(
         &self,
@@ -201,7 +192,8 @@ impl Store {
         Ok(deleted)
     }
 
-    /// Every repository that a key of this owner reaches: those given to it, and to the groups that it is in.
+    /// Returns every repository that a key of this owner reaches: the repositories given to the
+    /// owner or to one of its groups.
     #[boxed]
     pub async fn key_reach(&self, owner: KeyOwnerId) -> Result<Vec<RepositoryId>, StoreError> {
         let reach = "SELECT repository FROM key_owner_repositories WHERE owner = $1 \
@@ -223,7 +215,7 @@ impl Store {
         }
         let ids: Vec<Value> = owners.iter().map(|owner| Value::from(owner.id.0)).collect();
         let names: Vec<String> = (1..ids.len() + 1).map(|at| format!("${at}")).collect();
-        // Both lists at once.
+        // One statement reads both lists.
         let of = names.join(",");
         let sql = format!(
             "SELECT owner, CAST(0 AS BIGINT) AS is_subscriber, repository AS reached FROM key_owner_repositories WHERE owner IN ({of}) \

@@ -1,10 +1,10 @@
-//! Sign-ins that clients begin and people finish in a browser.
+//! Sign-ins that a client begins and a person completes in a browser.
 
 use std::fmt;
 
 use crate::accounts::event::remember;
+use crate::accounts::token_events;
 use crate::accounts::tokens::insert;
-use crate::accounts::told;
 use crate::accounts::{AuditEvent, NewToken, TokenRow};
 use crate::boxed;
 use crate::db::values;
@@ -13,52 +13,49 @@ use crate::ids::{OrganizationId, RepositoryId, TokenId};
 use crate::store::Store;
 use crate::webhooks::Listeners;
 
-/// A sign-in to be begun.
+/// Fields of a sign-in to be begun.
 #[derive(Clone, Copy)]
 pub struct NewLogin<'a> {
-    /// SHA-256 of what the client asks with.
+    /// SHA-256 of the secret with which the client polls.
     pub poll_sha256: [u8; 32],
-    /// SHA-256 of what the page is opened with.
+    /// SHA-256 of the secret in the page's address.
     pub page_sha256: [u8; 32],
-    /// Where it is good.
     pub organization: OrganizationId,
-    /// The repository that the token is for; none where there is none of that name, and nobody is told so.
+    /// Repository of the token. It is `None` if no repository has this name; the client must not
+    /// see that difference.
     pub repository: Option<RepositoryId>,
-    /// The name of the repository, as the client gave it.
+    /// Name of the repository, as the client gave it.
     pub name: &'a str,
-    /// Where the client is.
     pub address: &'a str,
-    /// ms since 1970.
+    /// Time in ms since 1970.
     pub created_at: i64,
-    /// ms since 1970.
+    /// Time in ms since 1970.
     pub expires_at: i64,
 }
 
 /// A sign-in. Its `Debug` hides the sealed token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LoginRow {
-    /// Where it is good.
     pub organization: OrganizationId,
-    /// The repository that the token is for; none for a name that no repository had.
+    /// Repository of the token; `None` if no repository had this name.
     pub repository: Option<RepositoryId>,
-    /// Its name, as the client gave it.
+    /// Name of the repository, as the client gave it.
     pub name: String,
-    /// The token that was made.
+    /// Created token, once the sign-in is completed.
     pub token: Option<TokenId>,
-    /// Its secret, sealed, until it is fetched.
+    /// Sealed secret of the token, until the client fetches it.
     pub sealed: Option<String>,
-    /// ms since 1970.
+    /// Time in ms since 1970.
     pub expires_at: i64,
 }
 
-/// Whether a sign-in was begun.
+/// Result of beginning a sign-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoginBegun {
-    /// It was.
     Begun,
-    /// The address has too many open.
+    /// The client address has too many open sign-ins.
     TooMany {
-        /// When the first of them expires, in ms since 1970.
+        /// Earliest expiry among the open sign-ins, in ms since 1970.
         until: i64,
     },
 }
@@ -70,12 +67,13 @@ impl fmt::Debug for LoginRow {
 }
 
 impl Store {
-    /// Begins a sign-in and forgets those that have expired. An address that has `from_one` open begins no more; where the
-    /// organization has `of_all` open, the oldest make room, so that one client that fills the table does not keep others out.
-    /// Those that a person has finished are not open.
+    /// Begins a sign-in and deletes expired ones. An address with `from_one` open sign-ins cannot
+    /// begin another. If the organization has `of_all` open sign-ins, deletes the oldest ones, so
+    /// that a client that fills the table does not lock out other clients. A completed sign-in does
+    /// not count as open.
     ///
     /// # Errors
-    /// Those of the database.
+    /// Errors of the database.
     pub async fn begin_login(
         &self,
         login: NewLogin<'_>,
@@ -117,15 +115,15 @@ impl Store {
         Ok(begun)
     }
 
-    /// The sign-in that a client asks for with this secret, whatever became of it.
+    /// Returns the sign-in that the client polls with this secret, in any state.
     #[boxed]
-    pub async fn login_asked_for(&self, poll_sha256: &[u8; 32]) -> Result<Option<LoginRow>, StoreError> {
+    pub async fn login_by_poll_secret(&self, poll_sha256: &[u8; 32]) -> Result<Option<LoginRow>, StoreError> {
         self.login("poll_sha256", poll_sha256).await
     }
 
-    /// The sign-in whose page is opened with this secret, whatever became of it.
+    /// Returns the sign-in whose page has this secret, in any state.
     #[boxed]
-    pub async fn login_of_page(&self, page_sha256: &[u8; 32]) -> Result<Option<LoginRow>, StoreError> {
+    pub async fn login_by_page_secret(&self, page_sha256: &[u8; 32]) -> Result<Option<LoginRow>, StoreError> {
         self.login("page_sha256", page_sha256).await
     }
 
@@ -145,8 +143,9 @@ impl Store {
         }))
     }
 
-    /// Makes the token of a sign-in, whose secret waits as `sealed` to be fetched until `until` (ms since 1970); none when the
-    /// sign-in is finished already, or gone.
+    /// Creates the token of a sign-in. Its secret waits as `sealed` until the client fetches it, at
+    /// most until `until` (ms since 1970). Returns `None` if the sign-in is already completed or no
+    /// longer exists.
     #[boxed]
     pub async fn finish_login(
         &self,
@@ -166,14 +165,14 @@ impl Store {
             return Ok(None);
         }
         let listeners = Listeners::of(&mut transaction, organization).await?;
-        let hooks = told::created(&mut transaction, &listeners, &row, None, audit.as_ref()).await?;
+        let hooks = token_events::created(&mut transaction, &listeners, &row, None, audit.as_ref()).await?;
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
-        self.inner.bell.ring(hooks);
+        self.inner.delivery_notifier.notify(hooks);
         Ok(Some(row))
     }
 
-    /// Takes the sealed secret away; false when another request has taken it.
+    /// Removes the sealed secret. Returns false if another request removed it first.
     #[boxed]
     pub async fn take_login(&self, poll_sha256: &[u8; 32], sealed: &str) -> Result<bool, StoreError> {
         let take = "UPDATE logins SET sealed = NULL WHERE poll_sha256 = $1 AND sealed = $2";

@@ -1,4 +1,5 @@
-//! All that a request to a repository needs to know, in one statement, or in none while nothing was written.
+//! Look-up of everything that a request to a repository needs: in one statement, or from the cache
+//! while no relevant data changed.
 
 use std::sync::{Arc, LazyLock};
 
@@ -8,8 +9,8 @@ use crate::accounts::rows::access_key::{KEY_COLUMNS, key};
 use crate::accounts::rows::member::{MEMBER_COLUMNS, member};
 use crate::accounts::rows::repository::{REPOSITORY_COLUMNS, repository};
 use crate::accounts::rows::token::{TOKEN_COLUMNS, token};
-use crate::accounts::snapshots::{Derived, LookUp, Question, Reached};
-use crate::accounts::{Facts, LeasedFacts};
+use crate::accounts::snapshots::{Derived, LookUp, LookUpQuery, Reached};
+use crate::accounts::{ChangedFacts, LeasedLookUps};
 use crate::boxed;
 use crate::db::{Row, Value, columns_of, values};
 use crate::error::StoreError;
@@ -19,8 +20,9 @@ use crate::part_span;
 use crate::store::Store;
 
 impl Store {
-    /// Repository, revision, credential and its owner, in one statement; a group's members in one more. Where the store can
-    /// tell that nothing of it was written since the same was asked (SQLite, and PostgreSQL under a lease), no statement runs at all.
+    /// Looks up repository, revision, credential and its owner in one statement. The members of a
+    /// group take one more statement. No statement runs if the store knows that nothing relevant
+    /// was written since the same look-up (SQLite, and PostgreSQL under a lease).
     #[boxed]
     pub async fn look_up(
         &self,
@@ -28,7 +30,7 @@ impl Store {
         repository: &str,
         secret_sha256: Option<&[u8; 32]>,
     ) -> Result<Arc<LookUp>, StoreError> {
-        let question = Question {
+        let question = LookUpQuery {
             organization,
             repository: repository.to_owned(),
             secret_sha256: secret_sha256.copied(),
@@ -42,36 +44,38 @@ impl Store {
         if let Some(answer) = facts.and_then(|facts| facts.get(&question)) {
             return Ok(answer);
         }
-        // The lease that is held after this moment is the one under which it is asked: had it ended before, there was none now.
-        let asked = facts.map(LeasedFacts::asking);
-        let kept = held().zip(asked);
+        // Get the lease's cache again after the count: if the lease has ended, there is no cache,
+        // and the answer must not be cached.
+        let before = facts.map(LeasedLookUps::invalidations);
+        let cache = held().zip(before);
         let span = part_span!("store.look_up", otel.kind = "client");
-        let answer = match Box::pin(self.ask(&question)).instrument(span).await {
+        let answer = match Box::pin(self.query_look_up(&question)).instrument(span).await {
             Ok(answer) => Arc::new(answer),
             Err(failed) => {
                 return Err(Box::pin(self.explain_failure(failed, organization, secret_sha256)).await);
             }
         };
-        if let Some(before) = generation {
-            self.inner.snapshots.put(before, question, &answer);
-        } else if let Some((facts, asked)) = kept {
-            facts.put(asked, question, &answer);
+        if let Some(generation) = generation {
+            self.inner.snapshots.put(generation, question, &answer);
+        } else if let Some((facts, before)) = cache {
+            facts.put(before, question, &answer);
         }
         Ok(answer)
     }
 
-    /// What is remembered of this repository under a lease is asked of the database once more: for who met a change there that no
-    /// other server has told of yet.
-    pub fn ask_anew(&self, repository: RepositoryId) {
+    /// Drops the leased look-up of this repository. Call this when a read finds a change whose
+    /// notice has not arrived yet.
+    pub fn invalidate_lookup(&self, repository: RepositoryId) {
         if let Some(facts) = self.inner.leases.as_ref().and_then(Leases::facts) {
-            facts.drop_touched(&Facts::of_repository(repository));
+            facts.drop_touched(&ChangedFacts::of_repository(repository));
         }
     }
 
-    /// What the database holds of this repository is seen by every server when this returns. A commit is not acknowledged before; who
-    /// finds that another has made his change already did not wait for that one's acknowledgement, which may never come. `found` is the
-    /// newest revision that he found, where he knows it: of one that this server was acknowledged, all know. `Unavailable` when the
-    /// database cannot be asked.
+    /// Waits until every server sees the present state of this repository in the database. Call
+    /// this if another commit has already made the caller's change: the server that made that
+    /// commit may have stopped before all servers saw it. `found` is the newest revision that the
+    /// caller saw, if known. The call returns at once if this server knows that every server sees
+    /// `found`. `Unavailable` if the database cannot be queried.
     #[boxed]
     pub async fn settle_repository(
         &self,
@@ -88,9 +92,11 @@ impl Store {
         Ok(())
     }
 
-    /// Announces what is as it was found, as a trigger writes it, and waits until every server has dropped it. Nothing with SQLite.
+    /// Announces a change again, as a trigger would write it, and waits until every server has
+    /// dropped the affected answers. Does nothing with SQLite.
     pub(crate) async fn announce_again(&self, fact: String) -> Result<(), StoreError> {
-        // Whether there are others is only known for as long ago as the lease was renewed.
+        // Announces even if this server knows no other server, because that knowledge is as old as
+        // the last lease renewal.
         if self.inner.leases.is_none() {
             return Ok(());
         }
@@ -100,8 +106,8 @@ impl Store {
         transaction.commit().await
     }
 
-    async fn ask(&self, question: &Question) -> Result<LookUp, StoreError> {
-        let Question { organization, repository, secret_sha256 } = question;
+    async fn query_look_up(&self, question: &LookUpQuery) -> Result<LookUp, StoreError> {
+        let LookUpQuery { organization, repository, secret_sha256 } = question;
         if repository.contains('\0') {
             return Ok(LookUp::default());
         }
@@ -119,8 +125,9 @@ impl Store {
         Ok(found)
     }
 
-    /// The repositories of these names that are there, in no order, and whether the token or key of `facts` reaches them: what a
-    /// request reads from besides its own repository. One statement, none for no names.
+    /// Looks up further repositories of a request by name, in one statement, and whether the token
+    /// or key of `facts` reaches them. Missing names are left out, and the order is undefined. No
+    /// statement runs for an empty list.
     #[boxed]
     pub async fn look_up_others(
         &self,
@@ -152,8 +159,9 @@ impl Store {
         rows.iter().map(reached).collect()
     }
 
-    /// Repositories in the order of their making, after the identifier `after`, at most `limit`: where `facts` has a token or a
-    /// key, those that it reaches and those that anyone may read, else all.
+    /// Lists at most `limit` repositories by creation time, after the identifier `after`. If
+    /// `facts` has a token or a key, lists the repositories that it reaches and the public ones;
+    /// otherwise lists all.
     #[boxed]
     pub async fn list_reached(
         &self,
@@ -177,16 +185,17 @@ fn reached(row: &Row) -> Result<Reached, StoreError> {
     Ok(Reached { row: repository(&mut row.columns_of("r"))?, reaches })
 }
 
-/// Something where the token or the key's owner reaches a repository.
+/// SQL: not NULL if the token, or the key's owner, has access to the repository.
 const REACHES: &str = "COALESCE(x.repository, y.repository, (SELECT z.repository \
     FROM subscriber_groups g JOIN key_owner_repositories z ON z.owner = g.subscriber_group AND z.repository = r.id \
     WHERE g.subscriber = $3 LIMIT 1))";
-/// An organization's repositories with what [`REACHES`] is about.
+/// SQL: an organization's repositories with the joins that [`REACHES`] reads.
 const AMONG: &str = "FROM repositories r \
     LEFT JOIN token_repositories x ON x.token = $2 AND x.repository = r.id \
     LEFT JOIN key_owner_repositories y ON y.owner = $3 AND y.repository = r.id WHERE r.organization = $1 AND r.deleted_at IS NULL";
 
-/// Repositories by one of their keys, each with whether the token or the key's owner reaches it.
+/// SQL: selects repositories by one of their key columns, each with whether the token or the key's
+/// owner reaches it.
 pub(crate) fn reached_sql(column: &str, count: usize) -> String {
     let places: Vec<String> = (4..count + 4).map(|at| format!("${at}")).collect();
     let columns = columns_of("r", REPOSITORY_COLUMNS);
@@ -200,8 +209,8 @@ fn list_reached_sql(reached_alone: bool) -> String {
     format!("SELECT {columns}, {REACHES} AS reaches {AMONG} AND r.id > $4 {alone} ORDER BY r.id LIMIT $5")
 }
 
-/// One row, whatever is there. A key reaches what its owner has, and where that is a subscriber, what the groups have that it
-/// is in.
+/// SQL of the look-up; always returns one row. An access key reaches its owner's repositories. If
+/// the owner is a subscriber, the key also reaches the repositories of the subscriber's groups.
 pub(crate) static LOOK_UP: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {}, {}, {}, {}, o.name AS key_owner, COALESCE(x.repository, y.repository, (SELECT z.repository FROM subscriber_groups g \

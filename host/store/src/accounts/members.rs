@@ -1,11 +1,9 @@
-//! Members of organizations.
-
 use std::fmt;
 
 use crate::accounts::AuditEvent;
 use crate::accounts::event::remember;
 use crate::accounts::rows::member::{MEMBER_COLUMNS, MemberRow, member};
-use crate::accounts::told;
+use crate::accounts::token_events;
 use crate::boxed;
 use crate::db::{Row, Transaction, Value, columns_of, values};
 use crate::error::StoreError;
@@ -13,16 +11,14 @@ use crate::ids::{MemberId, OrganizationId, TokenId, new_id, now_ms};
 use crate::store::Store;
 use crate::webhooks::Listeners;
 
-/// A member to be made.
+/// Fields of a member to be created.
 #[derive(Clone)]
 pub struct NewMember {
-    /// In lower case.
+    /// E-mail address in lower case.
     pub email: String,
-    /// As people see it.
     pub name: String,
-    /// Argon2id in PHC form.
     pub password_hash: String,
-    /// As the API's JSON.
+    /// Permissions as the API's JSON.
     pub permissions: String,
 }
 
@@ -32,19 +28,17 @@ impl fmt::Debug for NewMember {
     }
 }
 
-/// The result of changing a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemberChange {
-    /// It is done.
     Done,
-    /// The member changed since it was read, or is gone; nothing is changed.
+    /// The member was changed or deleted since it was read. The call changed nothing.
     Changed,
-    /// There is no other of whom one must remain; nothing is changed.
-    Last,
+    /// Refused: this would remove the last owner.
+    LastOwner,
 }
 
 impl Store {
-    /// Makes a member; none when the e-mail is in use in this organization.
+    /// Creates a member. Returns `None` if the e-mail address is in use in this organization.
     #[boxed]
     pub async fn create_member(
         &self,
@@ -61,7 +55,7 @@ impl Store {
         Ok(made)
     }
 
-    /// The member of this identifier in this organization.
+    /// Returns the member with this identifier in this organization.
     #[boxed]
     pub async fn find_member(
         &self,
@@ -72,13 +66,14 @@ impl Store {
         Ok(found.into_iter().next())
     }
 
-    /// Members with this e-mail, one in each organization that has one, by organization.
+    /// Returns the members with this e-mail address, at most one for each organization, ordered by
+    /// organization.
     #[boxed]
     pub async fn members_by_email(&self, email: &str) -> Result<Vec<MemberRow>, StoreError> {
         self.members("m.email = $1 ORDER BY m.organization", values![email]).await
     }
 
-    /// Members in the order of their making, after the identifier `after`, at most `limit`.
+    /// Lists at most `limit` members by creation time, after the identifier `after`.
     #[boxed]
     pub async fn list_members(
         &self,
@@ -91,22 +86,23 @@ impl Store {
         self.members("m.organization = $1 AND m.id > $2 ORDER BY m.id LIMIT $3", values).await
     }
 
-    /// Sets what a member may do, if that is still what was read; `needed` tells from permissions whether a member is one of
-    /// whom there must be another. Another than before ends the password resets that the member made, those of its own password,
-    /// and what it has invited to: they were judged by what it could do.
+    /// Sets the permissions of a member if they are unchanged since they were read. `is_owner`
+    /// decides which permissions make a member an owner; at least one owner must remain. A change
+    /// of the permissions revokes the member's invitations, the password resets that it started,
+    /// and the resets of its own password, because the old permissions allowed them.
     pub async fn set_member_permissions(
         &self,
         read: &MemberRow,
         permissions: &str,
-        needed: fn(&str) -> bool,
+        is_owner: fn(&str) -> bool,
         audit: Option<AuditEvent>,
     ) -> Result<MemberChange, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
-        if needed(&read.permissions)
-            && !needed(permissions)
-            && !another(&mut transaction, read, needed).await?
+        if is_owner(&read.permissions)
+            && !is_owner(permissions)
+            && !another_owner_exists(&mut transaction, read, is_owner).await?
         {
-            return Ok(MemberChange::Last);
+            return Ok(MemberChange::LastOwner);
         }
         let update =
             "UPDATE members SET permissions = $4 WHERE organization = $1 AND id = $2 AND permissions = $3";
@@ -127,7 +123,8 @@ impl Store {
         Ok(MemberChange::Done)
     }
 
-    /// Sets a member's password hash and ends its sessions; false when there is none.
+    /// Sets a member's password hash and ends the member's sessions. Returns false if the member
+    /// does not exist.
     #[boxed]
     pub async fn set_member_password(
         &self,
@@ -147,7 +144,7 @@ impl Store {
         Ok(there)
     }
 
-    /// Sets a member's name; false when there is none.
+    /// Sets a member's name. Returns false if the member does not exist.
     #[boxed]
     pub async fn set_member_name(
         &self,
@@ -166,8 +163,9 @@ impl Store {
         Ok(changed)
     }
 
-    /// Sets what a member signs in with, if its password still is what was read, with its name where one is given; true when it is
-    /// done. Ends the member's sessions but for `keep`, and what was begun with the old password.
+    /// Sets a member's own password, and the name if one is given. Returns false if the stored
+    /// password hash changed since it was read. Ends the member's sessions except `keep`, and
+    /// everything begun with the old password.
     #[boxed]
     pub async fn change_own_password(
         &self,
@@ -195,19 +193,20 @@ impl Store {
         Ok(true)
     }
 
-    /// Deletes a member, if it may still do what was read, with its sessions, confirmations, resets and invitations, and
-    /// revokes its tokens; `needed` as for [`Store::set_member_permissions`].
+    /// Deletes a member with its sessions, confirmations, resets and invitations, and revokes its
+    /// tokens. The member's permissions must be unchanged since they were read. `is_owner` works as
+    /// for [`Store::set_member_permissions`].
     pub async fn delete_member(
         &self,
         read: &MemberRow,
-        needed: fn(&str) -> bool,
+        is_owner: fn(&str) -> bool,
         audit: Option<AuditEvent>,
     ) -> Result<MemberChange, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
-        if needed(&read.permissions) && !another(&mut transaction, read, needed).await? {
-            return Ok(MemberChange::Last);
+        if is_owner(&read.permissions) && !another_owner_exists(&mut transaction, read, is_owner).await? {
+            return Ok(MemberChange::LastOwner);
         }
-        // What goes with the row, the schema says.
+        // The foreign keys of the schema delete the dependent rows.
         let delete = "DELETE FROM members WHERE organization = $1 AND id = $2 AND permissions = $3";
         let values = values![read.organization.0, read.id.0, read.permissions.as_str()];
         if transaction.execute(delete, values).await? == 0 {
@@ -219,10 +218,10 @@ impl Store {
         let revoked: Vec<TokenId> =
             revoked.iter().map(|row| row.columns().int("id").map(TokenId)).collect::<Result<_, _>>()?;
         let listeners = Listeners::of(&mut transaction, read.organization).await?;
-        let hooks = told::revoked(&mut transaction, &listeners, &revoked, audit.as_ref()).await?;
+        let hooks = token_events::revoked(&mut transaction, &listeners, &revoked, audit.as_ref()).await?;
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
-        self.inner.bell.ring(hooks);
+        self.inner.delivery_notifier.notify(hooks);
         Ok(MemberChange::Done)
     }
 
@@ -233,13 +232,13 @@ impl Store {
     }
 }
 
-/// Those of these members who are there, who do not change before the transaction ends.
+/// Locks these members until the transaction ends and returns those that exist.
 pub(super) async fn lock(
     transaction: &mut Transaction,
     ids: &[MemberId],
 ) -> Result<Vec<MemberRow>, StoreError> {
     let mut ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
-    // In one order, so that two who lock the same never wait for each other.
+    // Locks in a fixed order, so that two transactions that lock the same members cannot deadlock.
     ids.sort_unstable();
     ids.dedup();
     let columns = columns_of("m", MEMBER_COLUMNS);
@@ -252,7 +251,7 @@ pub(super) async fn lock(
     Ok(found)
 }
 
-/// None when the e-mail is in use.
+/// Returns `None` if the e-mail address is in use.
 pub(super) async fn insert(
     transaction: &mut Transaction,
     organization: OrganizationId,
@@ -271,7 +270,7 @@ pub(super) async fn insert(
     Ok(inserted.then_some(row))
 }
 
-/// Sets a member's password hash and ends what was begun with the old password.
+/// Sets a member's password hash and deletes everything begun with the old password.
 pub(super) async fn set_password(
     transaction: &mut Transaction,
     id: MemberId,
@@ -287,24 +286,24 @@ pub(super) async fn set_password(
     Ok(())
 }
 
-/// What ends with a password besides sessions.
+/// SQL that deletes what was begun with a member's old password, besides sessions.
 const BEGUN_WITH_A_PASSWORD: [&str; 2] = [
     "DELETE FROM confirmations WHERE member = $1",
     "DELETE FROM password_resets WHERE member = $1 OR made_by = $1",
 ];
 
-/// Whether another member of the organization is one of whom one must remain. Two who ask at one time wait for each other,
-/// so that they cannot both count on the other.
-async fn another(
+/// Returns whether the organization has another owner. Concurrent calls wait for each other, so
+/// that two removals cannot each rely on the other member.
+async fn another_owner_exists(
     transaction: &mut Transaction,
     read: &MemberRow,
-    needed: fn(&str) -> bool,
+    is_owner: fn(&str) -> bool,
 ) -> Result<bool, StoreError> {
     let lock = format!("SELECT id FROM organizations WHERE id = $1{}", transaction.for_update());
     transaction.fetch(lock, values![read.organization.0]).await?;
     let others = "SELECT permissions FROM members WHERE organization = $1 AND id <> $2";
     for row in transaction.fetch(others, values![read.organization.0, read.id.0]).await? {
-        if needed(&row.columns().text("permissions")?) {
+        if is_owner(&row.columns().text("permissions")?) {
             return Ok(true);
         }
     }

@@ -1,4 +1,4 @@
-//! Small facts of the database, shared by every process that uses it.
+//! Small values of the database, shared by every process that uses it.
 
 use crate::boxed;
 use crate::db::values;
@@ -6,8 +6,8 @@ use crate::error::StoreError;
 use crate::store::Store;
 
 impl Store {
-    /// The text kept under this name, which is `fresh` where nothing was kept yet: the first caller decides, and every
-    /// process of this database gets the same.
+    /// Returns the text stored under this name, or stores `fresh` if nothing is stored yet. The
+    /// first caller decides, and every process of this database gets the same text.
     #[boxed]
     pub async fn agreed(&self, name: &str, fresh: &str) -> Result<String, StoreError> {
         let insert = "INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
@@ -18,15 +18,16 @@ impl Store {
         self.inner.db.execute(insert, values![name, fresh]).await?;
         let row = self.inner.db.fetch_one(find, values![name]).await?;
         row.map_or_else(
-            || Err(StoreError::Corrupt(format!("`{name}` is not kept"))),
+            || Err(StoreError::Corrupt(format!("`{name}` is missing"))),
             |row| row.columns().text("value"),
         )
     }
 
-    /// Keeps this text under this name from now on, or with none nothing; answers what was kept before.
+    /// Replaces the text stored under this name (`None` deletes it) and returns the previous text.
     #[boxed]
     pub async fn replace_fact(&self, name: &str, text: Option<&str>) -> Result<Option<String>, StoreError> {
-        // Mostly it is kept already: nothing is written then, and no disk is waited for.
+        // Usually the text is already stored. This read then avoids a write, which would wait for
+        // the disk.
         let find = "SELECT value FROM meta WHERE name = $1";
         let row = self.inner.db.fetch_one(find, values![name]).await?;
         let known = row.map(|row| row.columns().text("value")).transpose()?;
@@ -37,7 +38,7 @@ impl Store {
         let take = "DELETE FROM meta WHERE name = $1 RETURNING value";
         let before = transaction.fetch_one(take, values![name]).await?;
         if let Some(text) = text {
-            // If another process has inserted its own, the later one stays.
+            // If another process has inserted a text meanwhile, this later one replaces it.
             let insert = "INSERT INTO meta (name, value) VALUES ($1, $2) \
                           ON CONFLICT (name) DO UPDATE SET value = excluded.value";
             transaction.execute(insert, values![name, text]).await?;

@@ -1,19 +1,20 @@
-//! Organizations, their members, subscribers, repositories, tokens and keys as rows: SQL and no rules. What may be done is judged
-//! by the caller.
+//! Rows of organizations, members, subscribers, repositories, tokens and keys. This module has SQL
+//! but no rules: the caller decides what is allowed.
 //!
-//! Every verb that writes takes an optional [`AuditEvent`], which is written in the same transaction.
+//! Every method that writes takes an optional [`AuditEvent`], which it writes in the same
+//! transaction.
 
 mod access_keys;
 mod acknowledged;
 mod acme;
 mod audit;
+mod changed_facts;
 mod confirmations;
 mod event;
-mod facts;
 mod formats;
 mod invitations;
 mod key_owners;
-mod leased_facts;
+mod leased_look_ups;
 mod logins;
 mod look_up;
 mod members;
@@ -26,8 +27,8 @@ mod sessions;
 mod signing_keys;
 mod snapshots;
 mod sso;
+pub(crate) mod token_events;
 mod tokens;
-pub(crate) mod told;
 mod unreadable;
 mod upstream_credentials;
 
@@ -35,13 +36,13 @@ pub use access_keys::{KeyRotation, NewAccessKey};
 pub(crate) use acknowledged::Acknowledged;
 pub use acme::AcmeProof;
 pub use audit::{AuditFilter, AuditRow};
+pub(crate) use changed_facts::ChangedFacts;
 pub use confirmations::ConfirmationRow;
 pub use event::AuditEvent;
 pub(crate) use event::{insert as insert_audit, remember};
-pub(crate) use facts::Facts;
 pub use invitations::{Accepted, InvitationRow, NewPassword};
 pub use key_owners::{KeyOwnerChange, KeyOwnerKind, KeyOwnerRow, NewKeyOwner};
-pub(crate) use leased_facts::LeasedFacts;
+pub(crate) use leased_look_ups::LeasedLookUps;
 pub use logins::{LoginBegun, LoginRow, NewLogin};
 #[cfg(test)]
 pub(crate) use look_up::{LOOK_UP, reached_sql};
@@ -55,7 +56,7 @@ pub use rows::repository::RepositoryRow;
 pub use rows::token::{Scope, TokenRow};
 pub use sessions::SessionRow;
 pub use signing_keys::SigningKeyRow;
-pub(crate) use snapshots::{Expected, Revisions, Snapshots};
+pub(crate) use snapshots::{ExpectedCommit, Revisions, Snapshots};
 pub use snapshots::{LookUp, Reached};
 pub use sso::{SsoIdentity, SsoMember};
 pub use tokens::{NewToken, Rotation};

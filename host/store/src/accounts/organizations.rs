@@ -1,4 +1,4 @@
-//! Organizations, and the first of them with its owner.
+//! Organizations, and the creation of the first one with its owner.
 
 use crate::accounts::event::remember;
 use crate::accounts::{AuditEvent, MemberRow, NewMember, members};
@@ -8,36 +8,32 @@ use crate::error::StoreError;
 use crate::ids::{OrganizationId, new_id, now_ms};
 use crate::store::Store;
 
-/// An organization.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OrganizationRow {
-    /// Its identifier.
     pub id: OrganizationId,
-    /// Unique.
     pub name: String,
-    /// Its public address, where one was given.
+    /// Public address, if one is configured.
     pub base_url: Option<String>,
-    /// `host` or `host:port` of that address in lower case, by which requests find it; unique.
+    /// `host` or `host:port` of the public address in lower case. Unique; the server finds a
+    /// request's organization by it.
     pub host: Option<String>,
-    /// ms since 1970.
+    /// Time in ms since 1970.
     pub created_at: i64,
-    /// Bytes that its repositories may hold together; none: no bound.
+    /// Quota of all its repositories together, in bytes; `None` if unlimited.
     pub quota_bytes: Option<u64>,
 }
 
-/// An organization to be made.
+/// Fields of an organization to be created.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewOrganization {
-    /// Unique.
     pub name: String,
-    /// Its public address.
     pub base_url: Option<String>,
-    /// `host` or `host:port` of that address in lower case.
+    /// `host` or `host:port` of the public address in lower case.
     pub host: Option<String>,
 }
 
 impl Store {
-    /// The organization that was made first.
+    /// Returns the organization that was created first.
     #[boxed]
     pub async fn first_organization(&self) -> Result<Option<OrganizationId>, StoreError> {
         let sql = "SELECT id FROM organizations ORDER BY id LIMIT 1";
@@ -45,8 +41,9 @@ impl Store {
         row.map(|row| Ok(OrganizationId(row.columns().int("id")?))).transpose()
     }
 
-    /// Makes the first organization with its owner, both at once, unless there is an organization already: then none. Of two
-    /// processes that start at once, one makes them.
+    /// Creates the first organization and its owner in one transaction. Returns `None` if there is
+    /// an organization already. If two processes start at the same time, only one of them creates
+    /// the organization and its owner.
     #[boxed]
     pub async fn bootstrap(
         &self,
@@ -54,7 +51,7 @@ impl Store {
         owner: NewMember,
     ) -> Result<Option<(OrganizationRow, MemberRow)>, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
-        // A second process waits here, and finds the row once the first is done.
+        // A second process waits here until the first has committed, and then finds the row.
         let claim =
             "INSERT INTO meta (name, value) VALUES ('first_organization', $1) ON CONFLICT (name) DO NOTHING";
         let claimed = transaction.execute(claim, values![organization.name.as_str()]).await? == 1;
@@ -70,7 +67,8 @@ impl Store {
         Ok(Some((organization, owner)))
     }
 
-    /// Makes an organization; none when its name or host is in use. The event is the new organization's.
+    /// Creates an organization. Returns `None` if its name or host is in use. The audit event
+    /// belongs to the new organization.
     #[boxed]
     pub async fn create_organization(
         &self,
@@ -87,20 +85,21 @@ impl Store {
         Ok(made)
     }
 
-    /// Every organization, in the order of their making. There are few.
+    /// Returns all organizations by creation time. There are few.
     #[boxed]
     pub async fn organizations(&self) -> Result<Vec<OrganizationRow>, StoreError> {
         self.organizations_where("id > $1 ORDER BY id", values![i64::MIN]).await
     }
 
-    /// The organization of this host (`host` or `host:port`, lower case).
+    /// Returns the organization of this host (`host` or `host:port`, lower case).
     #[boxed]
     pub async fn organization_by_host(&self, host: &str) -> Result<Option<OrganizationRow>, StoreError> {
         let found = self.organizations_where("host = $1", values![host]).await?;
         Ok(found.into_iter().next())
     }
 
-    /// Sets an organization's public address; false when there is none or the host is another's.
+    /// Sets an organization's public address. Returns false if the organization does not exist or
+    /// another one has the host.
     #[boxed]
     pub async fn set_base_url(
         &self,
@@ -120,7 +119,8 @@ impl Store {
         Ok(changed)
     }
 
-    /// Sets an organization's name and quota; false when there is none or the name is another's.
+    /// Sets an organization's name and quota. Returns false if the organization does not exist or
+    /// another one has the name.
     #[boxed]
     pub async fn change_organization(
         &self,
@@ -166,7 +166,7 @@ fn organization(row: &Row) -> Result<OrganizationRow, StoreError> {
     })
 }
 
-/// None when name or host is in use.
+/// Returns `None` if the name or host is in use.
 async fn insert(
     transaction: &mut Transaction,
     organization: NewOrganization,
@@ -182,8 +182,9 @@ async fn insert(
     Ok(inserted.then_some(row))
 }
 
-/// An identifier that is larger than all there are, whatever another process's or an earlier clock made them of: the server is managed
-/// from the organization with the smallest.
+/// Returns an identifier larger than all existing ones, even if a clock that was ahead created
+/// them. The organization with the smallest identifier manages the server, so a new one must never
+/// be smaller.
 async fn after_all(transaction: &mut Transaction) -> Result<OrganizationId, StoreError> {
     let last = transaction.fetch_one("SELECT MAX(id) AS last FROM organizations", values![]).await?;
     let last = last.map(|row| row.columns().opt_int("last")).transpose()?.flatten();

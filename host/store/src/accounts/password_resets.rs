@@ -1,4 +1,5 @@
-//! Password resets: a code for one member, good once, and only as long as who made it may still reset that member's password.
+//! Password resets: single-use codes for one member. A code is valid only while the member who
+//! created it may reset that member's password.
 
 use std::fmt;
 
@@ -11,25 +12,24 @@ use crate::error::StoreError;
 use crate::ids::{MemberId, now_ms};
 use crate::store::Store;
 
-/// Who a password reset is about.
+/// The two members of a password reset.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PasswordReset {
-    /// Whose password it sets.
+    /// Member whose password is reset.
     pub member: MemberRow,
-    /// Who made it.
+    /// Member who created the reset.
     pub made_by: MemberRow,
 }
 
-/// A password reset.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PasswordResetRow {
-    /// SHA-256 of its code.
+    /// SHA-256 of the reset code.
     pub secret_sha256: [u8; 32],
-    /// Whose password it sets.
+    /// Member whose password is reset.
     pub member: MemberId,
-    /// Who made it; without that member the reset is gone.
+    /// Member who created the reset. Deleting that member deletes the reset.
     pub made_by: MemberId,
-    /// ms since 1970.
+    /// Time in ms since 1970.
     pub expires_at: i64,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Debug for PasswordResetRow {
 }
 
 impl Store {
-    /// Remembers a reset.
+    /// Stores a reset and deletes expired ones.
     #[boxed]
     pub async fn create_password_reset(
         &self,
@@ -56,7 +56,8 @@ impl Store {
         transaction.commit().await
     }
 
-    /// Whose password this code sets, and who made it, unless it has expired at `now` (ms since 1970).
+    /// Returns the members of the reset with this code, unless it has expired at `now` (ms since
+    /// 1970).
     #[boxed]
     pub async fn find_password_reset(
         &self,
@@ -76,9 +77,10 @@ impl Store {
         row.map(read).transpose()
     }
 
-    /// Uses a code up, for the one caller who is first: sets the password's hash and ends the member's sessions,
-    /// confirmations and further resets. False when there is no such code any more, and when `may` says of the two members as
-    /// they are now that the one must not reset the other's password: then the code has ended.
+    /// Uses up a code: sets the password hash and ends the member's sessions, confirmations and
+    /// other resets. Only the first caller succeeds. Returns false if the code no longer exists.
+    /// Also returns false, and ends the code, if `may` decides that its creator must no longer
+    /// reset that password.
     pub async fn complete_password_reset(
         &self,
         secret_sha256: &[u8; 32],
@@ -103,8 +105,8 @@ impl Store {
     }
 }
 
-/// The two members of a code, who do not change before the transaction ends. They are locked before the code is touched, as every
-/// change of a member does.
+/// Locks the two members of a code until the transaction ends. Locks the members before the code,
+/// in the same order as every change of a member.
 async fn locked(
     transaction: &mut Transaction,
     secret_sha256: &[u8; 32],

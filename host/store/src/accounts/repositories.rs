@@ -1,4 +1,4 @@
-//! Repositories.
+//! Creation, listing and changes of repositories.
 
 use serde_json::json;
 
@@ -10,29 +10,27 @@ use crate::db::{Row, Transaction, Value, columns_of, signed, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId, new_id, now_ms};
 use crate::store::Store;
-use crate::webhooks::{EventKind, Telling, tell};
+use crate::webhooks::{EventKind, NewWebhookEvent, write_event};
 
-/// A repository to be made.
+/// Fields of a repository to be created.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewRepository {
-    /// Unique in the organization.
     pub name: String,
-    /// Which plugin serves it.
+    /// Name of the format, whose plugin serves it.
     pub format: String,
-    /// `hosted`, `proxy` or `group`.
     pub kind: String,
-    /// Whether anyone may read it.
+    /// True if it can be read without a credential.
     pub public: bool,
-    /// As JSON.
+    /// Settings as a JSON object.
     pub settings: String,
-    /// A proxy's upstream address.
+    /// Upstream address of a proxy.
     pub upstream: Option<String>,
-    /// A group's members, in order.
+    /// Members of a group, in order.
     pub members: Vec<RepositoryId>,
 }
 
 impl Store {
-    /// Makes a repository; none when its name is in use.
+    /// Creates a repository. Returns `None` if its name is in use.
     #[boxed]
     pub async fn create_repository(
         &self,
@@ -44,15 +42,15 @@ impl Store {
         let made = insert(&mut transaction, organization, repository).await?;
         if let Some(made) = &made {
             let by = audit.as_ref().map_or_else(String::new, |event| event.actor.clone());
-            let hooks = tell(&mut transaction, organization, created(made, &by)).await?;
+            let hooks = write_event(&mut transaction, organization, created(made, &by)).await?;
             remember(&mut transaction, audit).await?;
             transaction.commit().await?;
-            self.inner.bell.ring(hooks);
+            self.inner.delivery_notifier.notify(hooks);
         }
         Ok(made)
     }
 
-    /// The repository of this identifier in this organization.
+    /// Returns the repository with this identifier in this organization.
     #[boxed]
     pub async fn find_repository(
         &self,
@@ -64,7 +62,8 @@ impl Store {
         Ok(found.into_iter().next())
     }
 
-    /// Those of these repositories that are there, in the order asked for.
+    /// Returns the repositories with these identifiers, in the order of `ids`; leaves out missing
+    /// ones.
     #[boxed]
     pub async fn find_repositories(
         &self,
@@ -82,7 +81,7 @@ impl Store {
         Ok(ids.iter().filter_map(|id| found.iter().find(|row| row.id == *id).cloned()).collect())
     }
 
-    /// Repositories in the order of their making, after the identifier `after`, at most `limit`.
+    /// Lists at most `limit` repositories by creation time, after the identifier `after`.
     #[boxed]
     pub async fn list_repositories(
         &self,
@@ -95,7 +94,8 @@ impl Store {
         self.repositories("r.organization = $1 AND r.id > $2 ORDER BY r.id LIMIT $3", values).await
     }
 
-    /// The formats that repositories have, of this organization or of all, with how many those are.
+    /// Lists the formats in use in this organization, or in all organizations, each with its number
+    /// of repositories.
     #[boxed]
     pub async fn formats_in_use(
         &self,
@@ -117,8 +117,9 @@ impl Store {
         rows.iter().map(read).collect()
     }
 
-    /// Writes back `public`, `settings`, `upstream` and `members` where `settings_revision` is still the row's: true, else
-    /// false and nothing is changed. Takes the credentials for its upstream away where `forget_credentials` says so.
+    /// Stores `public`, `settings`, `upstream` and `members` of the row. Returns false, and changes
+    /// nothing, if its `settings_revision` is outdated. With `forget_credentials`, it also deletes
+    /// the upstream credentials.
     #[boxed]
     pub async fn update_repository(
         &self,
@@ -151,7 +152,7 @@ impl Store {
         Ok(changed)
     }
 
-    /// The groups that have this repository as a member.
+    /// Returns the groups that have this repository as a member.
     #[boxed]
     pub async fn groups_with(
         &self,
@@ -163,7 +164,7 @@ impl Store {
         Ok(groups.into_iter().filter(|group| group.members.contains(&id)).collect())
     }
 
-    /// Their identifiers.
+    /// Returns the identifiers of the groups that have this repository as a member.
     #[boxed]
     pub async fn groups_of(
         &self,
@@ -186,7 +187,7 @@ impl Store {
     }
 }
 
-/// None when the name is in use.
+/// Returns `None` if the name is in use.
 async fn insert(
     transaction: &mut Transaction,
     organization: OrganizationId,
@@ -234,10 +235,11 @@ fn members_json(members: &[RepositoryId]) -> String {
     format!("[{}]", ids.join(","))
 }
 
-fn created(row: &RepositoryRow, by: &str) -> Telling {
-    let told = json!({"id": row.id.to_string(), "name": row.name, "format": row.format, "kind": row.kind});
-    let data = json!({"repository": told, "created_by": by});
-    Telling {
+fn created(row: &RepositoryRow, by: &str) -> NewWebhookEvent {
+    let described =
+        json!({"id": row.id.to_string(), "name": row.name, "format": row.format, "kind": row.kind});
+    let data = json!({"repository": described, "created_by": by});
+    NewWebhookEvent {
         kind: EventKind::RepositoryCreated,
         repository: Some(row.id),
         about: ("repository", row.id.0),

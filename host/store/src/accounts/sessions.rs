@@ -1,5 +1,3 @@
-//! Sessions of members who signed in.
-
 use std::fmt;
 
 use crate::accounts::event::remember;
@@ -11,18 +9,14 @@ use crate::error::StoreError;
 use crate::ids::{MemberId, OrganizationId, now_ms};
 use crate::store::Store;
 
-/// A session.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SessionRow {
-    /// SHA-256 of the session's secret.
     pub secret_sha256: [u8; 32],
-    /// The one organization that it is for.
     pub organization: OrganizationId,
-    /// Whose it is.
     pub member: MemberId,
-    /// ms since 1970.
+    /// Time in ms since 1970.
     pub created_at: i64,
-    /// ms since 1970.
+    /// Time in ms since 1970.
     pub expires_at: i64,
 }
 
@@ -36,7 +30,7 @@ impl fmt::Debug for SessionRow {
 }
 
 impl Store {
-    /// Remembers a session.
+    /// Stores a session and deletes expired ones.
     #[boxed]
     pub async fn create_session(&self, row: SessionRow, audit: Option<AuditEvent>) -> Result<(), StoreError> {
         let mut transaction = self.inner.db.begin().await?;
@@ -50,14 +44,15 @@ impl Store {
         transaction.commit().await
     }
 
-    /// The session of this secret with its member, unless it has expired at `now` (ms since 1970).
+    /// Returns the session with this secret and its member, unless it has expired at `now` (ms
+    /// since 1970).
     #[boxed]
     pub async fn find_session(
         &self,
         secret_sha256: &[u8; 32],
         now: i64,
     ) -> Result<Option<(SessionRow, MemberRow)>, StoreError> {
-        // The sign-in settings are not read from the answer: a session must fail where they are out of reach.
+        // Selects the sign-in settings only so that the look-up fails if they cannot be read.
         let sql = format!(
             "SELECT s.organization, s.member, s.created_at, s.expires_at, {}, x.settings \
              FROM sessions s JOIN members m ON m.id = s.member \
@@ -78,8 +73,8 @@ impl Store {
         Ok(Some((session, member(&mut row.columns_of("m"))?)))
     }
 
-    /// The sessions of a member that have not expired at `now` (ms since 1970), the newest first. They are bounded by how often the
-    /// member signs in within the life of one; at most 1,000 are told.
+    /// Lists a member's sessions that have not expired at `now` (ms since 1970), the newest first,
+    /// at most 1,000. A member has as many sessions as sign-ins within the lifetime of a session.
     #[boxed]
     pub async fn list_sessions(&self, member: MemberId, now: i64) -> Result<Vec<SessionRow>, StoreError> {
         let sql = "SELECT secret_sha256, organization, created_at, expires_at FROM sessions \
@@ -98,7 +93,7 @@ impl Store {
         rows.iter().map(read).collect()
     }
 
-    /// Ends a session; true if there was one.
+    /// Ends a session. Returns false if it did not exist.
     #[boxed]
     pub async fn delete_session(
         &self,

@@ -1,4 +1,4 @@
-//! Keys that sign what repositories hold.
+//! Keys with which repositories sign their contents.
 
 use std::fmt;
 
@@ -8,18 +8,17 @@ use crate::error::StoreError;
 use crate::ids::{OrganizationId, now_ms};
 use crate::store::Store;
 
-/// A format's key in an organization. Its `Debug` hides the secret half, sealed though it is.
+/// Signing key of a format in an organization. Its `Debug` hides the private key, although it is
+/// sealed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SigningKeyRow {
-    /// Whose it is.
     pub organization: OrganizationId,
-    /// Of which format.
     pub format: String,
-    /// Names it in signatures.
+    /// Key identifier in signatures.
     pub id: String,
     /// SubjectPublicKeyInfo in base64.
     pub public_key: String,
-    /// The secret half, sealed.
+    /// Private key, sealed by the server.
     pub sealed: String,
 }
 
@@ -33,7 +32,7 @@ impl fmt::Debug for SigningKeyRow {
 }
 
 impl Store {
-    /// The key of this format in this organization.
+    /// Returns the organization's key for this format.
     #[boxed]
     pub async fn signing_key(
         &self,
@@ -51,9 +50,10 @@ impl Store {
         row.map(read).transpose()
     }
 
-    /// Keeps a key where there is none yet; the key that is kept from then on, this one or another's.
+    /// Stores a key unless the organization already has one for the format. Returns the stored key,
+    /// which may be another caller's.
     #[boxed]
-    pub async fn keep_signing_key(&self, key: SigningKeyRow) -> Result<SigningKeyRow, StoreError> {
+    pub async fn get_or_insert_signing_key(&self, key: SigningKeyRow) -> Result<SigningKeyRow, StoreError> {
         let insert = "INSERT INTO signing_keys (organization, format, id, public_key, sealed, created_at) \
                       VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (organization, format) DO NOTHING";
         let SigningKeyRow { organization, format, id, public_key, sealed } = key;
@@ -66,7 +66,7 @@ impl Store {
             now_ms()
         ];
         self.inner.db.execute(insert, values).await?;
-        let kept = self.signing_key(organization, &format).await?;
-        kept.ok_or_else(|| StoreError::Corrupt(format!("the signing key of {format} is not kept")))
+        let stored = self.signing_key(organization, &format).await?;
+        stored.ok_or_else(|| StoreError::Corrupt(format!("the signing key of {format} is missing")))
     }
 }

@@ -1,4 +1,4 @@
-//! Answers of look-ups, kept while the database is unchanged.
+//! Look-up answers, cached while the database is unchanged.
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
@@ -14,48 +14,51 @@ use crate::accounts::rows::token::TokenRow;
 use crate::db::Generation;
 use crate::ids::{OrganizationId, RepositoryId};
 
-/// How many answers are kept.
+/// Maximum number of cached answers.
 pub(super) const CAPACITY: usize = 10_000;
 
-/// What is known of a request's repository and credential.
+/// Answer of a look-up: the repository and the credential of a request.
 #[derive(Clone, Default, Debug)]
 pub struct LookUp {
-    /// The repository of this name, with its revision.
+    /// Repository with this name, with its revision.
     pub repository: Option<RepositoryRow>,
-    /// Whether its organization has switched its format on or off; none: as the settings have it.
+    /// True or false if the organization enabled or disabled the format; `None` if the server's
+    /// settings decide.
     pub enabled: Option<bool>,
-    /// The token of this hash in this organization, whatever its state; its list of repositories is not filled in.
+    /// Token with this hash in this organization, in any state. The look-up leaves its list of
+    /// repositories empty.
     pub token: Option<TokenRow>,
-    /// Whether the token names the repository, or the key's owner has it.
+    /// True if the token names the repository, or the key's owner has it.
     pub reaches: bool,
-    /// The token's owner, whose permissions bound it.
+    /// Owner of the token, whose permissions bound it.
     pub owner: Option<Arc<MemberRow>>,
-    /// The access key of this hash in this organization, whatever its state.
+    /// Access key with this hash in this organization, in any state.
     pub key: Option<AccessKeyRow>,
-    /// The name of the key's owner.
     pub key_owner: Option<String>,
-    /// How members of the organization sign in, as the API's JSON.
+    /// Sign-in settings of the organization, as the API's JSON.
     pub sign_in: Option<String>,
-    /// Bytes that all repositories of the organization may show together, where that is bounded.
+    /// Quota in bytes for all visible contents of the organization's repositories together, if it
+    /// has one.
     pub organization_quota: Option<u64>,
-    /// The number of the organization's rules over versions, another with each change of them; none where none holds.
+    /// Change number of the organization's version policies; each change of a policy changes it.
+    /// `None` if no policy is in force.
     pub policies: Option<i64>,
-    /// Of a group: its members that are there, in order.
+    /// Existing members of a group, in order.
     pub members: Vec<Reached>,
-    /// What is worked out of all this but the revisions.
+    /// Value derived from this answer, except from the revisions.
     pub derived: Derived,
 }
 
-/// A value that a caller works out of a look-up's answer, once for all requests that get the same answer. It is forgotten where the
-/// answer is copied to be changed.
+/// A value that a caller derives from an answer, once for all requests that get the same answer. A
+/// clone of the answer may be changed, so it starts without the value.
 #[derive(Default)]
 pub struct Derived(OnceLock<Box<dyn Any + Send + Sync>>);
 
 impl Derived {
-    /// The value, made by `make` if there is none yet. All callers ask for a value of the same type.
+    /// Returns the value, created by `make` if it is missing. All callers must use the same type.
     pub fn get_or_make<T: Clone + Send + Sync + 'static>(&self, make: impl Fn() -> T) -> T {
-        let kept = self.0.get_or_init(|| Box::new(make()));
-        kept.downcast_ref().cloned().unwrap_or_else(make)
+        let value = self.0.get_or_init(|| Box::new(make()));
+        value.downcast_ref().cloned().unwrap_or_else(make)
     }
 }
 
@@ -71,17 +74,16 @@ impl fmt::Debug for Derived {
     }
 }
 
-/// A repository beside the one that was looked up, and whether the same token or key reaches it.
+/// A further repository of the look-up, and whether the same token or key reaches it.
 #[derive(Clone, Debug)]
 pub struct Reached {
-    /// The repository, with its revision.
     pub row: RepositoryRow,
-    /// Whether the token names it, or the key's owner was given it.
+    /// True if the token names it, or the key's owner was given it.
     pub reaches: bool,
 }
 
 impl LookUp {
-    /// Gives the repositories in it the revisions that commits have made of theirs.
+    /// Updates the revision numbers of the repositories in this answer.
     pub(super) fn move_to(answer: &mut Arc<LookUp>, revisions: &HashMap<RepositoryId, u64>) {
         let newer = |row: &RepositoryRow| revisions.get(&row.id).copied().filter(|now| *now > row.revision);
         if answer.repositories().any(|row| newer(row).is_some()) {
@@ -100,111 +102,120 @@ impl LookUp {
     }
 }
 
-/// What a look-up is about.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Question {
+pub(crate) struct LookUpQuery {
     pub(crate) organization: OrganizationId,
-    /// The repository's name.
     pub(crate) repository: String,
-    /// Of the credential.
+    /// SHA-256 of the credential's secret.
     pub(crate) secret_sha256: Option<[u8; 32]>,
 }
 
-/// Repositories with their new revisions, in the order of their identifiers: statements of one shape for one set of rows.
+/// New revisions of repositories, ordered by identifier so that equal sets of rows give statements
+/// of equal shape.
 pub(crate) type Revisions = BTreeMap<RepositoryId, u64>;
 
-/// Answers kept while the database is unchanged.
+/// Cache of look-up answers that are valid while the database is unchanged.
 #[derive(Default)]
 pub(crate) struct Snapshots {
-    kept: Mutex<Kept>,
+    cache: Mutex<CachedLookUps>,
 }
 
-struct Kept {
-    /// Of the database when they were asked for, or after commits of this process that changed no more than `revisions`.
+struct CachedLookUps {
+    /// State of the database when the answers were read. Commits of this process that changed only
+    /// revisions advance it without dropping the answers.
     generation: Option<Generation>,
-    answers: Cache<Question, Arc<LookUp>>,
-    /// What those commits made of repositories' revisions.
+    answers: Cache<LookUpQuery, Arc<LookUp>>,
+    /// Newer revisions of repositories, from commits that changed only revisions.
     revisions: HashMap<RepositoryId, u64>,
-    /// How many commits are on their way that are to be taken in here.
+    /// Number of commits in progress that will announce themselves here.
     expected: usize,
 }
 
-impl Default for Kept {
-    fn default() -> Kept {
-        Kept { generation: None, answers: Cache::new(CAPACITY), revisions: HashMap::new(), expected: 0 }
+impl Default for CachedLookUps {
+    fn default() -> CachedLookUps {
+        CachedLookUps {
+            generation: None,
+            answers: Cache::new(CAPACITY),
+            revisions: HashMap::new(),
+            expected: 0,
+        }
     }
 }
 
 impl Snapshots {
-    /// The answer, if nothing was written since it was given.
-    pub(super) fn get(&self, generation: Generation, question: &Question) -> Option<Arc<LookUp>> {
-        let mut kept = self.lock();
-        if kept.generation != Some(generation) {
+    /// Returns the cached answer if nothing was written since it was read.
+    pub(super) fn get(&self, generation: Generation, question: &LookUpQuery) -> Option<Arc<LookUp>> {
+        let mut cache = self.lock();
+        if cache.generation != Some(generation) {
             return None;
         }
-        let Kept { answers, revisions, .. } = &mut *kept;
+        let CachedLookUps { answers, revisions, .. } = &mut *cache;
         let mut answer = answers.get_mut(question)?;
         LookUp::move_to(&mut answer, revisions);
         Some(Arc::clone(&answer))
     }
 
-    /// `generation` is from before the question was asked: what was written meanwhile makes the answer newer, not older.
-    pub(super) fn put(&self, generation: Generation, question: Question, answer: &Arc<LookUp>) {
-        let mut kept = self.lock();
-        if let Some(now) = kept.generation.filter(|now| *now != generation) {
-            // One commit is seen that may be one of those that leave the answers good: it is about to say so.
-            let to_be_carried = kept.expected > 0 && generation.follows(&now);
-            if to_be_carried || generation.is_older_than(&now) {
+    /// Caches an answer. The caller must read `generation` before the query, so that a write in
+    /// between makes the answer newer than its generation, never older.
+    pub(super) fn put(&self, generation: Generation, question: LookUpQuery, answer: &Arc<LookUp>) {
+        let mut cache = self.lock();
+        if let Some(now) = cache.generation.filter(|now| *now != generation) {
+            // The database has one newer commit. If one is expected, it probably is that commit,
+            // which keeps the answers valid and is about to announce that.
+            let may_be_announced = cache.expected > 0 && generation.follows(&now);
+            if may_be_announced || generation.is_older_than(&now) {
                 return;
             }
         }
-        if kept.generation != Some(generation) {
-            kept.generation = Some(generation);
-            kept.answers.clear();
-            kept.revisions.clear();
+        if cache.generation != Some(generation) {
+            cache.generation = Some(generation);
+            cache.answers.clear();
+            cache.revisions.clear();
         }
-        kept.answers.insert(question, Arc::clone(answer));
+        cache.answers.insert(question, Arc::clone(answer));
     }
 
-    /// To be asked for in the transaction of a commit that changes nothing in the answers but what it says when it is done. `before`
-    /// is of then, while nobody else can write. Readers see the commit before it can say so, and must not take it for another.
-    pub(crate) fn expect(&self, before: Option<Generation>) -> Expected<'_> {
+    /// Registers a commit that will announce its only effect on look-ups. Call this inside the
+    /// transaction; `before` is the generation read under the write lock. Readers can see the
+    /// commit before its announcement, and must not treat it as a commit of another process.
+    pub(crate) fn expect(&self, before: Option<Generation>) -> ExpectedCommit<'_> {
         self.lock().expected += 1;
-        Expected { snapshots: self, before }
+        ExpectedCommit { snapshots: self, before }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, CachedLookUps> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A commit on its way that leaves the answers good; no longer when this is dropped.
-pub(crate) struct Expected<'a> {
+/// A commit in progress that keeps the answers valid. The expectation ends when this is dropped.
+pub(crate) struct ExpectedCommit<'a> {
     snapshots: &'a Snapshots,
     before: Option<Generation>,
 }
 
-impl Expected<'_> {
-    /// It was committed and changed these revisions: where nothing else was written up to `after`, the answers stay good but for that.
+impl ExpectedCommit<'_> {
+    /// Announces that the commit succeeded and changed these revisions. The answers stay valid,
+    /// apart from the revisions, if nothing else was written up to `after`.
     pub(crate) fn carry(self, after: Option<Generation>, revisions: &Revisions) {
         let (Some(before), Some(after)) = (self.before, after) else { return };
-        let mut kept = self.snapshots.lock();
-        if kept.generation == Some(before) && after.is_next_after(&before) {
-            kept.generation = Some(after);
-            kept.revisions.extend(revisions.iter().map(|(id, revision)| (*id, *revision)));
+        let mut cache = self.snapshots.lock();
+        if cache.generation == Some(before) && after.is_next_after(&before) {
+            cache.generation = Some(after);
+            cache.revisions.extend(revisions.iter().map(|(id, revision)| (*id, *revision)));
         }
     }
 
-    /// It was committed and changed nothing in the answers.
+    /// Announces that the commit succeeded and did not affect any answer.
     pub(crate) fn carry_unchanged(self, after: Option<Generation>) {
         self.carry(after, &Revisions::new());
     }
 }
 
-impl Drop for Expected<'_> {
+impl Drop for ExpectedCommit<'_> {
     fn drop(&mut self) {
-        let mut kept = self.snapshots.lock();
-        kept.expected = kept.expected.saturating_sub(1);
+        let mut cache = self.snapshots.lock();
+        cache.expected = cache.expected.saturating_sub(1);
     }
 }
 
@@ -212,26 +223,26 @@ impl Drop for Expected<'_> {
 mod tests {
     use super::*;
 
-    fn question(name: &str) -> Question {
-        Question { organization: OrganizationId(1), repository: name.to_owned(), secret_sha256: None }
+    fn question(name: &str) -> LookUpQuery {
+        LookUpQuery { organization: OrganizationId(1), repository: name.to_owned(), secret_sha256: None }
     }
 
-    /// Answers that were given at this generation.
-    fn kept(generation: Generation) -> Snapshots {
+    /// A cache with one answer of this generation.
+    fn cached_at(generation: Generation) -> Snapshots {
         let snapshots = Snapshots::default();
         snapshots.put(generation, question("known"), &Arc::default());
         snapshots
     }
 
     #[test]
-    fn who_sees_a_commit_before_it_is_carried_displaces_nothing() {
-        let [before, seen, after] =
+    fn a_reader_that_sees_a_commit_before_its_announcement_displaces_no_answers() {
+        let [before, first, after] =
             [(1, 1), (2, 1), (2, 2)].map(|(changes, commits)| Generation::of(changes, commits));
-        let snapshots = kept(before);
+        let snapshots = cached_at(before);
         let expected = snapshots.expect(Some(before));
-        snapshots.put(seen, question("seen"), &Arc::default());
+        snapshots.put(first, question("first"), &Arc::default());
         snapshots.put(after, question("after"), &Arc::default());
-        assert!(snapshots.get(seen, &question("seen")).is_none());
+        assert!(snapshots.get(first, &question("first")).is_none());
         expected.carry_unchanged(Some(after));
         assert!(snapshots.get(after, &question("known")).is_some());
         snapshots.put(after, question("later"), &Arc::default());
@@ -239,15 +250,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_carried_displaces_the_answers() {
+    fn an_unannounced_commit_displaces_the_answers() {
         let before = Generation::of(1, 1);
-        let snapshots = kept(before);
+        let snapshots = cached_at(before);
         drop(snapshots.expect(Some(before)));
         let another = Generation::of(2, 1);
         snapshots.put(another, question("another"), &Arc::default());
         assert!(snapshots.get(another, &question("known")).is_none());
         assert!(snapshots.get(another, &question("another")).is_some());
-        // Nor do two commits pass for the one that is expected.
+        // Two newer commits cannot both be the expected one, so the cache must not keep its
+        // answers.
         let _expected = snapshots.expect(Some(another));
         let two = Generation::of(4, 1);
         snapshots.put(two, question("two"), &Arc::default());

@@ -1,4 +1,5 @@
-//! Sign-in by a provider: an organization's settings, who its members are there, and which sign-ins were used up.
+//! Single sign-on: the settings of organizations, the identities of members at providers, and the
+//! sign-ins that were used up.
 
 use crate::accounts::event::remember;
 use crate::accounts::members::insert;
@@ -10,34 +11,35 @@ use crate::error::StoreError;
 use crate::ids::{OrganizationId, now_ms};
 use crate::store::Store;
 
-/// A person at an identity provider.
+/// Identity of a person at an identity provider.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SsoIdentity {
-    /// The provider.
+    /// Issuer of the identity provider.
     pub issuer: String,
-    /// Its subject there; never reused.
+    /// Subject at the provider; never reused.
     pub subject: String,
-    /// In lower case, and verified by the provider.
+    /// E-mail address in lower case, verified by the provider.
     pub email: String,
 }
 
-/// Whom a provider's identity leads to.
+/// Result of finding the member for an identity.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SsoMember {
-    /// A member who signed in before, or whose e-mail it is.
+    /// A member who signed in before, or who has this e-mail address.
     Known(MemberRow),
-    /// A member who was made just now.
+    /// A member who was just created.
     Made(MemberRow),
-    /// No member has that e-mail, and none was to be made.
+    /// No member has this e-mail address, and the call created none.
     Nobody,
-    /// The member with that e-mail has another subject at this provider.
+    /// The member with this e-mail address has another subject at this provider.
     Another,
-    /// The member with that e-mail, who has a password or is known at another provider, and so has to confirm that this identity is theirs.
+    /// The member with this e-mail address has a password or another provider. The member must
+    /// confirm that this identity is theirs.
     Unbound(MemberRow),
 }
 
 impl Store {
-    /// An organization's sign-in settings, as the API's JSON.
+    /// Returns the organization's sign-in settings, as the API's JSON.
     #[boxed]
     pub async fn sso_settings(&self, organization: OrganizationId) -> Result<Option<String>, StoreError> {
         let sql = "SELECT settings FROM sso_settings WHERE organization = $1";
@@ -45,7 +47,6 @@ impl Store {
         row.map(|row| row.columns().text("settings")).transpose()
     }
 
-    /// Sets an organization's sign-in settings.
     #[boxed]
     pub async fn set_sso_settings(
         &self,
@@ -61,7 +62,7 @@ impl Store {
         transaction.commit().await
     }
 
-    /// Takes an organization's sign-in settings away; false when it has none.
+    /// Deletes the organization's sign-in settings. Returns false if it has none.
     #[boxed]
     pub async fn delete_sso_settings(
         &self,
@@ -78,7 +79,8 @@ impl Store {
         Ok(deleted)
     }
 
-    /// Members with this e-mail, each with its organization's sign-in settings, in one statement.
+    /// Returns the members with this e-mail address, each with the sign-in settings of its
+    /// organization, in one statement.
     #[boxed]
     pub async fn members_signing_in(
         &self,
@@ -93,8 +95,9 @@ impl Store {
         self.inner.db.fetch(sql, values![email]).await?.iter().map(read).collect()
     }
 
-    /// Uses a sign-in up, by the SHA-256 of its state: true for the one who does. It is remembered until `expires_at`, in ms
-    /// since 1970, when it is refused by its age.
+    /// Uses up a sign-in, identified by the SHA-256 of its state. Returns true for exactly one
+    /// caller. The state is stored until `expires_at` (ms since 1970). After that, the sign-in is
+    /// refused because of its age.
     #[boxed]
     pub async fn spend_sso_state(
         &self,
@@ -110,7 +113,7 @@ impl Store {
         Ok(first)
     }
 
-    /// Whether this member is known at this provider.
+    /// Returns the member's subject at this provider, if it is linked.
     #[boxed]
     pub async fn sso_subject(&self, member: &MemberRow, issuer: &str) -> Result<Option<String>, StoreError> {
         let sql = "SELECT subject FROM sso_identities WHERE member = $1 AND issuer = $2";
@@ -118,8 +121,8 @@ impl Store {
         row.map(|row| row.columns().text("subject")).transpose()
     }
 
-    /// The member who is this identity: the one who was before; else the one with its e-mail, who is from now on; else `new`,
-    /// where one is to be made. `audit` is written with a member who was made.
+    /// Finds the member linked to this identity. Otherwise links the member with the same e-mail
+    /// address, or creates `new` if it is given. Writes `audit` only with a created member.
     #[boxed]
     pub async fn sso_member(
         &self,
@@ -143,7 +146,7 @@ impl Store {
             }
             (Some(member), _) => SsoMember::Known(member),
             (None, None) => return Ok(SsoMember::Nobody),
-            // Another request is making the same member; the next sign-in finds it.
+            // Another request is creating the same member; the next sign-in finds it.
             (None, Some(new)) => match insert(&mut transaction, organization, new).await? {
                 Some(member) => SsoMember::Made(member),
                 None => return Ok(SsoMember::Nobody),
@@ -161,8 +164,8 @@ impl Store {
         Ok(outcome)
     }
 
-    /// Binds an identity to a member who confirmed that it is theirs; false where the member has another subject at this provider, or
-    /// the subject is another member's.
+    /// Links an identity to a member who confirmed it. Returns false if the member has another
+    /// subject at this provider, or if the subject belongs to another member.
     #[boxed]
     pub async fn bind_sso(
         &self,
@@ -180,8 +183,9 @@ impl Store {
     }
 }
 
-/// Whether a member can show who they are without this provider, and is not known there yet: whoever names a provider would else act as
-/// any member whose address it vouches for.
+/// Returns whether the member must confirm the identity: the member can authenticate in another way
+/// and has no link to this provider yet. Otherwise an administrator who adds a provider could act
+/// as any member whose address that provider asserts.
 async fn must_confirm(
     transaction: &mut Transaction,
     member: &MemberRow,
@@ -206,7 +210,7 @@ async fn find(
     row.map(|row| member(&mut row.columns_of("m"))).transpose()
 }
 
-/// False when the member has another subject there.
+/// Returns false if the member has another subject at this provider.
 async fn bind(
     transaction: &mut Transaction,
     member: &MemberRow,

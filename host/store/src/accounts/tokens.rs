@@ -1,11 +1,9 @@
-//! Tokens and service keys.
-
 use std::fmt;
 
 use crate::accounts::AuditEvent;
 use crate::accounts::event::remember;
 use crate::accounts::rows::token::{Scope, TOKEN_COLUMNS, TokenRow, token};
-use crate::accounts::told;
+use crate::accounts::token_events;
 use crate::boxed;
 use crate::db::{Transaction, Value, columns_of, values};
 use crate::error::StoreError;
@@ -14,28 +12,25 @@ use crate::publishers::spend_credential;
 use crate::store::Store;
 use crate::webhooks::Listeners;
 
-/// A token to be made.
+/// Fields of a token to be created.
 #[derive(Clone)]
 pub struct NewToken {
-    /// SHA-256 of the secret.
     pub secret_sha256: [u8; 32],
-    /// As its owner calls it.
     pub name: String,
-    /// What it may do.
     pub scope: Scope,
-    /// `generic` or a format's name.
+    /// `generic` or the name of a format.
     pub format: String,
-    /// The member whose rights bound it.
+    /// Member whose permissions bound the token.
     pub owner: Option<MemberId>,
-    /// E-mail of who makes it.
+    /// E-mail address of the member who creates the token.
     pub created_by: String,
-    /// `None` for a member's token; `org`, `repo` or `legacy`.
+    /// `org`, `repo` or `legacy`; `None` for a member's token.
     pub backing: Option<String>,
-    /// The repository behind a `repo` backing.
+    /// Repository of a `repo` backing.
     pub backing_repository: Option<RepositoryId>,
-    /// The repositories that it reaches.
+    /// Repositories that the token reaches.
     pub repositories: Vec<RepositoryId>,
-    /// ms since 1970; none: never.
+    /// Expiry in ms since 1970; `None` if the token never expires.
     pub expires_at: Option<i64>,
 }
 
@@ -45,19 +40,16 @@ impl fmt::Debug for NewToken {
     }
 }
 
-/// The result of rotating a token.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Rotation {
-    /// The successor is made.
     Rotated(Box<TokenRow>),
-    /// The token changed since it was read; nothing is changed.
+    /// The token was changed since it was read. The call changed nothing.
     Changed,
-    /// There is no such token any more.
+    /// The token no longer exists.
     Gone,
 }
 
 impl Store {
-    /// Makes a token.
     #[boxed]
     pub async fn create_token(
         &self,
@@ -68,14 +60,14 @@ impl Store {
         let mut transaction = self.inner.db.begin().await?;
         let row = insert(&mut transaction, organization, token).await?;
         let listeners = Listeners::of(&mut transaction, organization).await?;
-        let hooks = told::created(&mut transaction, &listeners, &row, None, audit.as_ref()).await?;
+        let hooks = token_events::created(&mut transaction, &listeners, &row, None, audit.as_ref()).await?;
         remember(&mut transaction, named(audit, row.id)).await?;
         transaction.commit().await?;
-        self.inner.bell.ring(hooks);
+        self.inner.delivery_notifier.notify(hooks);
         Ok(row)
     }
 
-    /// The token of this identifier in this organization, whatever its state.
+    /// Returns the token with this identifier in this organization, in any state.
     #[boxed]
     pub async fn find_token(
         &self,
@@ -86,8 +78,8 @@ impl Store {
         Ok(found.into_iter().next())
     }
 
-    /// Tokens in the order of their making, after the identifier `after`, at most `limit`: of this owner, or with no owner the
-    /// service keys of this backing.
+    /// Lists at most `limit` tokens by creation time, after the identifier `after`. Lists the
+    /// owner's tokens, or, without an owner, the service keys with this backing.
     #[boxed]
     pub async fn list_tokens(
         &self,
@@ -111,8 +103,9 @@ impl Store {
         }
     }
 
-    /// Revokes a token at `now` (ms since 1970); false when there is none or it is revoked already. Then, too, every server has heard of
-    /// it when this returns: who revoked it may have gone before it had told them.
+    /// Revokes a token at `now` (ms since 1970). Returns false if it does not exist or is revoked
+    /// already. In that case, too, waits until every server has acknowledged the revocation,
+    /// because the server that revoked the token may have stopped before it notified the others.
     #[boxed]
     pub async fn revoke_token(
         &self,
@@ -128,10 +121,10 @@ impl Store {
         if revoked {
             spend_credential(&mut transaction, id).await?;
             let listeners = Listeners::of(&mut transaction, organization).await?;
-            let hooks = told::revoked(&mut transaction, &listeners, &[id], audit.as_ref()).await?;
+            let hooks = token_events::revoked(&mut transaction, &listeners, &[id], audit.as_ref()).await?;
             remember(&mut transaction, named(audit, id)).await?;
             transaction.commit().await?;
-            self.inner.bell.ring(hooks);
+            self.inner.delivery_notifier.notify(hooks);
         } else {
             drop(transaction);
             self.announce_again(format!("t{}", id.0)).await?;
@@ -139,8 +132,9 @@ impl Store {
         Ok(revoked)
     }
 
-    /// Revokes a token that publishers stand behind, by the hash of its secret; false where there is none, or it is revoked already. Whose
-    /// it was is written into the event.
+    /// Revokes a token minted for a trusted publisher, found by the hash of its secret. Returns
+    /// false if it does not exist or is already revoked. The audit event gets the token's creator
+    /// and name.
     #[boxed]
     pub async fn revoke_minted(
         &self,
@@ -160,8 +154,9 @@ impl Store {
         self.revoke_token(organization, row.id, self.now_ms(), audit.map(named)).await
     }
 
-    /// Makes a successor and lets `old` end at `ends_at` (ms since 1970), if the row is still as it was read. With `at_once` it is
-    /// revoked: no clock, of whichever server, says that its end is still to come.
+    /// Creates a successor and ends `old` at `ends_at` (ms since 1970), unless the row changed
+    /// since it was read. With `at_once`, the old token is revoked instead, because a server whose
+    /// clock is behind would still accept a token that has just ended.
     #[boxed]
     pub async fn rotate_token(
         &self,
@@ -195,21 +190,21 @@ impl Store {
         let row = insert(&mut transaction, old.organization, successor).await?;
         let listeners = Listeners::of(&mut transaction, old.organization).await?;
         let mut hooks =
-            told::created(&mut transaction, &listeners, &row, Some(old.id), audit.as_ref()).await?;
+            token_events::created(&mut transaction, &listeners, &row, Some(old.id), audit.as_ref()).await?;
         let ended: &[TokenId] = if revokes { &[old.id] } else { &[] };
-        hooks.extend(told::revoked(&mut transaction, &listeners, ended, audit.as_ref()).await?);
+        hooks.extend(token_events::revoked(&mut transaction, &listeners, ended, audit.as_ref()).await?);
         let audit = audit.map(|event| AuditEvent {
             detail: format!(r#"{{"token":"{}","replaced":"{}"}}"#, row.id, old.id),
             ..event
         });
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
-        self.inner.bell.ring(hooks);
+        self.inner.delivery_notifier.notify(hooks);
         Ok(Rotation::Rotated(Box::new(row)))
     }
 
-    /// Every token of an organization, whatever its state, in the order of their making, after the identifier `after`, at most
-    /// `limit`.
+    /// Lists at most `limit` tokens of the organization in any state by creation time, after the
+    /// identifier `after`.
     #[boxed]
     pub async fn all_tokens(
         &self,
@@ -222,8 +217,8 @@ impl Store {
         self.tokens(condition, values![organization.0, after, i64::from(limit)]).await
     }
 
-    /// Makes tokens whose secrets are known elsewhere, all of them or none; those whose secret is known here already are left as
-    /// they are. How many were made.
+    /// Creates tokens whose secrets were issued elsewhere, all or none, and returns their number. A
+    /// token whose secret is already stored is skipped.
     #[boxed]
     pub async fn import_tokens(
         &self,
@@ -238,17 +233,20 @@ impl Store {
             let known = "SELECT id FROM tokens WHERE secret_sha256 = $1";
             if transaction.fetch_one(known, values![&token.secret_sha256]).await?.is_none() {
                 let row = insert(&mut transaction, organization, token).await?;
-                hooks.extend(told::created(&mut transaction, &listeners, &row, None, audit.as_ref()).await?);
+                hooks.extend(
+                    token_events::created(&mut transaction, &listeners, &row, None, audit.as_ref()).await?,
+                );
                 made += 1;
             }
         }
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
-        self.inner.bell.ring(hooks);
+        self.inner.delivery_notifier.notify(hooks);
         Ok(made)
     }
 
-    /// Deletes the rows of tokens that expired, were revoked or ended before `before` (ms since 1970); how many.
+    /// Deletes the rows of tokens that expired, ended or were revoked before `before` (ms since
+    /// 1970), and returns their number.
     #[boxed]
     pub async fn purge_tokens(
         &self,
@@ -290,7 +288,7 @@ impl Store {
     }
 }
 
-/// The token of this hash, without its repositories, as it is in this transaction.
+/// Reads the token with this hash in this transaction, without its repositories.
 pub(crate) async fn read_token(
     transaction: &mut Transaction,
     secret_sha256: &[u8; 32],
@@ -300,7 +298,7 @@ pub(crate) async fn read_token(
     row.map(|row| token(&mut row.columns_of("t"))).transpose()
 }
 
-/// The event with the token's identifier: names are not unique.
+/// Adds the token's identifier to the event, because names are not unique.
 fn named(audit: Option<AuditEvent>, id: TokenId) -> Option<AuditEvent> {
     audit.map(|event| AuditEvent { detail: format!(r#"{{"token":"{id}"}}"#), ..event })
 }

@@ -1,36 +1,38 @@
-//! Which part cannot be read when a statement over several tables failed: asked only then, by one small statement a table.
+//! Diagnosis of a failed statement over several tables: finds the part that cannot be read, with
+//! one small statement for each table. It runs only after a failure.
 
 use std::time::Duration;
 
 use crate::boxed;
 use crate::db::values;
-use crate::error::{Part, StoreError};
+use crate::error::{DatabasePart, StoreError};
 use crate::ids::OrganizationId;
 use crate::store::Store;
 
-/// How long the tables are probed: the caller has waited already.
+/// Time limit for all probes. The caller has already waited for the failed statement.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Without these nothing can be judged.
+/// Tables without which no request can be authorized.
 const NEEDED: [&str; 5] = ["organizations", "repositories", "tokens", "token_repositories", "sessions"];
 
 impl Store {
-    /// The one part that cannot be read while everything else can; none when all can be read, or more is missing, or the
-    /// database does not answer within half a second.
+    /// Returns the one part that cannot be read while all other parts can. Returns `None` if all
+    /// parts can be read, if several cannot, or if the database does not answer within half a
+    /// second.
     #[boxed]
-    pub async fn unreadable(&self) -> Option<Part> {
+    pub async fn unreadable(&self) -> Option<DatabasePart> {
         tokio::time::timeout(PATIENCE, self.probe()).await.ok().flatten()
     }
 
-    async fn probe(&self) -> Option<Part> {
+    async fn probe(&self) -> Option<DatabasePart> {
         for table in NEEDED {
             if !self.readable(table).await {
                 return None;
             }
         }
         match (self.readable("members").await, self.readable("sso_settings").await) {
-            (false, true) => Some(Part::Members),
-            (true, false) => Some(Part::SignInSettings),
+            (false, true) => Some(DatabasePart::Members),
+            (true, false) => Some(DatabasePart::SignInSettings),
             _ => None,
         }
     }
@@ -39,8 +41,9 @@ impl Store {
         self.inner.db.fetch(format!("SELECT 1 FROM {table} LIMIT 1"), vec![]).await.is_ok()
     }
 
-    /// What a look-up's failure was. That of the members concerns a token alone, whose owner is among them: the token is still
-    /// found. Everybody else is told that the store is unavailable.
+    /// Replaces the error of a failed look-up by the part that cannot be read.
+    /// `DatabasePart::Members` applies only to a request with a token that can still be found,
+    /// because a token's owner is a member. Other requests keep the original error.
     pub(super) async fn explain_failure(
         &self,
         failed: StoreError,
@@ -51,11 +54,15 @@ impl Store {
             return failed;
         }
         match (self.unreadable().await, token_sha256) {
-            (Some(Part::SignInSettings), _) => StoreError::Unreadable(Part::SignInSettings),
-            (Some(Part::Members), Some(sha256)) => {
+            (Some(DatabasePart::SignInSettings), _) => StoreError::Unreadable(DatabasePart::SignInSettings),
+            (Some(DatabasePart::Members), Some(sha256)) => {
                 let sql = "SELECT 1 FROM tokens WHERE secret_sha256 = $1 AND organization = $2";
                 let found = self.inner.db.fetch_one(sql, values![sha256, organization.0]).await;
-                if matches!(found, Ok(Some(_))) { StoreError::Unreadable(Part::Members) } else { failed }
+                if matches!(found, Ok(Some(_))) {
+                    StoreError::Unreadable(DatabasePart::Members)
+                } else {
+                    failed
+                }
             }
             _ => failed,
         }

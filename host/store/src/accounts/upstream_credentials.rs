@@ -1,4 +1,4 @@
-//! Credentials for proxies' upstreams, as the server sealed them.
+//! Credentials for the upstreams of proxies, sealed by the server.
 
 use super::event::{AuditEvent, remember};
 use crate::boxed;
@@ -8,7 +8,7 @@ use crate::ids::{RepositoryId, now_ms};
 use crate::store::Store;
 
 impl Store {
-    /// Sealed credentials for this proxy's upstream.
+    /// Returns the sealed credentials for this proxy's upstream.
     #[boxed]
     pub async fn upstream_credentials(&self, repository: RepositoryId) -> Result<Option<String>, StoreError> {
         let sql = "SELECT sealed FROM upstream_credentials WHERE repository = $1";
@@ -16,7 +16,7 @@ impl Store {
         row.map(|row| row.columns().text("sealed")).transpose()
     }
 
-    /// Sets them, or takes them away. False when there is no such repository.
+    /// Stores or deletes the sealed credentials. Returns false if the repository does not exist.
     #[boxed]
     pub async fn set_upstream_credentials(
         &self,

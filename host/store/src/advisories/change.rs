@@ -1,4 +1,4 @@
-//! Bringing advisories in, and taking them away: in pieces, each a transaction of its own.
+//! Import and removal of advisories, in pieces of one transaction each.
 
 use std::collections::HashMap;
 
@@ -8,43 +8,43 @@ use crate::db::{MultiRow, Transaction, Value, values};
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// An advisory as it is written.
+/// An advisory to be written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AdvisoryRow {
-    /// Its identifier.
     pub id: String,
-    /// When it was last changed, in ms since 1970.
+    /// Time of the last change, in ms since 1970.
     pub modified: i64,
-    /// Since when it is withdrawn, in ms since 1970.
+    /// Time of the withdrawal, in ms since 1970.
     pub withdrawn: Option<i64>,
-    /// 0 (nobody says) to 4 (critical).
+    /// Severity from 0 (unknown) to 4 (critical).
     pub severity: i64,
-    /// Whether it is about malware.
+    /// True for an advisory about malware.
     pub malware: bool,
-    /// One line.
+    /// Summary that fits on one line.
     pub summary: String,
-    /// Its JSON.
+    /// The whole advisory record as JSON.
     pub record: String,
-    /// Which packages it is about: ecosystem and name.
+    /// Affected packages as ecosystem and name.
     pub packages: Vec<(String, String)>,
 }
 
-/// What became of rows that were to be written.
+/// Counts of rows by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AdvisoryPut {
-    /// That were not there.
+    /// Rows that did not exist before.
     pub added: u64,
-    /// That are newer than what was there.
+    /// Rows that replaced an older version.
     pub changed: u64,
-    /// That are no newer.
+    /// Rows that were not newer than the stored version.
     pub unchanged: u64,
 }
 
 impl Store {
-    /// Writes these, each where there is none of its id, or an older one. A few hundred at a time are a good measure.
+    /// Writes advisories that are new, or newer than the stored ones of the same id. Pass a few
+    /// hundred rows at a time.
     #[boxed]
     pub async fn put_advisories(&self, rows: Vec<AdvisoryRow>) -> Result<AdvisoryPut, StoreError> {
-        // Of two of one id the later counts, if it is as new.
+        // If two rows have the same id, the later row is written unless its `modified` is older.
         let mut by_id: HashMap<String, AdvisoryRow> = HashMap::with_capacity(rows.len());
         let mut put = AdvisoryPut::default();
         for row in rows {
@@ -58,7 +58,7 @@ impl Store {
             }
         }
         let mut transaction = self.inner.db.begin().await?;
-        // Whoever else brings advisories in waits here, so what is compared is what there is.
+        // Concurrent imports wait here, so the comparison below sees the current rows.
         next_number(&mut transaction, self.now_ms()).await?;
         let there = modified(&mut transaction, by_id.keys()).await?;
         let mut rows: Vec<AdvisoryRow> = Vec::with_capacity(by_id.len());
@@ -82,7 +82,7 @@ impl Store {
         Ok(put)
     }
 
-    /// Takes away those of these ids that are there; says how many were.
+    /// Removes the advisories of these ids; returns how many existed.
     #[boxed]
     pub async fn remove_advisories(&self, ids: &[String]) -> Result<u64, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
@@ -149,7 +149,7 @@ async fn modified(
     Ok(found)
 }
 
-/// Takes the number of changes on: whoever does the same waits for the end of this transaction.
+/// Increments the number of changes. Concurrent callers wait for the end of this transaction.
 async fn next_number(transaction: &mut Transaction, now: i64) -> Result<(), StoreError> {
     let next = "INSERT INTO advisory_changes (id, number, changed_at) VALUES (1, 1, $1) ON CONFLICT (id) DO UPDATE \
                 SET number = advisory_changes.number + 1, changed_at = excluded.changed_at";

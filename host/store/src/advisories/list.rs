@@ -1,4 +1,4 @@
-//! Lists of advisories, for people.
+//! Lists of advisories for the portal and the API.
 
 use super::folded;
 use crate::boxed;
@@ -6,45 +6,42 @@ use crate::db::{Row, values};
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// Which advisories are wanted.
+/// Filter of a list of advisories.
 #[derive(Clone, Debug, Default)]
 pub struct AdvisoryFilter {
-    /// About this package: its ecosystem and name. All where there is none.
+    /// Only advisories about this package (ecosystem and name); `None` for all.
     pub package: Option<(String, String)>,
-    /// Behind this id; empty for the first page.
+    /// Lists only ids after this one; empty for the first page.
     pub after: String,
 }
 
-/// An advisory in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedAdvisory {
-    /// Its identifier.
     pub id: String,
-    /// When it was last changed, in ms since 1970.
+    /// Time of the last change, in ms since 1970.
     pub modified: i64,
-    /// Since when it is withdrawn, in ms since 1970.
+    /// Time of the withdrawal, in ms since 1970.
     pub withdrawn: Option<i64>,
-    /// 0 (nobody says) to 4 (critical).
+    /// Severity from 0 (unknown) to 4 (critical).
     pub severity: i64,
-    /// Whether it is about malware.
+    /// True for an advisory about malware.
     pub malware: bool,
-    /// One line.
+    /// Summary that fits on one line.
     pub summary: String,
 }
 
-/// How many advisories there are.
+/// Totals of all stored advisories.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AdvisoryTotals {
-    /// All of them.
     pub advisories: u64,
-    /// Those about malware.
+    /// Number of advisories about malware.
     pub malware: u64,
-    /// When the one that was changed last was, in ms since 1970.
+    /// Time of the newest change, in ms since 1970.
     pub modified: Option<i64>,
 }
 
 impl Store {
-    /// At most `limit` advisories, by id.
+    /// Lists at most `limit` advisories, ordered by id.
     #[boxed]
     pub async fn list_advisories(
         &self,
@@ -69,7 +66,7 @@ impl Store {
         rows.iter().map(listed).collect()
     }
 
-    /// How many advisories there are. Reads them all.
+    /// Returns the totals of all advisories. The query reads every row.
     #[boxed]
     pub async fn advisory_totals(&self) -> Result<AdvisoryTotals, StoreError> {
         let sql = "SELECT COUNT(*) AS advisories, CAST(COALESCE(SUM(malware), 0) AS BIGINT) AS malware, MAX(modified) AS modified FROM advisories";

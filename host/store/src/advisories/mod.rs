@@ -1,6 +1,8 @@
-//! Advisories as rows: what the operator brought in, found by package. What a record says is read by the caller.
+//! Advisories as rows, found by package. The operator imports them; the caller interprets the
+//! records.
 //!
-//! Each change takes the number of `advisory_changes` on, so that servers see that what they remember is old.
+//! Each change increments `advisory_changes`, which tells servers that their cached results are
+//! outdated.
 
 mod change;
 mod list;
@@ -13,19 +15,20 @@ use crate::db::values;
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// Advisories of one package that are read; nobody has more.
+/// Maximum number of advisories read for one package. Real packages have fewer.
 const OF_PACKAGE: i64 = 5_000;
 
-/// Which advisories there are, as far as it can be told at a glance.
+/// State of the stored advisories, cheap to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AdvisoryState {
-    /// The number of changes until now; 0 where none was ever brought in.
+    /// Number of changes so far; 0 if nothing was ever imported.
     pub number: i64,
-    /// When the last one was made, in ms since 1970.
+    /// Time of the last change, in ms since 1970.
     pub changed_at: Option<i64>,
 }
 
-/// A package's name as it is looked for, in one spelling for all ecosystems: what any of them holds to be the same name has the same.
+/// Normalizes a package's name for look-ups. All ecosystems share one form: names that are equal in
+/// any ecosystem have the same form.
 fn folded(name: &str) -> String {
     let mut folded = String::with_capacity(name.len());
     for letter in name.chars() {
@@ -39,7 +42,7 @@ fn folded(name: &str) -> String {
 }
 
 impl Store {
-    /// How often advisories were changed, and when last: cheap enough to be asked every half second.
+    /// Number and time of the last change. The query is cheap enough for a call every half second.
     #[boxed]
     pub async fn advisory_state(&self) -> Result<AdvisoryState, StoreError> {
         let sql = "SELECT number, changed_at FROM advisory_changes WHERE id = 1";
@@ -51,8 +54,8 @@ impl Store {
         })
     }
 
-    /// The records that may be about this package of an ecosystem, withdrawn ones left out, by id: names that are spelt alike are found
-    /// too.
+    /// Records that may be about this package of an ecosystem, ordered by id. Withdrawn ones are
+    /// left out. Names with the same normalized form match too.
     #[boxed]
     pub async fn advisories_of(&self, ecosystem: &str, package: &str) -> Result<Vec<String>, StoreError> {
         let sql = "SELECT a.record FROM advisory_packages p JOIN advisories a ON a.id = p.advisory \
@@ -61,7 +64,7 @@ impl Store {
         rows.iter().map(|row| row.columns().text("record")).collect()
     }
 
-    /// The record of this id, whether it was withdrawn or not.
+    /// Record of this id, including a withdrawn one.
     #[boxed]
     pub async fn advisory(&self, id: &str) -> Result<Option<String>, StoreError> {
         let row = self.inner.db.fetch_one("SELECT record FROM advisories WHERE id = $1", values![id]).await?;

@@ -1,12 +1,15 @@
-//! Signed statements about versions: kept with the version that they are about, and gone and back with it. What they are worth is
-//! judged by the caller, who says by what; it is judged again when that changes.
+//! Signed statements about versions. The store keeps, deletes and restores a statement together
+//! with its version.
+//!
+//! The caller verifies the statements, and verifies them again when its trust configuration
+//! changes.
 
-mod judged;
 pub(crate) mod rows;
 pub(crate) mod statement;
+mod verification;
 
-pub use judged::{Judged, ToJudge, Verdict};
 pub use statement::{MAX_KIND_BYTES, MAX_STATEMENT_BYTES, MAX_STATEMENTS, SignedStatement};
+pub use verification::{ToJudge, Verdict, VerificationResult};
 
 use std::collections::BTreeMap;
 
@@ -22,64 +25,59 @@ use crate::store::Store;
 const COLUMNS: &str = "id, version, path, source, kind, subject, sha256, attested_at, verdict, reason, facts, judged_by, judged_at \
     FROM attestations WHERE repository = $1 AND name = $2";
 
-/// What a statement says of who made it and from what, each empty where it says nothing of it. Of one that is not verified it is a
-/// claim that anybody could make.
+/// Facts that a statement states about its signer and its build; unknown facts are empty. Anybody
+/// could have made up the facts of an unverified statement.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(default)]
 pub struct AttestedFacts {
-    /// Who made it.
     pub identity: String,
-    /// Who vouched for that.
+    /// Issuer that vouches for the identity.
     pub issuer: String,
-    /// The repository of the source.
+    /// Repository of the source code.
     pub source: String,
-    /// Its branch or tag.
+    /// Branch or tag of the source code.
     pub source_ref: String,
-    /// Its commit.
+    /// Commit of the source code.
     pub commit: String,
-    /// What was run.
+    /// Workflow that made the package.
     pub workflow: String,
-    /// The run.
     pub run: String,
-    /// What kind of statement it is.
+    /// Predicate type of the statement.
     pub predicate_type: String,
-    /// The key, where it was signed by one.
+    /// Key that signed the statement, if it was signed with a key.
     pub key: String,
-    /// When it was signed, in ms since 1970.
+    /// Time of the signature, in ms since 1970.
     pub signed_at: Option<i64>,
 }
 
-/// A statement about a version, with what it is worth.
+/// A statement about a version, with its verification result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Attestation {
-    /// Its identifier.
     pub id: AttestationId,
-    /// The file of the version that it is about; empty: the version.
+    /// File of the version that the statement is about; empty for the whole version.
     pub path: String,
-    /// Where its bytes are fetched: a path in the repository.
+    /// Path in the repository from which the statement can be fetched.
     pub source: String,
-    /// Its form: a media type.
+    /// Format of the statement: a media type.
     pub kind: String,
-    /// What it is to be about.
+    /// Digest of the expected subject.
     pub subject: Digest,
-    /// Of the statement.
     pub sha256: Sha256,
-    /// When it came, in ms since 1970.
+    /// Time of arrival, in ms since 1970.
     pub attested_at: i64,
-    /// What it is worth.
     pub verdict: Verdict,
-    /// Why it is not verified, as a sentence.
+    /// Reason for a verdict other than verified, as a sentence.
     pub reason: String,
-    /// What it says.
+    /// Facts that the statement states.
     pub facts: AttestedFacts,
-    /// By what it was judged: the fingerprint of what was trusted; empty before that.
+    /// Fingerprint of the trust that the verification used; empty before the verification.
     pub judged_by: String,
-    /// When it was judged, in ms since 1970.
+    /// Time of the verification, in ms since 1970.
     pub judged_at: Option<i64>,
 }
 
 impl Store {
-    /// The statements about a version, by the file that they are about.
+    /// Statements about a version, ordered by the file that they are about.
     #[boxed]
     pub async fn attestations_of(
         &self,
@@ -92,7 +90,7 @@ impl Store {
         rows.iter().map(|row| attestation(row).map(|(_, one)| one)).collect()
     }
 
-    /// Those about all versions of a package, by version.
+    /// Statements about all versions of a package, by version.
     #[boxed]
     pub async fn attestations_of_package(
         &self,

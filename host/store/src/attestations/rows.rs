@@ -1,4 +1,4 @@
-//! Statements as rows of a batch.
+//! Rows of attestations in a batch.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,8 @@ use crate::db::{MultiRow, Value};
 use crate::digest::Sha256;
 use crate::ids::{RepositoryId, new_id, now_ms};
 
-/// As many as the constant of the module says: counted are those that are there before the batch.
+/// Insert that skips versions with [`MAX_STATEMENTS`](super::MAX_STATEMENTS) statements. The limit
+/// applies only to statements from before the batch.
 const INSERT: [&str; 2] = [
     "WITH stated (id, repository, name, version, path, source, kind, subject, sha256, bundle, attested_at) AS (VALUES ",
     ") INSERT INTO attestations (id, repository, name, version, path, source, kind, subject, sha256, bundle, attested_at) \
@@ -16,13 +17,13 @@ const INSERT: [&str; 2] = [
      WHERE (SELECT COUNT(*) FROM attestations a WHERE a.repository = s.repository AND a.name = s.name AND a.version = s.version) < 64 \
      ON CONFLICT (repository, name, version, path, sha256) DO UPDATE SET source = excluded.source",
 ];
-/// What goes with files that are hidden: what is about them, and what lies in them.
+/// Deletes statements about hidden files, and statements stored in hidden files.
 pub(crate) const OF_FILES: [&str; 2] = [
     "WITH gone (repository, name, version, path) AS (VALUES ",
     ") DELETE FROM attestations WHERE id IN (SELECT a.id FROM gone g JOIN attestations a ON a.repository = g.repository \
      AND a.name = g.name AND a.version = g.version WHERE g.path = a.path OR g.path = a.source)",
 ];
-/// What a deletion puts into the trash.
+/// Copies statements of deleted versions into the trash.
 pub(crate) const INTO_TRASH: [&str; 2] = [
     "WITH gone (entry, repository, name, version) AS (VALUES ",
     ") INSERT INTO trash_attestations (entry, id, name, version, path, source, kind, subject, sha256, bundle, attested_at, verdict, \
@@ -31,7 +32,7 @@ pub(crate) const INTO_TRASH: [&str; 2] = [
      ON a.repository = g.repository AND a.name = g.name AND a.version = g.version WHERE g.entry IN (SELECT id FROM trash) \
      ON CONFLICT DO NOTHING",
 ];
-/// What an undo brings back.
+/// Restores statements from the trash.
 pub(crate) const AGAIN: [&str; 2] = [
     "INSERT INTO attestations (id, repository, name, version, path, source, kind, subject, sha256, bundle, attested_at, verdict, reason, \
      facts, judged_by, judged_at) SELECT t.id, e.repository, t.name, t.version, t.path, t.source, t.kind, t.subject, t.sha256, t.bundle, \
@@ -40,10 +41,12 @@ pub(crate) const AGAIN: [&str; 2] = [
     ") ON CONFLICT DO NOTHING",
 ];
 
-/// Behind the versions that they are about: it sees those of its own batch.
+/// Statement that inserts attestations. It must run after the inserts of the versions, so that it
+/// sees the versions of its own batch.
 pub(crate) fn insert<'a>(statements: impl Iterator<Item = (RepositoryId, &'a SignedStatement)>) -> MultiRow {
     let now = now_ms();
-    // One that comes again lies elsewhere by now; no statement of SQL changes a row twice. They keep their order.
+    // A repeated statement may have a new source. SQL cannot change a row twice in one statement,
+    // so the last repetition replaces the earlier ones, at the place of the first.
     let (mut each, mut places) = (Vec::new(), HashMap::new());
     for (repository, one) in statements {
         let sha256 = Sha256::of(&[one.kind.as_bytes(), b"\n", &one.bundle].concat());

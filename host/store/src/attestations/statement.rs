@@ -1,31 +1,31 @@
-//! A signed statement as it comes with a commit, and its bounds.
+//! A signed statement as part of a commit, and its bounds.
 
 use bytes::Bytes;
 
 use crate::digest::Digest;
 
-/// Bytes of one statement.
+/// Maximum size of one statement.
 pub const MAX_STATEMENT_BYTES: usize = 256 << 10;
-/// Statements of one version: what comes beyond is not kept here.
+/// Maximum number of statements of one version. Further ones are not stored.
 pub const MAX_STATEMENTS: u32 = 64;
-/// Bytes of a kind.
+/// Maximum length of a kind in bytes.
 pub const MAX_KIND_BYTES: usize = 200;
 
-/// A statement that comes with a commit. One whose version is not shown then is not kept; neither is one that is there.
+/// A statement that a commit adds. The commit drops the statement if its version is not in the
+/// catalog afterwards, or if the statement is stored already.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SignedStatement {
-    /// The package.
     pub name: String,
-    /// The version.
     pub version: String,
-    /// The file of the version that it is about; empty: the version.
+    /// File of the version that the statement is about; empty for the whole version.
     pub path: String,
-    /// Where its bytes are fetched: a path in the repository. Hidden as a file of the version, it takes the statement with it.
+    /// Path in the repository from which the statement can be fetched. If a commit hides this file
+    /// of the version, it also removes the statement.
     pub source: String,
-    /// Its form: a media type.
+    /// Format of the statement: a media type.
     pub kind: String,
-    /// What it is to be about.
+    /// Digest of the expected subject.
     pub subject: Digest,
-    /// The statement itself; empty where it is too large to be looked at.
+    /// The statement itself; empty if it is too large to be verified.
     pub bundle: Bytes,
 }

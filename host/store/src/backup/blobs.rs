@@ -1,4 +1,4 @@
-//! The bytes of blobs that a snapshot names.
+//! Bytes of the blobs in a snapshot.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 
-use crate::blobs::row::{BLOB_COLUMNS, BlobRow, Place, read_row};
+use crate::blobs::row::{BLOB_COLUMNS, BlobLocation, BlobRow, read_row};
 use crate::blobs::source::Source;
 use crate::boxed;
 use crate::db::{Value, placeholders};
@@ -17,20 +17,18 @@ use crate::store::Store;
 /// Bytes read at a time.
 const CHUNK: u64 = 1024 * 1024;
 
-/// A blob that a snapshot names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotBlob {
-    /// The row's number.
+    /// Id of the row in `blobs`.
     pub id: i64,
-    /// The SHA-256 of its bytes.
     pub sha256: Sha256,
-    /// How many bytes.
+    /// Size of the content in bytes.
     pub size: u64,
 }
 
 impl Store {
-    /// The bytes of each of these, some hundred at most, in pieces: not compared with the digest. `Corrupt` names one that is not there,
-    /// `Unavailable` when the database failed.
+    /// Streams the bytes of each of these blobs (some hundred at most) without verifying their
+    /// digests. `Corrupt` names a missing blob; `Unavailable` if the database failed.
     #[boxed]
     pub async fn blob_bytes(
         &self,
@@ -49,22 +47,21 @@ impl Store {
         }
         let mut readers = Vec::with_capacity(blobs.len());
         for blob in blobs {
-            let gone =
-                || StoreError::Corrupt(format!("blob {} is not in the database any more", blob.sha256));
+            let gone = || StoreError::Corrupt(format!("blob {} is no longer in the database", blob.sha256));
             let row = found.remove(&blob.id).ok_or_else(gone)?;
             readers.push((*blob, self.bytes_of(row)));
         }
         Ok(readers)
     }
 
-    /// Opened once it is asked for bytes.
+    /// Opens the blob when the stream is first polled.
     fn bytes_of(&self, row: BlobRow) -> BoxStream<'static, Result<Bytes, StoreError>> {
         let storage = self.inner.storage.clone();
         let open = async move {
             let size = row.size;
             let source = match row.place {
-                Place::Inline(bytes) => Source::Bytes(bytes),
-                Place::Stored(key) => Source::open(&storage, &key, size).await?,
+                BlobLocation::Inline(bytes) => Source::Bytes(bytes),
+                BlobLocation::Stored(key) => Source::open(&storage, &key, size).await?,
             };
             match &source {
                 Source::Object(object) if size > 0 => object.get(0..size).await,
@@ -75,7 +72,7 @@ impl Store {
     }
 }
 
-/// All that there is, be it fewer or more bytes than there should be.
+/// Streams all bytes of the source, even if it has more or fewer than expected.
 fn pieces(source: Source) -> BoxStream<'static, Result<Bytes, StoreError>> {
     let next = |(source, at): (Source, u64)| async move {
         let piece = source.read(at..at.saturating_add(CHUNK)).await?;

@@ -1,8 +1,10 @@
-//! What keeps the collection of garbage from removing blobs while a backup copies them: a row of `meta`, which the backup renews, and
-//! which every collection looks at in the transaction that removes blobs.
+//! A hold that prevents garbage collection from removing blobs while a backup copies them. It is a
+//! row of `meta` that the backup renews. Each collection checks it in the transaction that removes
+//! blobs.
 //!
-//! Without it a blob whose record is deleted after the snapshot could be gone before it is copied: at once, where the time of grace is
-//! short, or where it had been marked before it was named again.
+//! Without a hold, a blob whose record is deleted after the snapshot could disappear before it is
+//! copied. This can happen if the grace period is short, or if a collection marked the blob before
+//! a record named it again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -11,21 +13,23 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use crate::boxed;
-use crate::db::{Database, Patience, Purpose, Transaction, millis, values};
+use crate::db::{ConnectionPurpose, Database, Patience, Transaction, millis, values};
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// What the names of the rows begin with, and the first name that does not.
+/// Lower and upper bound of the names of rows that store holds.
 const FIRST: &str = "blobs_held:";
 const END: &str = "blobs_held;";
-/// For how long a hold stands that is not renewed: a backup that was killed keeps no collection for longer.
+/// Lifetime of a hold that is not renewed. The hold of a killed backup blocks collections no longer
+/// than this.
 const HOLD: Duration = Duration::from_mins(10);
 const RENEWED: Duration = Duration::from_mins(1);
-/// What a collection that removes takes together with others, and who wants to hold blobs alone: a collection that did not see the
-/// hold has ended by the time it stands. Of PostgreSQL; any number.
+/// Key of a PostgreSQL advisory lock; the value is arbitrary. Collections that remove blobs take it
+/// as a shared lock, a new hold as an exclusive one. So every collection that did not see the hold
+/// has ended once the hold exists.
 const LOCK: i64 = 0x7061_636c;
 
-/// No blob is collected while this lives. [`is_lost`](BlobHold::is_lost) says whether that was so.
+/// A hold on all blobs. No blob is collected while it lives, unless [`is_lost`](BlobHold::is_lost).
 pub struct BlobHold {
     database: Database,
     name: String,
@@ -34,12 +38,13 @@ pub struct BlobHold {
 }
 
 impl Store {
-    /// From now on no blob is collected by any server of this database. `Unavailable` when the database does not answer.
+    /// Prevents every server of this database from collecting blobs. `Unavailable` if the database
+    /// does not answer.
     #[boxed]
     pub async fn hold_blobs(&self) -> Result<BlobHold, StoreError> {
         let database = self.inner.db.clone();
         let name = format!("{FIRST}{:016x}", rand::random::<u64>());
-        let mut transaction = database.begin_for(Purpose::Write, Patience::Slow).await?;
+        let mut transaction = database.begin_for(ConnectionPurpose::Write, Patience::Slow).await?;
         if transaction.is_shared() {
             transaction.fetch("SELECT CAST(pg_advisory_xact_lock($1) AS TEXT)", values![LOCK]).await?;
         }
@@ -57,24 +62,24 @@ impl Store {
 }
 
 impl BlobHold {
-    /// Whether it could not be renewed for so long that blobs may have been collected.
+    /// True if the hold expired before it was renewed. Blobs may have been collected then.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.database.now_ms() >= self.until.load(Ordering::Acquire)
     }
 
-    /// The row that stands for it.
+    /// Name of the row that stores the hold.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Ends it. What fails ends by itself.
+    /// Ends the hold. If that fails, the hold expires by itself.
     #[boxed]
     pub async fn release(self) {
         self.renewing.abort();
         let delete = "DELETE FROM meta WHERE name = $1";
         if let Err(error) = self.database.execute(delete, values![self.name.as_str()]).await {
-            tracing::warn!(%error, "blobs are kept from collection for some minutes more");
+            tracing::warn!(%error, "could not release the hold on blobs; it expires in some minutes");
         }
     }
 }
@@ -85,7 +90,7 @@ impl Drop for BlobHold {
     }
 }
 
-/// Whether somebody holds blobs, for a transaction that is about to remove some.
+/// True if a hold exists, for a transaction that is about to remove blobs.
 pub(crate) async fn is_held(transaction: &mut Transaction, now: i64) -> Result<bool, StoreError> {
     if transaction.is_shared() {
         transaction.fetch("SELECT CAST(pg_advisory_xact_lock_shared($1) AS TEXT)", values![LOCK]).await?;
@@ -94,7 +99,7 @@ pub(crate) async fn is_held(transaction: &mut Transaction, now: i64) -> Result<b
     Ok(transaction.fetch_one(sql, values![FIRST, END, now]).await?.is_some())
 }
 
-/// Whether a row of `meta` is one of these.
+/// True if a row of `meta` is a hold.
 pub(super) fn is_of_a_hold(name: &str) -> bool {
     name.starts_with(FIRST)
 }
@@ -107,7 +112,7 @@ async fn renew(database: Database, name: String, held: Arc<AtomicI64>) {
     loop {
         tokio::time::sleep(RENEWED).await;
         let until = until(&database);
-        // One that is over is not taken up again: blobs may be gone.
+        // An expired hold is not renewed: blobs may have been collected.
         let sql = "UPDATE meta SET value = $2 WHERE name = $1 AND CAST(value AS BIGINT) > $3";
         let renewed =
             database.execute(sql, values![name.as_str(), until.to_string(), database.now_ms()]).await;
@@ -117,7 +122,7 @@ async fn renew(database: Database, name: String, held: Arc<AtomicI64>) {
                 held.store(0, Ordering::Release);
                 return;
             }
-            Err(error) => tracing::warn!(%error, "the hold on blobs was not renewed yet"),
+            Err(error) => tracing::warn!(%error, "could not renew the hold on blobs; will retry"),
         }
     }
 }

@@ -1,13 +1,14 @@
-//! What a backup and its restore need of the store: all rows as they were at one moment, whatever the database is, the bytes of
-//! the blobs that they name, and a way to put both into an empty place.
+//! Backup and restore of the store. A backup has all rows of one moment, independent of the kind of
+//! database, and the bytes of the blobs that they name. A restore writes both into an empty
+//! location.
 //!
-//! - [`Snapshot`]: the rows of one moment. [`tables`] says which tables there are, and which of them are left out.
-//! - [`BlobHold`]: from before that moment no blob is collected, until the last one is copied.
-//! - [`Restoring`]: a place that is being filled. No server opens it before it is whole.
+//! - [`Snapshot`]: the rows of one moment. [`tables`] lists the included and excluded tables.
+//! - [`BlobHold`]: prevents the collection of blobs from before that moment until the last copy.
+//! - [`Restoring`]: a location that is being filled. No server opens it before it is complete.
 
 mod blobs;
 mod hold;
-mod of_place;
+mod location_rows;
 mod restore;
 mod rows;
 mod runs;

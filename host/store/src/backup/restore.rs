@@ -1,8 +1,12 @@
-//! A place into which a backup is restored: an empty database and an empty storage of blobs, of whatever kind.
+//! Restore of a backup into an empty database and an empty blob storage of any kind.
 //!
-//! A row of `meta` says from the first moment to the last that it is not whole, in the same transaction as the schema and as the rows;
-//! whoever opens such a database is told so. Blobs come first, some at a time, each durable before its row; all other rows follow in
-//! one transaction. So a restore that was broken off has a part of the blobs and no rows, and goes on with those blobs that are missing.
+//! A row of `meta` marks the database as incomplete during the whole restore. It is written with
+//! the schema and removed with the rows, each in one transaction. Opening an incomplete database
+//! fails with an error that names the interrupted restore.
+//!
+//! Blobs come first, some at a time, each durable before its row. All other rows follow in one
+//! transaction. An interrupted restore therefore has a part of the blobs and no rows; it continues
+//! with the missing blobs.
 
 use std::collections::HashSet;
 
@@ -10,17 +14,17 @@ use futures::future::try_join_all;
 
 use super::rows::RestoredRows;
 use super::tables::{BLOBS, Cell, SnapshotTable, table_of, tables, values_of};
-use crate::blobs::row::Place as Bytes;
+use crate::blobs::row::BlobLocation as Bytes;
 use crate::blobs::{Blob, Storage};
 use crate::boxed;
 use crate::config::StoreConfig;
-use crate::db::{Database, MultiRow, Place, Value, values};
+use crate::db::{Database, MultiRow, OpenPurpose, Value, values};
 use crate::digest::Sha256;
 use crate::error::StoreError;
-use crate::marker;
+use crate::storage_id;
 use crate::store::Store;
 
-/// A place that is being filled.
+/// A location that is being filled from a backup.
 pub struct Restoring {
     store: Store,
     backup: String,
@@ -28,39 +32,41 @@ pub struct Restoring {
 }
 
 impl Restoring {
-    /// Begins to restore this backup, of this step of the schema, or goes on with it. `Invalid` says what is wrong with the place: it is
-    /// not empty, or another backup's restore was broken off in it. `Unavailable` when database or storage cannot be reached.
+    /// Begins or continues the restore of this backup; `step` is the schema step of the backup.
+    /// `Invalid` if the location is not empty, or if the restore of another backup was interrupted
+    /// in it. `Unavailable` if the database or the storage cannot be reached.
     #[boxed]
     pub async fn begin(config: StoreConfig, backup: &str, step: u64) -> Result<Restoring, StoreError> {
         let storage = Storage::open(&config).await?;
-        let occupied = !storage.is_empty(marker::NAME).await?;
-        let db = Database::open_for(&config, Place::Restored { backup, step, occupied }).await?;
-        marker::check(&db, &storage, &config).await?;
+        let occupied = !storage.is_empty(storage_id::NAME).await?;
+        let db = Database::open_for(&config, OpenPurpose::Restored { backup, step, occupied }).await?;
+        storage_id::check(&db, &storage, &config).await?;
         let tables = tables(&db).await?;
         let store = Store::of_parts(config, db, storage, |_| None);
         Ok(Restoring { store, backup: backup.to_owned(), tables })
     }
 
-    /// To stage blobs in.
+    /// Store in which blobs can be staged.
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// The tables, each after those that it names.
+    /// Tables to restore, each after the tables that it references.
     #[must_use]
     pub fn tables(&self) -> &[SnapshotTable] {
         &self.tables
     }
 
-    /// The blobs that are there already.
+    /// Blobs that were restored already.
     #[boxed]
     pub async fn stored_blobs(&self) -> Result<HashSet<Sha256>, StoreError> {
         let rows = self.store.inner.db.fetch("SELECT sha256 FROM blobs", values![]).await?;
         rows.iter().map(|row| Ok(Sha256(row.columns().hash("sha256")?))).collect()
     }
 
-    /// Keeps these blobs, whose rows in the snapshot have these columns: durable when this returns. `Invalid` for a column that is none.
+    /// Stores blobs whose rows in the snapshot have these columns; durable on return. `Invalid` for
+    /// an unknown column.
     #[boxed]
     pub async fn keep(&self, columns: &[String], blobs: Vec<(Vec<Cell>, Blob)>) -> Result<(), StoreError> {
         let table = table_of(&self.tables, BLOBS)?;
@@ -92,7 +98,6 @@ impl Restoring {
         RestoredRows::begin(&self.store.inner.db, &self.tables, &self.backup).await
     }
 
-    /// Closes the database.
     #[boxed]
     pub async fn close(self) {
         self.store.close().await;

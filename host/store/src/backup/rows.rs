@@ -1,20 +1,22 @@
-//! The rows of all tables but the blobs', put into an empty database in one transaction.
+//! Restore of the rows of all tables except `blobs`, in one transaction.
 //!
-//! Triggers are silent meanwhile: what they would count or announce is among the rows, or concerns nobody yet.
+//! Triggers are disabled meanwhile, because the restored rows already contain their results, and no
+//! server listens for their notices yet.
 
-use super::of_place::{OF_PLACE, is_of_place};
+use super::location_rows::{LOCATION_ROWS, is_location_row};
 use super::tables::{BLOBS, Cell, SnapshotTable, table_of, values_of};
 use crate::boxed;
 use crate::db::{
-    Database, MultiRow, Patience, Purpose, Transaction, UNFINISHED, Value, placeholders, unfinished, values,
+    ConnectionPurpose, Database, MultiRow, Patience, Transaction, UNFINISHED, Value, placeholders,
+    unfinished, values,
 };
 use crate::error::StoreError;
 
-/// The transaction. Dropped unfinished, there are no rows.
+/// The transaction of a restore. If it is dropped before `finish`, no rows are written.
 pub struct RestoredRows<'a> {
     transaction: Transaction,
     tables: &'a [SnapshotTable],
-    /// Triggers of SQLite, to be made again.
+    /// Triggers of SQLite that must be created again.
     triggers: Vec<String>,
 }
 
@@ -24,12 +26,12 @@ impl<'a> RestoredRows<'a> {
         tables: &'a [SnapshotTable],
         backup: &str,
     ) -> Result<RestoredRows<'a>, StoreError> {
-        let mut transaction = database.begin_for(Purpose::Write, Patience::Endless).await?;
-        // Of two restores into one place the second waits here, and is told that the first has finished.
+        let mut transaction = database.begin_for(ConnectionPurpose::Write, Patience::Endless).await?;
+        // A concurrent second restore waits here, and then sees that the first one has finished.
         let lock = "UPDATE meta SET value = value WHERE name = $1";
         transaction.execute(lock, values![UNFINISHED]).await?;
         if unfinished(&mut transaction).await?.as_deref() != Some(backup) {
-            let other = "another restore into the same place has finished".to_owned();
+            let other = "another restore into the same location has finished".to_owned();
             return Err(StoreError::Invalid(other));
         }
         let mut rows = RestoredRows { transaction, tables, triggers: Vec::new() };
@@ -40,7 +42,8 @@ impl<'a> RestoredRows<'a> {
         Ok(rows)
     }
 
-    /// Adds rows of a table, in the order of [`Restoring::tables`](super::Restoring::tables). `Invalid` when it has no such columns.
+    /// Adds rows of a table, in the order of [`Restoring::tables`](super::Restoring::tables).
+    /// `Invalid` if the table does not have these columns.
     #[boxed]
     pub async fn add(
         &mut self,
@@ -49,7 +52,7 @@ impl<'a> RestoredRows<'a> {
         rows: Vec<Vec<Cell>>,
     ) -> Result<(), StoreError> {
         let table = table_of(self.tables, table)?;
-        let here = |row: &Vec<Cell>| table.name != "meta" || !row.first().is_some_and(is_of_place);
+        let here = |row: &Vec<Cell>| table.name != "meta" || !row.first().is_some_and(is_location_row);
         let rows = rows.into_iter().filter(here).map(|row| values_of(table, columns, row));
         let rows = rows.collect::<Result<Vec<_>, _>>()?;
         let named: Vec<String> = columns.iter().map(|column| format!("\"{column}\"")).collect();
@@ -58,7 +61,7 @@ impl<'a> RestoredRows<'a> {
         Ok(())
     }
 
-    /// Makes the place whole: durable when this returns, and servers may open it.
+    /// Completes the restore. On return, the restore is durable and servers may open the database.
     pub async fn finish(mut self) -> Result<(), StoreError> {
         self.index().await?;
         let triggers = std::mem::take(&mut self.triggers);
@@ -87,7 +90,8 @@ impl<'a> RestoredRows<'a> {
         Ok(())
     }
 
-    /// Of PostgreSQL, whose triggers need not be made again.
+    /// Enables or disables the triggers of all tables in PostgreSQL. Unlike SQLite, PostgreSQL need
+    /// not create them again.
     async fn alter(&mut self, how: &str) -> Result<(), StoreError> {
         if !self.transaction.is_shared() {
             return Ok(());
@@ -98,19 +102,21 @@ impl<'a> RestoredRows<'a> {
         Ok(())
     }
 
-    /// Removes what the schema itself put into a table, and leaves what says where this place is.
+    /// Deletes the rows that the schema itself inserted. Rows about this location stay.
     async fn empty(&mut self, table: &SnapshotTable) -> Result<(), StoreError> {
         let mut delete = format!("DELETE FROM \"{}\"", table.name);
-        let mut kept: Vec<Value> = Vec::new();
+        let mut names: Vec<Value> = Vec::new();
         if table.name == "meta" {
-            kept.extend(OF_PLACE.iter().map(|name| Value::from(*name)));
-            delete = format!("{delete} WHERE name NOT IN {}", placeholders(1, kept.len()));
+            names.extend(LOCATION_ROWS.iter().map(|name| Value::from(*name)));
+            delete = format!("{delete} WHERE name NOT IN {}", placeholders(1, names.len()));
         }
-        self.transaction.execute(delete, kept).await?;
+        self.transaction.execute(delete, names).await?;
         Ok(())
     }
 
-    /// Whoever serves first makes the index of packages, as after its step of the schema, which may be still to come.
+    /// Queues all packages for the search index. The first server then builds the index. Does
+    /// nothing if the backup's schema is older than the index, because the schema step that
+    /// introduces the index then queues the packages.
     async fn index(&mut self) -> Result<(), StoreError> {
         let step = "SELECT MAX(step) AS step FROM migrations";
         let step = self.transaction.fetch_one(step, vec![]).await?;
@@ -124,5 +130,5 @@ impl<'a> RestoredRows<'a> {
     }
 }
 
-/// The step of the schema with the index of packages.
+/// Schema step that introduced the package index.
 const INDEXED: i64 = 11;

@@ -1,4 +1,5 @@
-//! What became of the backups that were taken, for the portal and the metrics: the place of backups itself says what can be restored.
+//! History of backup runs for the portal and the metrics. The backup location itself lists the
+//! backups that can be restored.
 
 use crate::backup::BlobHold;
 use crate::boxed;
@@ -6,45 +7,46 @@ use crate::db::{Row, signed, values};
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// So many are remembered.
+/// Number of runs that are retained.
 const REMEMBERED: i64 = 100;
-/// Characters of what went wrong.
+/// Maximum number of characters of an error.
 const SENTENCE: usize = 1000;
 
-/// A backup that was begun.
+/// A backup that was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackupRun {
-    /// Its name at its place.
+    /// Name of the backup at its location.
     pub id: String,
-    /// Where it went, without credentials.
+    /// Location of the backup, without credentials.
     pub place: String,
-    /// In ms since 1970.
+    /// Start time, in ms since 1970.
     pub began_at: i64,
-    /// In ms since 1970; none while it is being taken, and of one that was killed.
+    /// End time, in ms since 1970; `None` while it is running or if it was killed.
     pub ended_at: Option<i64>,
-    /// What is in it; none unless it is whole.
+    /// Size of the backup; `None` unless it is complete.
     pub size: Option<BackupSize>,
-    /// Why there is none.
+    /// Reason why the backup failed.
     pub error: Option<String>,
-    /// Whether it is being taken.
+    /// True while the backup is running.
     pub under_way: bool,
 }
 
-/// How much a backup holds.
+/// Amount of data in a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackupSize {
-    /// Rows of all tables.
+    /// Number of rows of all tables.
     pub rows: u64,
-    /// Blobs that they name.
+    /// Number of blobs that the rows name.
     pub blobs: u64,
-    /// Bytes of those.
+    /// Total bytes of these blobs.
     pub blob_bytes: u64,
-    /// Bytes of these that were not at the place before.
+    /// Bytes of blobs that were not at the location before.
     pub copied_bytes: u64,
 }
 
 impl Store {
-    /// Notes that a backup is begun, which `hold` keeps blobs for. `Unavailable` when the database does not answer.
+    /// Records the start of a backup, for which `hold` protects blobs. `Unavailable` if the
+    /// database does not answer.
     #[boxed]
     pub async fn backup_begins(&self, hold: &BlobHold, id: &str, place: &str) -> Result<(), StoreError> {
         let begins = "INSERT INTO backups (id, place, hold, began_at) VALUES ($1, $2, $3, $4)";
@@ -53,7 +55,8 @@ impl Store {
         self.inner.db.execute(old, values![REMEMBERED - 1]).await.map(drop)
     }
 
-    /// Notes how it ended: what is in it, or why there is none. `Unavailable` when the database does not answer.
+    /// Records the end of a backup: its size, or the reason of the failure. `Unavailable` if the
+    /// database does not answer.
     #[boxed]
     pub async fn backup_ends(&self, id: &str, outcome: Result<BackupSize, String>) -> Result<(), StoreError> {
         let (size, error) = match outcome {
@@ -69,7 +72,8 @@ impl Store {
         self.inner.db.execute(ends, values).await.map(drop)
     }
 
-    /// The backups that were begun last, the newest first, at most a hundred. `Unavailable` when the database does not answer.
+    /// The most recent backup runs, the newest first, at most a hundred. `Unavailable` if the
+    /// database does not answer.
     #[boxed]
     pub async fn backup_runs(&self) -> Result<Vec<BackupRun>, StoreError> {
         let runs = "SELECT b.id, b.place, b.began_at, b.ended_at, b.row_count, b.blobs, b.blob_bytes, b.copied_bytes, b.error, \
@@ -80,8 +84,8 @@ impl Store {
         rows.iter().map(|row| run(row, now)).collect()
     }
 
-    /// When the newest whole backup was begun, which is the moment that it restores, in ms since 1970; none when there is none.
-    /// `Unavailable` when the database does not answer.
+    /// Start time of the newest complete backup, in ms since 1970. This is the moment that it
+    /// restores. `Unavailable` if the database does not answer.
     #[boxed]
     pub async fn last_backup(&self) -> Result<Option<i64>, StoreError> {
         let last = "SELECT began_at FROM backups WHERE blobs IS NOT NULL ORDER BY began_at DESC LIMIT 1";

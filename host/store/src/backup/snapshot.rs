@@ -1,58 +1,59 @@
-//! The rows of one moment.
+//! Snapshot of all rows at one moment.
 
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 
 use super::blobs::SnapshotBlob;
-use super::of_place::is_of_place;
-use super::tables::{Cell, Kind, SnapshotTable, tables};
+use super::location_rows::is_location_row;
+use super::tables::{Cell, ColumnType, SnapshotTable, tables};
 use crate::boxed;
-use crate::db::{Row, StandingStill, Value, values};
+use crate::db::{Row, SnapshotReader, Value, values};
 use crate::digest::Sha256;
 use crate::error::StoreError;
 use crate::gc::HELD;
 use crate::store::Store;
 
-/// All rows as they were at one moment. Whatever a commit had acknowledged before it began is in it.
+/// All rows as they were at one moment, including every commit that was acknowledged before that
+/// moment.
 pub struct Snapshot {
-    still: StandingStill,
+    reader: SnapshotReader,
     tables: Vec<SnapshotTable>,
     step: u64,
     at: i64,
 }
 
 impl Store {
-    /// Begins one. Publishes go on beside it; the log of SQLite, and what PostgreSQL keeps of old rows, grow meanwhile. `Unavailable` when
-    /// the database does not answer.
+    /// Begins a snapshot. Publishes continue meanwhile, but SQLite's log and PostgreSQL's old row
+    /// versions grow. `Unavailable` if the database does not answer.
     #[boxed]
     pub async fn snapshot(&self) -> Result<Snapshot, StoreError> {
         let database = &self.inner.db;
         let at = database.now_ms();
-        let (still, step) = database.stand_still(&self.inner.config.database_url).await?;
-        Ok(Snapshot { still, tables: tables(database).await?, step, at })
+        let (reader, step) = database.begin_snapshot(&self.inner.config.database_url).await?;
+        Ok(Snapshot { reader, tables: tables(database).await?, step, at })
     }
 }
 
 impl Snapshot {
-    /// Which step of the schema the rows are of.
+    /// Schema step of the rows.
     #[must_use]
     pub fn step(&self) -> u64 {
         self.step
     }
 
-    /// When it began, in ms since 1970 by the database's clock.
+    /// Time of the snapshot, in ms since 1970 by the database's clock.
     #[must_use]
     pub fn at_ms(&self) -> i64 {
         self.at
     }
 
-    /// The tables.
     #[must_use]
     pub fn tables(&self) -> Vec<SnapshotTable> {
         self.tables.clone()
     }
 
-    /// The rows of a table, as they are read. Of blobs those that something holds, without their bytes.
+    /// Streams the rows of a table. `blobs` contains only blobs that something holds, without their
+    /// bytes.
     pub fn rows<'a>(
         &'a mut self,
         table: &'a SnapshotTable,
@@ -60,13 +61,13 @@ impl Snapshot {
         let columns: Vec<String> = table.columns.iter().map(|name| format!("\"{name}\"")).collect();
         let (condition, bound) = self.condition(table);
         let sql = format!("SELECT {} FROM \"{}\"{condition}", columns.join(", "), table.name);
-        let rows = self.still.rows(sql.into(), bound)?;
-        let wanted = |row: &Vec<Cell>| table.name != "meta" || !row.first().is_some_and(is_of_place);
+        let rows = self.reader.rows(sql.into(), bound)?;
+        let is_included = |row: &Vec<Cell>| table.name != "meta" || !row.first().is_some_and(is_location_row);
         let rows = rows.map(move |row| cells(&row?, table));
-        Ok(rows.try_filter(move |row| std::future::ready(wanted(row))).boxed())
+        Ok(rows.try_filter(move |row| std::future::ready(is_included(row))).boxed())
     }
 
-    /// Which rows of a table are wanted.
+    /// Condition for the rows of a table.
     fn condition(&self, table: &SnapshotTable) -> (String, Vec<Value>) {
         match table.name.as_str() {
             "blobs" => (format!(" WHERE {HELD} ORDER BY id"), values![self.at]),
@@ -75,11 +76,11 @@ impl Snapshot {
         }
     }
 
-    /// Every blob that something holds.
+    /// All blobs that something holds.
     #[boxed]
     pub async fn blobs(&mut self) -> Result<Vec<SnapshotBlob>, StoreError> {
         let sql = format!("SELECT id, sha256, size FROM blobs WHERE {HELD} ORDER BY id");
-        let rows = self.still.rows(sql.into(), values![self.at])?;
+        let rows = self.reader.rows(sql.into(), values![self.at])?;
         let blob = |row: Row| {
             let mut columns = row.columns();
             let (id, sha256) = (columns.int("id")?, Sha256(columns.hash("sha256")?));
@@ -88,10 +89,10 @@ impl Snapshot {
         rows.map(|row| blob(row?)).try_collect().await
     }
 
-    /// Lets go of the moment.
+    /// Ends the transaction of the snapshot.
     #[boxed]
     pub async fn end(self) {
-        self.still.end().await;
+        self.reader.end().await;
     }
 }
 
@@ -100,9 +101,9 @@ fn cells(row: &Row, table: &SnapshotTable) -> Result<Vec<Cell>, StoreError> {
     let mut cells = Vec::with_capacity(table.columns.len());
     for (name, kind) in table.columns.iter().zip(&table.kinds) {
         let cell = match kind {
-            Kind::Int => columns.opt_int(name)?.map(Cell::Int),
-            Kind::Text => columns.opt_text(name)?.map(Cell::Text),
-            Kind::Bytes => columns.opt_vec(name)?.map(Cell::Bytes),
+            ColumnType::Int => columns.opt_int(name)?.map(Cell::Int),
+            ColumnType::Text => columns.opt_text(name)?.map(Cell::Text),
+            ColumnType::Bytes => columns.opt_vec(name)?.map(Cell::Bytes),
         };
         cells.push(cell.unwrap_or(Cell::Null));
     }

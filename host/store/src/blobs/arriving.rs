@@ -1,8 +1,9 @@
-//! Bytes that are read by many while they still arrive.
+//! Bytes that many readers can read before all of them have arrived.
 //!
-//! One writer, any number of readers. What has come lies in memory while it is little and else in a file without a name, which
-//! readers read at their own pace: none holds up the writer or another, and memory does not grow with the size. The last piece
-//! is shown to no stream before the writer has said that the whole is right.
+//! There is one writer and any number of readers. A small amount of received bytes stays in memory,
+//! a larger one goes to an unnamed file. Every reader reads that file at its own pace. No reader
+//! delays the writer or another reader, and memory use does not grow with the size. Streams get the
+//! last piece only after the writer has confirmed that all bytes are correct.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -22,46 +23,46 @@ use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::store::Store;
 
-/// How much lies in memory before a file is made.
+/// Bytes kept in memory before a file is created.
 const IN_MEMORY: usize = 256 * 1024;
-/// How much a stream takes at a time.
+/// Maximum size of a piece of a stream.
 const CHUNK: u32 = 256 * 1024;
 
-/// The writing side. Dropped before it has ended, the bytes have broken off.
+/// Writing side of a transfer. Dropping it before its end aborts the transfer.
 pub struct Arrival {
-    shared: Arc<Shared>,
+    shared: Arc<TransferState>,
     stager: Option<Stager>,
-    /// Whose bytes they are.
+    /// Repository for which the bytes are staged.
     repository: Option<RepositoryId>,
     folder: PathBuf,
 }
 
-/// The reading side: a handle to bytes that arrive, or that are all there. Cheap to clone.
+/// Reading side: a handle to bytes that are arriving or complete. Cheap to clone.
 #[derive(Clone)]
 pub struct Arriving {
-    shared: Arc<Shared>,
+    shared: Arc<TransferState>,
 }
 
-struct Shared {
+struct TransferState {
     declared: Option<u64>,
     spool: Mutex<Spool>,
     progress: watch::Sender<Progress>,
 }
 
-/// Where readers find what has come.
+/// Place where readers find the received bytes.
 enum Spool {
     Memory(Vec<u8>),
     File(Arc<File>),
-    /// It was all there from the beginning.
+    /// All bytes, which were complete from the beginning.
     Blob(Blob),
 }
 
 #[derive(Clone, Default)]
 struct Progress {
-    /// Bytes that have come.
-    there: u64,
-    /// How many of them may be sent out.
-    shown: u64,
+    /// Number of bytes received so far.
+    received: u64,
+    /// Number of bytes that streams may send.
+    released: u64,
     end: Option<End>,
 }
 
@@ -73,11 +74,11 @@ enum End {
 }
 
 impl Store {
-    /// Begins bytes that are read while they arrive: at most `limit`, of which `declared` are announced. Their SHA-256 and
-    /// `digests` are computed on the way.
+    /// Begins a transfer of at most `limit` bytes, of which `declared` are announced. The SHA-256
+    /// and `digests` are computed while the bytes arrive.
     #[must_use]
     pub fn arrive(&self, digests: &[Algorithm], limit: u64, declared: Option<u64>) -> (Arrival, Arriving) {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(TransferState {
             declared,
             spool: Mutex::new(Spool::Memory(Vec::new())),
             progress: watch::Sender::default(),
@@ -90,7 +91,7 @@ impl Store {
 }
 
 impl Arrival {
-    /// The same, as bytes of this repository, counted among what is staged for it.
+    /// Counts the bytes among those staged for this repository.
     #[must_use]
     pub fn of(mut self, repository: RepositoryId) -> Arrival {
         self.stager = self.stager.take().map(|stager| stager.of(Some(repository)));
@@ -98,7 +99,8 @@ impl Arrival {
         self
     }
 
-    /// Adds bytes at the end, for readers too. `TooLarge` past the limit, `Unavailable` when the storage failed.
+    /// Appends bytes and makes them visible to readers. `TooLarge` beyond the limit, `Unavailable`
+    /// if the storage failed.
     #[boxed]
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError> {
         if bytes.is_empty() {
@@ -106,17 +108,18 @@ impl Arrival {
         }
         let Some(stager) = &mut self.stager else { return Err(lost()) };
         stager.write(bytes.clone()).await?;
-        let offset = self.shared.progress.borrow().there;
+        let offset = self.shared.progress.borrow().received;
         let length = bytes.len() as u64;
         self.spool(offset, bytes).await?;
         self.shared.progress.send_modify(|progress| {
-            progress.shown = offset;
-            progress.there = offset + length;
+            progress.released = offset;
+            progress.received = offset + length;
         });
         Ok(())
     }
 
-    /// All that came, as a blob that is not kept yet; readers go on waiting for [`Arrival::end`].
+    /// Returns all received bytes as a blob that is not stored yet. Readers continue to wait for
+    /// [`Arrival::end`].
     #[boxed]
     pub async fn received(&mut self) -> Result<Blob, StoreError> {
         let blob = self.stager.take().ok_or_else(lost)?.finish().await?;
@@ -126,12 +129,14 @@ impl Arrival {
         })
     }
 
-    /// The bytes are right and kept: streams show the last piece, and [`Arriving::wait`] returns.
+    /// Confirms that the bytes are correct and stored. Streams send the last piece, and
+    /// [`Arriving::wait`] returns.
     pub fn end(self, blob: Blob) {
         self.finish(End::Whole(blob));
     }
 
-    /// They are not: every stream breaks off before its last piece, and [`Arriving::wait`] returns the error.
+    /// Aborts the transfer. Every stream breaks off before its last piece, and [`Arriving::wait`]
+    /// returns the error.
     pub fn fail(self, error: &StoreError) {
         self.finish(match error {
             StoreError::TooLarge { limit, observed } => End::TooLarge { limit: *limit, observed: *observed },
@@ -143,14 +148,15 @@ impl Arrival {
         self.shared.progress.send_modify(|progress| {
             if progress.end.is_none() {
                 if matches!(end, End::Whole(_)) {
-                    progress.shown = progress.there;
+                    progress.released = progress.received;
                 }
                 progress.end = Some(end);
             }
         });
     }
 
-    /// Takes bytes to where readers find them. What lies in memory stays there until the file holds it.
+    /// Writes bytes to the place from which readers read. Bytes in memory stay there until the file
+    /// has them.
     async fn spool(&self, offset: u64, bytes: Bytes) -> Result<(), StoreError> {
         let before = match &mut *self.shared.spool() {
             Spool::Memory(memory) if memory.len() + bytes.len() <= IN_MEMORY => {
@@ -181,16 +187,16 @@ impl Arrival {
 
 impl Drop for Arrival {
     fn drop(&mut self) {
-        self.finish(End::Broken("the bytes broke off".to_owned()));
+        self.finish(End::Broken("the transfer broke off".to_owned()));
     }
 }
 
-impl Shared {
+impl TransferState {
     fn spool(&self) -> std::sync::MutexGuard<'_, Spool> {
         self.spool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes that have come.
+    /// Reads a range of the received bytes.
     async fn read(&self, offset: u64, length: u32) -> Result<Bytes, StoreError> {
         let from = match &*self.spool() {
             Spool::Memory(memory) => {
@@ -215,28 +221,28 @@ impl Shared {
 }
 
 impl Arriving {
-    /// Bytes that are all there.
+    /// Creates a handle to bytes that are already complete.
     #[must_use]
     pub fn whole(blob: Blob) -> Arriving {
         let size = blob.size();
-        let progress = Progress { there: size, shown: size, end: Some(End::Whole(blob.clone())) };
+        let progress = Progress { received: size, released: size, end: Some(End::Whole(blob.clone())) };
         let (spool, progress) = (Mutex::new(Spool::Blob(blob)), watch::Sender::new(progress));
-        Arriving { shared: Arc::new(Shared { declared: Some(size), spool, progress }) }
+        Arriving { shared: Arc::new(TransferState { declared: Some(size), spool, progress }) }
     }
 
-    /// Whether both are the same bytes on the same way.
+    /// Returns whether both are handles to the same transfer.
     #[must_use]
     pub fn is_same(&self, other: &Arriving) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// How many bytes are announced.
+    /// Returns the announced number of bytes.
     #[must_use]
     pub fn declared(&self) -> Option<u64> {
         self.shared.declared
     }
 
-    /// The bytes, if they are all there and right by now.
+    /// Returns the blob if the transfer has ended and is correct.
     #[must_use]
     pub fn now(&self) -> Option<Blob> {
         match &self.shared.progress.borrow().end {
@@ -245,30 +251,34 @@ impl Arriving {
         }
     }
 
-    /// Waits for all of them. `BrokenOff` when they broke off or were not right, `TooLarge` when they were too many.
+    /// Waits for all bytes. `BrokenOff` if the transfer was aborted or the bytes are wrong,
+    /// `TooLarge` if there are too many.
     #[boxed]
     pub async fn wait(&self) -> Result<Blob, StoreError> {
         let end = self.until(|progress| progress.end.is_some()).await?.end;
         end.ok_or_else(lost)?.blob()
     }
 
-    /// The bytes from `offset` on, at most `length`: waits until they are there or the end is known. As [`Arriving::wait`].
+    /// Returns at most `length` bytes from `offset` on, once they have arrived or the end is known.
+    /// Errors as for [`Arriving::wait`].
     #[boxed]
     pub async fn read_at(&self, offset: u64, length: u32) -> Result<Bytes, StoreError> {
-        let wanted = offset.saturating_add(length.into());
-        let progress = self.until(|progress| progress.there >= wanted || progress.end.is_some()).await?;
+        let end = offset.saturating_add(length.into());
+        let progress = self.until(|progress| progress.received >= end || progress.end.is_some()).await?;
         match progress.end {
             Some(end) => end.blob()?.read_at(offset, length).await,
             None => self.shared.read(offset, length).await,
         }
     }
 
-    /// All bytes in the order of their coming, the last piece once they are right. Ends with its first error.
+    /// Streams all bytes in order; sends the last piece once the writer has confirmed the bytes.
+    /// Ends at the first error.
     pub fn stream(&self) -> impl Stream<Item = Result<Bytes, StoreError>> + Send + use<> {
         self.stream_in(CHUNK as usize)
     }
 
-    /// The same in pieces of at most so many bytes, where many are sent at one time.
+    /// Streams all bytes in pieces of at most this size. Use small pieces if the server sends many
+    /// responses at a time.
     pub fn stream_in(&self, piece: usize) -> impl Stream<Item = Result<Bytes, StoreError>> + Send + use<> {
         let most = u32::try_from(piece).unwrap_or(CHUNK).clamp(1, CHUNK);
         stream::try_unfold((self.clone(), 0_u64), move |(arriving, at)| async move {
@@ -279,11 +289,11 @@ impl Arriving {
         .boxed()
     }
 
-    /// What may be sent from here on; nothing at the end.
+    /// Returns the next bytes that may be sent; nothing at the end.
     async fn next(&self, at: u64, most: u32) -> Result<Bytes, StoreError> {
-        let progress = self.until(|progress| progress.shown > at || progress.end.is_some()).await?;
-        if progress.shown > at {
-            let length = u32::try_from(progress.shown - at).unwrap_or(most).min(most);
+        let progress = self.until(|progress| progress.released > at || progress.end.is_some()).await?;
+        if progress.released > at {
+            let length = u32::try_from(progress.released - at).unwrap_or(most).min(most);
             return self.shared.read(at, length).await;
         }
         progress.end.ok_or_else(lost)?.blob().map(|_| Bytes::new())
@@ -307,5 +317,5 @@ impl End {
 }
 
 fn lost() -> StoreError {
-    StoreError::BrokenOff("the bytes are no longer written".to_owned())
+    StoreError::BrokenOff("the transfer was abandoned".to_owned())
 }

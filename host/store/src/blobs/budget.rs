@@ -1,7 +1,9 @@
-//! How many bytes may be staged: received, decoded or uploaded, and named by no record yet. Counted for each repository and for
-//! the whole store, and refused before the disk is full. Bytes that are given up are subtracted at once.
+//! Limits for staged bytes, which are received, decoded or uploaded but not referenced by a record
+//! yet. The budget counts them for each repository and for the whole server, and refuses more bytes
+//! before the disk is full. It subtracts discarded bytes at once.
 //!
-//! Uploads outlive a request and may be added to by other servers of the same database: theirs are read when one is added to.
+//! Uploads outlive a request, and other servers of the same database may append to them. So this
+//! server reads the uploads' sizes again whenever it appends to an upload.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,36 +13,36 @@ use crate::config::StagingLimits;
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 
-/// After how many bytes the disk is asked again what is free.
-const ASKED_AFTER: u64 = 8 * 1024 * 1024;
+/// Number of staged bytes between two checks of the free disk space.
+const CHECK_DISK_AFTER: u64 = 8 * 1024 * 1024;
 
-/// The account of a store.
+/// Count of the staged bytes of a store.
 pub(crate) struct Budget {
     limits: StagingLimits,
-    /// Where staged bytes lie; none where that is no disk of this server's.
+    /// Folder of the staged bytes; `None` if they are not on a local disk.
     folder: Option<PathBuf>,
-    state: Mutex<State>,
+    state: Mutex<BudgetState>,
 }
 
 #[derive(Default)]
-struct State {
+struct BudgetState {
     all: u64,
     of: HashMap<RepositoryId, u64>,
-    /// In open uploads, as they were read last.
+    /// Bytes in open uploads, as last read.
     uploads: u64,
     uploads_of: HashMap<RepositoryId, u64>,
-    /// Since the disk was asked.
+    /// Bytes staged since the free space was checked.
     since: u64,
 }
 
 impl Budget {
-    /// Nothing is staged yet.
     pub(crate) fn new(limits: StagingLimits, folder: Option<PathBuf>) -> Arc<Self> {
-        let state = State { since: ASKED_AFTER, ..State::default() };
+        let state = BudgetState { since: CHECK_DISK_AFTER, ..BudgetState::default() };
         Arc::new(Self { limits, folder, state: Mutex::new(state) })
     }
 
-    /// What open uploads hold: those of a repository, and all.
+    /// Sets the number of bytes in open uploads: `own` for this repository, `all` for all
+    /// repositories.
     pub(crate) fn uploads(&self, repository: RepositoryId, own: u64, all: u64) {
         let mut state = self.lock();
         state.uploads = all;
@@ -50,7 +52,7 @@ impl Budget {
         }
     }
 
-    /// So many bytes were added to an upload.
+    /// Adds bytes that were appended to an upload.
     pub(crate) fn upload_grew(&self, repository: RepositoryId, bytes: u64) {
         let mut state = self.lock();
         state.uploads = state.uploads.saturating_add(bytes);
@@ -58,7 +60,7 @@ impl Budget {
         *own = own.saturating_add(bytes);
     }
 
-    /// An upload of so many bytes is none any more.
+    /// Subtracts the bytes of an upload that has ended.
     pub(crate) fn upload_ended(&self, repository: RepositoryId, bytes: u64) {
         let mut state = self.lock();
         state.uploads = state.uploads.saturating_sub(bytes);
@@ -78,13 +80,13 @@ impl Budget {
             of(&state.of).saturating_add(of(&state.uploads_of)).saturating_add(bytes)
         });
         if own > self.limits.repository_bytes {
-            return Err(no_room("of one repository", self.limits.repository_bytes));
+            return Err(no_room("one repository", self.limits.repository_bytes));
         }
         if all > self.limits.server_bytes {
-            return Err(no_room("of all repositories", self.limits.server_bytes));
+            return Err(no_room("all repositories", self.limits.server_bytes));
         }
         state.since = state.since.saturating_add(bytes);
-        if state.since >= ASKED_AFTER {
+        if state.since >= CHECK_DISK_AFTER {
             self.check_free_space()?;
             state.since = 0;
         }
@@ -96,12 +98,12 @@ impl Budget {
         Ok(())
     }
 
-    /// A disk that does not tell is not asked to.
+    /// Checks the free disk space. If it cannot be determined, the check passes.
     fn check_free_space(&self) -> Result<(), StoreError> {
         let Some(folder) = &self.folder else { return Ok(()) };
         match rustix::fs::statvfs(folder) {
             Ok(disk) if disk.f_bavail.saturating_mul(disk.f_frsize) < self.limits.keep_free_bytes => {
-                Err(no_room("on the disk, which is to keep", self.limits.keep_free_bytes))
+                Err(no_room("the free space to keep on the disk", self.limits.keep_free_bytes))
             }
             _ => Ok(()),
         }
@@ -120,7 +122,7 @@ impl Budget {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, BudgetState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -129,30 +131,29 @@ fn no_room(what: &'static str, limit: u64) -> StoreError {
     StoreError::NoRoom { what, limit }
 }
 
-/// Bytes that are staged; given back when this is dropped.
-pub(crate) struct Lease {
+/// A number of bytes counted as staged. Dropping it subtracts them.
+pub(crate) struct StagingReservation {
     budget: Arc<Budget>,
     repository: Option<RepositoryId>,
     bytes: u64,
 }
 
-impl Lease {
-    /// Of no bytes yet.
+impl StagingReservation {
+    /// Creates a reservation of 0 bytes.
     pub(crate) fn new(budget: &Arc<Budget>, repository: Option<RepositoryId>) -> Self {
         Self { budget: Arc::clone(budget), repository, bytes: 0 }
     }
 
-    /// The same for a repository. Only of no bytes yet.
+    /// Moves an empty reservation to a repository.
     pub(crate) fn of(self, repository: Option<RepositoryId>) -> Self {
         Self::new(&self.budget, repository)
     }
 
-    /// How many bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// So many more. `NoRoom` when that is more than may be.
+    /// Reserves more bytes. `NoRoom` if that exceeds a limit.
     pub(crate) fn grow(&mut self, bytes: u64) -> Result<(), StoreError> {
         self.budget.grow(self.repository, bytes)?;
         self.bytes = self.bytes.saturating_add(bytes);
@@ -160,7 +161,7 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for StagingReservation {
     fn drop(&mut self) {
         self.budget.shrink(self.repository, self.bytes);
     }
@@ -175,10 +176,11 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_and_the_store_have_a_bound_each() {
+    fn a_repository_and_the_store_each_have_a_limit() {
         let budget = budget(100, 150);
         let (one, two) = (Some(RepositoryId(1)), Some(RepositoryId(2)));
-        let (mut first, mut second) = (Lease::new(&budget, one), Lease::new(&budget, two));
+        let (mut first, mut second) =
+            (StagingReservation::new(&budget, one), StagingReservation::new(&budget, two));
         assert!(first.grow(60).is_ok() && first.grow(40).is_ok());
         assert!(matches!(first.grow(1), Err(StoreError::NoRoom { limit: 100, .. })));
         assert!(second.grow(50).is_ok());
@@ -187,25 +189,25 @@ mod tests {
         assert!(second.grow(50).is_ok());
         drop(second);
         let state = budget.lock();
-        assert!(state.all == 0 && state.of.is_empty(), "what was given back is forgotten");
+        assert!(state.all == 0 && state.of.is_empty(), "released bytes are no longer counted");
     }
 
     #[test]
     fn open_uploads_count() {
         let budget = budget(100, 150);
-        let mut lease = Lease::new(&budget, Some(RepositoryId(1)));
+        let mut reservation = StagingReservation::new(&budget, Some(RepositoryId(1)));
         budget.uploads(RepositoryId(1), 60, 110);
         budget.upload_grew(RepositoryId(1), 10);
-        assert!(lease.grow(30).is_ok() && lease.grow(1).is_err());
+        assert!(reservation.grow(30).is_ok() && reservation.grow(1).is_err());
         budget.upload_ended(RepositoryId(1), 70);
-        assert!(lease.grow(60).is_ok() && lease.grow(20).is_err(), "50 of others stay");
+        assert!(reservation.grow(60).is_ok() && reservation.grow(20).is_err(), "50 of others stay");
     }
 
     #[test]
-    fn a_disk_that_is_nearly_full_takes_nothing() {
+    fn a_nearly_full_disk_accepts_nothing() {
         let limits =
             StagingLimits { repository_bytes: 1 << 40, server_bytes: 1 << 40, keep_free_bytes: u64::MAX };
         let budget = Budget::new(limits, Some(std::env::temp_dir()));
-        assert!(Lease::new(&budget, None).grow(1).is_err());
+        assert!(StagingReservation::new(&budget, None).grow(1).is_err());
     }
 }

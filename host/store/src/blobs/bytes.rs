@@ -1,4 +1,4 @@
-//! What stands behind the handles to one blob: its source, and what is known of its bytes.
+//! Shared state behind the handles to one blob: its source, and what is known of its bytes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::fs::FileVersion;
-use super::repair::note_damage;
+use super::repair::record_damage;
 use super::row::{BlobRow, write_digests};
 use super::source::Source;
 use crate::db::{Database, values};
@@ -15,32 +15,32 @@ use crate::digest::{Algorithm, Digest};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 
-/// What stands behind the handles to one blob.
+/// Shared state behind the handles to one blob.
 pub(crate) struct BlobBytes {
     pub(crate) source: Source,
-    /// Where in the source the blob begins: not at 0 only for a slice.
+    /// Offset of the blob in the source; not 0 only for a slice.
     pub(crate) start: u64,
     pub(crate) size: u64,
     pub(crate) origin: Option<RepositoryId>,
-    pub(super) known: Mutex<Known>,
+    pub(super) known: Mutex<KnownSums>,
     pub(crate) settled: tokio::sync::Mutex<Settled>,
-    /// A read found the bytes missing or damaged.
+    /// True if a read found the bytes missing or damaged.
     pub(super) damaged: AtomicBool,
-    /// The row that was read, of a stored blob.
+    /// Database row of a stored blob.
     pub(crate) stored: Option<StoredRow>,
 }
 
-/// What is known of the bytes besides their number.
+/// Known check value and digests of a blob.
 #[derive(Clone, Default)]
-pub(crate) struct Known {
+pub(crate) struct KnownSums {
     pub(crate) check: Option<u64>,
     pub(crate) digests: BTreeMap<Algorithm, Vec<u8>>,
-    /// When a whole read last found the bytes to be what was stored, and what the file was then.
+    /// Last successful check of the whole bytes.
     checked: Option<Checked>,
 }
 
-impl Known {
-    /// A check value and digests, as far as they are known.
+impl KnownSums {
+    /// Creates the value with the check value and digests known so far.
     pub(crate) fn new(check: Option<u64>, digests: BTreeMap<Algorithm, Vec<u8>>) -> Self {
         Self { check, digests, checked: None }
     }
@@ -52,43 +52,43 @@ struct Checked {
     version: FileVersion,
 }
 
-/// For how long a handle's file that was found sound is not checked again at whole reads, as long as nobody writes to it: the time
-/// within which a whole read finds what a disk damaged on its own.
+/// Time for which an unchanged file is not checked again after a whole read found it sound. So
+/// whole reads may miss spontaneous damage of the disk for that long.
 const CHECKED_FOR: Duration = Duration::from_secs(600);
 
-/// The state of a new blob that was made durable.
+/// State of a new blob that was made durable.
 #[derive(Default)]
 pub(crate) struct Settled {
     pub(crate) row: Option<BlobRow>,
-    /// The blob that holds the bytes for a slice, or for bytes that were in memory only.
+    /// Blob that stores a copy of the bytes: for a slice, or for bytes that were only in memory.
     pub(crate) copy: Option<Arc<BlobBytes>>,
 }
 
-/// The row of a stored blob, to remember in it what is computed later.
+/// Row of a stored blob, to which digests computed later are added.
 pub(crate) struct StoredRow {
     pub(crate) database: Database,
     pub(crate) id: i64,
-    /// The key of the bytes; empty where they lie in the row.
+    /// Storage key; empty if the bytes are in the row.
     pub(crate) key: String,
 }
 
 impl BlobBytes {
-    pub(crate) fn facts(&self) -> MutexGuard<'_, Known> {
+    pub(crate) fn facts(&self) -> MutexGuard<'_, KnownSums> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where it lies in the source.
+    /// Returns the blob's range in the source.
     pub(crate) fn range(&self) -> Range<u64> {
         self.start..self.start + self.size
     }
 
-    /// Its digest by this algorithm, if that needs no reading.
+    /// Returns the digest by this algorithm if it is already known.
     pub(super) fn known(&self, algorithm: Algorithm) -> Option<Digest> {
         let bytes = self.facts().digests.get(&algorithm)?.clone();
         Some(Digest { algorithm, bytes })
     }
 
-    /// Whether the file was as it is now when its bytes were last found sound, not long ago.
+    /// Returns whether a recent check found this version of the file sound.
     pub(super) fn was_checked_lately(&self, version: &FileVersion, now: Instant) -> bool {
         let facts = self.facts();
         facts.checked.as_ref().is_some_and(|checked| {
@@ -96,59 +96,61 @@ impl BlobBytes {
         })
     }
 
-    /// A whole read found the bytes sound; `version` is from before its first byte.
+    /// Records that a whole read found the bytes sound. `version` must have been read before the
+    /// first byte.
     pub(super) fn set_checked(&self, version: FileVersion, now: Instant) {
         self.facts().checked = Some(Checked { at: now, version });
     }
 
-    /// Whether a read found the bytes missing or damaged.
+    /// Returns whether a read found the bytes missing or damaged.
     pub(crate) fn is_damaged(&self) -> bool {
         self.damaged.load(Ordering::Relaxed)
     }
 
-    /// Notes that the bytes are missing or damaged.
-    pub(crate) async fn note(&self) {
+    /// Records that the bytes are missing or damaged.
+    pub(crate) async fn record_damage(&self) {
         self.damaged.store(true, Ordering::Relaxed);
         match &self.stored {
-            Some(StoredRow { database, id, key }) => note_damage(database, *id, key).await,
+            Some(StoredRow { database, id, key }) => record_damage(database, *id, key).await,
             None => metrics::counter!("packhouse_blobs_corrupt_total").increment(1),
         }
     }
 
-    /// What a read came to; damage that it found is noted.
-    pub(super) async fn noted<T>(&self, read: Result<T, StoreError>) -> Result<T, StoreError> {
+    /// Passes the result of a read on, and records the damage that it found.
+    pub(super) async fn recording_damage<T>(&self, read: Result<T, StoreError>) -> Result<T, StoreError> {
         if let Err(StoreError::Corrupt(_)) = &read {
-            self.note().await;
+            self.record_damage().await;
         }
         read
     }
 
-    /// The error of damaged bytes, once it is noted and logged.
+    /// Records and logs damage, and returns the error for it.
     pub(crate) async fn corrupt(&self, how: &str) -> StoreError {
-        self.note().await;
+        self.record_damage().await;
         let name = match (self.known(Algorithm::Sha256), &self.stored) {
             (Some(digest), Some(row)) => format!("{} ({digest})", row.id),
             (Some(digest), None) => digest.to_string(),
-            _ => "of an unknown digest".to_owned(),
+            _ => "with an unknown digest".to_owned(),
         };
         tracing::error!(blob = name, "a blob {how}");
         StoreError::Corrupt(format!("blob {name} {how}"))
     }
 
-    /// The digests that are known, besides SHA-256.
+    /// Returns the known digests other than SHA-256.
     pub(crate) fn other_digests(&self) -> Vec<Digest> {
         let facts = self.facts();
         let others = facts.digests.iter().filter(|(algorithm, _)| **algorithm != Algorithm::Sha256);
         others.map(|(algorithm, bytes)| Digest { algorithm: *algorithm, bytes: bytes.clone() }).collect()
     }
 
-    /// Remembers in the row what was computed. It can be computed again, so a failure is only logged.
+    /// Stores the computed digests in the row. A failure is only logged, because the digests can be
+    /// computed again.
     pub(super) async fn remember_digests(&self) {
         let Some(StoredRow { database, id, .. }) = &self.stored else { return };
         let digests = write_digests(&self.other_digests());
         let update = "UPDATE blobs SET digests = $2 WHERE id = $1";
         if let Err(error) = database.execute(update, values![*id, digests]).await {
-            tracing::debug!(%error, blob = id, "a digest that was computed was not remembered");
+            tracing::debug!(%error, blob = id, "could not store a computed digest");
         }
     }
 }
@@ -166,14 +168,14 @@ mod tests {
 
     const SIZE: usize = 2 * 1024 * 1024;
 
-    /// A stored blob of zeros, and its file's address.
+    /// Creates a stored blob of zeros and returns it with the path of its file.
     fn blob(folder: &std::path::Path) -> (Blob, std::path::PathBuf) {
         let folder = Folder::open(folder).unwrap();
         let mut file = folder.begin().unwrap();
         file.append(&[Bytes::from(vec![0; SIZE])]).unwrap();
         let key = folder.settle(&file, std::time::SystemTime::now()).unwrap();
         let check = crate::blobs::check::Check::of(&vec![0; SIZE]);
-        let known = Known::new(Some(check), BTreeMap::new());
+        let known = KnownSums::new(Some(check), BTreeMap::new());
         let path = folder.root().join("blobs").join(&key);
         (Blob::new(Source::File(Arc::new(file)), SIZE as u64, known, None), path)
     }
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_somebody_wrote_to_is_checked_again() {
+    async fn a_file_that_was_written_to_is_checked_again() {
         let folder = tempfile::tempdir().unwrap();
         let (blob, path) = blob(folder.path());
         assert_eq!(read(&blob).await.unwrap(), SIZE);
@@ -196,7 +198,7 @@ mod tests {
         let file = std::fs::File::options().write(true).open(&path).unwrap();
         let before = file.metadata().unwrap().modified().unwrap();
         file.write_all_at(b"x", 1_000_000).unwrap();
-        // Even if whoever wrote hides it.
+        // The damage must be detected even if the modification time was reset.
         file.set_modified(before).unwrap();
         assert!(matches!(read(&blob).await, Err(StoreError::Corrupt(_))));
         file.set_len(1_000_000).unwrap();
@@ -210,7 +212,7 @@ mod tests {
         let Source::File(file) = &blob.0.source else { panic!("a file") };
         let version = file.version().unwrap();
         let (lately, now) = (|now| blob.0.was_checked_lately(&version, now), Instant::now());
-        assert!(!lately(now), "it was not read yet");
+        assert!(!lately(now), "the file was not read yet");
         blob.0.set_checked(version.clone(), now);
         assert!(lately(now + CHECKED_FOR / 2));
         assert!(!lately(now + CHECKED_FOR));

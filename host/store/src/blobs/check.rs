@@ -1,63 +1,66 @@
-//! The check value of a blob: cheap enough to compute at every whole read, where SHA-256 would cost more than the sending.
+//! Check value of a blob. It is cheap enough to check at every whole read. SHA-256 would cost more
+//! than sending the bytes.
 //!
-//! It is XXH3-64 chained over blocks of 8 KiB, each seeded with the value before it, the last block being what is left
-//! (nothing, if the bytes end with a block). A chain and not one long XXH3 because its state between two requests of a
-//! resumed upload is then these few bytes, which `SavedCheck` holds.
+//! The check value is XXH3-64 chained over blocks of 8 KiB: each block is seeded with the value of
+//! the block before it. The last block is the remainder, which is empty if the length is a multiple
+//! of 8 KiB. Because of the chain, the state to save between two requests of a resumed upload is
+//! small: one value and the incomplete block.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 const BLOCK: usize = 8 * 1024;
 
-/// Computes the check value piece by piece.
+/// Incremental computation of the check value.
 #[derive(Clone, Default)]
 pub(crate) struct Check {
     chain: u64,
-    /// The begun block, shorter than `BLOCK`.
-    begun: Vec<u8>,
+    /// Incomplete block, shorter than `BLOCK`.
+    partial: Vec<u8>,
 }
 
 impl Check {
     pub(crate) fn update(&mut self, mut bytes: &[u8]) {
-        if !self.begun.is_empty() {
-            let missing = BLOCK - self.begun.len();
+        if !self.partial.is_empty() {
+            let missing = BLOCK - self.partial.len();
             let (head, rest) = bytes.split_at(missing.min(bytes.len()));
-            self.begun.extend_from_slice(head);
+            self.partial.extend_from_slice(head);
             bytes = rest;
-            if self.begun.len() < BLOCK {
+            if self.partial.len() < BLOCK {
                 return;
             }
-            self.chain = xxh3_64_with_seed(&self.begun, self.chain);
-            self.begun.clear();
+            self.chain = xxh3_64_with_seed(&self.partial, self.chain);
+            self.partial.clear();
         }
         let mut blocks = bytes.chunks_exact(BLOCK);
         for block in &mut blocks {
             self.chain = xxh3_64_with_seed(block, self.chain);
         }
-        self.begun.extend_from_slice(blocks.remainder());
+        self.partial.extend_from_slice(blocks.remainder());
     }
 
-    /// The value of all that was added.
+    /// Returns the check value of all bytes so far.
     pub(crate) fn value(&self) -> u64 {
-        xxh3_64_with_seed(&self.begun, self.chain)
+        xxh3_64_with_seed(&self.partial, self.chain)
     }
 
-    /// The value of these bytes.
+    /// Returns the check value of these bytes.
     pub(crate) fn of(bytes: &[u8]) -> u64 {
         let mut blocks = bytes.chunks_exact(BLOCK);
         let chain = blocks.by_ref().fold(0, |chain, block| xxh3_64_with_seed(block, chain));
         xxh3_64_with_seed(blocks.remainder(), chain)
     }
 
-    /// Appends the state to `out`: the chain as 8 little-endian bytes, then the begun block.
+    /// Appends the state to `out`: the chain as 8 little-endian bytes, then the incomplete block.
     pub(crate) fn save(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.chain.to_le_bytes());
-        out.extend_from_slice(&self.begun);
+        out.extend_from_slice(&self.partial);
     }
 
-    /// The state that `save` wrote; none when `saved` is not one.
+    /// Restores the state written by `save`; `None` if `saved` is malformed.
     pub(crate) fn restore(saved: &[u8]) -> Option<Check> {
-        let (chain, begun) = saved.split_first_chunk::<8>()?;
-        (begun.len() < BLOCK).then(|| Check { chain: u64::from_le_bytes(*chain), begun: begun.to_vec() })
+        let (chain, partial) = saved.split_first_chunk::<8>()?;
+        (partial.len() < BLOCK)
+            .then(|| Check { chain: u64::from_le_bytes(*chain), partial: partial.to_vec() })
     }
 }
 
@@ -87,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_saved_is_not_restored() {
+    fn a_malformed_state_is_not_restored() {
         assert!(Check::restore(&[1, 2, 3]).is_none());
         assert!(Check::restore(&[0; 8 + BLOCK]).is_none());
     }

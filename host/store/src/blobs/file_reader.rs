@@ -1,5 +1,5 @@
-//! The bytes of a file in pieces. What the system has in memory is read at once, without a thread to wait for it; what it must fetch
-//! from the disk is read ahead on another thread.
+//! Streaming of a file in pieces. Pieces in the page cache are read at once, without another
+//! thread. Pieces on the disk are read ahead on another thread.
 
 use std::io;
 use std::ops::Range;
@@ -13,40 +13,42 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use super::fs::BlobFile;
 use crate::error::StoreError;
 
-/// After a piece that was not in memory, so many are read ahead before memory is tried again.
+/// Number of pieces to read ahead after a page cache miss, before the cache is tried again.
 const AHEAD: u32 = 16;
-/// How many buffers of a reader wait for their next piece.
+/// Number of buffers that a reader retains for reuse.
 const SPARE: usize = 4;
 
-/// The bytes of a range, in pieces of `piece` bytes. Ends early where the file does.
+/// Streams a range in pieces of `piece` bytes. The stream ends early if the file is shorter than
+/// the range.
 pub(super) fn pieces(
     file: Arc<BlobFile>,
     range: Range<u64>,
     piece: usize,
 ) -> BoxStream<'static, Result<Bytes, StoreError>> {
-    let reader = Reader { file, left: range, piece, buffers: Buffers::default(), blocking: 0, ahead: None };
-    stream::try_unfold(reader, Reader::next).boxed()
+    let reader =
+        PieceReader { file, left: range, piece, buffers: Buffers::default(), blocking: 0, ahead: None };
+    stream::try_unfold(reader, PieceReader::next).boxed()
 }
 
-struct Reader {
+struct PieceReader {
     file: Arc<BlobFile>,
     left: Range<u64>,
     piece: usize,
     buffers: Buffers,
-    /// How many of the next pieces are read on another thread.
+    /// Number of further pieces to read on another thread.
     blocking: u32,
-    /// The next piece, on its way.
+    /// Next piece, being read on another thread.
     ahead: Option<JoinHandle<io::Result<Bytes>>>,
 }
 
-impl Reader {
-    /// The bytes of the next piece.
+impl PieceReader {
+    /// Returns the length of the next piece.
     fn next_length(&self) -> usize {
         let left = self.left.end.saturating_sub(self.left.start);
         self.piece.min(usize::try_from(left).unwrap_or(usize::MAX))
     }
 
-    async fn next(mut self) -> Result<Option<(Bytes, Reader)>, StoreError> {
+    async fn next(mut self) -> Result<Option<(Bytes, PieceReader)>, StoreError> {
         if let Some(ahead) = self.ahead.take() {
             let bytes = ahead.await.map_err(StoreError::storage)?.map_err(StoreError::storage)?;
             self.read_ahead();
@@ -65,7 +67,7 @@ impl Reader {
         Box::pin(self.next()).await
     }
 
-    /// Begins to read the next piece on another thread, if there is one and it is this one's turn.
+    /// Starts reading the next piece on another thread, if there is one and read-ahead is active.
     fn read_ahead(&mut self) {
         let length = self.next_length();
         if length > 0 && self.blocking > 0 {
@@ -77,16 +79,17 @@ impl Reader {
     }
 }
 
-/// Buffers of one reader: each is used again once the piece that it holds was sent. New ones would have to be cleared for each piece.
+/// Reusable buffers of one reader. A buffer returns here once its piece was sent. New buffers would
+/// have to be zeroed for each piece.
 #[derive(Clone, Default)]
 struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl Buffers {
-    /// A piece of exactly `length` bytes, if the system has all of it in memory.
+    /// Returns a piece of exactly `length` bytes if it is completely in the page cache.
     fn read_cached(&self, file: &BlobFile, offset: u64, length: usize) -> Option<Bytes> {
         let mut bytes = self.spare().pop().unwrap_or_default();
         bytes.resize(length, 0);
-        let mut piece = Piece { bytes, buffers: self.clone() };
+        let mut piece = BufferedPiece { bytes, buffers: self.clone() };
         file.read_cached(&mut piece.bytes, offset).then(|| Bytes::from_owner(piece))
     }
 
@@ -95,18 +98,18 @@ impl Buffers {
     }
 }
 
-struct Piece {
+struct BufferedPiece {
     bytes: Vec<u8>,
     buffers: Buffers,
 }
 
-impl AsRef<[u8]> for Piece {
+impl AsRef<[u8]> for BufferedPiece {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl Drop for Piece {
+impl Drop for BufferedPiece {
     fn drop(&mut self) {
         let mut spare = self.buffers.spare();
         if spare.len() < SPARE {
@@ -132,9 +135,9 @@ mod tests {
         for (range, piece) in [(0..100_000, 7000), (1..99_999, 100_000), (5..5, 10), (0..100_000, 1000)] {
             let read: Vec<Bytes> =
                 pieces(Arc::clone(&file), range.clone(), piece).try_collect().await.unwrap();
-            let wanted = &all[range.start as usize..range.end as usize];
+            let expected = &all[range.start as usize..range.end as usize];
             assert!(
-                read.concat() == wanted && read.iter().all(|one| one.len() <= piece),
+                read.concat() == expected && read.iter().all(|one| one.len() <= piece),
                 "{range:?} by {piece}"
             );
         }

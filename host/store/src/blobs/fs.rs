@@ -1,8 +1,10 @@
-//! Blobs as files of a folder, by our own hand because of what has to be synced.
+//! Blobs as files of a folder. The module does its own file work, because it must control what is
+//! synced to disk.
 //!
-//! `blobs/<2 hex>/<id>` are blobs, `staging/<process>/<id>` what a running process is still receiving, `uploads/<name>` the
-//! bytes of resumable uploads. A process holds a lock on its staging folder, so that another can tell leftovers from work.
-//! Everything here blocks. Files are 0600, folders 0700.
+//! `blobs/<2 hex>/<id>` are blobs, `staging/<process>/<id>` are bytes being received, and
+//! `uploads/<name>` are the bytes of resumable uploads. A process locks its staging folder, so that
+//! other processes can tell leftovers from work in progress. Everything here blocks. Files have
+//! mode 0600, folders 0700.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, IoSlice, Write};
@@ -14,14 +16,14 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 
-use super::budget::Lease;
+use super::budget::StagingReservation;
 
-/// Ends the name of the file beside a staging folder that its process has locked.
+/// File extension of the lock file beside a staging folder.
 const LOCK: &str = "lock";
-/// The most pieces that the system takes in one write.
+/// Maximum number of pieces in one write call of the system.
 const PIECES: usize = 1024;
 
-/// The folder of blobs, and this process's place in it.
+/// Folder of the blobs, with the staging folder of this process.
 pub(crate) struct Folder {
     root: PathBuf,
     staging: PathBuf,
@@ -29,30 +31,29 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Makes what is missing, and this process's staging folder.
+    /// Creates the missing folders and the staging folder of this process.
     pub(crate) fn open(root: &Path) -> io::Result<Folder> {
         make_folders(root)?;
         let staging = root.join("staging").join(random_id());
-        // The lock first: a folder that is there without one is a leftover.
+        // Create the lock first: a staging folder without a lock counts as a leftover.
         let lock = new_file().create_new(true).open(staging.with_extension(LOCK))?;
         lock.lock()?;
         make_folder(&staging)?;
         Ok(Folder { root: root.to_owned(), staging, _lock: lock })
     }
 
-    /// Where it is.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// A new file for bytes that arrive. Dropped unsettled, it is gone.
+    /// Creates a file for received bytes. It is deleted when dropped, unless it was settled.
     pub(crate) fn begin(&self) -> io::Result<BlobFile> {
         let path = self.staging.join(random_id());
         let file = new_file().create_new(true).open(&path)?;
         Ok(BlobFile::new(file, path, true))
     }
 
-    /// The blob with this key; none when there is no such file.
+    /// Opens the blob with this key; `None` if the file does not exist.
     pub(crate) fn open_blob(&self, key: &str) -> io::Result<Option<BlobFile>> {
         let path = self.blob_path(key);
         match File::open(&path) {
@@ -62,8 +63,9 @@ impl Folder {
         }
     }
 
-    /// Makes the bytes durable under a key of their own, which is returned; `now` is the store's time. Once a sync has failed the
-    /// file is lost: what the system has dropped no second sync brings back, so none is tried.
+    /// Makes the bytes durable under a new key and returns the key. `now` is the store's time.
+    /// After a failed sync, the file counts as lost and is never synced again. The system may have
+    /// dropped the pages, so a second sync could succeed without writing them.
     pub(crate) fn settle(&self, file: &BlobFile, now: SystemTime) -> io::Result<String> {
         file.check()?;
         let mut path = file.path();
@@ -73,7 +75,8 @@ impl Folder {
         }
         let key = new_key();
         let target = self.blob_path(&key);
-        // The sweep tells leftovers by their age, and this may have been written long ago.
+        // Sets the file's time to now: the sweep recognizes leftovers by their age, and these bytes
+        // may have been written long ago.
         file.file.set_modified(now)?;
         file.sync()?;
         fs::rename(&*path, &target)?;
@@ -83,17 +86,18 @@ impl Folder {
         Ok(key)
     }
 
-    /// Removes a blob. One that is not there is no fault.
+    /// Removes a blob. A missing file is not an error.
     pub(crate) fn remove(&self, key: &str) -> io::Result<()> {
         gone(fs::remove_file(self.blob_path(key)))
     }
 
-    /// Whether the folder of blobs is there and can be listed.
+    /// Checks that the blob folder exists and can be listed.
     pub(crate) fn ping(&self) -> io::Result<()> {
         fs::read_dir(self.root.join("blobs"))?.next().transpose().map(|_| ())
     }
 
-    /// Whether there is neither a blob nor this file, which says whose blobs there are.
+    /// Returns whether the folder has neither blobs nor the file `mark`, which identifies the
+    /// blobs' owner.
     pub(crate) fn is_empty(&self, mark: &str) -> io::Result<bool> {
         for shard in fs::read_dir(self.root.join("blobs"))? {
             if fs::read_dir(shard?.path())?.next().is_some() {
@@ -103,19 +107,19 @@ impl Folder {
         Ok(!self.root.join(mark).exists())
     }
 
-    /// Writes, syncs, reads and removes a file.
+    /// Tests the storage: writes, syncs, reads and removes a file.
     pub(crate) fn canary(&self) -> io::Result<()> {
         let mut canary = self.begin()?;
         canary.append(&[Bytes::from_static(b"canary")])?;
         canary.sync()?;
         match canary.read_at(0, 6)?.as_ref() {
             b"canary" => Ok(()),
-            _ => Err(io::Error::other("what was written was not read again")),
+            _ => Err(io::Error::other("the written bytes could not be read back")),
         }
     }
 
-    /// The file of an upload that holds `length` bytes, with anything beyond cut off, locked against other appends. None when
-    /// another append holds it.
+    /// Opens the file of an upload with `length` bytes, truncates any bytes beyond, and locks it
+    /// against other appends. `None` if another append holds the lock.
     pub(crate) fn open_upload(
         &self,
         name: &str,
@@ -131,10 +135,10 @@ impl Folder {
             Err(fs::TryLockError::Error(error)) => return Err(error),
         }
         if file.metadata()?.len() < length {
-            return Err(io::Error::other("the file of an upload is shorter than what was acknowledged"));
+            return Err(io::Error::other("the file of an upload is shorter than the acknowledged length"));
         }
         file.set_len(length)?;
-        // A sweep tells by the age what is a leftover.
+        // Sets the file's time to now, because the sweep recognizes leftovers by their age.
         file.set_modified(now)?;
         io::Seek::seek(&mut &file, io::SeekFrom::Start(length))?;
         if fresh {
@@ -143,7 +147,7 @@ impl Folder {
         Ok(Some(BlobFile::new(file, path, false)))
     }
 
-    /// Whether an append, of whatever process, has the file of an upload open.
+    /// Returns whether any process is appending to the file of this upload.
     pub(crate) fn is_appended_to(&self, name: &str) -> io::Result<bool> {
         match OpenOptions::new().write(true).open(self.upload_path(name)) {
             Ok(file) => match file.try_lock() {
@@ -156,7 +160,7 @@ impl Folder {
         }
     }
 
-    /// Takes the file of an upload as one that is staged.
+    /// Moves the file of an upload into the staging folder.
     pub(crate) fn claim_upload(&self, file: &BlobFile) -> io::Result<()> {
         let mut path = file.path();
         let target = self.staging.join(random_id());
@@ -166,12 +170,12 @@ impl Folder {
         file.file.unlock()
     }
 
-    /// Removes the bytes of an upload. That there are none is no fault.
+    /// Removes the bytes of an upload. Missing bytes are not an error.
     pub(crate) fn remove_upload(&self, name: &str) -> io::Result<()> {
         gone(fs::remove_file(self.upload_path(name)))
     }
 
-    /// Removes what processes that are gone were receiving; how many files.
+    /// Removes the staging folders of processes that have ended, and returns the number of files.
     pub(crate) fn sweep_staging(&self) -> io::Result<u64> {
         let mut swept = 0;
         for entry in fs::read_dir(self.root.join("staging"))? {
@@ -187,14 +191,14 @@ impl Folder {
         Ok(swept)
     }
 
-    /// Keys of blobs, of one of the 256 folders, that were settled before this.
+    /// Lists the keys of blobs settled before this time, in one of the 256 folders.
     pub(crate) fn settled_before(&self, shard: u8, before: SystemTime) -> io::Result<Vec<String>> {
         let folder = self.root.join("blobs").join(hex::encode([shard]));
         let names = names_before(&folder, before)?;
         Ok(names.into_iter().map(|name| format!("{}/{name}", hex::encode([shard]))).collect())
     }
 
-    /// Names of uploads whose files were not touched since this.
+    /// Lists the uploads whose files were not written to since this time.
     pub(crate) fn uploads_before(&self, before: SystemTime) -> io::Result<Vec<String>> {
         names_before(&self.root.join("uploads"), before)
     }
@@ -214,30 +218,32 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What is left of it is swept at the next start.
+        // A remaining folder is swept at the next start.
         if fs::remove_dir(&self.staging).is_ok() {
             let _ = fs::remove_file(self.staging.with_extension(LOCK));
         }
     }
 }
 
-/// An open file with a blob's bytes. While it is open the bytes stay, whatever happens to its name.
+/// Open file with a blob's bytes. The bytes stay readable while this handle lives, even after the
+/// file is removed.
 pub(crate) struct BlobFile {
     file: File,
     path: Mutex<PathBuf>,
-    /// Nothing names it: it goes when this is dropped.
+    /// True if no row or upload refers to it. The file is then removed on drop.
     owned: AtomicBool,
-    /// A sync failed: what is in it is not known.
+    /// True after a failed sync: the contents are unknown.
     lost: AtomicBool,
-    /// While it is staged.
-    lease: Mutex<Option<Lease>>,
+    /// Reservation while the bytes are staged.
+    reservation: Mutex<Option<StagingReservation>>,
 }
 
-/// What the system says of a file: two are equal as long as nobody writes to it. Bytes that a disk loses on its own show in none.
+/// Identity of a file's state, which changes with each write to the file. Spontaneous damage of the
+/// disk does not change it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct FileVersion {
     length: u64,
-    /// Seconds and nanoseconds, as the next.
+    /// Seconds and nanoseconds, like the field below.
     modified: (i64, i64),
     changed: (i64, i64),
 }
@@ -245,15 +251,14 @@ pub(crate) struct FileVersion {
 impl BlobFile {
     fn new(file: File, path: PathBuf, owned: bool) -> BlobFile {
         let (path, owned, lost) = (Mutex::new(path), AtomicBool::new(owned), AtomicBool::new(false));
-        BlobFile { file, path, owned, lost, lease: Mutex::default() }
+        BlobFile { file, path, owned, lost, reservation: Mutex::default() }
     }
 
-    /// Counts as staged by this lease, or no longer.
-    pub(crate) fn hold(&self, lease: Option<Lease>) {
-        *self.lease.lock().unwrap_or_else(PoisonError::into_inner) = lease;
+    /// Sets or ends the reservation of the staged bytes.
+    pub(crate) fn hold(&self, reservation: Option<StagingReservation>) {
+        *self.reservation.lock().unwrap_or_else(PoisonError::into_inner) = reservation;
     }
 
-    /// Writes all the pieces at the end.
     pub(crate) fn append(&mut self, pieces: &[Bytes]) -> io::Result<()> {
         for pieces in pieces.chunks(PIECES) {
             let mut slices: Vec<IoSlice<'_>> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
@@ -271,7 +276,7 @@ impl BlobFile {
         Ok(())
     }
 
-    /// The bytes from `offset` on, `length` of them or as many as there are.
+    /// Reads `length` bytes from `offset` on, or fewer at the end of the file.
     pub(crate) fn read_at(&self, mut offset: u64, length: usize) -> io::Result<Bytes> {
         let mut bytes = Vec::with_capacity(length);
         while bytes.len() < length {
@@ -286,8 +291,8 @@ impl BlobFile {
         Ok(bytes.into())
     }
 
-    /// Fills the buffer with the bytes from `offset` on, if the system has all of them in memory; never waits for the disk. What
-    /// the buffer holds is undefined where it has not.
+    /// Fills the buffer with the bytes from `offset` on, if all are in the page cache. It never
+    /// waits for the disk. On failure, the contents of the buffer are undefined.
     #[cfg(target_os = "linux")]
     pub(crate) fn read_cached(&self, mut buffer: &mut [u8], mut offset: u64) -> bool {
         while !buffer.is_empty() {
@@ -298,20 +303,21 @@ impl BlobFile {
                     offset = offset.saturating_add(read as u64);
                 }
                 Err(rustix::io::Errno::INTR) => {}
-                // The end of the file, bytes on the disk, or a file system that cannot tell.
+                // This is the end of the file, a page cache miss, or a file system without this
+                // function.
                 Ok(0) | Err(_) => return false,
             }
         }
         true
     }
 
-    /// The system cannot tell.
+    /// Other systems cannot read only from the page cache.
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn read_cached(&self, _buffer: &mut [u8], _offset: u64) -> bool {
         false
     }
 
-    /// What changes when somebody changes the bytes.
+    /// Returns the state of the file, which changes when the file is written to.
     pub(crate) fn version(&self) -> io::Result<FileVersion> {
         let metadata = self.file.metadata()?;
         Ok(FileVersion {
@@ -321,25 +327,26 @@ impl BlobFile {
         })
     }
 
-    /// How many bytes the file has.
+    /// Returns the length of the file.
     pub(crate) fn length(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
 
-    /// Makes the bytes durable, though not yet the name. Tried once.
+    /// Makes the bytes durable, but not the file's name. Syncs a file only once, even after a
+    /// failure.
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.check()?;
         self.file.sync_all().inspect_err(|_| self.lost.store(true, Ordering::Release))
     }
 
-    /// Nothing names it after all: it goes when the last handle does.
+    /// Marks the file as unreferenced. It is removed when the last handle is dropped.
     pub(crate) fn disown(&self) {
         self.owned.store(true, Ordering::Release);
     }
 
     fn check(&self) -> io::Result<()> {
         if self.lost.load(Ordering::Acquire) {
-            return Err(io::Error::other("a sync of this file has failed before"));
+            return Err(io::Error::other("an earlier sync of this file failed"));
         }
         Ok(())
     }
@@ -354,17 +361,18 @@ impl Drop for BlobFile {
         if self.owned.load(Ordering::Acquire)
             && let Err(error) = gone(fs::remove_file(&*self.path()))
         {
-            tracing::warn!(%error, "a file that is no longer needed could not be removed; a start sweeps it");
+            tracing::warn!(%error, "could not remove a file that is no longer needed; the next start \
+                removes it");
         }
     }
 }
 
-/// 32 characters of lower-case hex.
+/// Returns 32 random characters of lower-case hex.
 pub(crate) fn random_id() -> String {
     hex::encode(rand::random::<[u8; 16]>())
 }
 
-/// A key for new bytes, which no other bytes ever had.
+/// Returns a storage key that was never used before.
 pub(crate) fn new_key() -> String {
     let id = rand::random::<[u8; 16]>();
     format!("{}/{}", hex::encode(id.split_at(1).0), hex::encode(id))
@@ -384,7 +392,8 @@ fn make_folders(root: &Path) -> io::Result<()> {
     for shard in 0..=u8::MAX {
         make_folder(&root.join("blobs").join(hex::encode([shard])))?;
     }
-    // Even when nothing was made: a process that was killed may have made it and not come as far as here.
+    // Sync even if nothing was created: a process killed earlier may have created the folders
+    // without syncing them.
     sync_folder(&root.join("blobs"))?;
     sync_folder(root)?;
     sync_parent(root)
@@ -419,7 +428,7 @@ fn gone(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Whether no living process holds this lock of a staging folder.
+/// Returns whether no running process holds this lock of a staging folder.
 fn is_abandoned(lock: &Path) -> bool {
     match OpenOptions::new().write(true).open(lock) {
         Ok(lock) => lock.try_lock().is_ok(),

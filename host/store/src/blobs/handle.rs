@@ -1,4 +1,4 @@
-//! `Blob`: a handle to bytes, the same whether they were just received, are stored, or lie in memory.
+//! `Blob`, a handle to bytes that were just received, are stored, or are only in memory.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use futures::StreamExt;
 use tokio::task::spawn_blocking;
 use url::Url;
 
-use super::bytes::{BlobBytes, Known, Settled, StoredRow};
+use super::bytes::{BlobBytes, KnownSums, Settled, StoredRow};
 use super::hashing::Hasher;
 use super::presigned::SentAs;
 use super::row::BlobRow;
@@ -22,29 +22,31 @@ use crate::digest::{Algorithm, Digest, Sha256};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 
-/// How much of a blob `find` looks through at a time.
+/// Number of bytes that `find` reads at a time.
 const WINDOW: u64 = 256 * 1024;
-/// The longest needle.
+/// Maximum length of the search text.
 const MAX_NEEDLE: usize = 4096;
-/// Up to this length, bytes in memory are hashed in place: handing them to another thread costs more.
+/// Maximum length for hashing bytes in memory on the calling thread. Another thread hashes more
+/// bytes.
 const HASHED_IN_PLACE: u64 = 64 * 1024;
 
-/// A handle to bytes. To hold it is the right to read them; the bytes stay while it lives. Cheap to clone.
+/// A handle to bytes. The holder of a handle may read the bytes, and they stay available while the
+/// handle lives. Cheap to clone.
 ///
-/// A new blob is gone when its last handle is dropped before it was kept.
+/// The bytes of a new blob are discarded if its last handle is dropped before it is stored.
 #[derive(Clone)]
 pub struct Blob(pub(crate) Arc<BlobBytes>);
 
 impl Blob {
-    /// A blob of bytes in memory. Their digests are computed when they are wanted.
+    /// Creates a blob from bytes in memory. Digests are computed on demand.
     #[must_use]
     pub fn from_bytes(bytes: Bytes) -> Blob {
         let size = bytes.len() as u64;
-        Blob::new(Source::Bytes(bytes), size, Known::default(), None)
+        Blob::new(Source::Bytes(bytes), size, KnownSums::default(), None)
     }
 
-    /// A blob that was received.
-    pub(crate) fn new(source: Source, size: u64, known: Known, origin: Option<RepositoryId>) -> Blob {
+    /// Creates a blob from received bytes.
+    pub(crate) fn new(source: Source, size: u64, known: KnownSums, origin: Option<RepositoryId>) -> Blob {
         let settled = tokio::sync::Mutex::default();
         Blob(Arc::new(BlobBytes {
             source,
@@ -58,7 +60,7 @@ impl Blob {
         }))
     }
 
-    /// A blob that a row names.
+    /// Creates a handle to the blob of a row.
     pub(crate) fn stored(
         database: &Database,
         source: Source,
@@ -71,7 +73,7 @@ impl Blob {
             .chain([&row.sha256.digest()])
             .map(|d| (d.algorithm, d.bytes.clone()))
             .collect();
-        let known = Known::new(Some(row.check.cast_unsigned()), digests);
+        let known = KnownSums::new(Some(row.check.cast_unsigned()), digests);
         let key = row.key().to_owned();
         let stored = Some(StoredRow { database: database.clone(), id: row.id, key });
         let (size, damaged) = (row.size, AtomicBool::new(false));
@@ -80,20 +82,20 @@ impl Blob {
         Blob(Arc::new(BlobBytes { source, start: 0, size, origin, known, settled, damaged, stored }))
     }
 
-    /// How many bytes.
+    /// Returns the number of bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.0.size
     }
 
-    /// The repository that it was read from; none for a new one.
+    /// Returns the repository that the blob was read from; `None` for a new one.
     #[must_use]
     pub fn origin(&self) -> Option<RepositoryId> {
         self.0.origin
     }
 
-    /// A new blob that has one handle, as read from this repository: it is a file of it, and not
-    /// made for an answer.
+    /// Marks a new blob that has one handle as read from this repository. It then counts as a file
+    /// of the repository, not as bytes made for an answer.
     pub(crate) fn read_in(mut self, repository: RepositoryId) -> Blob {
         if let Some(bytes) = Arc::get_mut(&mut self.0) {
             bytes.origin = Some(repository);
@@ -101,12 +103,11 @@ impl Blob {
         self
     }
 
-    /// Whether its bytes are in memory.
     pub(crate) fn is_in_memory(&self) -> bool {
         matches!(self.0.source, Source::Bytes(_))
     }
 
-    /// Its bytes, where they are in memory: what was stored was checked when it was read.
+    /// Returns the bytes if they are in memory. Stored bytes were verified when they were read.
     #[must_use]
     pub fn in_memory(&self) -> Option<Bytes> {
         match &self.0.source {
@@ -115,32 +116,33 @@ impl Blob {
         }
     }
 
-    /// Its bytes, where they are in memory and were never stored: what was made for an answer.
+    /// Returns the bytes if they are in memory and were never stored, as for bytes made for an
+    /// answer.
     #[must_use]
     pub fn made_in_memory(&self) -> Option<Bytes> {
         self.in_memory().filter(|_| self.0.origin.is_none())
     }
 
-    /// The row that it was read from.
+    /// Returns the identifier of the row that the blob was read from.
     pub(crate) fn stored_row(&self) -> Option<i64> {
         self.0.stored.as_ref().map(|row| row.id)
     }
 
-    /// Its SHA-256. As `digest`.
+    /// Returns the SHA-256. Errors as for [`digest`](Self::digest).
     #[boxed]
     pub async fn sha256(&self) -> Result<Sha256, StoreError> {
         let digest = self.digest(Algorithm::Sha256).await?;
         digest.sha256().ok_or_else(|| StoreError::Corrupt("a SHA-256 is not 32 bytes".to_owned()))
     }
 
-    /// Its digest by this algorithm, if that needs no reading.
+    /// Returns the digest by this algorithm if it is already known.
     #[must_use]
     pub fn known(&self, algorithm: Algorithm) -> Option<Digest> {
         self.0.known(algorithm)
     }
 
-    /// Its digest by this algorithm; the bytes are read again when it is not known yet. `Corrupt` when they are damaged,
-    /// `Unavailable` when they cannot be read.
+    /// Returns the digest by this algorithm. The bytes are read again if it is not known yet.
+    /// `Corrupt` if they are damaged, `Unavailable` if they cannot be read.
     #[boxed]
     pub async fn digest(&self, algorithm: Algorithm) -> Result<Digest, StoreError> {
         if let Some(digest) = self.known(algorithm) {
@@ -157,29 +159,30 @@ impl Blob {
         Ok(Digest { algorithm, bytes })
     }
 
-    /// The bytes from `offset` on, at most `length`; fewer only at the end, none at or past it. `Unavailable` when they cannot
-    /// be read.
+    /// Returns at most `length` bytes from `offset` on; fewer only at the end of the blob.
+    /// `Unavailable` if they cannot be read.
     #[boxed]
     pub async fn read_at(&self, offset: u64, length: u32) -> Result<Bytes, StoreError> {
         let start = offset.min(self.size());
         let end = start.saturating_add(length.into()).min(self.size());
         let read = self.0.source.read(self.0.start + start..self.0.start + end).await;
-        let bytes = self.0.noted(read).await?;
+        let bytes = self.0.recording_damage(read).await?;
         if bytes.len() as u64 != end - start {
             return Err(self.0.corrupt("is cut short").await);
         }
         Ok(bytes)
     }
 
-    /// Offset of the first `needle` that lies wholly within `start` (included) and `end` (not included; no further than the
-    /// blob's end). `Invalid` when the needle is empty or longer than 4 KiB, or `start` is past `end`.
+    /// Returns the offset of the first `needle` that lies entirely between `start` (inclusive) and
+    /// `end` (exclusive, at most the blob's end). `Invalid` if the needle is empty or longer than 4
+    /// KiB, or `start` is past `end`.
     #[boxed]
     pub async fn find(&self, needle: &[u8], start: u64, end: u64) -> Result<Option<u64>, StoreError> {
         if needle.is_empty() || needle.len() > MAX_NEEDLE {
-            return Err(StoreError::Invalid("a needle has 1 to 4096 bytes".to_owned()));
+            return Err(StoreError::Invalid("the search text must have 1 to 4096 bytes".to_owned()));
         }
         if start > end {
-            return Err(StoreError::Invalid(format!("the search starts at {start}, past its end {end}")));
+            return Err(StoreError::Invalid(format!("the search starts at {start}, after its end {end}")));
         }
         let (length, end) = (needle.len() as u64, end.min(self.size()));
         let finder = memchr::memmem::Finder::new(needle);
@@ -190,17 +193,17 @@ impl Blob {
             if let Some(found) = finder.find(&bytes) {
                 return Ok(Some(at + found as u64));
             }
-            // What may begin in this window and end in the next is looked at again.
+            // A match may begin in this window and end in the next one, so the windows overlap.
             at += (window + 1).saturating_sub(length).max(1);
         }
         Ok(None)
     }
 
-    /// A part of these bytes, without a copy. `Invalid` when it does not lie within them.
+    /// Returns a part of these bytes without copying. `Invalid` if it does not lie within them.
     pub fn slice(&self, offset: u64, length: u64) -> Result<Blob, StoreError> {
         if offset.checked_add(length).is_none_or(|end| end > self.size()) {
             return Err(StoreError::Invalid(format!(
-                "{length} bytes from {offset} do not lie in {}",
+                "the range of {length} bytes from {offset} exceeds the size {}",
                 self.size()
             )));
         }
@@ -214,22 +217,24 @@ impl Blob {
         Ok(Blob(Arc::new(BlobBytes { source, start, size, origin, known, settled, damaged, stored })))
     }
 
-    /// The bytes of a range (cut off at the blob's end), in chunks of 256 KiB. When it is the whole blob they are checked, and
-    /// the last chunk is withheld and `Corrupt` told if they are not what was stored: so nobody receives a damaged blob to its
-    /// end.
+    /// Streams a range (cut off at the blob's end) in chunks of 256 KiB. A stream of the whole blob
+    /// checks the bytes. If they differ from the stored ones, it ends with `Corrupt` instead of the
+    /// last chunk, so that no client receives a damaged blob completely.
     pub fn stream(&self, range: Range<u64>) -> BlobStream {
         BlobStream::new(&self.0, range, CHUNK)
     }
 
-    /// The same in chunks of at most so many bytes, where many are sent at one time: about four chunks are in memory. What comes
-    /// from an object store comes in the pieces in which that sends it.
+    /// Streams a range in chunks of at most this size. Use small chunks if the server sends many
+    /// responses at a time: each stream holds about four chunks in memory. Bytes from an object
+    /// store come in the store's own pieces.
     pub fn stream_in(&self, range: Range<u64>, chunk: usize) -> BlobStream {
         BlobStream::new(&self.0, range, chunk)
     }
 
-    /// An address at which a client fetches the bytes from S3 itself, good for a while for whoever has it; none where they pass through this
-    /// server: they lie
-    /// elsewhere, are not stored yet or a part of others, or the operator wants it so. `Unavailable` where the address cannot be signed.
+    /// Returns a URL at which a client can fetch the bytes from S3. Anyone who has the URL can use
+    /// it until it expires. `None` if the bytes must pass through this server: they are not in S3,
+    /// not stored yet, or a part of another blob, or the configuration excludes it. `Unavailable`
+    /// if the URL cannot be signed.
     #[boxed]
     pub async fn presigned(&self, sent_as: &SentAs<'_>) -> Result<Option<Url>, StoreError> {
         let BlobBytes { source: Source::Object(object), start: 0, size, stored: Some(_), .. } = &*self.0

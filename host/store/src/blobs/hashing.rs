@@ -1,4 +1,5 @@
-//! Digests of bytes as they pass: SHA-256 and the check value of everything, any other digest where it is asked for.
+//! Digests computed while bytes arrive: SHA-256 and the check value always, other digests on
+//! request.
 
 use super::check::Check;
 use crate::{Algorithm, Sha256};
@@ -9,7 +10,7 @@ use sha1::Sha1;
 use sha2::digest::common::hazmat::{SerializableState, SerializedState};
 use sha2::{Digest as _, Sha512};
 
-/// SHA-256 and check value of what was added.
+/// Incremental SHA-256 and check value.
 #[derive(Clone, Default)]
 pub(crate) struct Sums {
     sha256: sha2::Sha256,
@@ -24,24 +25,24 @@ impl Sums {
         self.length = self.length.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
     }
 
-    /// Adds every piece in turn.
     pub(crate) fn update_all(&mut self, pieces: &[Bytes]) {
         for piece in pieces {
             self.update(piece);
         }
     }
 
-    /// How many bytes were added.
+    /// Returns the number of bytes so far.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }
 
-    /// SHA-256 and check value.
+    /// Returns SHA-256 and check value.
     pub(crate) fn finish(self) -> (Sha256, u64) {
         (Sha256(self.sha256.finalize().into()), self.check.value())
     }
 
-    /// The state in bytes, from which another process goes on: length (8 bytes, little-endian), SHA-256, check value.
+    /// Returns the state in bytes, from which another process can continue: length (8 bytes,
+    /// little-endian), SHA-256, check value.
     pub(crate) fn save(&self) -> Vec<u8> {
         let mut out = self.length.to_le_bytes().to_vec();
         out.extend_from_slice(&self.sha256.serialize());
@@ -49,7 +50,7 @@ impl Sums {
         out
     }
 
-    /// The state that `save` wrote; none when `saved` is not one.
+    /// Restores the state written by `save`; `None` if `saved` is malformed.
     pub(crate) fn restore(saved: &[u8]) -> Option<Sums> {
         let (length, rest) = saved.split_first_chunk::<8>()?;
         let size = SerializedState::<sha2::Sha256>::default().len();
@@ -63,7 +64,7 @@ impl Sums {
     }
 }
 
-/// One digest of any known algorithm.
+/// Incremental digest of any supported algorithm.
 pub(crate) enum Hasher {
     Sha256(sha2::Sha256),
     Sha512(Sha512),
@@ -93,14 +94,13 @@ impl Hasher {
         }
     }
 
-    /// Adds every piece in turn.
     pub(crate) fn update_all(&mut self, pieces: &[Bytes]) {
         for piece in pieces {
             self.update(piece);
         }
     }
 
-    /// The digest's bytes.
+    /// Returns the bytes of the digest.
     pub(crate) fn finish(self) -> Vec<u8> {
         match self {
             Hasher::Sha256(hasher) => hasher.finalize().to_vec(),
@@ -111,7 +111,7 @@ impl Hasher {
         }
     }
 
-    /// The digest of these bytes.
+    /// Returns the digest of these bytes.
     pub(crate) fn of(algorithm: Algorithm, bytes: &[u8]) -> Vec<u8> {
         let mut hasher = Hasher::new(algorithm);
         hasher.update(bytes);
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_restored_state_goes_on_where_the_saved_one_was() {
+    fn a_restored_state_continues_the_saved_one() {
         let bytes: Vec<u8> = (0..100_000u32).map(|i| (i % 251) as u8).collect();
         let mut whole = Sums::default();
         whole.update(&bytes);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_state_is_not_restored() {
+    fn a_truncated_state_is_not_restored() {
         let saved = Sums::default().save();
         assert!(Sums::restore(&saved[..20]).is_none());
     }

@@ -1,4 +1,4 @@
-//! What a repository holds: blobs that its records name, and blobs leased to it.
+//! Blobs that a repository holds: its records reference them, or they are pinned for it.
 
 use super::handle::Blob;
 use super::row::{BLOB_COLUMNS, BlobRow};
@@ -12,16 +12,15 @@ use crate::store::Store;
 /// A blob that a repository holds.
 #[derive(Clone, Debug)]
 pub struct HeldBlob {
-    /// Its bytes.
     pub blob: Blob,
-    /// Whether a record of the repository names it.
+    /// True if a record of the repository references it.
     pub named: bool,
 }
 
 impl HeldBlob {
-    /// For a publish that relies on the bytes: none in the place of a blob whose bytes are missing
-    /// or known to be damaged, so that the client sends them again. `Unavailable` when storage does
-    /// not answer.
+    /// Filters the blob for a publish that relies on its bytes. Returns `None` if they are missing
+    /// or known to be damaged, so that the client sends them again. `Unavailable` if the storage
+    /// does not answer.
     #[boxed]
     pub async fn usable(found: Result<Option<HeldBlob>, StoreError>) -> Result<Option<HeldBlob>, StoreError> {
         match found {
@@ -32,24 +31,24 @@ impl HeldBlob {
     }
 }
 
-/// A blob's row, until when it is leased, if it is, and whether a record names it.
-struct Held {
+/// Row of a blob, the end of its pin, if any, and whether a record references it.
+struct HeldRow {
     row: BlobRow,
     until: Option<i64>,
     named: bool,
 }
 
 impl Store {
-    /// The blob with this SHA-256 if this repository holds it: a record of its own names it, or it is leased to it, which begins
-    /// anew. `Corrupt` when its bytes are not there.
+    /// Returns the blob with this SHA-256 if this repository holds it: one of its records
+    /// references it, or it is pinned. A pin is extended. `Corrupt` if its bytes are missing.
     #[boxed]
     pub async fn blob(&self, repository: RepositoryId, sha256: Sha256) -> Result<Option<Blob>, StoreError> {
         Ok(self.look_for(repository, sha256, false).await?.map(|held| held.blob))
     }
 
-    /// The same for a publish that leaves the bytes out where they are here already: what only a
-    /// record holds is leased too, so that it outlives the record's removal until the publish names
-    /// it. Errors as [`blob`](Store::blob) has.
+    /// Same as [`blob`](Store::blob), for a publish that leaves out bytes that the repository
+    /// already holds. A blob held only by a record is pinned too, so that it outlives the record's
+    /// removal until the publish references it.
     #[boxed]
     pub async fn blob_for_publish(
         &self,
@@ -65,12 +64,12 @@ impl Store {
         sha256: Sha256,
         for_publish: bool,
     ) -> Result<Option<HeldBlob>, StoreError> {
-        let Some(Held { row, until, named }) = self.held_row(repository, sha256).await? else {
+        let Some(HeldRow { row, until, named }) = self.held_row(repository, sha256).await? else {
             return Ok(None);
         };
-        // Written at most once in a quarter of its time: reads stay reads.
-        let due = self.lease_end(self.now_ms()) - self.lease_ms() / 4;
-        if until.map_or(for_publish, |until| until < due) && !self.lease(repository, row.id).await? {
+        // Extend a pin at most once in a quarter of its duration, so that most reads write nothing.
+        let due = self.pin_end(self.now_ms()) - self.pin_ms() / 4;
+        if until.map_or(for_publish, |until| until < due) && !self.pin(repository, row.id).await? {
             return Ok(None);
         }
         let key = row.key().to_owned();
@@ -78,9 +77,9 @@ impl Store {
             Ok(blob) => return Ok(Some(HeldBlob { blob, named })),
             Err(error) => error,
         };
-        // It may have been removed just now, or replaced.
+        // The blob may have been removed or replaced meanwhile.
         match self.held_row(repository, sha256).await? {
-            Some(Held { row, named, .. }) if row.key() != key => {
+            Some(HeldRow { row, named, .. }) if row.key() != key => {
                 let blob = self.open_blob(row, repository).await?;
                 Ok(Some(HeldBlob { blob, named }))
             }
@@ -89,8 +88,9 @@ impl Store {
         }
     }
 
-    /// The same for a reader, whose answer may be kept: `named` says that a record names the blob, so that the repository holds it until
-    /// a commit touches that record. Else it is held by a lease alone, which ends at some time.
+    /// Same as [`blob`](Store::blob) for a reader that may cache the answer. If `named` is true, a
+    /// record references the blob, and the repository holds it until a commit changes that record.
+    /// Otherwise it is held only by a pin, which expires.
     #[boxed]
     pub async fn held_blob(
         &self,
@@ -100,8 +100,12 @@ impl Store {
         self.look_for(repository, sha256, false).await
     }
 
-    /// The row, and how it is held.
-    async fn held_row(&self, repository: RepositoryId, sha256: Sha256) -> Result<Option<Held>, StoreError> {
+    /// Returns the row and how the repository holds it.
+    async fn held_row(
+        &self,
+        repository: RepositoryId,
+        sha256: Sha256,
+    ) -> Result<Option<HeldRow>, StoreError> {
         let sql = format!(
             "SELECT {BLOB_COLUMNS}, l.until, CAST(CASE WHEN EXISTS \
              (SELECT 1 FROM record_blobs n WHERE n.blob = b.id AND n.repository = $1) THEN 1 ELSE 0 END AS BIGINT) AS named \
@@ -115,33 +119,34 @@ impl Store {
         };
         let mut columns = row.columns();
         let (until, named) = (columns.opt_int("until")?, columns.bool("named")?);
-        Ok(Some(Held { row: self.read_row(&row).await?, until, named }))
+        Ok(Some(HeldRow { row: self.read_row(&row).await?, until, named }))
     }
 
-    /// Leases a blob, or does so for longer; false when it was collected just now.
-    async fn lease(&self, repository: RepositoryId, blob: i64) -> Result<bool, StoreError> {
+    /// Pins a blob or extends its pin. Returns false if the blob was collected meanwhile.
+    async fn pin(&self, repository: RepositoryId, blob: i64) -> Result<bool, StoreError> {
         let sql = "INSERT INTO leases (blob, repository, until) SELECT id, $2, $3 FROM blobs WHERE id = $1 \
                    ON CONFLICT (blob, repository) DO UPDATE SET until = excluded.until";
         loop {
-            let values = values![blob, repository.0, self.lease_end(self.now_ms())];
+            let values = values![blob, repository.0, self.pin_end(self.now_ms())];
             match self.execute_for(repository, sql, values).await {
-                // PostgreSQL had seen the blob, and a collection was faster: look again.
+                // PostgreSQL still saw the blob, but a collection removed it before the pin was
+                // written. Look again.
                 Err(error) if is_retryable(&error) => {}
-                leased => return Ok(leased? == 1),
+                pinned => return Ok(pinned? == 1),
             }
         }
     }
 
-    /// Until when a lease taken at `now` holds.
-    pub(crate) fn lease_end(&self, now: i64) -> i64 {
-        now.saturating_add(self.lease_ms())
+    /// Returns the end of a pin taken at `now`.
+    pub(crate) fn pin_end(&self, now: i64) -> i64 {
+        now.saturating_add(self.pin_ms())
     }
 
-    fn lease_ms(&self) -> i64 {
+    fn pin_ms(&self) -> i64 {
         i64::try_from(self.inner.config.gc_lease.as_millis()).unwrap_or(i64::MAX / 4)
     }
 
-    /// The time of grace in milliseconds.
+    /// Returns the grace period in milliseconds.
     pub(crate) fn grace_ms(&self) -> i64 {
         i64::try_from(self.inner.config.gc_grace.as_millis()).unwrap_or(i64::MAX / 4)
     }

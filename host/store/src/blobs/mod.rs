@@ -1,4 +1,4 @@
-//! Blobs: handles to bytes, the staging of new ones, and the storage that holds them.
+//! Blobs: handles to bytes, the staging of new bytes, and the storage that holds them.
 
 mod arriving;
 pub(crate) mod budget;

@@ -1,8 +1,9 @@
-//! Blobs as objects: in S3, or in memory for tests.
+//! Blobs as objects in S3, or in memory for tests.
 //!
-//! An object is written under its final key from the start, as a multipart upload when it has more than one part. No record
-//! may name it before; in the database it is an *orphan* until a row of the table `blobs` names it, so that whatever a crash
-//! leaves behind is known and removed when it is due.
+//! An object is written under its final key from the start, as a multipart upload if it has several
+//! parts. No record may reference it before it is complete. Until a row of the table `blobs` names
+//! it, the database lists it as an *orphan*. So the server knows every object that a crash leaves
+//! behind, and removes it once it is due.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,53 +27,53 @@ use super::s3_meters::{Counting, one_request};
 use crate::config::RedirectsConfig;
 use crate::error::StoreError;
 
-/// The size of every part but the last, and the smallest that S3 takes. At most 10,000 parts make an object, so 48 GiB.
+/// Size of every part except the last; the minimum that S3 accepts. With at most 10,000 parts, an
+/// object has at most 48 GiB.
 pub(crate) const PART: usize = 5 * 1024 * 1024;
-/// The most parts of an object.
+/// Maximum number of parts of an object.
 pub(crate) const PARTS: usize = 10_000;
-/// Putting so many parts together may take S3 once more the time for an answer.
+/// Number of parts that extend the time limit for assembling an object by one response timeout.
 const PARTS_PUT_TOGETHER: usize = 100;
-/// How often a request is tried again that a bucket failed, or that its connection broke off under.
+/// Number of retries after a failure of the bucket or of the connection.
 const RETRIES: usize = 3;
-/// Time for a connection.
+/// Time limit for establishing a connection.
 const CONNECT: &str = "3 seconds";
-/// There is none on the whole of a transfer: what counts is the time without a byte.
+/// Time limit for a whole transfer. It is practically unlimited, because the server limits the time
+/// without a byte instead.
 const TRANSFER: &str = "7 days";
 
-/// What the keys of objects begin with that are written to find out whether they can be.
+/// Key prefix of the objects written to test write access.
 const CANARY: &str = "canary/";
-/// One that is older was left behind.
+/// Age from which a test object counts as left behind.
 const CANARY_LIVES_MS: i64 = 60 * 60 * 1000;
 
-/// What a bucket does, of the crate's two traits.
+/// Combination of the two traits of the `object_store` crate.
 trait Bucket: ObjectStore + MultipartStore {}
 impl<T: ObjectStore + MultipartStore> Bucket for T {}
 
-/// A bucket.
 #[derive(Clone)]
 pub(crate) struct Objects {
     bucket: Arc<dyn Bucket>,
-    /// What all keys begin with, of a store that has a part of a bucket.
+    /// Common prefix of all keys, if the store uses a part of a bucket.
     prefix: Path,
-    /// The object that is written to see whether it can be: one name for each process, so that one is left behind at most.
+    /// Key of the object written to test write access. Each process uses only one key, so it leaves
+    /// at most one object behind.
     canary: Arc<str>,
-    /// Time for an answer, and without a byte of it.
+    /// Time limit for a response, and for each pause within it.
     idle: Duration,
-    /// Signs addresses for clients; none where they fetch nothing here themselves.
+    /// Signer of URLs for clients; `None` if clients do not fetch from the bucket.
     presigner: Option<Arc<Presigner>>,
 }
 
-/// A multipart upload: where the parts go.
+/// Identity of a multipart upload.
 #[derive(Clone, Debug)]
 pub(crate) struct Multipart {
-    /// The object's key.
     pub(crate) key: String,
-    /// The upload's id.
     pub(crate) id: String,
 }
 
 impl Objects {
-    /// A bucket that lives as long as the process.
+    /// Creates a bucket in memory that lives as long as the process.
     pub(crate) fn in_memory() -> Objects {
         Objects::new(Arc::new(InMemory::new()), Path::default(), Duration::from_secs(60))
     }
@@ -82,9 +83,9 @@ impl Objects {
         Objects { bucket, prefix, canary, idle, presigner: None }
     }
 
-    /// The bucket, or the part of one, that [`s3_bucket`] makes of an address. A read fails after
-    /// `idle` without an answer or a byte of it, and so does a request without content; a write of
-    /// a whole part after twice as long. `Invalid` names what is wrong, without the values.
+    /// Opens the bucket, or the part of one, that [`s3_bucket`] reads from an address. A read, or a
+    /// request without a body, fails after `idle` without a response or a further byte. Writing a
+    /// whole part may take twice as long. `Invalid` names what is wrong, without the values.
     pub(crate) fn s3(
         address: &str,
         idle: Duration,
@@ -92,25 +93,26 @@ impl Objects {
     ) -> std::result::Result<Objects, StoreError> {
         let (builder, prefix) = s3_bucket(address)?;
         let builder = builder.with_retry(retries(idle));
-        let senseless = |error: Error| invalid(&format!("does not make sense: {error}"));
+        let senseless = |error: Error| invalid(&format!("is not valid: {error}"));
         let presigner = redirects.map(|redirects| Presigner::new(builder.clone(), redirects)).transpose();
         let presigner = presigner.map_err(senseless)?.map(Arc::new);
         let bucket = builder.build().map_err(senseless)?;
         Ok(Objects { presigner, ..Objects::new(Arc::new(bucket), prefix, idle) })
     }
 
-    /// Writes a whole object under a key that is not taken.
+    /// Writes a whole object under an unused key.
     pub(crate) async fn put(&self, key: &str, bytes: Bytes) -> Result<()> {
         let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
         let (path, limit) = (self.path(key), self.to_write(bytes.len()));
         match within(limit, self.bucket.put_opts(&path, bytes.into(), options)).await {
-            // The key is random, so what is there is this very object, put by a try whose answer was lost.
+            // The key is random. So an earlier try wrote any object with this key, and its response
+            // was lost.
             Ok(_) | Err(Error::AlreadyExists { .. }) => Ok(()),
             Err(error) => Err(explain_501(error)),
         }
     }
 
-    /// The text of an object beside the blobs; none when there is no such object.
+    /// Reads a text object beside the blobs; `None` if it does not exist.
     pub(crate) async fn read_mark(&self, name: &str) -> Result<Option<String>> {
         match self.bucket.get(&self.beside(name)).await {
             Ok(found) => Ok(Some(String::from_utf8_lossy(&found.bytes().await?).into_owned())),
@@ -119,13 +121,13 @@ impl Objects {
         }
     }
 
-    /// Writes an object beside the blobs, unless there is one: then this is an error.
+    /// Writes an object beside the blobs. It is an error if the object exists.
     pub(crate) async fn write_mark(&self, name: &str, text: String) -> Result<()> {
         let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
         self.bucket.put_opts(&self.beside(name), text.into(), options).await.map(|_| ()).map_err(explain_501)
     }
 
-    /// The bucket's time, in ms since 1970: that of an object which was written just now.
+    /// Returns the bucket's time in ms since 1970, which is that of an object written just now.
     pub(crate) async fn now_ms(&self) -> Result<i64> {
         let key = format!("{CANARY}{}", super::fs::random_id());
         self.put(&key, Bytes::from_static(b"clock")).await?;
@@ -134,7 +136,7 @@ impl Objects {
         Ok(found?.last_modified.timestamp_millis())
     }
 
-    /// The keys of all objects that were there at this time already, in ms by the bucket's clock; as they are listed.
+    /// Streams the keys of all objects that existed at this time, in ms by the bucket's clock.
     pub(crate) fn keys_until(&self, until: i64) -> BoxStream<'static, Result<String>> {
         let folder: Path = self.prefix.parts().chain(std::iter::once("blobs".into())).collect();
         let listed = self.bucket.list(Some(&folder));
@@ -145,14 +147,14 @@ impl Objects {
             };
             let parts: Vec<_> = found.location.prefix_match(&folder)?.collect();
             let key = parts.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join("/");
-            // A canary is about to be removed by the process that wrote it.
+            // Keeps young test objects: the process that wrote one is about to remove it.
             let until = if key.starts_with(CANARY) { until.saturating_sub(CANARY_LIVES_MS) } else { until };
             (found.last_modified.timestamp_millis() <= until).then_some(Ok(key))
         };
         listed.filter_map(move |found| std::future::ready(key(found))).boxed()
     }
 
-    /// Whether there is no object.
+    /// Returns whether the bucket has no objects.
     pub(crate) async fn is_empty(&self) -> Result<bool> {
         let mut listed = self.bucket.list(Some(&self.prefix));
         let first = within(self.idle, async { listed.next().await.transpose() }).await?;
@@ -163,14 +165,13 @@ impl Objects {
         self.prefix.parts().chain(std::iter::once(name.into())).collect()
     }
 
-    /// Begins an object of many parts.
     pub(crate) async fn begin(&self, key: &str) -> Result<Multipart> {
         let path = self.path(key);
         let id = within(self.idle, self.bucket.create_multipart(&path)).await?;
         Ok(Multipart { key: key.to_owned(), id })
     }
 
-    /// Adds part `number`, counted from 0; what stands for it at the end.
+    /// Uploads part `number` (counted from 0) and returns its tag for the completion.
     pub(crate) async fn put_part(&self, to: &Multipart, number: usize, pieces: Vec<Bytes>) -> Result<String> {
         let payload: PutPayload = pieces.into_iter().collect();
         let limit = self.to_write(payload.content_length());
@@ -179,7 +180,7 @@ impl Objects {
         Ok(within(limit, put).await?.content_id)
     }
 
-    /// Makes the object of its parts.
+    /// Assembles the object from its parts.
     pub(crate) async fn complete(&self, to: &Multipart, parts: &[String]) -> Result<()> {
         let times = u32::try_from(2 + parts.len() / PARTS_PUT_TOGETHER).unwrap_or(u32::MAX);
         let parts = parts.iter().map(|id| PartId { content_id: id.clone() }).collect();
@@ -188,23 +189,24 @@ impl Objects {
         Ok(())
     }
 
-    /// Forgets an upload's parts. That there are none is no fault: a handle's end and the collection may both come to it.
+    /// Aborts a multipart upload. A missing upload is not an error, because dropping a handle and
+    /// the collection may both abort it.
     pub(crate) async fn abort(&self, to: &Multipart) -> Result<()> {
         let path = self.path(&to.key);
         match found(within(self.idle, self.bucket.abort_multipart(&path, &to.id)).await) {
-            // Memory has no other refusal of this call than that it knows of no such upload.
+            // The in-memory store fails this call only for an unknown upload.
             Err(Error::Generic { store: "InMemory", .. }) => Ok(()),
             other => other,
         }
     }
 
-    /// Removes an object. One that is not there is no fault.
+    /// Removes an object. A missing object is not an error.
     pub(crate) async fn remove(&self, key: &str) -> Result<()> {
         let path = self.path(key);
         found(within(self.idle, self.bucket.delete(&path)).await)
     }
 
-    /// The bytes of a range, as they come. Each piece is waited for no longer than the time without a byte.
+    /// Streams a range. Each pause between two pieces is limited.
     pub(crate) async fn get(
         &self,
         key: &str,
@@ -221,7 +223,8 @@ impl Objects {
         Ok(stream::try_unfold(pieces, next).boxed())
     }
 
-    /// An address at which a client fetches the object itself; none where it does not, for an object of so many bytes.
+    /// Returns a URL at which a client can fetch the object. `None` if clients do not fetch objects
+    /// of this size themselves.
     pub(crate) async fn presigned(&self, key: &str, size: u64, sent_as: &SentAs<'_>) -> Result<Option<Url>> {
         match &self.presigner {
             Some(presigner) => presigner.presigned(&self.path(key), size, sent_as).await,
@@ -229,7 +232,7 @@ impl Objects {
         }
     }
 
-    /// How many bytes an object has; none when there is no such object.
+    /// Returns the length of an object; `None` if it does not exist.
     pub(crate) async fn length(&self, key: &str) -> Result<Option<u64>> {
         let path = self.path(key);
         match within(self.idle, self.bucket.head(&path)).await {
@@ -239,8 +242,8 @@ impl Objects {
         }
     }
 
-    /// The time for a write of so many bytes: how much of them has gone out is not seen, so a whole
-    /// part gets twice the time for an answer.
+    /// Returns the time limit for writing this many bytes. The progress of sending cannot be
+    /// observed, so a whole part gets twice the response timeout.
     fn to_write(&self, bytes: usize) -> Duration {
         let parts = u32::try_from(bytes.div_ceil(PART)).unwrap_or(u32::MAX);
         self.idle.saturating_mul(parts.saturating_add(1))
@@ -254,27 +257,26 @@ impl Objects {
             .collect()
     }
 
-    /// Whether the bucket answers: asks for an object that never exists.
+    /// Checks that the bucket answers, by requesting an object that never exists.
     pub(crate) async fn ping(&self) -> Result<()> {
         self.length("canary/none").await.map(|_| ())
     }
 
-    /// As [`canary`](Objects::canary); `Invalid` where the bucket answers that this program may not use it.
+    /// Tests access like [`canary`](Objects::canary). `Invalid` if the bucket denies access.
     pub(crate) async fn check_access(&self) -> std::result::Result<(), StoreError> {
         match self.canary().await {
             Ok(()) => Ok(()),
             Err(Error::PermissionDenied { .. } | Error::Unauthenticated { .. }) => Err(StoreError::Invalid(
-                "S3 refuses the credentials that the setting `blobs` or the environment (AWS_…) gives"
-                    .to_owned(),
+                "S3 refuses the credentials from the setting `blobs` or the environment (AWS_…)".to_owned(),
             )),
-            Err(Error::NotFound { .. }) => {
-                Err(StoreError::Invalid("S3 has no such bucket as the setting `blobs` names".to_owned()))
-            }
+            Err(Error::NotFound { .. }) => Err(StoreError::Invalid(
+                "S3 does not have the bucket that the setting `blobs` names".to_owned(),
+            )),
             Err(error) => Err(StoreError::storage(error)),
         }
     }
 
-    /// Writes, reads and removes an object.
+    /// Tests the bucket: writes, reads and removes an object.
     pub(crate) async fn canary(&self) -> Result<()> {
         let key = &self.canary;
         self.put(key, Bytes::from_static(b"canary")).await?;
@@ -286,24 +288,27 @@ impl Objects {
         self.remove(key).await?;
         match read.as_ref() {
             b"canary" => Ok(()),
-            _ => Err(Error::Generic { store: "S3", source: "what was written was not read again".into() }),
+            _ => {
+                Err(Error::Generic { store: "S3", source: "the written bytes could not be read back".into() })
+            }
         }
     }
 }
 
-/// The bucket, or the part of one, of
-/// `s3://bucket/part?endpoint=…&region=…&access_key_id=…&secret_access_key=…&allow_http=true`: what
-/// it is built with, and what its keys begin with. What the address does not say comes from the
-/// environment (`AWS_…`).
+/// Parses the address of a bucket, or of a part of one:
+/// `s3://bucket/part?endpoint=…&region=…&access_key_id=…&secret_access_key=…&allow_http=true`.
+/// Returns the configured builder and the prefix of the keys. Settings missing in the address come
+/// from the environment (`AWS_…`).
 ///
 /// # Errors
 ///
 /// `Invalid` names what is wrong with the address, without the values.
 pub fn s3_bucket(address: &str) -> std::result::Result<(AmazonS3Builder, Path), StoreError> {
-    let url = Url::parse(address).map_err(|error| invalid(&format!("is no address: {error}")))?;
+    let url = Url::parse(address).map_err(|error| invalid(&format!("is not a URL: {error}")))?;
     let bucket =
         url.host_str().filter(|_| url.scheme() == "s3").ok_or_else(|| invalid("is not s3://BUCKET?…"))?;
-    // A session token of the environment belongs to the key there, not to another one in the address.
+    // A session token from the environment belongs to the environment's key, not to a key in the
+    // address.
     let has_own_key =
         url.query_pairs().any(|(name, _)| matches!(name.parse(), Ok(AmazonS3ConfigKey::AccessKeyId)));
     let mut builder = from_env(|key| !(has_own_key && *key == AmazonS3ConfigKey::Token))
@@ -315,8 +320,8 @@ pub fn s3_bucket(address: &str) -> std::result::Result<(AmazonS3Builder, Path), 
         .with_config(AmazonS3ConfigKey::Client(ClientConfigKey::Timeout), TRANSFER);
     for (name, value) in url.query_pairs() {
         let key: AmazonS3ConfigKey =
-            name.parse().map_err(|_| invalid(&format!("has a parameter that is not known: {name}")))?;
-        // `AWS_ENDPOINT_URL_S3` would go before an endpoint that only the address names.
+            name.parse().map_err(|_| invalid(&format!("has an unknown parameter: {name}")))?;
+        // `AWS_ENDPOINT_URL_S3` would take precedence over a plain endpoint from the address.
         let key = if key == AmazonS3ConfigKey::Endpoint { AmazonS3ConfigKey::S3Endpoint } else { key };
         builder = builder.with_config(key, value);
     }
@@ -324,14 +329,14 @@ pub fn s3_bucket(address: &str) -> std::result::Result<(AmazonS3Builder, Path), 
     let endpoint = set(AmazonS3ConfigKey::S3Endpoint).or_else(|| set(AmazonS3ConfigKey::Endpoint));
     let allows_http = set(AmazonS3ConfigKey::Client(ClientConfigKey::AllowHttp));
     if endpoint.is_some_and(|it| it.starts_with("http://")) && allows_http.as_deref() == Some("false") {
-        return Err(invalid("has an endpoint without TLS: add allow_http=true where that is meant"));
+        return Err(invalid("has an endpoint without TLS: add allow_http=true to allow that"));
     }
     let prefix =
         Path::from_url_path(url.path()).map_err(|error| invalid(&format!("has no usable path: {error}")))?;
     Ok((builder, prefix))
 }
 
-/// What the environment says of S3 (`AWS_…`), of those settings that count.
+/// Reads the relevant S3 settings of the environment (`AWS_…`).
 fn from_env(counts: impl Fn(&AmazonS3ConfigKey) -> bool) -> AmazonS3Builder {
     let settings = std::env::vars_os().filter_map(|(name, value)| {
         let (name, value) = (name.into_string().ok()?, value.into_string().ok()?);
@@ -342,7 +347,7 @@ fn from_env(counts: impl Fn(&AmazonS3ConfigKey) -> bool) -> AmazonS3Builder {
     settings.fold(AmazonS3Builder::new(), |builder, (key, value)| builder.with_config(key, value))
 }
 
-/// `work`, or an error once it has taken as long as this.
+/// Runs `work` with a time limit.
 async fn within<T>(limit: Duration, work: impl Future<Output = Result<T>>) -> Result<T> {
     match tokio::time::timeout(limit, one_request(work)).await {
         Ok(done) => done,
@@ -350,7 +355,8 @@ async fn within<T>(limit: Duration, work: impl Future<Output = Result<T>>) -> Re
     }
 }
 
-/// Few and quick: whoever waits for them is told to come again.
+/// Creates a configuration with few and quick retries, because the server asks waiting clients to
+/// try again anyway.
 fn retries(within: Duration) -> RetryConfig {
     let backoff = BackoffConfig {
         init_backoff: Duration::from_millis(100),
@@ -371,13 +377,14 @@ fn invalid(why: &str) -> StoreError {
     StoreError::Invalid(format!("the address of the S3 bucket {why}"))
 }
 
-/// The error of a conditional write. A bucket that answers 501 does not know the header by which an object is never written twice.
+/// Explains the error of a conditional write. A bucket that answers 501 does not support the header
+/// that prevents overwriting an object.
 fn explain_501(error: Error) -> Error {
     let is_501 = matches!(error, Error::Generic { .. }) && error.to_string().contains("status code: 501");
     if !is_501 {
         return error;
     }
-    let text = "S3 answers 501 to conditional writes: it must know the request header If-None-Match";
+    let text = "S3 answers 501 to conditional writes: it must support the request header If-None-Match";
     Error::NotSupported { source: text.into() }
 }
 
@@ -386,7 +393,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_without_conditional_writes_is_told_which_header_it_lacks() {
+    fn the_error_of_a_bucket_without_conditional_writes_names_the_header() {
         let of = |status: &str| Error::Generic {
             store: "S3",
             source: format!("Server returned non-2xx status code: {status}").into(),
@@ -399,20 +406,20 @@ mod tests {
     }
 
     #[test]
-    fn an_address_names_a_bucket_and_its_mistakes_are_told_without_values() {
+    fn an_address_names_a_bucket_and_its_errors_contain_no_values() {
         let keys = "access_key_id=a&secret_access_key=hidden";
         let (builder, prefix) =
             s3_bucket(&format!("s3://b/a/part?endpoint=http://h:1&allow_http=true&{keys}")).unwrap();
         assert_eq!(prefix, Path::from("a/part"));
         assert_eq!(builder.get_config_value(&AmazonS3ConfigKey::Bucket).as_deref(), Some("b"));
-        for (address, told) in [
+        for (address, expected) in [
             ("s3://b?endpoint=http://h:1", "allow_http=true"),
-            ("s3://b?colour=hidden", "not known: colour"),
+            ("s3://b?colour=hidden", "unknown parameter: colour"),
             ("gs://b", "is not s3://BUCKET"),
         ] {
             let separator = if address.contains('?') { '&' } else { '?' };
             let error = s3_bucket(&format!("{address}{separator}{keys}")).err().unwrap().to_string();
-            assert!(error.contains(told) && !error.contains("hidden"), "{error}");
+            assert!(error.contains(expected) && !error.contains("hidden"), "{error}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Orphans: keys in the storage of blobs that no row of the table `blobs` names. They are recorded in the table `strays` before
-//! their first byte is sent, so that nothing is left behind.
+//! Orphans: storage keys that no row of the table `blobs` names. The server records a key in the
+//! table `strays` before it sends the first byte, so that no bytes are left behind.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,17 +8,17 @@ use super::storage::Storage;
 use crate::db::{Database, values};
 use crate::error::StoreError;
 
-/// How long an object may take from its beginning, or from its settling, to the row that names it.
+/// Time limit for an object from its beginning, or from its settling, to the row that names it.
 const WINDOW: Duration = Duration::from_hours(24);
-/// For how long bytes stay that were replaced, in ms: whoever looked them up before may still read
-/// them.
+/// Time in ms for which replaced bytes stay in the storage. A reader that looked up their key
+/// earlier may still read them.
 pub(crate) const READ_FOR_MS: i64 = 60 * 60 * 1000;
-/// Puts off an orphan's end, unless its removal has begun.
+/// Postpones the removal of an orphan, unless it has begun.
 pub(crate) const RENEW: &str = "UPDATE strays SET due = $2 WHERE place = $1 AND due > 0";
-/// How many are removed in one go.
+/// Number of orphans removed at a time.
 const BATCH: i64 = 100;
 
-/// The orphans that are recorded. Cheap to clone.
+/// Recorded orphans of a storage. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Orphans(Arc<Known>);
 
@@ -29,7 +29,8 @@ struct Known {
 }
 
 impl Orphans {
-    /// Those of this database in this storage; `upload_ttl` is how long an upload is kept to which nothing is added.
+    /// Creates the access to the orphans of this database and storage. `upload_ttl` is the lifetime
+    /// of an upload without further appends.
     pub(crate) fn new(database: Database, storage: Storage, upload_ttl: Duration) -> Orphans {
         Orphans(Arc::new(Known { database, storage, upload_ttl }))
     }
@@ -41,51 +42,56 @@ impl Orphans {
         Ok(())
     }
 
-    /// Puts off an orphan's end so that a row can be made that names it. `Unavailable` when its removal has begun.
+    /// Postpones the removal of an orphan, so that a row that names it can be created.
+    /// `Unavailable` if the removal has begun.
     pub(crate) async fn renew(&self, key: &str) -> Result<(), StoreError> {
         match self.0.database.execute(RENEW, values![key, self.due()]).await? {
-            0 => Err(StoreError::storage("bytes that were staged for very long are gone")),
+            0 => Err(StoreError::storage("the staged bytes expired and were deleted")),
             _ => Ok(()),
         }
     }
 
-    /// When an orphan that is recorded now is due, in ms by the database's clock.
+    /// Returns when an orphan recorded now is due for removal, in ms by the database's clock.
     fn due(&self) -> i64 {
         self.0.database.now_ms().saturating_add(i64::try_from(WINDOW.as_millis()).unwrap_or(i64::MAX))
     }
 
-    /// When the object of an upload is due to which bytes were added now: a while after the upload itself.
+    /// Returns when the object of an upload that was appended to now is due for removal: some time
+    /// after the upload itself expires.
     pub(crate) fn upload_due(&self) -> i64 {
         self.due().saturating_add(i64::try_from(self.0.upload_ttl.as_millis()).unwrap_or(i64::MAX))
     }
 
-    /// Removes an orphan and its bytes in the background; what fails is left to [`sweep`](Orphans::sweep).
+    /// Removes an orphan and its bytes in the background. Failures are left to
+    /// [`sweep`](Orphans::sweep).
     pub(crate) fn remove_later(&self, key: String) {
         let orphans = self.clone();
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         self.0.storage.tasks.spawn_on(
             async move {
                 if let Err(error) = orphans.remove_unnamed(&key).await {
-                    tracing::warn!(%error, blob = key, "bytes that are no longer needed were not removed yet");
+                    tracing::warn!(%error, blob = key, "could not remove bytes that are no longer needed; \
+                        will retry");
                 }
             },
             &runtime,
         );
     }
 
-    /// Removes orphans that are due; how many.
+    /// Removes the orphans that are due and returns their number.
     pub(crate) async fn sweep(&self) -> Result<u64, StoreError> {
-        // Few at a time, so that no publish waits long.
+        // Deletes a few rows at a time, so that no publish waits long.
         let named = "DELETE FROM strays WHERE place IN (SELECT s.place FROM strays s \
                      WHERE EXISTS (SELECT 1 FROM blobs b WHERE b.place = s.place) LIMIT $1)";
-        while self.0.database.execute_slowly(named, values![BATCH]).await? > 0 {}
-        // The condition is on the row itself too: PostgreSQL evaluates it again when it had to wait for another's change.
+        while self.0.database.execute_maintenance(named, values![BATCH]).await? > 0 {}
+        // Checks the row itself too: PostgreSQL evaluates that condition again after it has waited
+        // for a concurrent change of the row.
         let claim = "UPDATE strays SET due = 0 WHERE due > 0 AND due <= $1 \
                      AND NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.place = strays.place) \
                      AND place IN (SELECT s.place FROM strays s WHERE s.due > 0 AND s.due <= $1 \
                      AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.place = s.place) LIMIT $2)";
         let now = self.0.database.now_ms();
-        while self.0.database.execute_slowly(claim, values![now, BATCH]).await? > 0 {}
+        while self.0.database.execute_maintenance(claim, values![now, BATCH]).await? > 0 {}
         let mut swept = 0;
         loop {
             let sql = "SELECT place, multipart FROM strays WHERE due = 0 LIMIT $1";

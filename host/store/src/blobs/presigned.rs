@@ -1,4 +1,5 @@
-//! Addresses at which clients fetch objects from S3 themselves, past this server: signed, for a while, for one object each.
+//! Presigned URLs, at which clients fetch objects from S3 without passing through this server. Each
+//! URL is valid for one object and a limited time.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use url::Url;
 
 use crate::config::RedirectsConfig;
 
-/// Signs addresses as they are good where clients are.
+/// Signer of URLs with the endpoint that clients use.
 #[derive(Debug)]
 pub(crate) struct Presigner {
     s3: AmazonS3,
@@ -18,17 +19,16 @@ pub(crate) struct Presigner {
     lifetime: Duration,
 }
 
-/// Headers with which S3 is to send an object, which the client cannot change.
+/// Response headers that S3 must send with an object. The client cannot change them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SentAs<'a> {
-    /// `Content-Type`.
     pub content_type: Option<&'a str>,
-    /// `Content-Disposition`.
     pub content_disposition: Option<&'a str>,
 }
 
 impl Presigner {
-    /// For the bucket that `builder` describes. An error where it makes no sense.
+    /// Creates the signer for the bucket that `builder` describes. It is an error if the
+    /// configuration is invalid.
     pub(crate) fn new(builder: AmazonS3Builder, redirects: &RedirectsConfig) -> Result<Presigner> {
         let builder = match &redirects.endpoint {
             Some(endpoint) => builder
@@ -40,7 +40,7 @@ impl Presigner {
         Ok(Presigner { s3: builder.build()?, min_bytes, lifetime })
     }
 
-    /// The address of an object of so many bytes; none where that is too few.
+    /// Returns the URL of an object of this size; `None` if it is too small for a redirect.
     pub(crate) async fn presigned(
         &self,
         path: &Path,
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_address_is_where_clients_are_and_says_how_the_object_is_sent() {
+    async fn a_url_has_the_endpoint_for_clients_and_the_response_headers() {
         let builder = AmazonS3Builder::new()
             .with_bucket_name("b")
             .with_endpoint("http://10.0.0.1:8333")

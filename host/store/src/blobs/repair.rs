@@ -1,15 +1,15 @@
-//! Repair: bytes that are missing or damaged are replaced when somebody sends the same bytes again.
+//! Repair: missing or damaged bytes are replaced when a client sends the same bytes again.
 //!
-//! Bytes are never changed in place. The new ones lie under a key of their own, durable, before one
-//! transaction lets the row name them; so a server that is killed leaves the row with the bytes of
-//! before or with the new ones.
+//! Bytes are never changed in place. The new bytes are made durable under a new key. Then one
+//! transaction points the row to that key. A server killed in between leaves the row with either
+//! the old or the new bytes.
 
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 
 use super::handle::Blob;
-use super::row::{BLOB_COLUMNS, BlobRow, Condition, Examined, Place, read_row};
+use super::row::{BLOB_COLUMNS, BlobLocation, BlobRow, Condition, Examined, read_row};
 use super::source::Source;
 use crate::boxed;
 use crate::db::{Database, Row, values};
@@ -18,31 +18,32 @@ use crate::ids::RepositoryId;
 use crate::store::Store;
 
 /// Bytes up to which a stored blob is read again when a client sends the same bytes. A larger blob
-/// counts as sound if its length is right and no read found damage: reading it would take as long
-/// as sending it did, and replacing it unread would let repeated uploads fill the storage.
+/// counts as sound if its length is right and no read found damage. Reading it would take as long
+/// as the client's upload, and replacing it unread would let repeated uploads fill the storage.
 const READ_AGAIN: u64 = 64 << 20;
-/// For how long bytes that were found damaged are not read again to see whether they still are.
+/// Time for which bytes found damaged are not read again to see whether they still are.
 const STILL_DAMAGED: Duration = Duration::from_secs(30);
-/// Blobs of which that is remembered.
+/// Maximum number of damaged blobs to remember.
 const MOST_DAMAGED: usize = 10_000;
 
 impl Store {
-    /// Looks at what is stored of the bytes of these rows, for those that are fresh. `Unavailable`
-    /// when that cannot be told.
+    /// Checks, for each new row, the stored bytes of an existing blob with the same SHA-256.
+    /// `Unavailable` if their condition cannot be determined.
     pub(crate) async fn examine_stored(&self, rows: &mut [BlobRow]) -> Result<(), StoreError> {
         for row in rows.iter_mut().filter(|row| row.fresh) {
             let sent = (row.size, Some(row.check));
             row.examined = self.examine_row(&row.sha256.0, sent).await?;
             if row.examined.as_ref().is_some_and(|examined| examined.condition == Condition::Damaged) {
                 metrics::counter!("packhouse_blobs_repaired_total").increment(1);
-                tracing::warn!(sha256 = %row.sha256, "bytes that were missing or damaged came again and replace what is stored");
+                tracing::warn!(sha256 = %row.sha256, "a new upload replaces missing or damaged bytes");
             }
         }
         Ok(())
     }
 
-    /// Replaces stored bytes that are missing or damaged by the same bytes, which were sent to a
-    /// repository and are not kept there otherwise. `Unavailable` when database or storage failed.
+    /// Replaces missing or damaged stored bytes by the same bytes that a client sent to a
+    /// repository. Discards sent bytes whose stored copy is sound or does not exist. `Unavailable`
+    /// if the database or the storage failed.
     #[boxed]
     pub async fn repair(&self, repository: RepositoryId, sent: &[Blob]) -> Result<(), StoreError> {
         let mut damaged = Vec::new();
@@ -56,8 +57,8 @@ impl Store {
         self.keep(repository, &damaged).await
     }
 
-    /// The row with this SHA-256, if there is one, and the condition of its bytes: compared with
-    /// the size and the check value of what was sent, as far as that is known.
+    /// Returns the row with this SHA-256, if it exists, and the condition of its bytes. The stored
+    /// bytes are compared with the size and, if known, the check value of the sent bytes.
     async fn examine_row(
         &self,
         sha256: &[u8; 32],
@@ -93,8 +94,8 @@ impl Store {
         }
     }
 
-    /// A handle to the bytes of a row that `origin` holds. `Corrupt` when they are not there, or
-    /// were found damaged and still are.
+    /// Opens the bytes of a row that `origin` holds. `Corrupt` if they are missing, or were found
+    /// damaged and still are.
     pub(crate) async fn open_blob(&self, row: BlobRow, origin: RepositoryId) -> Result<Blob, StoreError> {
         if row.damaged {
             self.look_again(&row).await?;
@@ -103,29 +104,29 @@ impl Store {
         Ok(Blob::stored(&self.inner.db, source, row, Some(origin)))
     }
 
-    /// As [`read_row`]; damage of bytes that lie in it is noted.
+    /// Same as [`read_row`], and records damage of bytes in the row.
     pub(crate) async fn read_row(&self, row: &Row) -> Result<BlobRow, StoreError> {
         let read = read_row(row);
         if let Err(StoreError::Corrupt(_)) = &read {
-            note_damage(&self.inner.db, row.columns().int("id")?, "").await;
+            record_damage(&self.inner.db, row.columns().int("id")?, "").await;
         }
         read
     }
 
     async fn open_row(&self, row: &BlobRow) -> Result<Source, StoreError> {
         let key = match &row.place {
-            Place::Inline(bytes) => return Ok(Source::Bytes(bytes.clone())),
-            Place::Stored(key) => key,
+            BlobLocation::Inline(bytes) => return Ok(Source::Bytes(bytes.clone())),
+            BlobLocation::Stored(key) => key,
         };
         let opened = Source::open(&self.inner.storage, key, row.size).await;
         if let Err(StoreError::Corrupt(_)) = &opened {
-            note_damage(&self.inner.db, row.id, key).await;
+            record_damage(&self.inner.db, row.id, key).await;
         }
         opened
     }
 
-    /// Reads all bytes of a row and compares them with its check value. `Corrupt` when they are
-    /// missing or damaged, which is noted.
+    /// Reads all bytes of a row and compares them with its check value. `Corrupt` if they are
+    /// missing or damaged, which is recorded.
     async fn read_through(&self, row: BlobRow) -> Result<(), StoreError> {
         let source = self.open_row(&row).await?;
         let is_file = matches!(source, Source::File(_));
@@ -134,7 +135,7 @@ impl Store {
         while let Some(chunk) = chunks.next().await {
             match chunk {
                 Ok(_) => {}
-                // A file that is there and cannot be read is as bad as one that is not what it was.
+                // An existing file that cannot be read counts as damaged.
                 Err(error) if is_file && error.is_unavailable() && !error.is_out_of_descriptors() => {
                     return Err(blob.0.corrupt("cannot be read").await);
                 }
@@ -144,8 +145,8 @@ impl Store {
         Ok(())
     }
 
-    /// Whether bytes that were found damaged still are: somebody may have put them back. `Corrupt`
-    /// when they are.
+    /// Checks whether bytes found damaged still are, because an operator may have restored them.
+    /// `Corrupt` if they still are.
     async fn look_again(&self, row: &BlobRow) -> Result<(), StoreError> {
         let known = self.damaged_lately().get(&row.id).copied();
         if known.is_some_and(|at| at.elapsed() < STILL_DAMAGED) {
@@ -169,7 +170,7 @@ impl Store {
         }
     }
 
-    /// Notes that the bytes of a row are sound again.
+    /// Records that the bytes of a row are sound again.
     pub(crate) async fn forget_damage(&self, row: &BlobRow) -> Result<(), StoreError> {
         let sql = "UPDATE blobs SET damaged_at = NULL WHERE id = $1 AND COALESCE(place, '') = $2";
         self.inner.db.execute(sql, values![row.id, row.key()]).await.map(drop)
@@ -177,47 +178,46 @@ impl Store {
 }
 
 impl BlobRow {
-    /// The key of its bytes; empty where they lie in the row.
+    /// Returns the storage key; empty if the bytes are in the row.
     pub(crate) fn key(&self) -> &str {
         match &self.place {
-            Place::Inline(_) => "",
-            Place::Stored(key) => key,
+            BlobLocation::Inline(_) => "",
+            BlobLocation::Stored(key) => key,
         }
     }
 }
 
-/// Notes in a row that the bytes of this key (empty: those in the row) are missing or damaged, and
-/// counts and logs it. Bytes that were replaced meanwhile are nobody's loss. A failure of the
-/// database is only logged: the next read finds the same.
-pub(crate) async fn note_damage(database: &Database, id: i64, key: &str) {
+/// Records in a row that the bytes with this key (empty: those in the row) are missing or damaged.
+/// Also counts and logs the damage. Ignores damage of bytes that were replaced meanwhile. A failure
+/// of the database is only logged: the next read finds the damage again.
+pub(crate) async fn record_damage(database: &Database, id: i64, key: &str) {
     let sql =
         "UPDATE blobs SET damaged_at = COALESCE(damaged_at, $2) WHERE id = $1 AND COALESCE(place, '') = $3";
     match database.execute(sql, values![id, database.now_ms(), key]).await {
-        Ok(0) => tracing::debug!(blob = id, "bytes that were replaced were read"),
+        Ok(0) => tracing::debug!(blob = id, "a read used bytes that were replaced in the meantime"),
         Ok(_) => {
             metrics::counter!("packhouse_blobs_corrupt_total").increment(1);
             tracing::error!(blob = id, key, "the bytes of a stored blob are missing or damaged");
         }
-        Err(error) => tracing::warn!(%error, blob = id, "damage that was found is not noted"),
+        Err(error) => tracing::warn!(%error, blob = id, "could not record the damage of a blob"),
     }
 }
 
 impl Blob {
-    /// Whether a read of these bytes through this handle or another of the same blob found them
-    /// missing or damaged.
+    /// Returns whether a read through any handle to this blob found its bytes missing or damaged.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         self.0.is_damaged()
     }
 
-    /// Whether as many bytes are there as there should be; a lack of them is noted. `Unavailable`
-    /// when storage does not answer.
+    /// Returns whether all bytes exist, and records it if some are missing. `Unavailable` if the
+    /// storage does not answer.
     #[boxed]
     pub async fn is_there(&self) -> Result<bool, StoreError> {
         let length = self.0.source.length().await?;
         let there = length.is_some_and(|length| length >= self.0.start + self.0.size) && !self.is_damaged();
         if !there {
-            self.0.note().await;
+            self.0.record_damage().await;
         }
         Ok(there)
     }

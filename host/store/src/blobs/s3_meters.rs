@@ -1,4 +1,4 @@
-//! What goes out to S3, counted by method and what came back, tries of calls that had failed before among them.
+//! Metrics of the requests to S3, by method and status, and of retries after failures.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -17,25 +17,22 @@ const REQUESTS: &str = "packhouse_s3_requests_total";
 const RETRIES: &str = "packhouse_s3_retries_total";
 
 tokio::task_local! {
-    /// Requests that the call which runs in this task has made so far.
+    /// Number of requests made so far by the current call.
     static MADE: Cell<u32>;
 }
 
-/// Runs a call of the store that takes one request if it goes well: more are tries of the same.
+/// Runs a call that normally needs one request. Further requests are counted as retries.
 pub(super) async fn one_request<T>(call: impl Future<Output = T>) -> T {
     MADE.scope(Cell::new(0), call).await
 }
 
-/// Makes clients whose requests are counted.
+/// Factory of HTTP clients that count their requests.
 #[derive(Debug)]
 pub(super) struct Counting;
 
 impl Counting {
-    /// Makes known what there is to count before anything is.
+    /// Registers the counters before the first request.
     pub(super) fn announce() -> Self {
-        metrics::describe_counter!(REQUESTS, "Requests to S3 by method and class of status");
-        metrics::describe_counter!(RETRIES, "Requests to S3 that were tries of one that had failed");
-        metrics::describe_histogram!(SECONDS, metrics::Unit::Seconds, "Time until the head of S3's answer");
         metrics::counter!(RETRIES).increment(0);
         Self
     }
@@ -50,16 +47,18 @@ impl HttpConnector for Counting {
 #[derive(Debug)]
 struct Counted(HttpClient);
 
-type Answer<'a> = Pin<Box<dyn Future<Output = std::result::Result<HttpResponse, HttpError>> + Send + 'a>>;
+type ResponseFuture<'a> =
+    Pin<Box<dyn Future<Output = std::result::Result<HttpResponse, HttpError>> + Send + 'a>>;
 
 impl HttpService for Counted {
-    fn call<'life, 'answer>(&'life self, request: HttpRequest) -> Answer<'answer>
+    fn call<'life, 'answer>(&'life self, request: HttpRequest) -> ResponseFuture<'answer>
     where
         'life: 'answer,
         Self: 'answer,
     {
         Box::pin(async move {
-            // Outside of such a call, as in a listing of several pages, nobody can say.
+            // Outside `one_request`, for example in a listing with several pages, retries look like
+            // first requests, so they are not counted.
             let before = MADE.try_with(|made| made.replace(made.get() + 1)).unwrap_or_default();
             if before > 0 {
                 metrics::counter!(RETRIES).increment(1);

@@ -1,4 +1,4 @@
-//! Where the bytes of a new blob go: a file of the folder, or an object of the bucket that is sent in parts.
+//! Destination of the bytes of a new blob: a file, or an object that is uploaded in parts.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::source::{BlobObject, Source};
 use super::storage::{Storage, StoragePlace, blocking};
 use crate::error::StoreError;
 
-/// Where the bytes of one new blob go.
+/// Destination of the bytes of one new blob.
 pub(crate) enum Sink {
     File(BlobFile),
     Object(ObjectSink),
@@ -28,7 +28,7 @@ impl Sink {
         }
     }
 
-    /// All that was written, to be read.
+    /// Ends the writing and returns the bytes as a source.
     pub(crate) async fn finish(self) -> Result<Source, StoreError> {
         match self {
             Sink::File(file) => Ok(Source::File(Arc::new(file))),
@@ -37,30 +37,30 @@ impl Sink {
     }
 }
 
-/// What an object being written consists of so far.
+/// Parts and remaining bytes of an object being written.
 #[derive(Default)]
 pub(crate) struct Parts {
     pub(crate) multipart: Option<Multipart>,
-    /// What stands for each part.
+    /// Tag of each uploaded part.
     pub(crate) tags: Vec<String>,
-    /// How many of them there were when it was gone on with.
+    /// Number of parts when the upload was resumed.
     pub(crate) known: usize,
-    /// What does not make a part yet.
+    /// Bytes that do not fill a part yet.
     pub(crate) tail: Bytes,
 }
 
-/// An object being written: nothing yet while it is less than a part, then a multipart upload.
+/// Object being written: bytes in memory until they fill a part, then a multipart upload.
 pub(crate) struct ObjectSink {
     orphans: Orphans,
     bucket: Objects,
     multipart: Option<Multipart>,
     tags: Vec<String>,
-    /// What does not make a part yet.
+    /// Bytes that do not fill a part yet.
     held: Vec<Bytes>,
     length: u64,
-    /// How many parts there were when it was gone on with.
+    /// Number of parts when the upload was resumed.
     known: usize,
-    /// It belongs to an upload, and stays when this is dropped.
+    /// True if the object belongs to a resumable upload and must stay when this sink is dropped.
     lent: bool,
 }
 
@@ -71,7 +71,7 @@ impl ObjectSink {
         ObjectSink { orphans, bucket, multipart, tags, held, length: 0, known: 0, lent: false }
     }
 
-    /// Goes on with an upload that has these parts and this tail.
+    /// Resumes an upload with these parts and this tail.
     pub(crate) fn resume(
         orphans: &Orphans,
         bucket: &Objects,
@@ -86,24 +86,25 @@ impl ObjectSink {
         sink
     }
 
-    /// Takes it from the upload that it was lent by: it goes when this is dropped.
+    /// Takes over the object from its resumable upload. Dropping the sink then removes the object.
     pub(crate) fn own(mut self) -> ObjectSink {
         self.lent = false;
         self
     }
 
-    /// Leaves it to the upload that it was made for; whether it was the upload's already.
+    /// Leaves the object to its resumable upload. Returns whether it belonged to the upload
+    /// already.
     pub(crate) fn lend(&mut self) -> bool {
         std::mem::replace(&mut self.lent, true)
     }
 
-    /// What it consists of so far.
+    /// Returns the parts and remaining bytes so far.
     pub(crate) fn parts(&self) -> Parts {
         let (multipart, tags) = (self.multipart.clone(), self.tags.clone());
         Parts { multipart, tags, known: self.known, tail: join(&self.held) }
     }
 
-    /// Adds pieces at the end, and sends each part that becomes full.
+    /// Appends pieces, and uploads each part that becomes full.
     pub(crate) async fn append(&mut self, pieces: &[Bytes]) -> Result<(), StoreError> {
         self.length += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
         self.held.extend_from_slice(pieces);
@@ -138,7 +139,7 @@ impl ObjectSink {
         if last.iter().any(|piece| !piece.is_empty()) {
             self.send(last).await?;
         }
-        let Some(multipart) = &self.multipart else { return Err(StoreError::storage("an upload is lost")) };
+        let Some(multipart) = &self.multipart else { return Err(StoreError::storage("an upload was lost")) };
         self.bucket.complete(multipart, &self.tags).await.map_err(StoreError::storage)?;
         let key = self.multipart.take().map(|multipart| multipart.key).unwrap_or_default();
         Ok(Source::Object(Arc::new(BlobObject::staged(&self.orphans, self.bucket.clone(), key, self.length))))
@@ -160,14 +161,14 @@ async fn begin_object(orphans: &Orphans, bucket: &Objects) -> Result<Multipart, 
     match orphans.add(&key, Some(&multipart.id)).await {
         Ok(()) => Ok(multipart),
         Err(error) => {
-            // Nothing knows of it, so this is the only chance.
+            // The multipart upload is recorded nowhere, so only this code can abort it.
             let _ = bucket.abort(&multipart).await;
             Err(error)
         }
     }
 }
 
-/// Takes exactly a part from what is held, when there is as much.
+/// Takes exactly one part from the held pieces, if they are enough.
 fn take_part(held: &mut Vec<Bytes>) -> Option<Vec<Bytes>> {
     if held.iter().map(Bytes::len).sum::<usize>() < PART {
         return None;
@@ -185,7 +186,7 @@ fn take_part(held: &mut Vec<Bytes>) -> Option<Vec<Bytes>> {
     Some(part)
 }
 
-/// One piece of many, without a copy when there is only one.
+/// Joins the pieces, without copying if there is only one.
 pub(crate) fn join(pieces: &[Bytes]) -> Bytes {
     match pieces {
         [] => Bytes::new(),

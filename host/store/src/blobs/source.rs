@@ -1,4 +1,4 @@
-//! Where a handle's bytes are read from, whatever they are.
+//! Sources of a handle's bytes: memory, a file or an object.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,14 +8,14 @@ use bytes::{Bytes, BytesMut};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 
-use super::budget::Lease;
+use super::budget::StagingReservation;
 use super::fs::BlobFile;
 use super::objects::Objects;
 use super::orphans::Orphans;
 use super::storage::{Storage, StoragePlace, blocking};
 use crate::error::StoreError;
 
-/// Bytes that stay readable while this lives. Cheap to clone.
+/// Bytes that stay readable while this value lives. Cheap to clone.
 #[derive(Clone)]
 pub(crate) enum Source {
     Bytes(Bytes),
@@ -24,12 +24,12 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// The bytes with this key. `Corrupt` when they are not there or not so many.
+    /// Opens the bytes with this key. `Corrupt` if they are missing or have another length.
     pub(crate) async fn open(storage: &Storage, key: &str, size: u64) -> Result<Source, StoreError> {
         match &storage.place {
             StoragePlace::Folder(folder) => {
-                let (folder, wanted) = (Arc::clone(folder), key.to_owned());
-                let file = blocking(move || folder.open_blob(&wanted)).await?;
+                let (folder, owned_key) = (Arc::clone(folder), key.to_owned());
+                let file = blocking(move || folder.open_blob(&owned_key)).await?;
                 file.map(|file| Source::File(Arc::new(file))).ok_or_else(|| missing(key))
             }
             StoragePlace::Bucket(bucket) => {
@@ -38,7 +38,7 @@ impl Source {
         }
     }
 
-    /// The bytes of a range, fewer at the end of the source.
+    /// Reads a range, with fewer bytes at the end of the source.
     pub(crate) async fn read(&self, range: Range<u64>) -> Result<Bytes, StoreError> {
         match self {
             Source::Bytes(bytes) => Ok(part(bytes, range)),
@@ -51,18 +51,18 @@ impl Source {
         }
     }
 
-    /// Counts as staged by this lease, or no longer. Bytes in memory do not count.
-    pub(crate) fn hold(&self, lease: Option<Lease>) {
+    /// Sets or ends the reservation of staged bytes. Bytes in memory are not counted.
+    pub(crate) fn hold(&self, reservation: Option<StagingReservation>) {
         match self {
             Source::Bytes(_) => (),
-            Source::File(file) => file.hold(lease),
+            Source::File(file) => file.hold(reservation),
             Source::Object(object) => {
-                *object.lease.lock().unwrap_or_else(PoisonError::into_inner) = lease;
+                *object.reservation.lock().unwrap_or_else(PoisonError::into_inner) = reservation;
             }
         }
     }
 
-    /// How many bytes there really are; none when they are not there.
+    /// Returns the actual number of bytes; `None` if they are missing.
     pub(crate) async fn length(&self) -> Result<Option<u64>, StoreError> {
         match self {
             Source::Bytes(bytes) => Ok(Some(bytes.len() as u64)),
@@ -75,28 +75,27 @@ impl Source {
     }
 }
 
-/// The part of bytes that a range covers.
+/// Returns the part of the bytes in this range.
 pub(crate) fn part(bytes: &Bytes, range: Range<u64>) -> Bytes {
     let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
     let (start, end) = (at(range.start), at(range.end));
     bytes.slice(start..end.max(start))
 }
 
-/// An object in a bucket.
 pub(crate) struct BlobObject {
     pub(crate) bucket: Objects,
     pub(crate) key: String,
     pub(crate) size: u64,
-    /// Set while nothing names it: it goes when this is dropped.
+    /// True while no row names the object. Dropping the handle then removes the object.
     owned: AtomicBool,
-    /// To remove it by; none for what is stored.
+    /// Orphan table, used to remove the object; `None` for a stored object.
     orphans: Option<Orphans>,
-    /// While it is staged.
-    lease: Mutex<Option<Lease>>,
+    /// Reservation while the bytes are staged.
+    reservation: Mutex<Option<StagingReservation>>,
 }
 
 impl BlobObject {
-    /// An object that a row names.
+    /// Creates the handle to an object that a row names.
     pub(crate) fn stored(bucket: Objects, key: String, size: u64) -> BlobObject {
         BlobObject {
             bucket,
@@ -104,17 +103,18 @@ impl BlobObject {
             size,
             owned: AtomicBool::new(false),
             orphans: None,
-            lease: Mutex::default(),
+            reservation: Mutex::default(),
         }
     }
 
-    /// A new object, which goes when it is dropped unsettled.
+    /// Creates the handle to a new object, which is removed on drop unless it is settled.
     pub(crate) fn staged(orphans: &Orphans, bucket: Objects, key: String, size: u64) -> BlobObject {
         let (owned, orphans) = (AtomicBool::new(true), Some(orphans.clone()));
-        BlobObject { bucket, key, size, owned, orphans, lease: Mutex::default() }
+        BlobObject { bucket, key, size, owned, orphans, reservation: Mutex::default() }
     }
 
-    /// A row may name it from now on, or nothing does after all.
+    /// Sets whether dropping the handle removes the object. Pass false before a row may name the
+    /// object, and true again if no row does.
     pub(crate) fn own(&self, owned: bool) {
         self.owned.store(owned, Ordering::Release);
     }
@@ -132,7 +132,7 @@ impl BlobObject {
         Ok(read.freeze())
     }
 
-    /// The bytes of a range that is not empty, as they come. `Corrupt` when the object is not there.
+    /// Streams a range that is not empty. `Corrupt` if the object is missing.
     pub(crate) async fn get(
         &self,
         range: Range<u64>,
@@ -155,7 +155,7 @@ impl Drop for BlobObject {
     }
 }
 
-/// The error of bytes that are not where they should be.
+/// Returns the error for missing bytes.
 fn missing(key: &str) -> StoreError {
     StoreError::Corrupt(format!("blob {key} is missing"))
 }

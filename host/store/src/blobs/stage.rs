@@ -1,7 +1,9 @@
-//! Staging: bytes that arrive are hashed and written as they come, and belong to nothing yet.
+//! Staging: received bytes are hashed and written as they arrive, before any record references
+//! them.
 //!
-//! Pieces are gathered to batches without being copied. While one batch is written and hashed on other threads the next is
-//! gathered, so an upload holds two at most, and no thread waits for a slow sender.
+//! Pieces are gathered into batches without copying. While one batch is written and hashed on other
+//! threads, the next one is gathered. So an upload has at most two batches in memory, and no thread
+//! waits for a slow sender.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,8 +13,8 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio_util::task::TaskTracker;
 
-use super::budget::Lease;
-use super::bytes::Known;
+use super::budget::StagingReservation;
+use super::bytes::KnownSums;
 use super::handle::Blob;
 use super::hashing::{Hasher, Sums};
 use super::sink::{Sink, join};
@@ -23,15 +25,15 @@ use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::store::Store;
 
-/// How many bytes are handed over at a time.
+/// Number of bytes in a batch.
 const BATCH_BYTES: usize = 512 * 1024;
-/// This many pieces make a batch too, however small they are: each costs memory of its own.
+/// Maximum number of pieces in a batch, however small: each piece has memory overhead.
 const BATCH_PIECES: usize = 1024;
 
-/// The pieces of a batch, shared by those who hash and who write them.
+/// Pieces of a batch, shared by the hashing and the writing threads.
 pub(crate) type Batch = Arc<Vec<Bytes>>;
 
-/// Gathers pieces to batches.
+/// Collector of pieces into batches.
 #[derive(Default)]
 pub(crate) struct Gatherer {
     pieces: Vec<Bytes>,
@@ -39,7 +41,7 @@ pub(crate) struct Gatherer {
 }
 
 impl Gatherer {
-    /// Adds a piece; a batch when there is enough for one.
+    /// Adds a piece. Returns a batch when it is full.
     pub(crate) fn add(&mut self, piece: Bytes) -> Option<Batch> {
         if piece.is_empty() {
             return None;
@@ -49,14 +51,15 @@ impl Gatherer {
         (self.bytes >= BATCH_BYTES || self.pieces.len() >= BATCH_PIECES).then(|| self.take())
     }
 
-    /// All that is left.
+    /// Returns the pieces that did not fill a batch.
     pub(crate) fn take(&mut self) -> Batch {
         self.bytes = 0;
         Arc::new(std::mem::take(&mut self.pieces))
     }
 }
 
-/// Takes the bytes of one new blob. Dropped before `finish`, or its blob dropped before it was kept, they are gone.
+/// Receiver of the bytes of one new blob. The bytes are discarded if the stager is dropped before
+/// `finish`, or if the blob is dropped before it is stored.
 pub struct Stager {
     store: Store,
     others: Vec<Algorithm>,
@@ -64,31 +67,34 @@ pub struct Stager {
     received: u64,
     gathered: Gatherer,
     flow: Option<Flow>,
-    lease: Lease,
+    reservation: StagingReservation,
 }
 
 impl Store {
-    /// Begins a new blob of at most `limit` bytes, whose SHA-256 and `digests` are computed while it arrives.
+    /// Begins a new blob of at most `limit` bytes. The stager computes the SHA-256 and `digests`
+    /// while the bytes arrive.
     #[must_use]
     pub fn stage(&self, digests: &[Algorithm], limit: u64) -> Stager {
         let mut others: Vec<Algorithm> =
             digests.iter().copied().filter(|a| *a != Algorithm::Sha256).collect();
         others.sort_unstable();
         others.dedup();
-        let (gathered, lease) = (Gatherer::default(), Lease::new(&self.inner.budget, None));
-        Stager { store: self.clone(), others, limit, received: 0, gathered, flow: None, lease }
+        let (gathered, reservation) =
+            (Gatherer::default(), StagingReservation::new(&self.inner.budget, None));
+        Stager { store: self.clone(), others, limit, received: 0, gathered, flow: None, reservation }
     }
 }
 
 impl Stager {
-    /// The same, counted among what is staged for this repository.
+    /// Counts the bytes among those staged for this repository.
     #[must_use]
     pub fn of(self, repository: Option<RepositoryId>) -> Stager {
-        Stager { lease: self.lease.of(repository), ..self }
+        Stager { reservation: self.reservation.of(repository), ..self }
     }
 
-    /// Adds bytes at the end; waits while earlier ones are still being written. `TooLarge` past the limit, `NoRoom` when too much
-    /// is staged, `Unavailable` when the storage failed: the blob is lost then.
+    /// Appends bytes, and waits while earlier ones are still being written. `TooLarge` beyond the
+    /// limit, `NoRoom` if too much is staged. `Unavailable` if the storage failed; the blob is then
+    /// lost.
     #[boxed]
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError> {
         self.received = self.received.saturating_add(bytes.len() as u64);
@@ -101,7 +107,7 @@ impl Stager {
         }
     }
 
-    /// All of it, as a blob that is not kept yet. `Unavailable` when the storage failed.
+    /// Returns all bytes as a blob that is not stored yet. `Unavailable` if the storage failed.
     #[boxed]
     pub async fn finish(mut self) -> Result<Blob, StoreError> {
         let rest = self.gathered.take();
@@ -112,13 +118,13 @@ impl Stager {
             self.hand_over(rest).await?;
         }
         match self.flow {
-            Some(flow) => flow.finish(self.lease).await,
+            Some(flow) => flow.finish(self.reservation).await,
             None => Ok(in_memory(Bytes::new(), &self.others)),
         }
     }
 
     async fn hand_over(&mut self, batch: Batch) -> Result<(), StoreError> {
-        self.lease.grow(batch.iter().map(|piece| piece.len() as u64).sum())?;
+        self.reservation.grow(batch.iter().map(|piece| piece.len() as u64).sum())?;
         let flow = match self.flow.take() {
             Some(flow) => flow.next(batch).await?,
             None => Flow::begin(&self.store, &self.others, batch).await?,
@@ -128,7 +134,7 @@ impl Stager {
     }
 }
 
-/// A blob of few bytes, hashed at once.
+/// Creates a small blob and hashes it on the calling thread.
 fn in_memory(bytes: Bytes, others: &[Algorithm]) -> Blob {
     let mut sums = Sums::default();
     sums.update(&bytes);
@@ -136,25 +142,25 @@ fn in_memory(bytes: Bytes, others: &[Algorithm]) -> Blob {
     blob_of(Source::Bytes(bytes), sums, digests)
 }
 
-/// The blob of a source whose bytes were summed.
+/// Creates the blob of a source whose sums are complete.
 pub(crate) fn blob_of(source: Source, sums: Sums, mut digests: BTreeMap<Algorithm, Vec<u8>>) -> Blob {
     let size = sums.length();
     let (Sha256(sha256), check) = sums.finish();
     digests.insert(Algorithm::Sha256, sha256.to_vec());
-    Blob::new(source, size, Known::new(Some(check), digests), None)
+    Blob::new(source, size, KnownSums::new(Some(check), digests), None)
 }
 
-/// A blob being written: the batch that is under way, in each of the lanes.
+/// A blob being written: the batch in progress in each lane.
 struct Flow {
     main: oneshot::Receiver<Result<Lane, StoreError>>,
     others: Vec<(Algorithm, JoinHandle<Hasher>)>,
 }
 
-/// The main lane writes and computes what every blob has.
+/// Main lane, which writes the bytes and computes the sums that every blob has.
 pub(crate) struct Lane {
     pub(crate) sink: Sink,
     pub(crate) sums: Sums,
-    /// Where the work is known while it goes on.
+    /// Tracker of the background work.
     pub(crate) tasks: TaskTracker,
 }
 
@@ -174,11 +180,11 @@ impl Flow {
         Ok(Flow::run(lane, hashers, &batch))
     }
 
-    async fn finish(self, lease: Lease) -> Result<Blob, StoreError> {
+    async fn finish(self, reservation: StagingReservation) -> Result<Blob, StoreError> {
         let (lane, hashers) = self.wait().await?;
         let digests = hashers.into_iter().map(|(algorithm, hasher)| (algorithm, hasher.finish())).collect();
         let source = lane.sink.finish().await?;
-        source.hold(Some(lease));
+        source.hold(Some(reservation));
         Ok(blob_of(source, lane.sums, digests))
     }
 
@@ -205,17 +211,17 @@ impl Flow {
 }
 
 impl Lane {
-    /// Writes and sums a batch on another thread. If the caller has stopped waiting, the lane ends within its task, so that
-    /// waiting for the tasks also waits for the removal of what it left behind.
+    /// Writes and sums a batch on another thread. If the caller has stopped waiting, the task drops
+    /// the lane. So a wait for all tasks includes the removal of the lane's bytes.
     pub(crate) fn add(self, batch: Batch) -> oneshot::Receiver<Result<Lane, StoreError>> {
         let Lane { sink, mut sums, tasks } = self;
         let tracker = tasks.clone();
-        let (told, added) = oneshot::channel();
+        let (sender, added) = oneshot::channel();
         match sink {
             Sink::File(mut file) => drop(tracker.spawn_blocking(move || {
                 sums.update_all(&batch);
                 let appended = file.append(&batch).map_err(StoreError::storage);
-                drop(told.send(appended.map(|()| Lane { sink: Sink::File(file), sums, tasks })));
+                drop(sender.send(appended.map(|()| Lane { sink: Sink::File(file), sums, tasks })));
             })),
             Sink::Object(mut object) => drop(tracker.spawn(async move {
                 let pieces = Arc::clone(&batch);
@@ -226,7 +232,7 @@ impl Lane {
                 let appended = object.append(&batch).await;
                 let summed = summed.await.map_err(StoreError::storage);
                 let lane = appended.and(summed).map(|sums| Lane { sink: Sink::Object(object), sums, tasks });
-                drop(told.send(lane));
+                drop(sender.send(lane));
             })),
         }
         added

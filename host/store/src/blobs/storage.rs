@@ -1,4 +1,4 @@
-//! The storage of blobs: a folder or a bucket, chosen once at the start.
+//! Blob storage: a folder or a bucket, chosen at the start.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use super::objects::{Multipart, Objects};
 use crate::config::{BlobsConfig, StoreConfig};
 use crate::error::StoreError;
 
-/// Where larger blobs lie. Cheap to clone.
+/// Storage of the blobs that are not inline in the database. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Storage {
     pub(crate) place: StoragePlace,
-    /// What goes on though its handle may be gone already: writing, and removing what nothing names.
+    /// Background work that may outlive its handle: writing, and removing unreferenced bytes.
     pub(crate) tasks: TaskTracker,
 }
 
@@ -25,7 +25,8 @@ pub(crate) enum StoragePlace {
 }
 
 impl Storage {
-    /// `Unavailable` when it cannot be reached, `Invalid` when its address makes no sense.
+    /// Opens the storage. `Unavailable` if it cannot be reached, `Invalid` if its address is
+    /// malformed.
     pub(crate) async fn open(config: &StoreConfig) -> Result<Storage, StoreError> {
         let place = match &config.blobs {
             BlobsConfig::Fs(root) => {
@@ -41,7 +42,7 @@ impl Storage {
         Ok(Storage { place, tasks: TaskTracker::new() })
     }
 
-    /// The folder, where it is one.
+    /// Returns the folder, if the storage is one.
     pub(crate) fn folder(&self) -> Option<std::path::PathBuf> {
         match &self.place {
             StoragePlace::Folder(folder) => Some(folder.root().to_owned()),
@@ -49,7 +50,7 @@ impl Storage {
         }
     }
 
-    /// Whether a blob can be written, read and removed.
+    /// Tests that a blob can be written, read and removed.
     pub(crate) async fn canary(&self) -> Result<(), StoreError> {
         match &self.place {
             StoragePlace::Folder(folder) => {
@@ -60,7 +61,8 @@ impl Storage {
         }
     }
 
-    /// Whether this program may write, read and remove blobs. `Invalid` where it may not, `Unavailable` where that cannot be told.
+    /// Tests that this program may write, read and remove blobs. `Invalid` if it may not,
+    /// `Unavailable` if that cannot be determined.
     pub(crate) async fn check_access(&self) -> Result<(), StoreError> {
         match &self.place {
             StoragePlace::Folder(_) => self.canary().await,
@@ -68,7 +70,7 @@ impl Storage {
         }
     }
 
-    /// Whether it answers, without writing anything.
+    /// Checks that the storage answers, without writing anything.
     pub(crate) async fn ping(&self) -> Result<(), StoreError> {
         match &self.place {
             StoragePlace::Folder(folder) => {
@@ -79,7 +81,7 @@ impl Storage {
         }
     }
 
-    /// Where it is, in words for people: without what is secret.
+    /// Returns a readable location without secrets.
     pub(crate) fn described(&self, config: &StoreConfig) -> String {
         match (&self.place, &config.blobs) {
             (StoragePlace::Folder(folder), _) => {
@@ -94,7 +96,7 @@ impl Storage {
         }
     }
 
-    /// Whether there are bytes with this key.
+    /// Returns whether there are bytes with this key.
     pub(crate) async fn holds(&self, key: &str) -> Result<bool, StoreError> {
         match &self.place {
             StoragePlace::Folder(folder) => {
@@ -107,7 +109,8 @@ impl Storage {
         }
     }
 
-    /// Whether there are no bytes of blobs and no file of this name, and in a bucket nothing at all.
+    /// Returns whether the storage has no blobs and no file `mark`. A bucket must be completely
+    /// empty.
     pub(crate) async fn is_empty(&self, mark: &'static str) -> Result<bool, StoreError> {
         match &self.place {
             StoragePlace::Folder(folder) => {
@@ -118,7 +121,8 @@ impl Storage {
         }
     }
 
-    /// Removes the bytes with this key, and what an unfinished multipart upload of them left. That there are none is no fault.
+    /// Removes the bytes with this key, and the parts of an unfinished multipart upload. Missing
+    /// bytes are not an error.
     pub(crate) async fn remove(&self, key: &str, multipart: Option<String>) -> Result<(), StoreError> {
         match &self.place {
             StoragePlace::Folder(folder) => {
@@ -135,7 +139,7 @@ impl Storage {
         }
     }
 
-    /// Waits until all that handles left behind is done.
+    /// Waits for the background work of dropped handles.
     pub(crate) async fn settle_down(&self) {
         self.tasks.close();
         self.tasks.wait().await;
@@ -143,7 +147,7 @@ impl Storage {
     }
 }
 
-/// Bucket, path and endpoint of an address, without its credentials.
+/// Returns bucket, path and endpoint of an address, without its credentials.
 fn public_part(address: &str) -> String {
     let place = address.split('?').next().unwrap_or_default();
     let url = url::Url::parse(address).ok();

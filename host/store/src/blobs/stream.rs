@@ -1,4 +1,5 @@
-//! The bytes of a blob on their way out, checked when they are the whole blob and it was not checked lately.
+//! Streaming of a blob to a client. The bytes are checked if the whole blob is sent and was not
+//! checked recently.
 
 use std::ops::Range;
 use std::pin::Pin;
@@ -19,12 +20,14 @@ use super::storage::blocking;
 use crate::boxed;
 use crate::error::StoreError;
 
-/// A chunk: large, because a send and a read cost the same whatever their size.
+/// Size of a chunk. It is large because each read and each send has a fixed cost.
 pub(super) const CHUNK: usize = 256 * 1024;
-/// Bytes of a blob from which on it is remembered when a whole read found it sound: of less, another check costs little.
+/// Minimum size of a blob for which a successful check is remembered. Checking a smaller blob again
+/// costs little.
 const REMEMBERED_FROM: u64 = 512 * 1024;
 
-/// The bytes of a blob, as [`Blob::stream`](super::Blob::stream) gives them. Ends with its first error.
+/// Stream of a blob's bytes, as returned by [`Blob::stream`](super::Blob::stream). Ends at its
+/// first error.
 pub struct BlobStream {
     chunks: Chunks,
     blob: Arc<BlobBytes>,
@@ -46,14 +49,16 @@ impl BlobStream {
         BlobStream { chunks, blob: Arc::clone(blob) }
     }
 
-    /// The same once its first bytes are there: what cannot be opened or read is an error now, while there is still time to say
-    /// so, and not in the middle of an answer. `Unavailable` when storage failed, `Corrupt` when the bytes are missing or damaged.
+    /// Waits for the first chunk, so that bytes that cannot be opened or read cause an error before
+    /// the response begins. `Unavailable` if the storage failed, `Corrupt` if the bytes are missing
+    /// or damaged.
     #[boxed]
-    pub async fn begun(self) -> Result<BlobStream, StoreError> {
+    pub async fn with_first_chunk(self) -> Result<BlobStream, StoreError> {
         let BlobStream { mut chunks, blob } = self;
-        // An earlier read came to the end, and it is at the end that damage is found.
+        // A stream detects damage only at its end. An earlier read may have reached the end and
+        // recorded damage.
         if blob.is_damaged() {
-            return Err(StoreError::Corrupt("a blob that was found damaged".to_owned()));
+            return Err(StoreError::Corrupt("the blob is damaged".to_owned()));
         }
         let first = chunks.try_next().await?;
         Ok(BlobStream { chunks: stream::iter(first.map(Ok)).chain(chunks).boxed(), blob })
@@ -85,7 +90,7 @@ fn from_memory(bytes: Bytes, chunk: usize) -> Chunks {
         let chunk = rest.split_to(rest.len().min(chunk));
         (!chunk.is_empty()).then_some((Ok(chunk), rest))
     };
-    // Who compresses a body asks once more after its end.
+    // `fuse` is needed because the compression of a body polls once more after the end.
     stream::unfold(bytes, next).fuse().boxed()
 }
 
@@ -95,26 +100,27 @@ fn from_object(object: Arc<BlobObject>, range: Range<u64>) -> Chunks {
     }
     let begin = async move {
         let bytes = object.get(range).await?;
-        // The object is held as long as it is read: one that is staged goes when it is dropped.
+        // Keeps the object alive while it is read, because dropping a staged object removes it.
         Ok::<_, StoreError>(bytes.inspect_ok(move |_| drop(Arc::clone(&object))))
     };
     stream::once(begin).try_flatten().boxed()
 }
 
-/// Holds each chunk back until the next is there, and the last until length and check value are right.
+/// Holds each chunk back until the next one is read, and the last one until length and check value
+/// are verified.
 struct Checking {
     chunks: Chunks,
     held: Option<Bytes>,
-    /// None where the bytes were checked lately.
+    /// `None` if the bytes were checked recently.
     check: Option<Check>,
-    /// What the file was before its first byte was read, where that can be told.
+    /// State of the file before its first byte was read, if it can be determined.
     version: Option<FileVersion>,
-    seen: u64,
+    received: u64,
     blob: Arc<BlobBytes>,
 }
 
 impl Checking {
-    /// Of a blob, none of which was read yet.
+    /// Begins the check of a blob before its first read.
     async fn begin(chunks: Chunks, blob: Arc<BlobBytes>) -> Result<Checking, StoreError> {
         let version = match &blob.source {
             Source::File(file) if blob.size >= REMEMBERED_FROM => {
@@ -125,28 +131,28 @@ impl Checking {
         };
         let lately = version.as_ref().is_some_and(|version| blob.was_checked_lately(version, Instant::now()));
         let check = (!lately).then(Check::default);
-        Ok(Checking { chunks, held: None, check, version, seen: 0, blob })
+        Ok(Checking { chunks, held: None, check, version, received: 0, blob })
     }
 
-    /// The chunk that may go out, and how it goes on: none after the last.
+    /// Returns the next chunk to send and the state for the rest; no state after the last chunk.
     async fn next(mut self, expected: u64) -> Result<(Option<Bytes>, Option<Checking>), StoreError> {
         loop {
             let read = self.chunks.try_next().await;
-            let Some(chunk) = self.blob.noted(read).await? else { break };
+            let Some(chunk) = self.blob.recording_damage(read).await? else { break };
             if let Some(check) = &mut self.check {
                 check.update(&chunk);
             }
-            self.seen += chunk.len() as u64;
+            self.received += chunk.len() as u64;
             if let Some(before) = self.held.replace(chunk) {
                 return Ok((Some(before), Some(self)));
             }
         }
-        if self.seen != self.blob.size {
+        if self.received != self.blob.size {
             return Err(self.blob.corrupt("is cut short").await);
         }
         if let Some(check) = self.check {
             if check.value() != expected {
-                return Err(self.blob.corrupt("is not what was stored").await);
+                return Err(self.blob.corrupt("differs from what was stored").await);
             }
             if let Some(version) = self.version {
                 self.blob.set_checked(version, Instant::now());
@@ -169,11 +175,11 @@ fn checked(chunks: Chunks, blob: Arc<BlobBytes>, expected: u64) -> Chunks {
         .boxed()
 }
 
-/// Passes chunks on and checks that their length is the one asked for.
+/// Passes chunks on and checks their total length.
 fn counted(chunks: Chunks, blob: Arc<BlobBytes>, length: u64) -> Chunks {
     stream::try_unfold((chunks, length, blob), |(mut chunks, missing, blob)| async move {
         let read = chunks.try_next().await;
-        match blob.noted(read).await? {
+        match blob.recording_damage(read).await? {
             Some(chunk) => {
                 let missing = missing.saturating_sub(chunk.len() as u64);
                 Ok(Some((chunk, (chunks, missing, blob))))

@@ -1,4 +1,5 @@
-//! Which server fetches an answer of an upstream, where several share the database: one asks and the others find what it cached.
+//! Claims for fetches from upstreams. If several servers share the database, one server fetches a
+//! response, and the others find it in the cache.
 
 use crate::boxed;
 use crate::db::values;
@@ -6,12 +7,13 @@ use crate::error::StoreError;
 use crate::ids::{CacheName, RepositoryId};
 use crate::store::Store;
 
-/// How long a fetch counts as under way, in ms by the database's clock: its server may have ended.
+/// Lifetime of a claim in ms by the database's clock. It bounds the wait for a server that ended
+/// during its fetch.
 const CLAIM_MS: i64 = 5000;
 
 impl Store {
-    /// Whether this server is to fetch the answer of this name: no other does at the moment. Costs nothing while no other server of this
-    /// database is known.
+    /// Claims the fetch of this answer. Returns false if another server fetches it at the moment.
+    /// Runs no statement while no other server of this database is known.
     #[boxed]
     pub async fn claim_fetch(&self, repository: RepositoryId, name: &CacheName) -> Result<bool, StoreError> {
         let Some(own) = self.inner.leases.as_ref().and_then(|leases| leases.beside_others()) else {
@@ -25,7 +27,7 @@ impl Store {
         Ok(self.inner.db.execute(sql, values).await? > 0)
     }
 
-    /// The fetch has ended.
+    /// Releases the claim after the fetch.
     #[boxed]
     pub async fn release_fetch(&self, repository: RepositoryId, name: &CacheName) -> Result<(), StoreError> {
         let Some(own) = self.inner.leases.as_ref().and_then(|leases| leases.beside_others()) else {

@@ -1,4 +1,5 @@
-//! What proxies keep of their upstreams: answers by the name of what was asked, their bytes as blobs like any others.
+//! Cached upstream responses of proxies, keyed by a hash of the request. Their bytes are ordinary
+//! blobs.
 
 mod claims;
 mod page;
@@ -6,11 +7,11 @@ mod shrink;
 
 pub use page::{CacheEntry, CacheTotals};
 
-use crate::answers::{AnswerChange, StoredAnswer};
 use crate::blobs::Blob;
 use crate::blobs::row::BLOB_COLUMNS;
 use crate::boxed;
-use crate::catalog::{CatalogChange, ShownFile};
+use crate::cached_answers::{AnswerChange, StoredAnswer};
+use crate::catalog::{CatalogChange, CatalogFile};
 use crate::db::{Row, values};
 use crate::digest::Algorithm;
 use crate::error::StoreError;
@@ -18,33 +19,33 @@ use crate::ids::{CacheName, RepositoryId};
 use crate::records::Commit;
 use crate::store::Store;
 
-/// An answer that is kept, or is to be.
 #[derive(Clone, Debug)]
 pub struct CachedAnswer {
-    /// Of what was asked.
+    /// Cache key of the request.
     pub name: CacheName,
-    /// `GET` or `HEAD`.
+    /// Request method, `GET` or `HEAD`.
     pub method: String,
-    /// As it was asked.
+    /// Request target as it was sent.
     pub target: String,
-    /// The upstream's status.
+    /// Status code of the response.
     pub status: u16,
-    /// Those that came with it; names in lower case.
+    /// Headers of the response; names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Where it came from after redirects.
+    /// URL of the response after redirects.
     pub address: String,
-    /// Its content; none where it had none.
+    /// Body; `None` if the response had none.
     pub blob: Option<Blob>,
-    /// When it came, in ms since 1970.
+    /// Time of arrival, in ms since 1970.
     pub fetched_at: i64,
-    /// When the upstream last said that it is still the answer.
+    /// Time when the upstream last confirmed the response.
     pub validated_at: i64,
 }
 
 const ANSWER: &str = "c.method, c.target, c.status, c.headers, c.address, c.fetched_at, c.validated_at";
 
 impl Store {
-    /// The answer of this name. One whose bytes are gone or damaged is none: it is fetched again.
+    /// Cached response of this name. If its bytes are missing or damaged, the result is `None`, and
+    /// the caller fetches it again.
     #[boxed]
     pub async fn cached(
         &self,
@@ -60,7 +61,7 @@ impl Store {
         };
         match self.read_cached(repository, name, &row).await {
             Err(StoreError::Corrupt(what)) => {
-                tracing::warn!(%repository, what, "a kept answer is damaged and is fetched again");
+                tracing::warn!(%repository, what, "a cached response is damaged; fetching it again");
                 Ok(None)
             }
             read => read.map(Some),
@@ -79,7 +80,7 @@ impl Store {
         let (headers, address) = (columns.text("headers")?, columns.text("address")?);
         let (fetched_at, validated_at) = (columns.int("fetched_at")?, columns.int("validated_at")?);
         let headers = serde_json::from_str(&headers)
-            .map_err(|problem| StoreError::Corrupt(format!("the headers of a kept answer: {problem}")))?;
+            .map_err(|problem| StoreError::Corrupt(format!("the headers of a cached response: {problem}")))?;
         let blob = if columns.opt_int("id")?.is_some() {
             Some(self.cached_blob(repository, row).await?)
         } else {
@@ -104,26 +105,29 @@ impl Store {
         self.open_blob(found, repository).await
     }
 
-    /// Keeps an answer in the place of the one of its name; its blob becomes durable. `shown` is shown from then on as a file of
-    /// its version. One commit, so that what was made of the former answer ends with it. `Unavailable` when it is not known
-    /// whether it is kept, `Invalid` for an address that cannot be stored.
+    /// Stores a response and makes its blob durable; replaces an earlier response of the same name.
+    /// Adds `file` to the catalog as a file of its version.
+    ///
+    /// The change is one commit, so that answers made from the earlier response become invalid.
+    /// `Unavailable` if the result is unknown; `Invalid` for an address that cannot be stored.
     #[boxed]
     pub async fn cache(
         &self,
         repository: RepositoryId,
         answer: &CachedAnswer,
-        shown: Option<ShownFile>,
+        file: Option<CatalogFile>,
     ) -> Result<(), StoreError> {
         let commit = Commit {
             answers: vec![AnswerChange::Put(stored_answer(answer).await?.into())],
-            catalog: shown.map(CatalogChange::ShowFile).into_iter().collect(),
+            catalog: file.map(CatalogChange::ShowFile).into_iter().collect(),
             keeps: answer.blob.iter().cloned().collect(),
             ..Commit::default()
         };
         self.commit(repository, commit).await.map(drop)
     }
 
-    /// The upstream says at `at` (ms since 1970) that the answer still holds. What was made of it stays as good as it was.
+    /// Records that the upstream confirmed the response at `at` (ms since 1970). Answers that were
+    /// made from it stay valid.
     #[boxed]
     pub async fn cache_validated(
         &self,
@@ -140,13 +144,13 @@ impl Store {
         Ok(())
     }
 
-    /// Keeps the answer of this name no longer.
+    /// Removes the response of this name from the cache.
     #[boxed]
     pub async fn uncache(&self, repository: RepositoryId, name: &CacheName) -> Result<(), StoreError> {
         self.uncache_all(repository, std::slice::from_ref(name)).await
     }
 
-    /// Keeps the answers of these names no longer, at most [`MAX_CHANGES`] of them.
+    /// Removes the responses of these names, at most [`MAX_CHANGES`] of them.
     async fn uncache_all(&self, repository: RepositoryId, names: &[CacheName]) -> Result<(), StoreError> {
         if names.is_empty() {
             return Ok(());
@@ -156,10 +160,10 @@ impl Store {
     }
 }
 
-/// An answer as its row has it. `Invalid` for headers that cannot be written down; else as [`Blob::sha256`].
+/// Row of a response. `Invalid` if the headers cannot be serialized; otherwise as [`Blob::sha256`].
 async fn stored_answer(answer: &CachedAnswer) -> Result<StoredAnswer, StoreError> {
     let headers = serde_json::to_string(&answer.headers)
-        .map_err(|problem| StoreError::Invalid(format!("headers of an answer: {problem}")))?;
+        .map_err(|problem| StoreError::Invalid(format!("the headers of a response: {problem}")))?;
     let blob = match &answer.blob {
         Some(blob) => Some(blob.sha256().await?),
         None => None,
@@ -178,12 +182,12 @@ async fn stored_answer(answer: &CachedAnswer) -> Result<StoredAnswer, StoreError
     })
 }
 
-impl ShownFile {
-    /// The file that an answer is shown as. `Corrupt` when its bytes are damaged.
+impl CatalogFile {
+    /// Catalog file for a response. `Corrupt` if its bytes are damaged.
     #[boxed]
-    pub async fn of(blob: &Blob, name: &str, version: &str, path: &str) -> Result<ShownFile, StoreError> {
+    pub async fn of(blob: &Blob, name: &str, version: &str, path: &str) -> Result<CatalogFile, StoreError> {
         let digest = blob.digest(Algorithm::Sha256).await?;
         let [name, version, path] = [name, version, path].map(str::to_owned);
-        Ok(ShownFile { name, version, path, digest, size: blob.size() })
+        Ok(CatalogFile { name, version, path, digest, size: blob.size() })
     }
 }

@@ -1,4 +1,4 @@
-//! What is kept, for people: a page at a time, and how much it is.
+//! Pages and totals of a cache for the portal.
 
 use crate::boxed;
 use crate::db::{Row, values};
@@ -6,31 +6,31 @@ use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::store::Store;
 
-/// A kept answer as people see it.
+/// A cached response in a list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CacheEntry {
-    /// `GET` or `HEAD`.
+    /// Request method, `GET` or `HEAD`.
     pub method: String,
-    /// As it was asked.
+    /// Request target as it was sent.
     pub target: String,
-    /// The upstream's status.
+    /// Status code of the response.
     pub status: u16,
-    /// Bytes of its content.
+    /// Size of the body in bytes.
     pub size: u64,
-    /// When it came, in ms since 1970.
+    /// Time of arrival, in ms since 1970.
     pub fetched_at: i64,
-    /// When the upstream last said that it is still the answer.
+    /// Time when the upstream last confirmed the response.
     pub validated_at: i64,
-    /// When it was last used; up to half a minute behind.
+    /// Time of the last use; up to half a minute behind.
     pub last_used_at: i64,
 }
 
-/// How much a repository keeps.
+/// Totals of the cache of a repository.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct CacheTotals {
-    /// Answers.
+    /// Number of all cached responses.
     pub entries: u64,
-    /// Bytes of their content together.
+    /// Total bytes of their bodies.
     pub bytes: u64,
 }
 
@@ -39,7 +39,8 @@ const PAGE: &str = "SELECT method, target, status, size, fetched_at, validated_a
     ORDER BY target, name LIMIT $4 OFFSET $5";
 
 impl Store {
-    /// Kept answers whose target begins with `prefix`, by their targets; `offset` of them are passed over.
+    /// Cached responses whose target begins with `prefix`, ordered by target, after the first
+    /// `offset`.
     #[boxed]
     pub async fn cache_page(
         &self,
@@ -53,7 +54,6 @@ impl Store {
         self.inner.db.fetch(PAGE, values).await?.iter().map(entry).collect()
     }
 
-    /// How much is kept.
     #[boxed]
     pub async fn cache_totals(&self, repository: RepositoryId) -> Result<CacheTotals, StoreError> {
         let sql = "SELECT COUNT(*) AS entries, CAST(COALESCE(SUM(size), 0) AS BIGINT) AS bytes \
@@ -65,16 +65,19 @@ impl Store {
         })
     }
 
-    /// Keeps no longer what begins with `prefix`; how many answers that were. What was made of any answer of the repository
-    /// counts as changed, on all servers: they may remember more of the upstream than the database. The bytes go with the next
-    /// collection of garbage that finds nothing else naming them.
+    /// Removes all responses whose target begins with `prefix`; returns how many. All answers made
+    /// from any response of the repository become invalid on all servers. The whole repository
+    /// counts as changed, because servers may hold answers from responses that the database no
+    /// longer has.
+    ///
+    /// Garbage collection removes the bytes once nothing else names them.
     #[boxed]
     pub async fn purge_cache(&self, repository: RepositoryId, prefix: &str) -> Result<u64, StoreError> {
         let sql = "DELETE FROM cached_answers WHERE repository = $1 AND target >= $2 \
                    AND substr(target, 1, CAST($3 AS INTEGER)) = $2";
         let length = i64::try_from(prefix.chars().count()).unwrap_or(i64::MAX);
         let mut transaction = self.inner.db.begin().await?;
-        // The log of changes learns nothing of this revision: it takes all of the repository as changed.
+        // This revision is not in the change log, so the whole repository counts as changed.
         let revision = "UPDATE repositories SET revision = revision + 1 WHERE id = $1";
         transaction.execute(revision, values![repository.0]).await?;
         let purged = transaction.execute(sql, values![repository.0, prefix, length]).await?;

@@ -1,4 +1,4 @@
-//! Keeping a proxy's cache within its bound: what was not used for the longest time goes first.
+//! Eviction of the least recently used responses from a proxy's cache.
 
 use crate::boxed;
 use crate::db::values;
@@ -6,17 +6,17 @@ use crate::error::StoreError;
 use crate::ids::{CacheName, RepositoryId};
 use crate::store::Store;
 
-/// Rows looked at in one go.
+/// Rows handled in one pass.
 const PAGE: i64 = 500;
 
 impl Store {
-    /// Keeps no more than `most` bytes of answers; how many had to go.
+    /// Evicts responses until at most `most` bytes are left; returns how many were removed.
     #[boxed]
     pub async fn shrink_cache(&self, repository: RepositoryId, most: u64) -> Result<u64, StoreError> {
         if self.cache_totals(repository).await?.bytes <= most {
             return Ok(0);
         }
-        // What was used just now must not look old.
+        // Writes pending uses first, so that recently used responses do not look old.
         self.write_cache_use().await?;
         let mut removed = 0;
         loop {
@@ -30,7 +30,8 @@ impl Store {
         }
     }
 
-    /// The oldest that together have these bytes, at most a page.
+    /// The least recently used responses that together have at least this many bytes, at most one
+    /// page.
     async fn oldest(&self, repository: RepositoryId, bytes: u64) -> Result<Vec<CacheName>, StoreError> {
         let sql = "SELECT name, size FROM cached_answers WHERE repository = $1 ORDER BY last_used_at, name LIMIT $2";
         let (mut names, mut sum) = (Vec::new(), 0_u64);

@@ -1,5 +1,6 @@
-//! What commits touched, as one server tells it to the others: a JSON list of repositories, each with its number, the first and the
-//! last revision, and where it is not too much the records, packages, rows of blobs and cached answers.
+//! Announcement of changes from one server to the others. It is a JSON list of repositories, each
+//! with its id and its first and last revision. If the text is small enough, it also has the
+//! touched records, packages, blob rows and cached responses.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +9,11 @@ use serde_json::{Value, json};
 use super::log::Touched;
 use crate::ids::{CacheName, RepositoryId};
 
-/// Above so many bytes only the revisions are told: whoever reads it knows nothing of what the commits touched.
+/// Maximum bytes of a detailed announcement. A larger one has only the revisions, so receivers
+/// treat the whole repository as changed.
 const MOST: usize = 256 * 1024;
 
-/// As it is told.
+/// Writes the text of an announcement.
 pub(crate) fn write(touched: &BTreeMap<RepositoryId, Touched>) -> Vec<u8> {
     let whole = |(id, touched): (&RepositoryId, &Touched)| {
         let answers: Vec<String> = touched.answers.iter().map(hex::encode).collect();
@@ -26,17 +28,17 @@ pub(crate) fn write(touched: &BTreeMap<RepositoryId, Touched>) -> Vec<u8> {
     Value::from_iter(touched.iter().map(short)).to_string().into_bytes()
 }
 
-/// What was told of one repository.
+/// Announced changes of one repository.
 #[derive(Debug)]
 pub(crate) struct Announced {
     pub(crate) repository: RepositoryId,
     pub(crate) first: u64,
     pub(crate) last: u64,
-    /// None when it was too much to tell.
+    /// Details; `None` if there were too many to send.
     pub(crate) touched: Option<Touched>,
 }
 
-/// Reads it; none when it is not understood, so that nothing is known.
+/// Parses an announcement; `None` if it is malformed.
 pub(crate) fn read(text: &[u8]) -> Option<Vec<Announced>> {
     let list: Vec<Value> = serde_json::from_slice(text).ok()?;
     list.iter().map(one).collect()
@@ -77,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_read_again() {
+    fn announcements_are_parsed_as_written() {
         let written = touched(2);
         let read = read(&write(&written)).unwrap().remove(0);
         assert_eq!((read.repository, read.first, read.last), (RepositoryId(1), 3, 5));
@@ -85,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_is_told_as_revisions_alone() {
+    fn large_announcements_contain_only_revisions() {
         let text = write(&touched(10_000));
         assert!(text.len() < 100);
         let read = read(&text).unwrap().remove(0);

@@ -1,4 +1,4 @@
-//! What of a repository a reader relied on.
+//! Dependencies of a reader on the content of a repository.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,11 +7,11 @@ use crate::blobs::Blob;
 use crate::ids::CacheName;
 use crate::records::range::{Range, just_after};
 
-/// How many single things are told apart: whoever relied on more relied on everything.
+/// Maximum number of individual dependencies. Readers with more depend on everything.
 const MOST: usize = 512;
 
-/// What of one repository a reader relied on: records that were there or not, ranges of keys, what is shown, which blobs are
-/// held, what a proxy keeps of its upstream.
+/// Content of one repository that a result depends on: records (present or absent), key ranges, the
+/// catalog, held blobs and cached upstream responses.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Dependencies {
     pub(super) everything: bool,
@@ -19,12 +19,12 @@ pub struct Dependencies {
     pub(super) ranges: Sorted<KeyRange>,
     pub(super) packages: Sorted<Box<str>>,
     pub(super) all_packages: bool,
-    /// Rows of blobs.
+    /// Ids of rows of blobs.
     pub(super) blobs: Sorted<i64>,
     pub(super) answers: Sorted<CacheName>,
 }
 
-/// Keys from `from` (included) to `end` (not included).
+/// Keys from `from` (included) to `end` (excluded).
 #[derive(Clone, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 pub(super) struct KeyRange {
     pub(super) from: Box<str>,
@@ -42,7 +42,7 @@ impl KeyRange {
 }
 
 impl Dependencies {
-    /// On the record of this key, or on there being none.
+    /// Adds the record of this key, or its absence.
     pub fn on_record(&mut self, key: &str) {
         if !self.everything && !self.records.contains(key) {
             self.records.insert(key.into());
@@ -50,15 +50,17 @@ impl Dependencies {
         }
     }
 
-    /// On all records whose keys begin with `prefix` and come after `after`, up to and with the key `last` where reading ended there.
+    /// Adds all records whose keys begin with `prefix` and come after `after`. If reading stopped
+    /// at the key `last`, the range ends there (included).
     pub fn on_records(&mut self, prefix: &str, after: Option<&str>, last: Option<&str>) {
-        // Where there can be no keys nothing can change.
+        // An empty range cannot change.
         let Some(Range { from, end }) = Range::new(prefix, after) else { return };
         let end = last.map_or(end, just_after);
         self.on_range(&KeyRange { from: from.into(), end: end.into() });
     }
 
-    /// What lies within another range is not told apart: who reads a list of keys and then the records in parts has read one range.
+    /// Adds a range unless a known range contains it. A reader that lists keys and then reads the
+    /// records in parts thus depends on one range.
     fn on_range(&mut self, range: &KeyRange) {
         if !self.everything && !self.ranges.iter().any(|known| known.holds(range)) {
             self.ranges.insert(range.clone());
@@ -66,7 +68,7 @@ impl Dependencies {
         }
     }
 
-    /// On whether a version of this package is shown, and on what is shown of it.
+    /// Adds the catalog entries of a package, or their absence.
     pub fn on_package(&mut self, name: &str) {
         if !self.everything {
             self.packages.insert(name.into());
@@ -74,12 +76,12 @@ impl Dependencies {
         }
     }
 
-    /// On what is shown of all packages.
+    /// Adds the catalog entries of all packages.
     pub fn on_all_packages(&mut self) {
         self.all_packages = true;
     }
 
-    /// On the repository's holding a blob that a record of it names.
+    /// Adds the fact that a record of the repository holds this blob.
     pub fn on_blob(&mut self, blob: &Blob) {
         match blob.stored_row() {
             Some(row) => self.on_blob_row(row),
@@ -94,7 +96,7 @@ impl Dependencies {
         }
     }
 
-    /// On what a proxy keeps of its upstream under this name, or on there being nothing.
+    /// Adds the cached upstream response of this name, or its absence.
     pub fn on_answer(&mut self, name: &CacheName) {
         if !self.everything {
             self.answers.insert(*name);
@@ -102,12 +104,12 @@ impl Dependencies {
         }
     }
 
-    /// On each commit.
+    /// Makes the reader depend on every later commit.
     pub fn on_everything(&mut self) {
         *self = Dependencies { everything: true, ..Dependencies::default() };
     }
 
-    /// Whether it relied on nothing but single records.
+    /// True if it has only dependencies on single records.
     #[must_use]
     pub fn are_single_records(&self) -> bool {
         let Dependencies { everything, records: _, ranges, packages, all_packages, blobs, answers } = self;
@@ -119,7 +121,7 @@ impl Dependencies {
             && answers.is_empty()
     }
 
-    /// On what the other relied on as well.
+    /// Adds all dependencies of `other`.
     pub fn extend(&mut self, other: &Dependencies) {
         if other.everything {
             self.on_everything();
@@ -139,7 +141,7 @@ impl Dependencies {
         self.bound();
     }
 
-    /// Bytes that it takes in memory, about.
+    /// Approximate size in memory in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         const EACH: usize = 32;

@@ -1,28 +1,30 @@
-//! The log of what commits touched, for each repository: this process's, and those that others announced.
+//! Change log of each repository: commits of this process, and commits that other servers
+//! announced.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::dependencies::Dependencies;
-use crate::answers::AnswerChange;
+use crate::cached_answers::AnswerChange;
 use crate::catalog::CatalogChange;
 use crate::ids::{CacheName, RepositoryId};
 use crate::records::Change;
 use crate::records::range::Range;
 
-/// Things remembered of one repository, and of all together.
+/// Maximum number of entries of one repository, and of all together.
 const OF_ONE: usize = 16 * 1024;
 const OF_ALL: usize = 128 * 1024;
-/// Records that were touched last and are looked through one by one: who was right a moment ago relied on few of them.
+/// Maximum number of recent records that the log compares one by one. A reader that was up to date
+/// a moment ago has missed only a few.
 const RECENT: usize = 16;
 
-/// What commits to one repository touched that followed one another without a gap.
+/// Content that consecutive commits to one repository touched.
 #[derive(Debug, Default)]
 pub(crate) struct Touched {
-    /// The revision of the first of them.
+    /// Revision of the first commit.
     pub(crate) first: u64,
-    /// And of the last.
+    /// Revision of the last commit.
     pub(crate) last: u64,
     pub(super) records: Vec<Box<str>>,
     pub(super) packages: Vec<Box<str>>,
@@ -31,12 +33,12 @@ pub(crate) struct Touched {
 }
 
 impl Touched {
-    /// By a commit with this revision and those that follow.
+    /// Changes of the commit with this revision; later commits can be added.
     pub(crate) fn from(first: u64) -> Touched {
         Touched { first, last: first, ..Touched::default() }
     }
 
-    /// A record was put or removed; no longer named by it are these rows of blobs, or they are named anew.
+    /// Adds a changed record, and the blob rows that the repository no longer names or names again.
     pub(crate) fn record(&mut self, change: &Change, unnamed: &[i64]) {
         if !matches!(change, Change::Require { .. }) {
             self.records.push(change.key().into());
@@ -44,18 +46,18 @@ impl Touched {
         }
     }
 
-    /// What is shown of a package changed.
+    /// Adds a package whose catalog entries changed.
     pub(crate) fn package(&mut self, change: &CatalogChange) {
         self.packages.push(change.package().into());
     }
 
-    /// What is kept of an upstream changed.
+    /// Adds a changed cached upstream response.
     pub(crate) fn answer(&mut self, change: &AnswerChange) {
         self.answers.push(*change.name());
     }
 }
 
-/// A question for [`ChangeLog::touched`].
+/// Arguments of [`ChangeLog::touched`] except for the repository.
 #[derive(Clone, Copy)]
 pub(crate) struct TouchedRange<'a> {
     pub(crate) range: &'a Range,
@@ -64,31 +66,32 @@ pub(crate) struct TouchedRange<'a> {
     pub(crate) most: usize,
 }
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeLog {
     repositories: RwLock<HashMap<RepositoryId, RepositoryLog>>,
 }
 
-/// What is known of one repository: all that the commits after `floor` touched, up to and with `head`.
+/// Log of one repository: everything that commits after `floor`, up to and including `head`,
+/// touched.
 #[derive(Debug, Default)]
 struct RepositoryLog {
     floor: u64,
     head: u64,
-    /// Each with the revision that touched it last.
+    /// Touched records, each with the revision that touched it last.
     records: BTreeMap<Arc<str>, u64>,
-    /// The last of them, each with the revision that touched it: all that the commits after `recent_floor` touched.
+    /// Most recently touched records with their revisions. The list is complete for commits after
+    /// `recent_floor`.
     recent: VecDeque<(u64, Arc<str>)>,
     recent_floor: u64,
     packages: HashMap<Box<str>, u64>,
     blobs: HashMap<i64, u64>,
     answers: HashMap<CacheName, u64>,
-    /// The revision that last changed what is shown of any package.
-    shown: u64,
+    /// Revision that last changed the catalog of any package.
+    catalog: u64,
 }
 
 impl ChangeLog {
-    /// As [`crate::Store::unchanged`].
+    /// Implements [`crate::Store::unchanged`] for this log.
     pub(crate) fn unchanged(
         &self,
         repository: RepositoryId,
@@ -100,12 +103,12 @@ impl ChangeLog {
         repositories.get(&repository).is_some_and(|log| log.unchanged(since, now, dependencies))
     }
 
-    /// The records of a range of keys that commits after `since` touched, up to and with `now`, at most `most`. None where that is not
-    /// known, or are more.
-    pub(crate) fn touched(&self, repository: RepositoryId, asked: TouchedRange<'_>) -> Option<Vec<Box<str>>> {
+    /// Records of a key range that commits after `since`, up to and including `now`, touched.
+    /// `None` if this is not known, or if there are more than `most`.
+    pub(crate) fn touched(&self, repository: RepositoryId, query: TouchedRange<'_>) -> Option<Vec<Box<str>>> {
         let repositories = self.repositories.read().unwrap_or_else(PoisonError::into_inner);
         let log = repositories.get(&repository)?;
-        let TouchedRange { range, since, now, most } = asked;
+        let TouchedRange { range, since, now, most } = query;
         if since < log.floor || now > log.head {
             return None;
         }
@@ -113,13 +116,14 @@ impl ChangeLog {
         (found.len() <= most).then_some(found)
     }
 
-    /// The revision of the last commit that is known of, and of `seen`, which was read from the database, the later.
-    pub(crate) fn latest(&self, repository: RepositoryId, seen: u64) -> u64 {
+    /// The later of the last known revision and `observed`, which the caller read from the
+    /// database.
+    pub(crate) fn latest(&self, repository: RepositoryId, observed: u64) -> u64 {
         let repositories = self.repositories.read().unwrap_or_else(PoisonError::into_inner);
-        repositories.get(&repository).map_or(seen, |log| log.head.max(seen))
+        repositories.get(&repository).map_or(observed, |log| log.head.max(observed))
     }
 
-    /// Whether commits are missing between those that are known of and these, which begin at the revision `first`.
+    /// True if commits are missing between the known ones and the revision `first`.
     pub(crate) fn has_gap(&self, repository: RepositoryId, first: u64) -> bool {
         let repositories = self.repositories.read().unwrap_or_else(PoisonError::into_inner);
         repositories.get(&repository).is_some_and(|log| first > log.head + 1)
@@ -130,7 +134,7 @@ impl ChangeLog {
         things(&self.repositories.read().unwrap())
     }
 
-    /// Remembers commits that are durable.
+    /// Adds commits that are durable.
     pub(crate) fn remember(&self, commits: BTreeMap<RepositoryId, Touched>) {
         let mut repositories = self.repositories.write().unwrap_or_else(PoisonError::into_inner);
         for (repository, touched) in commits {
@@ -151,15 +155,17 @@ impl RepositoryLog {
     fn remember(&mut self, touched: Touched) {
         let Touched { first, last, records, packages, blobs, answers } = touched;
         if first > self.head + 1 || self.head == 0 {
-            // Others committed in between, or before: what they touched is not known.
+            // Other processes committed in between, or this is the first known commit. Earlier
+            // changes are unknown, so the log starts again.
             let floor = first.saturating_sub(1);
             *self = RepositoryLog { floor, recent_floor: floor, ..RepositoryLog::default() };
         }
         self.head = self.head.max(last);
         if !packages.is_empty() {
-            self.shown = self.shown.max(last);
+            self.catalog = self.catalog.max(last);
         }
-        // All of it counts as touched by the last commit: what was made before that is made anew, which is no fault.
+        // Treats everything as touched by the last of these commits. Some results are then
+        // recomputed unnecessarily, which is harmless.
         let later = |at: &mut u64| *at = (*at).max(last);
         for key in records.into_iter().map(Arc::<str>::from) {
             self.recent.push_back((last, Arc::clone(&key)));
@@ -181,7 +187,7 @@ impl RepositoryLog {
         self.records.len() + self.packages.len() + self.blobs.len() + self.answers.len()
     }
 
-    /// Forgets the older half of the commits.
+    /// Removes the older half of the commits.
     fn shorten(&mut self) {
         self.floor = self.floor + (self.head - self.floor).div_ceil(2);
         let floor = self.floor;
@@ -199,12 +205,13 @@ impl RepositoryLog {
         let Dependencies { packages, all_packages, blobs, answers, .. } = dependencies;
         !(self.record_changed(since, dependencies)
             || packages.iter().any(|name| later(self.packages.get(name)))
-            || (*all_packages && self.shown > since)
+            || (*all_packages && self.catalog > since)
             || blobs.iter().any(|row| later(self.blobs.get(row)))
             || answers.iter().any(|name| later(self.answers.get(name))))
     }
 
-    /// The records of a range that commits after `since` touched, in the order of their keys; so many of them at least, if there are more.
+    /// Records of a range that commits after `since` touched, ordered by key. If there are more
+    /// than `most`, it returns at least `most`.
     fn touched(&self, range: &Range, since: u64, most: usize) -> Vec<Box<str>> {
         if since >= self.recent_floor {
             let later = self.recent.iter().filter(|(at, key)| *at > since && range.has(key));
@@ -223,7 +230,7 @@ impl RepositoryLog {
 
     fn record_changed(&self, since: u64, Dependencies { records, ranges, .. }: &Dependencies) -> bool {
         if since >= self.recent_floor {
-            // They need not stand in the order of their revisions: another server's may be told of late.
+            // The entries may be out of order: the announcement of another server can arrive late.
             let mut recent = self.recent.iter().filter(|(at, _)| *at > since);
             return recent
                 .any(|(_, key)| records.contains(&**key) || ranges.iter().any(|range| range.has(key)));

@@ -1,8 +1,9 @@
-//! What commits changed, remembered for a while: what was made of other records stays good.
+//! Recent changes of commits. Results that depend on unchanged content stay valid.
 //!
-//! A reader collects what it relied on as [`Dependencies`]. Whether any of that was changed between two revisions of a repository is
-//! answered from memory, without a statement. What is not known, such as commits that another
-//! process did not announce, counts as changed.
+//! A reader collects its reads as [`Dependencies`]. From memory, without a statement, the log
+//! answers if any of these dependencies changed between two revisions of a repository. Unknown
+//! commits count as changes of everything, for example commits that another process did not
+//! announce.
 
 pub(crate) mod announced;
 mod dependencies;

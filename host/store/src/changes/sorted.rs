@@ -1,11 +1,10 @@
-//! A few things in their order. They are kept with thousands of answers and records, for which a tree, whose least node has room for
-//! eleven, takes several times the memory.
+//! A small sorted set. Thousands of answers and records own such sets. A `BTreeSet` would need
+//! several times the memory, because its smallest node has room for eleven entries.
 
 use std::borrow::Borrow;
 
 use serde::{Deserialize, Serialize};
 
-/// Things in their order, each once.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Sorted<T>(Vec<T>);
 
@@ -24,7 +23,7 @@ impl<T: Ord> Sorted<T> {
 
     fn insert_at(&mut self, at: usize, thing: T) {
         if self.0.len() == self.0.capacity() {
-            // No room that most never need.
+            // Reserves little, because most sets stay small.
             self.0.reserve_exact((self.0.len() / 2).max(1));
         }
         self.0.insert(at, thing);
@@ -37,7 +36,7 @@ impl<T: Ord> Sorted<T> {
         self.0.binary_search_by(|known| known.borrow().cmp(thing)).is_ok()
     }
 
-    /// Takes in what the other has.
+    /// Adds all entries of `other`.
     pub(super) fn extend(&mut self, other: &Sorted<T>)
     where
         T: Clone,

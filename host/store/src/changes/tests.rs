@@ -1,4 +1,4 @@
-//! What the log tells of histories of commits, beside a model that remembers everything.
+//! Tests of the change log, compared with a model that remembers everything.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::{ChangeLog, Dependencies, Touched};
-use crate::answers::AnswerChange;
+use crate::cached_answers::AnswerChange;
 use crate::catalog::CatalogChange;
 use crate::ids::RepositoryId;
 use crate::records::{Change, Expectation};
@@ -22,7 +22,7 @@ fn hide(name: &str) -> CatalogChange {
     CatalogChange::Hide { name: name.to_owned(), version: "1".to_owned() }
 }
 
-/// One commit that puts these keys.
+/// Adds one commit that puts these keys.
 fn commit(log: &ChangeLog, revision: u64, keys: &[&str]) {
     let mut touched = Touched::from(revision);
     keys.iter().for_each(|key| touched.record(&put(key), &[]));
@@ -36,7 +36,7 @@ fn on(fill: impl FnOnce(&mut Dependencies)) -> Dependencies {
 }
 
 #[test]
-fn what_is_touched_is_changed_and_nothing_else() {
+fn only_touched_content_is_changed() {
     let log = ChangeLog::default();
     commit(&log, 1, &["a/1"]);
     let mut touched = Touched::from(2);
@@ -68,7 +68,7 @@ fn what_is_touched_is_changed_and_nothing_else() {
 }
 
 #[test]
-fn what_is_not_known_counts_as_changed() {
+fn unknown_commits_count_as_changes() {
     let log = ChangeLog::default();
     let a = on(|on| on.on_record("a"));
     assert!(!log.unchanged(REPOSITORY, 1, 2, &a), "nothing is known of the repository");
@@ -79,7 +79,7 @@ fn what_is_not_known_counts_as_changed() {
     commit(&log, 8, &["b"]);
     assert!(!log.unchanged(REPOSITORY, 5, 8, &a), "the sixth and the seventh are missing");
     assert!(log.unchanged(REPOSITORY, 7, 8, &a));
-    // A report that comes late brings nothing back.
+    // A late announcement does not make a forgotten change known again.
     commit(&log, 6, &["a"]);
     assert!(!log.unchanged(REPOSITORY, 5, 8, &a));
     assert!(log.unchanged(REPOSITORY, 7, 8, &a));
@@ -105,10 +105,10 @@ fn memory_is_bounded() {
     assert!(log.len() <= 16 * 1024);
 }
 
-/// A commit that this process saw, or that another made.
+/// A commit that this process observed or missed.
 #[derive(Clone, Debug)]
 enum Step {
-    Seen(Vec<u8>),
+    Observed(Vec<u8>),
     Missed(Vec<u8>),
 }
 
@@ -117,11 +117,12 @@ fn key(number: u8) -> String {
 }
 
 proptest! {
-    /// Whatever is touched after `since` is told as changed; and nothing is, but for gaps, that was not.
+    /// Everything touched after `since` is reported as changed. Nothing else is, except because of
+    /// gaps.
     #[test]
     fn no_change_is_missed(
         steps in prop::collection::vec(prop_oneof![
-            6 => prop::collection::vec(0_u8..16, 0..4).prop_map(Step::Seen),
+            6 => prop::collection::vec(0_u8..16, 0..4).prop_map(Step::Observed),
             1 => prop::collection::vec(0_u8..16, 0..4).prop_map(Step::Missed),
         ], 1..30),
         since in 0_usize..30,
@@ -130,7 +131,7 @@ proptest! {
     ) {
         let log = ChangeLog::default();
         for (at, step) in steps.iter().enumerate() {
-            if let Step::Seen(keys) = step {
+            if let Step::Observed(keys) = step {
                 let keys: Vec<String> = keys.iter().copied().map(key).collect();
                 commit(&log, at as u64 + 1, &keys.iter().map(String::as_str).collect::<Vec<_>>());
             }
@@ -142,7 +143,7 @@ proptest! {
         });
         let (mut touched, mut gap) = (false, false);
         for step in &steps[since..] {
-            let (Step::Seen(keys) | Step::Missed(keys)) = step;
+            let (Step::Observed(keys) | Step::Missed(keys)) = step;
             gap |= matches!(step, Step::Missed(_));
             touched |= keys.iter().any(|number| records.contains(number) || prefixes.contains(&(number % 4)));
         }

@@ -1,4 +1,4 @@
-//! What goes with a statement to PostgreSQL: values one by one, or the rows of a statement by their columns, an array for each.
+//! Arguments of a PostgreSQL statement: single values, or rows passed as one array for each column.
 
 use sqlx::Arguments as _;
 use sqlx::postgres::PgArguments;
@@ -6,11 +6,10 @@ use sqlx::postgres::PgArguments;
 use super::value::Value;
 use crate::error::StoreError;
 
-/// Arrays in the order of their `$n`.
+/// Arrays in the order of their `$n` placeholders.
 #[derive(Clone, Default)]
 pub(super) struct Arrays(Vec<Array>);
 
-/// The values of a column.
 #[derive(Clone)]
 pub(super) enum Array {
     Ints(Vec<Option<i64>>),
@@ -27,7 +26,7 @@ impl Array {
         }
     }
 
-    /// False when it is of another type.
+    /// Appends a value. Returns false if the value has another type than the array.
     fn push(&mut self, value: &Value) -> bool {
         match (self, value) {
             (Array::Ints(all), Value::Int(one)) => all.push(*one),
@@ -38,7 +37,7 @@ impl Array {
         true
     }
 
-    /// As PostgreSQL calls the type of its values.
+    /// Returns PostgreSQL's name for the type of the values.
     fn kind(&self) -> &'static str {
         match self {
             Array::Ints(_) => "BIGINT",
@@ -49,8 +48,8 @@ impl Array {
 }
 
 impl Arrays {
-    /// Adds the columns of rows of this width; their names in the statement. None, and nothing is added, when a column has values
-    /// of several types.
+    /// Adds one array for each column of rows of this width, and returns their list for the
+    /// statement. Returns `None`, and adds nothing, if a column has values of several types.
     pub(super) fn add(&mut self, values: &[Value], width: usize) -> Option<String> {
         let (first, rows) = (values.get(..width)?, values.len() / width.max(1));
         let mut columns: Vec<Array> = first.iter().map(|value| Array::like(value, rows)).collect();
@@ -73,7 +72,7 @@ impl Arrays {
     }
 }
 
-/// What the `$n` of a statement for PostgreSQL stand for.
+/// Arguments for the `$n` placeholders of a PostgreSQL statement.
 #[derive(Clone)]
 pub(super) enum Arguments {
     Values(Vec<Value>),

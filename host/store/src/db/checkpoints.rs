@@ -1,8 +1,9 @@
-//! Checkpoints: SQLite's log copied into the database, beside the commits.
+//! Checkpoints: copying SQLite's write-ahead log (WAL) into the database while commits go on.
 //!
-//! SQLite would do it within a commit that finds the log long, and every publish would wait for tens of milliseconds. A task with
-//! a connection of its own copies and flushes most of it while commits go on, and then the little that came meanwhile while none
-//! does: only so the log begins anew and does not grow.
+//! By default, SQLite checkpoints within a commit that finds the log long, so that every publish
+//! waits for tens of milliseconds. Here, a task with its own connection copies and flushes most of
+//! the log while commits go on. Then it copies the small rest while no commit runs, because the log
+//! restarts from its beginning only if all of it is copied.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,44 +13,47 @@ use rusqlite::Connection;
 use tokio::sync::{Mutex, Notify};
 use tokio::task::spawn_blocking;
 
-use super::generation::{Header, Log};
+use super::generation::{WalIndex, WalState};
 use super::open_files::opened;
 use crate::error::StoreError;
 use crate::sqlite::BUSY_TIMEOUT;
 
-/// Pages in the log that are not in the database yet, from which on they are copied: a page that many commits change is then
-/// copied once. About as many come in beside the copying, and all of it stays well below where a commit would copy them itself.
+/// Number of uncopied log pages that starts a checkpoint. Waiting for many pages saves work: a page
+/// that many commits change is copied only once. About as many pages arrive during the copying.
+/// Both numbers together stay well below the number at which a commit would checkpoint by itself.
 const MANY: u32 = 16_000;
-/// So few are copied while commits wait.
+/// Maximum number of pages to copy while commits wait.
 const FEW: u32 = 300;
-/// How often at most the task copies beside commits that write as fast as it copies.
+/// Maximum rounds of concurrent copying. The bound matters if commits write as fast as the task
+/// copies.
 const ROUNDS: u32 = 4;
 
-/// The task that copies, and what wakes it.
+/// Background checkpoint task and its wake-up signal.
 pub(super) struct Checkpoints {
     file: PathBuf,
-    /// The same, to flush it.
+    /// The database file, opened again to flush it.
     database: Arc<File>,
-    header: Header,
+    header: WalIndex,
     due: Arc<Notify>,
-    /// None before the start and after the end.
+    /// `None` before the start and after the end.
     connection: Mutex<Option<Connection>>,
 }
 
-/// The connection that writes, whose turn is taken for what is left.
-type Writer = Mutex<Option<Connection>>;
+/// Connection of the writer, which is locked to copy the rest.
+type WriterConnection = Mutex<Option<Connection>>;
 
 impl Checkpoints {
-    /// Of this database, whose WAL index this is; none when there is no such file.
-    pub(super) fn new(file: &Path, header: Header) -> Result<Option<Arc<Checkpoints>>, StoreError> {
+    /// Creates the task's state for this database and its WAL index. Returns `None` if the file
+    /// does not exist.
+    pub(super) fn new(file: &Path, header: WalIndex) -> Result<Option<Arc<Checkpoints>>, StoreError> {
         let Some(database) = opened(file).map_err(StoreError::database)? else { return Ok(None) };
         let file = file.to_owned();
         let (due, connection) = (Arc::default(), Mutex::default());
         Ok(Some(Arc::new(Checkpoints { file, database, header, due, connection })))
     }
 
-    /// Starts the task, which ends with the writer.
-    pub(super) async fn start(self: &Arc<Self>, writer: Weak<Writer>) -> Result<(), StoreError> {
+    /// Starts the task. It ends with the writer.
+    pub(super) async fn start(self: &Arc<Self>, writer: Weak<WriterConnection>) -> Result<(), StoreError> {
         let file = self.file.clone();
         let opened = spawn_blocking(move || open(&file)).await.map_err(StoreError::database)?;
         *self.connection.lock().await = Some(opened.map_err(StoreError::database)?);
@@ -62,34 +66,34 @@ impl Checkpoints {
                     continue;
                 }
                 if let Err(problem) = this.copy(&writer).await {
-                    tracing::warn!(%problem, "the log of the database could not be copied into it; a commit does it");
+                    tracing::warn!(%problem, "database checkpoint failed; a later commit does it");
                 }
             }
         });
         Ok(())
     }
 
-    /// Copies nothing any more, after what is being copied.
+    /// Stops copying after the checkpoint in progress.
     pub(super) async fn stop(&self) {
         let connection = self.connection.lock().await.take();
         let _ = spawn_blocking(move || drop(connection)).await;
     }
 
-    /// Something was committed: the task is woken when there is much to copy.
+    /// Wakes the task after a commit if there are many pages to copy.
     pub(super) fn committed(&self) {
         if self.left() >= MANY {
             self.due.notify_one();
         }
     }
 
-    /// Pages that are in the log alone.
+    /// Returns the number of pages that are only in the log.
     fn left(&self) -> u32 {
-        self.header.log().map_or(0, Log::left)
+        self.header.log().map_or(0, WalState::left)
     }
 
-    /// Copies and flushes beside the commits until little is left, and the rest while there are none: SQLite flushes the database
-    /// only then.
-    async fn copy(self: &Arc<Self>, writer: &Writer) -> Result<(), StoreError> {
+    /// Copies and flushes while commits go on until little is left, then copies the rest while no
+    /// commit runs. SQLite itself flushes the database only in that last step.
+    async fn copy(self: &Arc<Self>, writer: &WriterConnection) -> Result<(), StoreError> {
         for _ in 0..ROUNDS {
             if !self.on_a_thread(Self::checkpoint).await? {
                 return Ok(());
@@ -103,7 +107,8 @@ impl Checkpoints {
         self.on_a_thread(Self::checkpoint).await.map(drop)
     }
 
-    /// Whether all that the log held is copied: what a reader may still need of the database is not replaced, nor waited for.
+    /// Copies as many pages as it can, and returns whether the whole log is copied. It neither
+    /// overwrites pages that a reader still needs nor waits for readers.
     fn checkpoint(&self) -> Result<bool, StoreError> {
         let connection = self.connection.blocking_lock();
         let Some(connection) = connection.as_ref() else { return Ok(false) };
@@ -121,7 +126,7 @@ impl Checkpoints {
 }
 
 impl Drop for Checkpoints {
-    /// Ends the task.
+    /// Wakes the task, which then ends.
     fn drop(&mut self) {
         self.due.notify_one();
     }
@@ -131,7 +136,7 @@ fn open(file: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(file)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // It reads nothing but the log.
+    // This connection reads only the log, so it needs little cache.
     connection.pragma_update(None, "cache_size", -64)?;
     Ok(connection)
 }
@@ -141,7 +146,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn all_of_the_log_is_copied_unless_a_reader_needs_what_was_before() {
+    async fn the_whole_log_is_copied_unless_a_reader_needs_old_pages() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("test.db");
         let connection = Connection::open(&file).unwrap();
@@ -151,7 +156,7 @@ mod tests {
         let reader = Connection::open(&file).unwrap();
         reader.execute_batch("BEGIN; SELECT * FROM t").unwrap();
         connection.execute_batch("INSERT INTO t VALUES (zeroblob(4096 * 500))").unwrap();
-        let header = Header::open(&file).unwrap().unwrap();
+        let header = WalIndex::open(&file).unwrap().unwrap();
         let checkpoints = Checkpoints::new(&file, header).unwrap().unwrap();
         *checkpoints.connection.lock().await = Some(open(&file).unwrap());
         let writer = Mutex::new(Some(connection));

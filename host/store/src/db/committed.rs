@@ -1,5 +1,5 @@
-//! What a commit to PostgreSQL came to, and who is told of it: docs/LEASES.md. It goes to the database in the message that commits, so
-//! it costs no round trip.
+//! Outcome of a commit to PostgreSQL, and its listener (docs/explanation/leases.md). The outcome is
+//! read in the same message that commits, so it costs no extra round trip.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,44 +10,43 @@ use sqlx::postgres::PgRow;
 
 use crate::error::StoreError;
 
-/// How much longer than a lease lasts by its holder's clock others wait for its end by theirs, in percent: the two clocks may differ in
-/// rate by a tenth either way.
+/// Time to wait for the end of another server's lease, in percent of the lease's length. Each of
+/// the two clocks may run up to a tenth too fast or too slow.
 const LONGER: u32 = 125;
 
-/// For how long others wait for the end of a lease of this length.
-pub(crate) fn outlasting(lease: Duration) -> Duration {
+/// Returns how long to wait until a lease of this length has certainly ended on its holder's clock.
+pub(crate) fn max_lease_wait(lease: Duration) -> Duration {
     lease * LONGER / 100
 }
 
-/// A server that holds a lease.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Holder {
+pub(crate) struct LeaseHolder {
     pub(crate) id: String,
-    /// Another one each time that it is renewed.
+    /// Number of the renewal; each renewal has a new one.
     pub(crate) renewal: i64,
     pub(crate) lease: Duration,
 }
 
-/// A durable commit.
 #[derive(Debug, Default)]
 pub(crate) struct Committed {
-    /// Of the transaction; none when it wrote nothing.
+    /// Transaction number; `None` if nothing was written.
     pub(crate) xid: Option<u64>,
-    /// What it changed of what look-ups answer, as the triggers say it.
+    /// Changes that affect look-ups, as written by the triggers.
     pub(crate) facts: String,
-    /// What it touched of repositories, as the writer says it.
+    /// Changes to repositories, as encoded by the writer.
     pub(crate) touched: Option<Arc<[u8]>>,
-    /// The servers that held a lease after the commit.
-    pub(crate) holders: Vec<Holder>,
+    /// Servers that held a lease after the commit.
+    pub(crate) holders: Vec<LeaseHolder>,
 }
 
-/// Who is told of each commit.
 pub(crate) trait Announcer: Send + Sync {
-    /// Drops at once what the commit made wrong in this process, and begins to tell the others.
+    /// Drops the answers cached in this process that the commit made wrong, and begins to notify
+    /// the other servers.
     fn committed(&self, committed: Committed) -> Acknowledgement;
 }
 
-/// Ends when no server can answer from memory any more what a commit has changed. Dropped, the others are told all the same.
+/// Future that completes when no server can still answer from its cache with data from before a
+/// commit. The other servers are notified even if the caller drops it.
 #[must_use]
 pub(crate) struct Acknowledgement {
     xid: Option<u64>,
@@ -55,7 +54,7 @@ pub(crate) struct Acknowledgement {
 }
 
 impl Acknowledgement {
-    /// Nobody has to be waited for.
+    /// Acknowledgement that need not wait for any server.
     pub(crate) fn at_once() -> Acknowledgement {
         Acknowledgement { xid: None, waiting: None }
     }
@@ -64,7 +63,6 @@ impl Acknowledgement {
         Acknowledgement { xid: None, waiting: Some(Box::pin(waiting)) }
     }
 
-    /// The transaction's number, where it has one.
     pub(crate) fn of(self, xid: Option<u64>) -> Acknowledgement {
         Acknowledgement { xid, ..self }
     }
@@ -84,12 +82,13 @@ impl Acknowledgement {
     }
 }
 
-/// What is touched is written by this, with the changes themselves.
+/// SQL prefix that stores the encoded changes of a commit, in the same transaction.
 pub(super) const TOUCHED: &str = "INSERT INTO announced_changes (touched) VALUES ";
 
-/// The statements that commit, in one message: the transaction and its facts are asked for, and after the commit, not before, who holds
-/// a lease: whoever begins to hold one later reads what was committed. A timeout of the server's would end the wait for its standby, and
-/// be told as success.
+/// Statements that commit, sent in one message. They return the transaction's number and changes,
+/// and the lease holders. The holders are read after the commit, because a server that gets its
+/// lease later already reads the committed data. The statement timeout is off: it would end the
+/// wait for the standby, and PostgreSQL would still report success.
 pub(super) const COMMIT: &str = "SELECT 'commit' AS kind, CAST(pg_current_xact_id_if_assigned() AS TEXT) AS one, \
      current_setting('packhouse.facts', true) AS other, set_config('statement_timeout', '0', true); \
      COMMIT; \
@@ -105,23 +104,23 @@ impl Committed {
                 committed.xid = one.and_then(|xid| xid.parse().ok());
                 committed.facts = other;
             } else {
-                committed.holders.extend(one.and_then(|id| Holder::read(id, &other)));
+                committed.holders.extend(one.and_then(|id| LeaseHolder::read(id, &other)));
             }
         }
         Ok(committed)
     }
 
-    /// Whether anybody has to know.
+    /// Returns whether other servers must be notified.
     pub(crate) fn is_announced(&self) -> bool {
         !self.facts.trim().is_empty() || self.touched.is_some()
     }
 }
 
-impl Holder {
-    /// `rest` is the number of the renewal and the lease's length in ms.
-    pub(crate) fn read(id: String, rest: &str) -> Option<Holder> {
+impl LeaseHolder {
+    /// Parses a holder. `rest` is the number of the renewal and the lease's length in ms.
+    pub(crate) fn read(id: String, rest: &str) -> Option<LeaseHolder> {
         let (renewal, lease) = rest.split_once(' ')?;
         let lease = Duration::from_millis(lease.parse().ok()?);
-        Some(Holder { id, renewal: renewal.parse().ok()?, lease })
+        Some(LeaseHolder { id, renewal: renewal.parse().ok()?, lease })
     }
 }

@@ -1,16 +1,15 @@
-//! How much a database was asked.
+//! Counters of the database's statements.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts of a database.
 pub(super) struct Counters {
     pub(super) statements: AtomicU64,
     pub(super) commits: AtomicU64,
-    /// The most rows that a transaction of the upkeep has changed.
-    pub(super) most_changed_slowly: AtomicU64,
-    /// The statements again, for the metrics of the process.
+    /// Largest number of rows changed by one maintenance transaction.
+    pub(super) most_changed_by_maintenance: AtomicU64,
+    /// Number of statements, for the metrics endpoint.
     metric: metrics::Counter,
-    /// What was read, for tests of how.
+    /// Executed reading statements, for tests of their plans.
     #[cfg(test)]
     pub(super) ran: std::sync::Mutex<Vec<(String, Vec<super::Value>)>>,
 }
@@ -21,7 +20,7 @@ impl Default for Counters {
         Counters {
             statements: AtomicU64::new(0),
             commits: AtomicU64::new(0),
-            most_changed_slowly: AtomicU64::new(0),
+            most_changed_by_maintenance: AtomicU64::new(0),
             metric,
             #[cfg(test)]
             ran: std::sync::Mutex::default(),

@@ -1,4 +1,4 @@
-//! The database: statements outside of a transaction, and the beginning of one.
+//! Database access: single statements outside a transaction, and the start of transactions.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -10,32 +10,30 @@ use super::arrays::{Arguments, postgres_arguments};
 use super::clock::{self, Clock};
 use super::committed::Announcer;
 use super::counters::Counters;
-use super::generation::{Generation, Header};
+use super::generation::{Generation, WalIndex};
 use super::multi_row::{MultiRow, Prepared};
-use super::pool::{Pool, Purpose, is_silent};
+use super::pool::{ConnectionPurpose, Pool, is_timeout};
 use super::servers::Servers;
-use super::sqlite_readers::{SqliteReaders, Wanted};
+use super::sqlite_readers::{RowLimit, SqliteReaders};
 use super::sqlite_writer::SqliteWriter;
 use super::transaction::{self, Patience, Transaction};
 use super::value::{Row, Sql, Value, signed};
 use crate::config::DatabaseLimits;
 use crate::error::StoreError;
 
-/// The database. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Database {
     pub(super) engine: Engine,
     counters: Arc<Counters>,
     clock: Arc<Clock>,
     limits: DatabaseLimits,
-    /// Who is told of each commit to PostgreSQL.
+    /// Listener of commits to PostgreSQL.
     announcer: Arc<OnceLock<Arc<dyn Announcer>>>,
 }
 
-/// Which database it is.
 #[derive(Clone)]
 pub(super) enum Engine {
-    Sqlite { writer: SqliteWriter, readers: SqliteReaders, header: Option<Header> },
+    Sqlite { writer: SqliteWriter, readers: SqliteReaders, header: Option<WalIndex> },
     Postgres(Pool),
 }
 
@@ -45,12 +43,13 @@ impl Database {
         Database { engine, counters: Arc::default(), clock: Arc::default(), limits, announcer }
     }
 
-    /// From now on it is told of each commit, where several processes may share the database.
+    /// Registers the listener of commits. The database calls it only if several processes may share
+    /// the database.
     pub(crate) fn announce_to(&self, announcer: Arc<dyn Announcer>) {
         let _ = self.announcer.set(announcer);
     }
 
-    /// Where a connection beside the pool's is made; none with SQLite.
+    /// Returns the servers for connections outside the pool; `None` with SQLite.
     pub(crate) fn servers(&self) -> Option<Arc<Servers>> {
         match &self.engine {
             Engine::Sqlite { .. } => None,
@@ -58,13 +57,14 @@ impl Database {
         }
     }
 
-    /// Milliseconds since 1970 by the clock that all servers of this database go by: the database's own, and with SQLite the
-    /// process's.
+    /// Returns the time in ms since 1970 by the clock that all servers of this database share: the
+    /// database's own, or the process's with SQLite.
     pub(crate) fn now_ms(&self) -> i64 {
         self.clock.now_ms()
     }
 
-    /// By how many milliseconds the process's clock is ahead of the database's, or behind it; none with SQLite.
+    /// Returns the lead of the process's clock over the database's in ms (negative if it is
+    /// behind); `None` with SQLite.
     pub(crate) fn clock_ahead_ms(&self) -> Option<i64> {
         self.clock.ahead_ms()
     }
@@ -76,16 +76,17 @@ impl Database {
     pub(super) async fn sync_clock(&self) -> Result<(), StoreError> {
         let Engine::Postgres(pool) = &self.engine else { return Ok(()) };
         let sql = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now";
-        let mut leased = pool.take(Purpose::Read).await?;
-        let asked = Instant::now();
-        let rows = leased.fetch(sql.into(), postgres_arguments(Vec::<Value>::new())?, true).await?;
+        let mut pooled = pool.take(ConnectionPurpose::Read).await?;
+        let started = Instant::now();
+        let rows = pooled.fetch(sql.into(), postgres_arguments(Vec::<Value>::new())?, true).await?;
         if let Some(row) = rows.into_iter().next().map(Row::Postgres) {
-            self.clock.observe(row.columns().int("now")?, asked);
+            self.clock.observe(row.columns().int("now")?, started);
         }
         Ok(())
     }
 
-    /// Starts the task that reads the database's clock periodically, which ends with the database's last handle.
+    /// Starts a task that reads the database's clock periodically. It ends with the last handle of
+    /// the database.
     pub(super) fn sync_clock_periodically(&self) {
         let Engine::Postgres(pool) = &self.engine else { return };
         let (pool, counters) = (pool.clone(), Arc::downgrade(&self.counters));
@@ -97,18 +98,17 @@ impl Database {
                 let (engine, clock) = (Engine::Postgres(pool.clone()), Arc::clone(&clock));
                 let database = Database { engine, counters, clock, limits, announcer: Arc::default() };
                 if let Err(problem) = database.sync_clock().await {
-                    tracing::debug!(%problem, "the database's clock could not be looked at");
+                    tracing::debug!(%problem, "could not read the database's clock");
                 }
             }
         });
     }
 
-    /// Whether several processes on several machines may share it.
+    /// Returns whether processes on several machines may share the database.
     pub(crate) fn is_shared(&self) -> bool {
         matches!(self.engine, Engine::Postgres(_))
     }
 
-    /// Runs a statement outside of a transaction.
     pub(crate) async fn fetch(
         &self,
         sql: impl Into<Sql>,
@@ -119,7 +119,8 @@ impl Database {
         self.fetch_uncounted(sql, values).await
     }
 
-    /// The same for a statement that looks a few rows up by their keys: with SQLite it runs where it is asked for, if it can.
+    /// Runs a statement that looks up a few rows by their keys. With SQLite, it runs on the calling
+    /// thread if possible.
     pub(crate) async fn fetch_few(
         &self,
         sql: impl Into<Sql>,
@@ -130,12 +131,13 @@ impl Database {
         let Engine::Sqlite { readers, .. } = &self.engine else {
             return self.fetch_uncounted(sql, values).await;
         };
-        let rows = readers.fetch_few(sql, values, Wanted::All).await?;
+        let rows = readers.fetch_few(sql, values, RowLimit::All).await?;
         Ok(rows.into_iter().map(Row::Local).collect())
     }
 
-    /// The same for as many rows as make up `most` bytes in their column `column`, counted from 0. With SQLite reading ends there; for
-    /// PostgreSQL `bounded` is the statement that sees to it, with `most` as one value more.
+    /// Returns the first rows whose column `column` (counted from 0) has at most `most` bytes in
+    /// all. SQLite stops reading at that limit. PostgreSQL runs `bounded`, a statement with the
+    /// limit as one more value.
     pub(crate) async fn fetch_within(
         &self,
         [plain, bounded]: [&'static str; 2],
@@ -148,12 +150,12 @@ impl Database {
             return self.fetch(bounded, values).await;
         };
         self.count(&plain.into(), &values);
-        let wanted = Wanted::Within { column, bytes: most };
-        let rows = readers.fetch_few(plain.into(), values, wanted).await?;
+        let limit = RowLimit::Within { column, bytes: most };
+        let rows = readers.fetch_few(plain.into(), values, limit).await?;
         Ok(rows.into_iter().map(Row::Local).collect())
     }
 
-    #[cfg_attr(not(test), expect(unused_variables, reason = "what ran is noted for tests alone"))]
+    #[cfg_attr(not(test), expect(unused_variables, reason = "only tests record the statements that ran"))]
     fn count(&self, sql: &Sql, values: &[Value]) {
         self.counters.statement();
         #[cfg(test)]
@@ -162,7 +164,8 @@ impl Database {
         }
     }
 
-    /// The same for statements that the server runs on its own behalf: no request causes them, so they are not counted.
+    /// Runs a statement that the server issues for itself. Does not count the statement, because no
+    /// request caused it.
     pub(crate) async fn fetch_uncounted(
         &self,
         sql: impl Into<Sql>,
@@ -170,11 +173,12 @@ impl Database {
     ) -> Result<Vec<Row>, StoreError> {
         match &self.engine {
             Engine::Sqlite { readers, .. } => {
-                let rows = readers.fetch(sql.into(), values, Wanted::All).await?;
+                let rows = readers.fetch(sql.into(), values, RowLimit::All).await?;
                 Ok(rows.into_iter().map(Row::Local).collect())
             }
             Engine::Postgres(pool) => {
-                // Boxed, as all that PostgreSQL is asked: with what a statement needs in it each request would be moved about with it.
+                // Boxed like every PostgreSQL query. Otherwise each request's future would contain
+                // the state of this future, and moving it would cost more.
                 let rows = Box::pin(read(pool, sql.into(), values.into())).await?;
                 Ok(rows.into_iter().map(Row::Postgres).collect())
             }
@@ -201,7 +205,7 @@ impl Database {
         Ok(rows)
     }
 
-    /// The first row of the answer, if there is one.
+    /// Returns the first row of the answer, if any.
     pub(crate) async fn fetch_one(
         &self,
         sql: impl Into<Sql>,
@@ -210,7 +214,7 @@ impl Database {
         Ok(self.fetch(sql, values).await?.into_iter().next())
     }
 
-    /// The same for a statement that looks the row up by its key.
+    /// Returns the row that a statement looks up by its key, if it exists.
     pub(crate) async fn find(
         &self,
         sql: impl Into<Sql>,
@@ -219,24 +223,24 @@ impl Database {
         Ok(self.fetch_few(sql, values).await?.into_iter().next())
     }
 
-    /// Runs one statement that changes something, in a transaction of its own; how many rows it changed.
+    /// Runs one changing statement in its own transaction and returns the number of changed rows.
     pub(crate) async fn execute(&self, sql: impl Into<Sql>, values: Vec<Value>) -> Result<u64, StoreError> {
         self.execute_within(Patience::Ordinary, sql, values).await
     }
 
-    /// The same for what the upkeep does, which may look at many rows.
-    pub(crate) async fn execute_slowly(
+    /// Same as [`execute`](Self::execute) for maintenance, which may read many rows.
+    pub(crate) async fn execute_maintenance(
         &self,
         sql: impl Into<Sql>,
         values: Vec<Value>,
     ) -> Result<u64, StoreError> {
         let changed = self.execute_within(Patience::Slow, sql, values).await?;
-        self.counters.most_changed_slowly.fetch_max(changed, Ordering::Relaxed);
+        self.counters.most_changed_by_maintenance.fetch_max(changed, Ordering::Relaxed);
         Ok(changed)
     }
 
-    /// Runs a deletion of `$2` rows at most that are of before `$1`, until it finds no more: few rows at a time, so that no publish
-    /// waits long. How many are gone.
+    /// Repeats a deletion of at most `$2` rows older than `$1` until no more are found, and returns
+    /// the number of deleted rows. Small batches keep publishes from waiting long.
     pub(crate) async fn delete_in_pieces(
         &self,
         sql: &'static str,
@@ -245,7 +249,7 @@ impl Database {
     ) -> Result<u64, StoreError> {
         let mut gone = 0;
         loop {
-            match self.execute_slowly(sql, vec![Value::from(before), Value::from(at_once)]).await? {
+            match self.execute_maintenance(sql, vec![Value::from(before), Value::from(at_once)]).await? {
                 0 => return Ok(gone),
                 some => gone += some,
             }
@@ -258,21 +262,23 @@ impl Database {
         sql: impl Into<Sql>,
         values: Vec<Value>,
     ) -> Result<u64, StoreError> {
-        let mut transaction = self.begin_for(Purpose::Write, patience).await?;
+        let mut transaction = self.begin_for(ConnectionPurpose::Write, patience).await?;
         let changed = transaction.execute(sql, values).await?;
         transaction.commit().await?;
         Ok(changed)
     }
 
-    /// A transaction that may write. SQLite has one at a time; others wait for it.
+    /// Begins a transaction that may write. SQLite has one such transaction at a time; further
+    /// callers wait for its end.
     pub(crate) async fn begin(&self) -> Result<Transaction, StoreError> {
-        self.begin_for(Purpose::Write, Patience::Ordinary).await
+        self.begin_for(ConnectionPurpose::Write, Patience::Ordinary).await
     }
 
-    /// The same, on a connection for this purpose, each of its statements with this patience.
+    /// Begins a transaction on a connection for this purpose. `patience` bounds each of its
+    /// statements.
     pub(crate) async fn begin_for(
         &self,
-        purpose: Purpose,
+        purpose: ConnectionPurpose,
         patience: Patience,
     ) -> Result<Transaction, StoreError> {
         match &self.engine {
@@ -288,24 +294,25 @@ impl Database {
     async fn begin_on(
         &self,
         pool: &Pool,
-        purpose: Purpose,
+        purpose: ConnectionPurpose,
         patience: Patience,
     ) -> Result<Transaction, StoreError> {
-        let mut leased = pool.take(purpose).await?;
-        match transaction::begin(&mut leased, pool, patience, purpose).await {
-            // An idle connection may have been closed by the server. Nothing was run on it yet, so it is safe to try another.
-            Err(_) if leased.is_reused() && leased.has_ended() => {
-                drop(leased);
-                leased = pool.take_new(purpose).await?;
-                transaction::begin(&mut leased, pool, patience, purpose).await?;
+        let mut pooled = pool.take(purpose).await?;
+        match transaction::begin(&mut pooled, pool, patience, purpose).await {
+            // The server may have closed an idle connection. Nothing ran on it yet, so another
+            // connection can be tried safely.
+            Err(_) if pooled.is_reused() && pooled.has_ended() => {
+                drop(pooled);
+                pooled = pool.take_new(purpose).await?;
+                transaction::begin(&mut pooled, pool, patience, purpose).await?;
             }
             begun => begun?,
         }
         let (counters, clock) = (Arc::clone(&self.counters), Arc::clone(&self.clock));
-        Ok(Transaction::postgres(leased, counters, clock, self.announcer.get().cloned()))
+        Ok(Transaction::postgres(pooled, counters, clock, self.announcer.get().cloned()))
     }
 
-    /// The names of all tables, whoever made them, in their order.
+    /// Returns the sorted names of all tables, including foreign ones.
     pub(crate) async fn table_names(&self) -> Result<Vec<String>, StoreError> {
         let sql = if self.is_shared() {
             "SELECT CAST(table_name AS TEXT) AS name FROM information_schema.tables \
@@ -317,7 +324,8 @@ impl Database {
         rows.iter().map(|row| row.columns().text("name")).collect()
     }
 
-    /// The name of the function that finds a text in another: the one word that differs outside of the migrations.
+    /// Returns the name of the SQL function that finds one text in another. This function's name is
+    /// the only difference between the databases' SQL outside the migrations.
     pub(crate) fn position_function(&self) -> &'static str {
         match self.engine {
             Engine::Sqlite { .. } => "instr",
@@ -325,19 +333,20 @@ impl Database {
         }
     }
 
-    /// The most rows that one of [`execute_slowly`](Self::execute_slowly) has changed: for so long publishes waited.
+    /// Returns the largest number of rows changed by one call of
+    /// [`execute_maintenance`](Self::execute_maintenance). Publishes had to wait for these rows.
     #[cfg(test)]
-    pub(crate) fn most_changed_slowly(&self) -> u64 {
-        self.counters.most_changed_slowly.load(Ordering::Relaxed)
+    pub(crate) fn most_changed_by_maintenance(&self) -> u64 {
+        self.counters.most_changed_by_maintenance.load(Ordering::Relaxed)
     }
 
-    /// What was read since the last call.
+    /// Returns the statements read since the last call.
     #[cfg(test)]
     pub(crate) fn take_statements(&self) -> Vec<(String, Vec<Value>)> {
         self.counters.ran.lock().map(|mut ran| std::mem::take(&mut *ran)).unwrap_or_default()
     }
 
-    /// How many statements ran.
+    /// Returns the number of statements run.
     pub(crate) fn statements(&self) -> u64 {
         self.counters.statements.load(Ordering::Relaxed)
     }
@@ -359,22 +368,22 @@ impl Database {
             }
             Engine::Postgres(pool) => pool.close().await,
         }
-        // Nothing that was looked up before is given out any more.
+        // Invalidates all earlier look-ups.
         self.counters.commits.fetch_add(1, Ordering::Release);
     }
 }
 
-/// Runs a statement that only reads. If an idle connection turns out to be closed, the statement runs again on
-/// another: reading twice is safe.
+/// Runs a reading statement. If an idle connection turns out to be closed, it runs again on another
+/// one. That is safe because reads have no effects.
 async fn read(pool: &Pool, sql: Sql, arguments: Arguments) -> Result<Vec<PgRow>, StoreError> {
-    let mut leased = pool.take(Purpose::Read).await?;
-    let again = leased.is_reused().then(|| (sql.clone(), arguments.clone()));
-    match leased.fetch(sql, postgres_arguments(arguments)?, true).await {
-        Err(problem) if leased.has_ended() && !is_silent(&problem) => {
+    let mut pooled = pool.take(ConnectionPurpose::Read).await?;
+    let again = pooled.is_reused().then(|| (sql.clone(), arguments.clone()));
+    match pooled.fetch(sql, postgres_arguments(arguments)?, true).await {
+        Err(problem) if pooled.has_ended() && !is_timeout(&problem) => {
             let Some((sql, arguments)) = again else { return Err(problem) };
-            drop(leased);
-            let mut leased = pool.take_new(Purpose::Read).await?;
-            leased.fetch(sql, postgres_arguments(arguments)?, true).await
+            drop(pooled);
+            let mut pooled = pool.take_new(ConnectionPurpose::Read).await?;
+            pooled.fetch(sql, postgres_arguments(arguments)?, true).await
         }
         done => done,
     }

@@ -1,5 +1,6 @@
-//! The statements of long lists are seeks in the order that they are shown in: none reads a table from end to end, and none sorts what it
-//! read. What is explained is what the store's own verbs have just run.
+//! Tests that statements for long lists seek in the order of the list: they neither scan a table
+//! nor sort the result. The tests explain the statements that the store's own methods have just
+//! run.
 
 use super::{Value, values};
 use crate::accounts::AuditFilter;
@@ -8,7 +9,7 @@ use crate::config::StoreConfig;
 use crate::ids::{KeyOwnerId, MemberId, OrganizationId, RepositoryId, TokenId, TrashId};
 use crate::store::Store;
 
-/// What has as many rows as there are packages, tokens and events.
+/// Tables with one row for each package, token or event, and the aliases for them.
 const LONG: [&str; 21] = [
     "packages",
     "versions",
@@ -33,7 +34,7 @@ const LONG: [&str; 21] = [
     "records",
 ];
 
-/// Whether a step of a plan reads all of a long table, or sorts.
+/// Returns whether a step of a plan scans a long table or sorts.
 fn is_slow(step: &str) -> bool {
     let scans = |table: &&str| step == format!("SCAN {table}") || step.starts_with(&format!("SCAN {table} "));
     LONG.iter().any(scans) || step == "USE TEMP B-TREE FOR ORDER BY"
@@ -45,7 +46,7 @@ async fn pages_of_long_lists_seek() {
     let store = Store::open(StoreConfig::new(folder.path())).await.unwrap();
     let (organization, repository) = (OrganizationId(1), RepositoryId(1));
     store.inner.db.take_statements();
-    // As the pages ask: at their beginning, and further on.
+    // Query the first page and a later one, as the portal's pages do.
     for after in [None, Some(5)] {
         let member = Some(MemberId(1));
         store.list_tokens(organization, member, None, after.map(TokenId), 21).await.unwrap();
@@ -73,7 +74,8 @@ async fn pages_of_long_lists_seek() {
         ActivityOf::Repository(repository),
         ActivityOf::Package(repository, "a"),
     ] {
-        // What is found is gathered by day: at most a row for each repository and day is sorted.
+        // The activity statement may sort: it groups by day, and sorts at most one row for each
+        // repository and day.
         store.activity(of).await.unwrap();
     }
     let ran: Vec<(String, Vec<Value>)> = store.inner.db.take_statements();
@@ -83,7 +85,7 @@ async fn pages_of_long_lists_seek() {
         let plan: Vec<String> = rows.iter().map(|row| row.columns().text("detail").unwrap()).collect();
         assert!(!plan.iter().any(|step| is_slow(step)), "{sql}\n{plan:#?}");
     }
-    // That a slow one is seen.
+    // Check that `is_slow` detects a slow statement.
     let rows = store
         .inner
         .db

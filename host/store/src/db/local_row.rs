@@ -1,13 +1,10 @@
-//! Rows of SQLite.
-
 use std::sync::Arc;
 
-use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, Value as Found};
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, Value as SqliteValue};
 
-/// A row of an answer.
 pub(crate) struct LocalRow {
     pub(super) names: Arc<[String]>,
-    pub(super) values: Vec<Found>,
+    pub(super) values: Vec<SqliteValue>,
 }
 
 impl LocalRow {
@@ -19,20 +16,20 @@ impl LocalRow {
         self.names.get(position).map(String::as_str)
     }
 
-    /// Bytes of a text or of bytes; 0 of anything else.
+    /// Returns the length of a text or blob in bytes; 0 for any other value.
     pub(super) fn bytes(&self, position: usize) -> u64 {
         match self.values.get(position) {
-            Some(Found::Text(text)) => text.len() as u64,
-            Some(Found::Blob(bytes)) => bytes.len() as u64,
+            Some(SqliteValue::Text(text)) => text.len() as u64,
+            Some(SqliteValue::Blob(bytes)) => bytes.len() as u64,
             _ => 0,
         }
     }
 
-    /// The bytes of a column; none of a NULL.
+    /// Returns the bytes of a column; `None` for NULL.
     pub(super) fn into_vec(self, position: usize) -> FromSqlResult<Option<Vec<u8>>> {
         match self.values.into_iter().nth(position) {
-            Some(Found::Blob(bytes)) => Ok(Some(bytes)),
-            Some(Found::Null) => Ok(None),
+            Some(SqliteValue::Blob(bytes)) => Ok(Some(bytes)),
+            Some(SqliteValue::Null) => Ok(None),
             _ => Err(FromSqlError::InvalidType),
         }
     }

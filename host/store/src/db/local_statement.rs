@@ -1,9 +1,9 @@
-//! Statements on a connection to SQLite: what is bound there, and what comes back.
+//! Binding of values to SQLite statements, and reading of their rows.
 
 use std::sync::Arc;
 
 use rusqlite::Statement;
-use rusqlite::types::{ToSql, ToSqlOutput, Value as Found, ValueRef};
+use rusqlite::types::{ToSql, ToSqlOutput, Value as SqliteValue, ValueRef};
 
 use super::local_row::LocalRow;
 use super::value::Value;
@@ -19,7 +19,7 @@ impl ToSql for Value {
     }
 }
 
-/// Runs a statement to its end; what it returned.
+/// Runs a statement to its end and returns its rows.
 pub(super) fn rows_of(statement: &mut Statement<'_>, values: &[Value]) -> rusqlite::Result<Vec<LocalRow>> {
     let mut rows = Vec::new();
     each_row(statement, values, |row| {
@@ -29,7 +29,7 @@ pub(super) fn rows_of(statement: &mut Statement<'_>, values: &[Value]) -> rusqli
     Ok(rows)
 }
 
-/// The same as long as the bytes of a column, counted from 0, add up to no more than `most`.
+/// Returns rows while the bytes of a column (counted from 0) add up to at most `most`.
 pub(super) fn rows_within(
     statement: &mut Statement<'_>,
     values: &[Value],
@@ -48,7 +48,7 @@ pub(super) fn rows_within(
     Ok(rows)
 }
 
-/// Runs a statement, and hands each row that it returns to `take`, until that says that no more are wanted.
+/// Runs a statement and passes each row to `take` until that returns false.
 pub(super) fn each_row(
     statement: &mut Statement<'_>,
     values: &[Value],
@@ -64,7 +64,8 @@ pub(super) fn each_row(
     while let Some(row) = rows.next()? {
         let names =
             names.get_or_insert_with(|| row.as_ref().column_names().into_iter().map(str::to_owned).collect());
-        let values = (0..columns).map(|column| row.get::<_, Found>(column)).collect::<Result<_, _>>()?;
+        let values =
+            (0..columns).map(|column| row.get::<_, SqliteValue>(column)).collect::<Result<_, _>>()?;
         if !take(LocalRow { names: Arc::clone(names), values }) {
             break;
         }
@@ -72,8 +73,8 @@ pub(super) fn each_row(
     Ok(())
 }
 
-/// Which value, counted from 1, a parameter stands for: `$7` for the seventh, `?` for the next. SQLite numbers both in the order
-/// in which they come.
+/// Returns the number (from 1) of the value that a parameter stands for: `$7` for the seventh, `?`
+/// for the next. SQLite itself numbers both kinds in order of appearance.
 fn place(statement: &Statement<'_>, parameter: usize) -> usize {
     let named = statement.parameter_name(parameter).and_then(|name| name.strip_prefix('$')?.parse().ok());
     named.unwrap_or(parameter).max(1)

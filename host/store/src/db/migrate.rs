@@ -1,103 +1,106 @@
-//! The schema, step by step. A step that was released is never changed.
+//! Migration of the schema, step by step. A released step is never changed.
 
 use super::database::{Database, Engine};
-use super::pool::Purpose;
+use super::pool::ConnectionPurpose;
 use super::transaction::{Patience, Transaction};
 use super::value::values;
 use crate::error::StoreError;
 use crate::ids::now_ms;
 
-/// What a step does: on both databases, and then with each one's own statements.
-pub(crate) struct Step {
-    /// Statements with a semicolon between them and none within; `{blob}` and the like stand for words that differ.
+/// SQL of one step: statements for both databases, then those for only one.
+pub(crate) struct MigrationStep {
+    /// Statements separated by semicolons; a statement itself must not contain a semicolon.
+    /// Placeholders such as `{blob}` stand for words that differ between the databases.
     both: &'static str,
-    /// A script of SQLite's own.
+    /// Script for SQLite only, or empty.
     sqlite: &'static str,
-    /// A script of PostgreSQL's own.
+    /// Script for PostgreSQL only, or empty.
     postgres: &'static str,
 }
 
-impl Step {
-    const fn of_both(both: &'static str) -> Step {
-        Step { both, sqlite: "", postgres: "" }
+impl MigrationStep {
+    const fn of_both(both: &'static str) -> MigrationStep {
+        MigrationStep { both, sqlite: "", postgres: "" }
     }
 }
 
-pub(crate) const STEPS: &[Step] = &[
-    Step::of_both(include_str!("../migrations/0001_schema.sql")),
-    Step::of_both(include_str!("../migrations/0002_accounts.sql")),
-    Step::of_both(include_str!("../migrations/0003_sso.sql")),
-    Step::of_both(include_str!("../migrations/0004_audit.sql")),
-    Step::of_both(include_str!("../migrations/0005_services.sql")),
-    Step::of_both(include_str!("../migrations/0006_cache.sql")),
-    Step::of_both(include_str!("../migrations/0007_codes.sql")),
-    Step::of_both(include_str!("../migrations/0008_open_logins.sql")),
-    Step::of_both(include_str!("../migrations/0009_lists.sql")),
-    Step {
+pub(crate) const STEPS: &[MigrationStep] = &[
+    MigrationStep::of_both(include_str!("../migrations/0001_schema.sql")),
+    MigrationStep::of_both(include_str!("../migrations/0002_accounts.sql")),
+    MigrationStep::of_both(include_str!("../migrations/0003_sso.sql")),
+    MigrationStep::of_both(include_str!("../migrations/0004_audit.sql")),
+    MigrationStep::of_both(include_str!("../migrations/0005_services.sql")),
+    MigrationStep::of_both(include_str!("../migrations/0006_cache.sql")),
+    MigrationStep::of_both(include_str!("../migrations/0007_codes.sql")),
+    MigrationStep::of_both(include_str!("../migrations/0008_open_logins.sql")),
+    MigrationStep::of_both(include_str!("../migrations/0009_lists.sql")),
+    MigrationStep {
         both: include_str!("../migrations/0010_growth.sql"),
         sqlite: include_str!("../migrations/0010_growth.sqlite.sql"),
         postgres: "",
     },
-    Step {
+    MigrationStep {
         both: include_str!("../migrations/0011_people.sql"),
         sqlite: include_str!("../migrations/0011_people.sqlite.sql"),
         postgres: include_str!("../migrations/0011_people.postgres.sql"),
     },
-    Step { both: "", sqlite: "", postgres: include_str!("../migrations/0012_leases.postgres.sql") },
-    Step::of_both(include_str!("../migrations/0013_acme.sql")),
-    Step::of_both(include_str!("../migrations/0014_trash.sql")),
-    Step::of_both(include_str!("../migrations/0015_retention.sql")),
-    Step::of_both(include_str!("../migrations/0016_backups.sql")),
-    Step {
+    MigrationStep { both: "", sqlite: "", postgres: include_str!("../migrations/0012_leases.postgres.sql") },
+    MigrationStep::of_both(include_str!("../migrations/0013_acme.sql")),
+    MigrationStep::of_both(include_str!("../migrations/0014_trash.sql")),
+    MigrationStep::of_both(include_str!("../migrations/0015_retention.sql")),
+    MigrationStep::of_both(include_str!("../migrations/0016_backups.sql")),
+    MigrationStep {
         both: include_str!("../migrations/0017_activity.sql"),
         sqlite: include_str!("../migrations/0017_activity.sqlite.sql"),
         postgres: include_str!("../migrations/0017_activity.postgres.sql"),
     },
-    Step::of_both(include_str!("../migrations/0018_plugins.sql")),
-    Step::of_both(include_str!("../migrations/0019_recordings.sql")),
-    Step::of_both(include_str!("../migrations/0020_trials.sql")),
-    Step::of_both(include_str!("../migrations/0021_webhooks.sql")),
-    Step {
+    MigrationStep::of_both(include_str!("../migrations/0018_plugins.sql")),
+    MigrationStep::of_both(include_str!("../migrations/0019_recordings.sql")),
+    MigrationStep::of_both(include_str!("../migrations/0020_trials.sql")),
+    MigrationStep::of_both(include_str!("../migrations/0021_webhooks.sql")),
+    MigrationStep {
         both: include_str!("../migrations/0022_trusted_publishers.sql"),
         sqlite: "",
         postgres: include_str!("../migrations/0022_trusted_publishers.postgres.sql"),
     },
-    Step { both: include_str!("../migrations/0023_attestations.sql"), sqlite: "", postgres: "" },
-    Step::of_both(include_str!("../migrations/0024_policies.sql")),
-    Step::of_both(include_str!("../migrations/0025_advisories.sql")),
-    Step::of_both(include_str!("../migrations/0026_policy_recordings.sql")),
-    Step::of_both(include_str!("../migrations/0027_documents.sql")),
-    Step::of_both(include_str!("../migrations/0028_fetches.sql")),
-    Step {
+    MigrationStep { both: include_str!("../migrations/0023_attestations.sql"), sqlite: "", postgres: "" },
+    MigrationStep::of_both(include_str!("../migrations/0024_policies.sql")),
+    MigrationStep::of_both(include_str!("../migrations/0025_advisories.sql")),
+    MigrationStep::of_both(include_str!("../migrations/0026_policy_recordings.sql")),
+    MigrationStep::of_both(include_str!("../migrations/0027_documents.sql")),
+    MigrationStep::of_both(include_str!("../migrations/0028_fetches.sql")),
+    MigrationStep {
         both: include_str!("../migrations/0029_files_by_blob.sql"),
         sqlite: include_str!("../migrations/0029_files_by_blob.sqlite.sql"),
         postgres: include_str!("../migrations/0029_files_by_blob.postgres.sql"),
     },
-    Step::of_both(include_str!("../migrations/0030_damaged_blobs.sql")),
-    Step::of_both(include_str!("../migrations/0031_first_seen.sql")),
+    MigrationStep::of_both(include_str!("../migrations/0030_damaged_blobs.sql")),
+    MigrationStep::of_both(include_str!("../migrations/0031_first_seen.sql")),
+    MigrationStep::of_both(include_str!("../migrations/0032_no_trials.sql")),
 ];
 
-/// Any number: what processes that start at once wait for on PostgreSQL.
+/// Number of the PostgreSQL advisory lock that makes concurrently starting processes migrate one
+/// after another. The value is arbitrary.
 const LOCK: i64 = 0x7061_636b;
 
-/// The row of `meta` that says that a restore is not whole yet, and of which backup.
+/// Name of the row in `meta` that marks an incomplete restore. Its value names the backup.
 pub(crate) const UNFINISHED: &str = "restore_unfinished";
 
-/// What a database is opened for.
+/// Purpose of opening a database.
 #[derive(Clone, Copy)]
-pub(crate) enum Place<'a> {
-    /// A server or a command. The schema is brought up to date.
+pub(crate) enum OpenPurpose<'a> {
+    /// Use by a server or a command. The schema is migrated to the newest step.
     InUse,
-    /// A restore of this backup, which has this step of the schema. Nothing else may be there, in the database or, as `occupied` says,
-    /// in the storage of blobs, unless it is the same restore, which was broken off.
+    /// Restore of this backup, whose schema has this step. The database and the blob storage must
+    /// be empty (`occupied` is false), unless the same restore was started earlier and interrupted.
     Restored { backup: &'a str, step: u64, occupied: bool },
 }
 
-/// Brings the schema up to date, or to the step of a backup. `Invalid` when it is newer than this program, or when the database is
-/// not one for this.
-pub(super) async fn migrate(database: &Database, place: Place<'_>) -> Result<(), StoreError> {
+/// Migrates the schema to the newest step, or to the step of a backup. `Invalid` if the schema is
+/// newer than this program, or if the database is in the wrong state for this purpose.
+pub(super) async fn migrate(database: &Database, purpose: OpenPurpose<'_>) -> Result<(), StoreError> {
     let used = !database.table_names().await?.is_empty();
-    let mut transaction = database.begin_for(Purpose::Write, Patience::Endless).await?;
+    let mut transaction = database.begin_for(ConnectionPurpose::Write, Patience::Endless).await?;
     if database.is_shared() {
         transaction.fetch("SELECT CAST(pg_advisory_xact_lock($1) AS TEXT)", values![LOCK]).await?;
     }
@@ -107,18 +110,19 @@ pub(super) async fn migrate(database: &Database, place: Place<'_>) -> Result<(),
     let done = row.map_or(Ok(0), |row| row.columns().unsigned("step"))?;
     let done = usize::try_from(done).unwrap_or(usize::MAX);
     if done > STEPS.len() {
-        let newer = "the database was written by a newer version of this program: start that one".to_owned();
+        let newer =
+            "the database was written by a newer version of this program: start that version".to_owned();
         return Err(StoreError::Invalid(newer));
     }
     let unfinished = if done > 0 { unfinished(&mut transaction).await? } else { None };
-    let until = match place {
-        Place::InUse => {
+    let until = match purpose {
+        OpenPurpose::InUse => {
             if let Some(backup) = unfinished {
                 return Err(broken_off(&backup));
             }
             STEPS.len()
         }
-        Place::Restored { backup, step, occupied } => {
+        OpenPurpose::Restored { backup, step, occupied } => {
             let until = usize::try_from(step).unwrap_or(usize::MAX);
             if until == 0 || until > STEPS.len() {
                 return Err(StoreError::Invalid(format!(
@@ -131,7 +135,7 @@ pub(super) async fn migrate(database: &Database, place: Place<'_>) -> Result<(),
                 Some(other) if other != backup => return Err(broken_off(&other)),
                 Some(_) => {}
                 None if used || occupied => {
-                    return Err(not_empty(if used { "database" } else { "storage of blobs" }));
+                    return Err(not_empty(if used { "database" } else { "blob storage" }));
                 }
                 None => {}
             }
@@ -145,14 +149,14 @@ pub(super) async fn migrate(database: &Database, place: Place<'_>) -> Result<(),
         transaction.script(step.sqlite, step.postgres).await?;
         transaction.execute("INSERT INTO migrations VALUES ($1, $2)", values![number, now_ms()]).await?;
     }
-    if let Place::Restored { backup, .. } = place {
+    if let OpenPurpose::Restored { backup, .. } = purpose {
         let mark = "INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
         transaction.execute(mark, values![UNFINISHED, backup]).await?;
     }
     transaction.commit().await
 }
 
-/// The backup whose restore into this database is not whole.
+/// Returns the backup whose restore into this database is incomplete.
 pub(crate) async fn unfinished(transaction: &mut Transaction) -> Result<Option<String>, StoreError> {
     let sql = "SELECT value FROM meta WHERE name = $1";
     let row = transaction.fetch_one(sql, values![UNFINISHED]).await?;
@@ -161,18 +165,19 @@ pub(crate) async fn unfinished(transaction: &mut Transaction) -> Result<Option<S
 
 fn broken_off(backup: &str) -> StoreError {
     StoreError::Invalid(format!(
-        "the backup {backup} was being restored into this database, and that was broken off: run the same `packhouse restore` again, \
-         which goes on where it stopped, or empty the database and the storage of blobs"
+        "the restore of the backup {backup} into this database was interrupted: run the same `packhouse \
+         restore` again to continue it, or empty the database and the blob storage"
     ))
 }
 
 fn not_empty(what: &str) -> StoreError {
     StoreError::Invalid(format!(
-        "the {what} is not empty, and a backup is restored into an empty place only: name another"
+        "the {what} is not empty, but a backup can only be restored into an empty one: name another"
     ))
 }
 
-/// The statements of a step, with what differs between the databases filled in; one that begins with `{sqlite}` is for SQLite alone.
+/// Splits a step into statements and fills in the words that differ between the databases. A
+/// statement that begins with `{sqlite}` is for SQLite only.
 fn statements(sql: &str, engine: &Engine) -> Vec<String> {
     let [integer_primary_key, blob, text_collate_c, without_rowid] = match engine {
         Engine::Sqlite { .. } => ["INTEGER PRIMARY KEY", "BLOB", "TEXT", " WITHOUT ROWID"],

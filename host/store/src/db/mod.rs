@@ -1,4 +1,5 @@
-//! SQLite and PostgreSQL behind one small type: one text of SQL, `$1` placeholders, times as BIGINT ms, truth as 0 and 1.
+//! Access to SQLite and PostgreSQL through one interface. Both use the same SQL text with `$1`
+//! placeholders, times as BIGINT in ms, and booleans as 0 and 1.
 
 mod arrays;
 mod checkpoints;
@@ -28,17 +29,17 @@ mod transaction;
 mod value;
 
 pub(crate) use clock::millis;
-pub(crate) use committed::{Acknowledgement, Announcer, Committed, Holder, outlasting};
+pub(crate) use committed::{Acknowledgement, Announcer, Committed, LeaseHolder, max_lease_wait};
 pub(crate) use database::Database;
 pub use generation::Generation;
-pub(crate) use migrate::{Place, STEPS, UNFINISHED, unfinished};
-pub(crate) use multi_row::{Found, MultiRow, found, placeholders};
+pub(crate) use migrate::{OpenPurpose, STEPS, UNFINISHED, unfinished};
+pub(crate) use multi_row::{MultiRow, ResultColumn, found, placeholders};
 pub use pool::Connections;
-pub(crate) use pool::{Purpose, is_silent};
+pub(crate) use pool::{ConnectionPurpose, is_timeout};
 pub(crate) use pooler::{MIXES_STATEMENTS, keeps_statements_apart};
-pub use probe::Answering;
+pub use probe::DatabaseHealth;
 pub(crate) use servers::Servers;
-pub(crate) use snapshot::StandingStill;
+pub(crate) use snapshot::SnapshotReader;
 pub(crate) use sqlite_writer::Failed;
 pub(crate) use transaction::{Patience, Transaction, is_blocked, is_retryable};
 pub(crate) use value::{Columns, Row, Sql, Value, columns_of, signed, values};

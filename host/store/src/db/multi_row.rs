@@ -1,54 +1,55 @@
-//! Multi-row statements: one text for the rows of a whole batch.
+//! Multi-row statements, which use one SQL text for all rows of a batch.
 //!
-//! For PostgreSQL the rows are handed over as an array for each column, so that the text is the same for any number of rows: it is
-//! prepared and planned once on a connection.
+//! PostgreSQL receives the rows as one array for each column. The text is then the same for any
+//! number of rows, and a connection prepares and plans it once.
 
 use super::arrays::{Arguments, Arrays};
 use super::value::{Sql, Value};
 
-/// Below the limits of SQLite (32,766) and PostgreSQL (65,535).
+/// Maximum number of variables, below the limits of SQLite (32,766) and PostgreSQL (65,535).
 const MAX_VARIABLES: usize = 30_000;
-/// Statements over more rows than this are not kept prepared where each number of rows is a text of its own.
+/// Row limit for keeping a statement prepared if its text depends on the number of rows.
 const MAX_PREPARED_ROWS: usize = 64;
-/// What the tuples of a statement stand behind.
+/// Keyword before the tuples of a statement.
 const VALUES: &str = "VALUES ";
 
-/// A column of what a statement finds.
+/// Result column of a statement.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Found {
+pub(crate) struct ResultColumn {
     pub(crate) name: &'static str,
-    /// As PostgreSQL calls it.
+    /// Type of the column in PostgreSQL.
     pub(crate) kind: &'static str,
 }
 
-/// Names of columns by their types, in the order of the statement.
+/// Lists result columns with their types, in the order of the statement.
 macro_rules! found {
     ($($name:literal: $kind:ident),* $(,)?) => {
-        [$($crate::db::Found { name: $name, kind: stringify!($kind) }),*]
+        [$($crate::db::ResultColumn { name: $name, kind: stringify!($kind) }),*]
     };
 }
 pub(crate) use found;
 
-/// A statement as PostgreSQL gets it.
+/// A statement in the form that PostgreSQL receives.
 pub(super) struct Prepared {
     pub(super) sql: String,
     pub(super) arguments: Arguments,
-    /// Whether it is worth keeping prepared.
+    /// True if it is worth keeping prepared.
     pub(super) keep: bool,
 }
 
-/// A statement with a list of tuples in it; in several parts where they are very many, in none where there are none.
+/// A statement with a list of tuples. It is split into several parts if it has very many tuples,
+/// and has no part without tuples.
 pub(crate) struct MultiRow {
     before: Sql,
     width: usize,
     values: Vec<Value>,
     after: Sql,
     later: bool,
-    finds: &'static [Found],
+    finds: &'static [ResultColumn],
 }
 
 impl MultiRow {
-    /// The tuples of `rows` stand between `before` and `after`.
+    /// Creates a statement with the tuples of `rows` between `before` and `after`.
     pub(crate) fn new<const N: usize>(
         before: &'static str,
         rows: Vec<[Value; N]>,
@@ -64,12 +65,14 @@ impl MultiRow {
         }
     }
 
-    /// The same of one that finds these columns and changes nothing: several such are one question to PostgreSQL.
-    pub(crate) fn finding(self, finds: &'static [Found]) -> MultiRow {
+    /// Declares the result columns of a statement that changes nothing. Several such statements can
+    /// be sent to PostgreSQL as one.
+    pub(crate) fn finding(self, finds: &'static [ResultColumn]) -> MultiRow {
         MultiRow { finds, ..self }
     }
 
-    /// The same of a table whose columns are not known before: each row has so many values.
+    /// Same as [`new`](Self::new) for a table whose number of columns is only known at run time.
+    /// Each row has `width` values.
     pub(crate) fn of_width(
         before: String,
         width: usize,
@@ -81,7 +84,8 @@ impl MultiRow {
         MultiRow { before, width: width.max(1), values, after, later: false, finds: &[] }
     }
 
-    /// The same as one that sees what those before it did: it is never a part of the same statement.
+    /// Marks a statement that must see the effects of earlier statements, so that it is never
+    /// merged with them.
     pub(crate) fn later(self) -> MultiRow {
         MultiRow { later: true, ..self }
     }
@@ -98,17 +102,18 @@ impl MultiRow {
         self.rows().div_ceil(self.most())
     }
 
-    /// The statement over a single row.
+    /// Returns the text of the statement for a single row.
     pub(super) fn of_one_row(&self) -> String {
         format!("{}{}{}", self.before, anonymous(self.width), self.after)
     }
 
-    /// The values of each row.
+    /// Returns the values of each row.
     pub(super) fn tuples(&self) -> impl Iterator<Item = &[Value]> {
         self.values.chunks(self.width)
     }
 
-    /// Each part as a text of its own with `$1`, `$2`, …, its values, and whether it is worth keeping prepared.
+    /// Returns each part with numbered placeholders (`$1`, `$2`, …), its values, and whether it is
+    /// worth keeping prepared.
     pub(super) fn numbered(self) -> impl Iterator<Item = (String, Vec<Value>, bool)> {
         let (most, width) = (self.most(), self.width);
         let MultiRow { before, after, values, .. } = self;
@@ -121,7 +126,7 @@ impl MultiRow {
         })
     }
 
-    /// Each part as PostgreSQL gets it.
+    /// Returns each part in the form for PostgreSQL.
     pub(super) fn prepared(self) -> Vec<Prepared> {
         if self.rows() == 0 {
             return Vec::new();
@@ -136,7 +141,8 @@ impl MultiRow {
         self.numbered().map(placed).collect()
     }
 
-    /// The text with its rows in arrays that are added to these; none, and nothing added, where that cannot be.
+    /// Returns the text with its rows in arrays, which are added to `arrays`. Returns `None`, and
+    /// adds nothing, if the values cannot be in arrays.
     fn over_arrays(&self, arrays: &mut Arrays) -> Option<String> {
         let before =
             self.before.strip_suffix(VALUES).or(Some(&*self.before).filter(|text| text.ends_with('(')))?;
@@ -145,9 +151,10 @@ impl MultiRow {
     }
 }
 
-/// Statements that change different rows, as the parts of as few statements as may be: what each costs on PostgreSQL is the way there
-/// and back. None of a statement's parts sees what the others did, but for what the schema says of them, which is judged at its end.
-pub(super) fn together(statements: impl IntoIterator<Item = MultiRow>) -> Vec<Prepared> {
+/// Merges statements that change different rows into as few as possible, because each statement
+/// costs a round trip to PostgreSQL. The merged parts do not see each other's effects. The schema's
+/// constraints are checked at the end of the merged statement.
+pub(super) fn merge_changes(statements: impl IntoIterator<Item = MultiRow>) -> Vec<Prepared> {
     let (mut all, mut group): (_, Vec<MultiRow>) = (Vec::new(), Vec::new());
     for statement in statements.into_iter().filter(|statement| !statement.values.is_empty()) {
         let variables: usize = group.iter().map(|part| part.values.len()).sum();
@@ -171,32 +178,33 @@ fn one_of(mut group: Vec<MultiRow>) -> Vec<Prepared> {
             None => return group.into_iter().flat_map(MultiRow::prepared).collect(),
         }
     }
-    // Parts that change something are carried out, whether anybody asks for them or not.
+    // PostgreSQL executes changing parts of a `WITH` even if nothing selects from them.
     let sql = format!("WITH {} SELECT 1", parts.join(", "));
     vec![Prepared { sql, arguments: Arguments::Arrays(arrays), keep: true }]
 }
 
-/// The column that says which statement has found a row.
+/// Result column with the number of the statement that found a row.
 pub(super) const PART: &str = "part";
 
-/// Statements that all say what they find, as one whose rows say which of them found them; none where one does not, or where there are
-/// not several with rows.
-pub(super) fn united(statements: &[MultiRow]) -> Option<Prepared> {
-    let asked = || statements.iter().enumerate().filter(|(_, statement)| statement.rows() > 0);
-    if asked().count() < 2 || asked().any(|(_, one)| one.finds.is_empty() || one.rows() > one.most()) {
+/// Merges statements that declare their result columns into one. Its rows tell which statement
+/// found them. Returns `None` if a statement declares no columns, or if fewer than two have rows.
+pub(super) fn merge_queries(statements: &[MultiRow]) -> Option<Prepared> {
+    let with_rows = || statements.iter().enumerate().filter(|(_, statement)| statement.rows() > 0);
+    if with_rows().count() < 2 || with_rows().any(|(_, one)| one.finds.is_empty() || one.rows() > one.most())
+    {
         return None;
     }
-    let mut all: Vec<Found> = Vec::new();
-    for found in asked().flat_map(|(_, statement)| statement.finds) {
+    let mut all: Vec<ResultColumn> = Vec::new();
+    for found in with_rows().flat_map(|(_, statement)| statement.finds) {
         if !all.contains(found) {
             all.push(*found);
         }
     }
     let (mut with, mut parts, mut arrays) = (Vec::new(), Vec::new(), Arrays::default());
-    for (number, statement) in asked() {
+    for (number, statement) in with_rows() {
         with.push(format!("q{number} AS ({})", statement.over_arrays(&mut arrays)?));
-        let column = |found: &Found| {
-            let Found { name, kind } = found;
+        let column = |found: &ResultColumn| {
+            let ResultColumn { name, kind } = found;
             if statement.finds.contains(found) {
                 (*name).to_owned()
             } else {
@@ -213,12 +221,12 @@ pub(super) fn united(statements: &[MultiRow]) -> Option<Prepared> {
     Some(Prepared { sql, arguments: Arguments::Arrays(arrays), keep: true })
 }
 
-/// `(?,?)` for a row of two.
+/// Returns `(?,?)` for a row of two.
 fn anonymous(width: usize) -> String {
     format!("({})", vec!["?"; width].join(","))
 }
 
-/// `($1,$2),($3,$4)` for two rows of two.
+/// Returns `($1,$2),($3,$4)` for two rows of two.
 pub(crate) fn placeholders(rows: usize, width: usize) -> String {
     let tuple = |row: usize| {
         let names: Vec<String> = (1..=width).map(|column| format!("${}", row * width + column)).collect();
@@ -236,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn statements_are_put_together_unless_one_must_see_what_others_did() {
+    fn statements_are_merged_unless_one_must_see_the_effects_of_others() {
         let all = |times: i64| {
             vec![
                 statement("A VALUES ", times),
@@ -248,7 +256,7 @@ mod tests {
                 statement("G VALUES ", times).later(),
             ]
         };
-        let texts = |times| together(all(times)).into_iter().map(|made| made.sql).collect::<Vec<_>>();
+        let texts = |times| merge_changes(all(times)).into_iter().map(|made| made.sql).collect::<Vec<_>>();
         let rows = |first: usize| {
             let second = first + 1;
             format!("SELECT * FROM unnest(CAST(${first} AS BIGINT[]), CAST(${second} AS TEXT[])) END")
@@ -266,9 +274,9 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_in_arrays_is_by_itself() {
+    fn values_that_cannot_be_in_arrays_stay_in_a_statement_of_their_own() {
         let mixed = MultiRow::new("A VALUES ", vec![[Value::from(1_i64)], [Value::from("a")]], "");
-        let made = together(vec![statement("B VALUES ", 1), mixed, statement("C ", 1)]);
+        let made = merge_changes(vec![statement("B VALUES ", 1), mixed, statement("C ", 1)]);
         let texts: Vec<_> = made.iter().map(|made| made.sql.as_str()).collect();
         assert!(texts[0].starts_with("B SELECT * FROM unnest("), "{texts:?}");
         assert_eq!(texts[1..], ["A VALUES ($1),($2)", "C ($1,$2) END"]);
@@ -277,7 +285,7 @@ mod tests {
     #[test]
     fn a_statement_stays_below_the_most_variables() {
         let many = i64::try_from(MAX_VARIABLES).unwrap();
-        let made = together(vec![statement("A ", 1), statement("B ", many), statement("C ", 1)]);
+        let made = merge_changes(vec![statement("A ", 1), statement("B ", many), statement("C ", 1)]);
         let values = |made: &Prepared| match &made.arguments {
             Arguments::Values(values) => values.len(),
             Arguments::Arrays(_) => 0,
@@ -287,17 +295,19 @@ mod tests {
     }
 
     #[test]
-    fn questions_that_say_what_they_find_are_one() {
-        const ONE: [Found; 2] = found!["id": BIGINT, "key": TEXT];
-        const OTHER: [Found; 2] = found!["key": TEXT, "data": BYTEA];
-        let asked = |rows| {
+    fn queries_that_declare_their_columns_are_merged() {
+        const ONE: [ResultColumn; 2] = found!["id": BIGINT, "key": TEXT];
+        const OTHER: [ResultColumn; 2] = found!["key": TEXT, "data": BYTEA];
+        let queries = |rows| {
             vec![statement("A VALUES ", 1).finding(&ONE), statement("B VALUES ", rows).finding(&OTHER)]
         };
-        let made = united(&asked(2)).unwrap();
+        let made = merge_queries(&queries(2)).unwrap();
         let parts = made.sql.split(" SELECT CAST(").collect::<Vec<_>>();
         assert_eq!(parts[1], "0 AS BIGINT) AS part, id, key, CAST(NULL AS BYTEA) AS data FROM q0 UNION ALL");
         assert_eq!(parts[2], "1 AS BIGINT) AS part, CAST(NULL AS BIGINT) AS id, key, data FROM q1");
-        assert!(united(&asked(0)).is_none(), "one alone is not changed");
-        assert!(united(&[statement("A VALUES ", 1).finding(&ONE), statement("B VALUES ", 1)]).is_none());
+        assert!(merge_queries(&queries(0)).is_none(), "one alone is not changed");
+        assert!(
+            merge_queries(&[statement("A VALUES ", 1).finding(&ONE), statement("B VALUES ", 1)]).is_none()
+        );
     }
 }

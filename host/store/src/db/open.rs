@@ -1,4 +1,4 @@
-//! Connecting, and bringing the schema up to date.
+//! Connection to the database and migration of its schema.
 
 use std::time::Duration;
 
@@ -7,34 +7,37 @@ use tracing::log::LevelFilter;
 
 use super::checkpoints::Checkpoints;
 use super::database::{Database, Engine};
-use super::generation::Header;
-use super::migrate::{Place, migrate};
+use super::generation::WalIndex;
+use super::migrate::{OpenPurpose, migrate};
 use super::pool::{BOUNDED, Pool};
 use super::pooler::{MIXES_STATEMENTS, keeps_statements_apart};
 use super::servers::Servers;
 use super::sqlite_readers::SqliteReaders;
 use super::sqlite_writer::SqliteWriter;
-use super::transaction::OF_WRITER;
+use super::transaction::WRITER_OPTIONS;
 use crate::config::{DatabaseLimits, StoreConfig};
 use crate::error::StoreError;
 use crate::sqlite::{STATEMENTS, sqlite_file};
 
 impl Database {
-    /// Connects and brings the schema up to date.
+    /// Connects and migrates the schema to the newest step.
     pub(crate) async fn open(config: &StoreConfig) -> Result<Database, StoreError> {
-        Database::open_for(config, Place::InUse).await
+        Database::open_for(config, OpenPurpose::InUse).await
     }
 
-    /// The same for what `place` says.
-    pub(crate) async fn open_for(config: &StoreConfig, place: Place<'_>) -> Result<Database, StoreError> {
+    /// Connects for this purpose and migrates the schema accordingly.
+    pub(crate) async fn open_for(
+        config: &StoreConfig,
+        purpose: OpenPurpose<'_>,
+    ) -> Result<Database, StoreError> {
         let mut database = Database::new(connect(config).await?, config.database);
         database.sync_clock().await?;
         database.sync_clock_periodically();
-        migrate(&database, place).await?;
-        // After the migration: the file is certain to be there then.
+        migrate(&database, purpose).await?;
+        // The file certainly exists after the migration.
         if let Engine::Sqlite { header, writer, .. } = &mut database.engine {
             let file = sqlite_file(&config.database_url)?;
-            *header = Header::open(&file)?;
+            *header = WalIndex::open(&file)?;
             if let Some(header) = header
                 && let Some(checkpoints) = Checkpoints::new(&file, header.clone())?
             {
@@ -53,9 +56,7 @@ async fn connect(config: &StoreConfig) -> Result<Engine, StoreError> {
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
         return postgres(url, config.database).await;
     }
-    Err(StoreError::Invalid(
-        "the database's address begins with neither sqlite:// nor postgres://".to_owned(),
-    ))
+    Err(StoreError::Invalid("the database URL must begin with sqlite:// or postgres://".to_owned()))
 }
 
 async fn sqlite(config: &StoreConfig) -> Result<Engine, StoreError> {
@@ -78,11 +79,14 @@ async fn postgres(url: &str, limits: DatabaseLimits) -> Result<Engine, StoreErro
             .log_slow_statements(LevelFilter::Debug, Duration::from_secs(1))
     });
     let bounded = servers.with(|options| options.options(bounds(limits)));
-    let writer = bounded.with(|options| options.options(OF_WRITER));
+    let writer = bounded.with(|options| options.options(WRITER_OPTIONS));
     let pool = match Pool::open(bounded, writer, limits).await {
-        // A pooler in between takes no options; what writes brings its own bounds.
+        // A pooler between this server and PostgreSQL rejects startup options. Transactions then
+        // set their own limits.
         Err(problem) if refuses_options(&problem) => {
-            tracing::info!("the database takes no options at the start of a connection: they are left out");
+            tracing::info!(
+                "the database does not accept options at the start of a connection; they are left out"
+            );
             let writer = servers.with(|options| options);
             Pool::open(servers, writer, limits).await?
         }
@@ -94,8 +98,8 @@ async fn postgres(url: &str, limits: DatabaseLimits) -> Result<Engine, StoreErro
     Ok(Engine::Postgres(pool))
 }
 
-/// What holds for each connection. The server ends what a client left behind that it cannot tell any more: a transaction in which
-/// nothing happens, a statement of a client that is gone, a connection on which nothing arrives.
+/// Startup options of each connection. They make PostgreSQL end an idle transaction, a statement
+/// whose client is gone, and a connection on which nothing arrives.
 fn bounds(limits: DatabaseLimits) -> [(&'static str, String); 9] {
     let (name, value) = BOUNDED;
     [

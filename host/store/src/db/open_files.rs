@@ -1,7 +1,8 @@
-//! Files that SQLite has open too, and that are opened here a second time.
+//! Second descriptors for files that SQLite has open in this process.
 //!
-//! They are not closed while they are in use: POSIX drops a process's locks on a file when any of its descriptors is closed, those
-//! that SQLite holds among them. So all of them lie in one table, and leave it only once the file has been removed.
+//! POSIX drops all locks of a process on a file, including SQLite's, when the process closes any
+//! descriptor of that file. Therefore one table keeps all second descriptors open until the file
+//! has been removed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,14 +11,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// By device and inode.
+/// Open files by device and inode.
 static OPEN: Mutex<BTreeMap<(u64, u64), Arc<File>>> = Mutex::new(BTreeMap::new());
 
-/// The file, open for reading; none when there is none.
+/// Returns the file, open for reading; `None` if it does not exist.
 pub(super) fn opened(path: &Path) -> io::Result<Option<Arc<File>>> {
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     open.retain(|_, file| file.metadata().is_ok_and(|metadata| metadata.nlink() > 0));
-    // Known by its name first: opening it again to compare would mean closing it again.
+    // Identify the file by its name first. Opening it to compare would require closing it again.
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(problem) if problem.kind() == ErrorKind::NotFound => return Ok(None),

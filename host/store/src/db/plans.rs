@@ -1,4 +1,4 @@
-//! The statements of every request are seeks: none reads a table from end to end.
+//! Tests that the statements of every request seek and never scan a table.
 
 use super::{Database, placeholders, values};
 use crate::accounts::{LOOK_UP, reached_sql};
@@ -7,7 +7,7 @@ use crate::config::StoreConfig;
 use crate::documents::rows as documents;
 use crate::first_seen;
 use crate::ids::RepositoryId;
-use crate::names::{PackageName, Statement, shown_sql};
+use crate::names::{HeldNamesQuery, PackageName, catalog_sql};
 use crate::packages;
 use crate::quotas;
 use crate::records::{keys, read};
@@ -21,7 +21,7 @@ async fn plan(database: &Database, statement: &str) -> Vec<String> {
     rows.iter().map(|row| row.columns().text("detail").unwrap()).collect()
 }
 
-/// The tables of the schema and their short names in the statements.
+/// Tables of the schema and their aliases in the statements.
 const TABLES: [&str; 30] = [
     "cached_answers",
     "packages",
@@ -60,12 +60,12 @@ async fn hot_statements_seek() {
     let folder = tempfile::tempdir().unwrap();
     let database = Database::open(&StoreConfig::new(folder.path())).await.unwrap();
     let rows = |[before, after]: [&str; 2], width| format!("{before}{}{after}", placeholders(3, width));
-    let mut held = Statement::new(&[RepositoryId(1), RepositoryId(2)]);
+    let mut held = HeldNamesQuery::new(&[RepositoryId(1), RepositoryId(2)]);
     for number in 0..2 {
         held.add(number, &PackageName { name: "a".to_owned(), keys: vec!["m/a:".to_owned()] });
     }
     let statements = [
-        shown_sql(2, 3),
+        catalog_sql(2, 3),
         held.sql,
         read::GET.to_owned(),
         read::SCAN[0].to_owned(),
@@ -78,7 +78,7 @@ async fn hot_statements_seek() {
         rows(sql::REPOSITORIES, 1),
         rows(events::HOOKS, 1),
         rows(events::VERSIONS, 3),
-        rows(events::SHOWN_FILES, 3),
+        rows(events::CATALOG_FILES, 3),
         rows(events::RECORDS, 2),
         rows(quota::PATHS, 2),
         rows(quota::VERSIONS, 3),
@@ -106,9 +106,10 @@ async fn hot_statements_seek() {
     database.close().await;
 }
 
-/// Each goes to the versions, files and records that it is about by their whole keys, however many the repository has.
+/// Each statement must find its versions, files and records by complete keys, however many the
+/// repository has.
 #[tokio::test]
-async fn what_is_about_some_rows_of_a_repository_reads_no_others() {
+async fn statements_about_some_rows_of_a_repository_read_no_others() {
     let folder = tempfile::tempdir().unwrap();
     let database = Database::open(&StoreConfig::new(folder.path())).await.unwrap();
     let statements = [
@@ -129,7 +130,7 @@ async fn what_is_about_some_rows_of_a_repository_reads_no_others() {
         (used::USED, 3),
         (first_seen::KNOWN, 3),
         (events::VERSIONS, 3),
-        (events::SHOWN_FILES, 3),
+        (events::CATALOG_FILES, 3),
         (events::RECORDS, 2),
         (quota::PATHS, 2),
         (quota::VERSIONS, 3),
@@ -145,7 +146,7 @@ async fn what_is_about_some_rows_of_a_repository_reads_no_others() {
         (catalog::FOUND_BY, 2),
     ];
     let mut wrong = Vec::new();
-    // As the writer runs it, and as a batch.
+    // One row as the writer runs it on SQLite, and a batch.
     for (([before, after], width), rows) in statements.into_iter().flat_map(|it| [(it, 1), (it, 2)]) {
         let statement = format!("{before}{}{after}", placeholders(rows, width));
         let plan = plan(&database, &statement).await;

@@ -1,8 +1,9 @@
-//! Connections to PostgreSQL. No call on one waits without end, and one that was left in the middle of something is never used
-//! again: when the network goes silent nothing else tells the client.
+//! Connection pool for PostgreSQL. Every call has a time limit, because nothing else detects a
+//! network that has gone silent. The pool never reuses a connection that was interrupted within a
+//! call.
 //!
-//! Reads, writes and the commits of the writer have connections of their own, so that what waits for a lock takes none from
-//! what does not.
+//! Reads, writes and the writer's commits have separate limits, so that calls that wait for a lock
+//! do not use up the connections for other calls.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,51 +19,50 @@ use super::value::Sql;
 use crate::config::DatabaseLimits;
 use crate::error::StoreError;
 
-/// Connections at one time for each purpose: 20 together.
+/// Concurrent connections for each purpose; 20 in all.
 const READS: usize = 8;
 const WRITES: usize = 6;
 const COMMITS: usize = 6;
-/// How long a caller waits for a connection, or for one to be made, before it is told that there is none.
+/// Time limit for getting a connection, or for making one, before the caller gets an error.
 const ACQUIRE: Duration = Duration::from_secs(3);
-/// How long a connection may take to answer what costs the database nothing.
+/// Time limit for a call that costs the database nothing.
 const PROBE: Duration = Duration::from_secs(2);
-/// How long one that only reads may take at most: less than a call of a plugin, which would be blamed for it otherwise.
+/// Upper limit for a read. It is shorter than the limit of a plugin call, so that a slow database
+/// does not look like a slow plugin.
 const READ: Duration = Duration::from_secs(8);
-/// A connection that was idle for longer is asked before it is used.
+/// Idle time after which a connection is pinged before use.
 const TRUSTED: Duration = Duration::from_secs(1);
-/// Connections end when they were idle for so long, or are so old.
+/// Limits after which an idle or an old connection is closed.
 const MAX_IDLE: Duration = Duration::from_mins(10);
 const MAX_AGE: Duration = Duration::from_mins(30);
-/// What says that a connection brings what was asked for as it was made; and how it is asked.
+/// Startup setting, with its value, whose presence shows that a connection received its startup
+/// options.
 pub(super) const BOUNDED: (&str, &str) = ("packhouse.bounded", "yes");
-const BROUGHT: &str = "SELECT current_setting('packhouse.bounded', true)";
-/// How long a close waits for what is under way.
+const BOUNDED_QUERY: &str = "SELECT current_setting('packhouse.bounded', true)";
+/// Time limit for calls in progress when the pool is closed.
 const CLOSING: Duration = Duration::from_secs(5);
 
-/// The connections to the database.
+/// Numbers of connections to the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connections {
-    /// Those that are open.
     pub open: u32,
-    /// Those of them that are not in use.
     pub idle: u32,
-    /// The most there may be.
+    /// Maximum number of open connections.
     pub most: u32,
 }
 
-/// What a connection is for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Purpose {
-    /// One statement that reads.
+pub(crate) enum ConnectionPurpose {
+    /// A single statement that reads.
     Read,
-    /// A transaction of a request, or of the upkeep.
+    /// A transaction of a request or of maintenance.
     Write,
     /// A transaction of the writer.
     Commit,
 }
 
-impl Purpose {
-    /// As the metrics call it.
+impl ConnectionPurpose {
+    /// Returns the name in the metrics.
     fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -72,40 +72,41 @@ impl Purpose {
     }
 }
 
-/// No answer came in time. Whether what was asked is done is not known.
+/// Error when no answer came in time. The call may have taken effect.
 #[derive(Debug, thiserror::Error)]
 #[error("no answer within {} ms", .0.as_millis())]
-pub(super) struct Silent(Duration);
+pub(super) struct NoAnswer(Duration);
 
-/// Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Pool(Arc<Inner>);
+pub(super) struct Pool(Arc<PoolState>);
 
-struct Inner {
-    /// For what requests and the upkeep do.
-    requests: Side,
-    /// For the writer: no other uses the connections on which its statements are prepared.
-    writer: Side,
-    /// Whether each connection brings its bounds and what else was asked for as it was made.
+struct PoolState {
+    /// Connections for requests and maintenance.
+    requests: ConnectionSet,
+    /// Connections of the writer. Only the writer uses them, because its statements are prepared on
+    /// them.
+    writer: ConnectionSet,
+    /// True if connections receive their startup options, and with them their time limits.
     bounded: AtomicBool,
     limits: DatabaseLimits,
     reads: Arc<Semaphore>,
     writes: Arc<Semaphore>,
     commits: Arc<Semaphore>,
-    /// Connections from before it are not used again: one of them has gone silent.
+    /// Time at which a connection last went silent. The pool does not reuse connections made before
+    /// it.
     distrusted: Mutex<Option<Instant>>,
     closed: AtomicBool,
 }
 
-/// Where connections of a kind are made, and those that are not in use.
-struct Side {
+/// Servers and idle connections of one kind.
+struct ConnectionSet {
     servers: Arc<Servers>,
     idle: Mutex<Vec<Idle>>,
 }
 
-impl Side {
-    fn new(servers: Servers) -> Side {
-        Side { servers: Arc::new(servers), idle: Mutex::default() }
+impl ConnectionSet {
+    fn new(servers: Servers) -> ConnectionSet {
+        ConnectionSet { servers: Arc::new(servers), idle: Mutex::default() }
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
@@ -120,17 +121,17 @@ struct Idle {
 }
 
 impl Pool {
-    /// Connects once, so that an address that leads nowhere is found at the start. `writer` are the servers as the writer connects to
-    /// them.
+    /// Creates the pool and connects once, so that a wrong address is detected at the start.
+    /// `writer` has the same servers with the writer's options.
     pub(super) async fn open(
         servers: Servers,
         writer: Servers,
         limits: DatabaseLimits,
     ) -> Result<Pool, StoreError> {
         let semaphore = |permits| Arc::new(Semaphore::new(permits));
-        let pool = Pool(Arc::new(Inner {
-            requests: Side::new(servers),
-            writer: Side::new(writer),
+        let pool = Pool(Arc::new(PoolState {
+            requests: ConnectionSet::new(servers),
+            writer: ConnectionSet::new(writer),
             bounded: AtomicBool::new(false),
             limits,
             reads: semaphore(READS),
@@ -139,24 +140,25 @@ impl Pool {
             distrusted: Mutex::default(),
             closed: AtomicBool::new(false),
         }));
-        let mut first = pool.take(Purpose::Read).await?;
-        // A pooler in between may pass over what is asked for as a connection is made.
-        let brought = first.simple(BROUGHT.into()).await?;
-        let bounded = brought.first().and_then(|row| row.try_get::<Option<String>, _>(0).ok().flatten());
+        let mut first = pool.take(ConnectionPurpose::Read).await?;
+        // A pooler between this server and PostgreSQL may ignore the startup options.
+        let answer = first.simple(BOUNDED_QUERY.into()).await?;
+        let bounded = answer.first().and_then(|row| row.try_get::<Option<String>, _>(0).ok().flatten());
         pool.0.bounded.store(bounded.as_deref() == Some(BOUNDED.1), Ordering::Release);
         drop(first);
         Ok(pool)
     }
 
-    /// Whether each of its connections has brought its bounds, and the writer's how their statements are planned.
+    /// Returns whether connections receive their startup options: the time limits, and the planner
+    /// settings of the writer.
     pub(super) fn is_bounded(&self) -> bool {
         self.0.bounded.load(Ordering::Acquire)
     }
 
-    fn side(&self, purpose: Purpose) -> &Side {
+    fn set_for(&self, purpose: ConnectionPurpose) -> &ConnectionSet {
         match purpose {
-            Purpose::Read | Purpose::Write => &self.0.requests,
-            Purpose::Commit => &self.0.writer,
+            ConnectionPurpose::Read | ConnectionPurpose::Write => &self.0.requests,
+            ConnectionPurpose::Commit => &self.0.writer,
         }
     }
 
@@ -164,12 +166,11 @@ impl Pool {
         &self.0.limits
     }
 
-    /// Where its connections are made.
     pub(super) fn servers(&self) -> Arc<Servers> {
         Arc::clone(&self.0.requests.servers)
     }
 
-    /// The connections there are at the moment.
+    /// Returns the present numbers of connections.
     pub(super) fn connections(&self) -> Connections {
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         let idle = self.0.requests.idle().len() + self.0.writer.idle().len();
@@ -179,28 +180,28 @@ impl Pool {
         Connections { open: count(most.saturating_sub(free) + idle), idle: count(idle), most: count(most) }
     }
 
-    /// A connection that is idle, or a new one. `Unavailable` when there is none in time.
-    pub(super) async fn take(&self, purpose: Purpose) -> Result<Leased, StoreError> {
+    /// Returns an idle or a new connection. `Unavailable` if none is available in time.
+    pub(super) async fn take(&self, purpose: ConnectionPurpose) -> Result<PooledConnection, StoreError> {
         let permit = self.permit(purpose).await?;
         while let Some(idle) = self.pop(purpose) {
-            let mut leased = self.lease(idle, true, purpose);
-            if leased.idle_since.elapsed() < TRUSTED || leased.ping().await {
-                return Ok(leased.with(permit));
+            let mut pooled = self.pooled(idle, true, purpose);
+            if pooled.idle_since.elapsed() < TRUSTED || pooled.ping().await {
+                return Ok(pooled.with(permit));
             }
         }
         self.connect(permit, purpose).await
     }
 
-    /// A new connection in place of one that failed.
-    pub(super) async fn take_new(&self, purpose: Purpose) -> Result<Leased, StoreError> {
+    /// Returns a new connection in place of a failed one.
+    pub(super) async fn take_new(&self, purpose: ConnectionPurpose) -> Result<PooledConnection, StoreError> {
         self.connect(self.permit(purpose).await?, purpose).await
     }
 
-    async fn permit(&self, purpose: Purpose) -> Result<OwnedSemaphorePermit, StoreError> {
+    async fn permit(&self, purpose: ConnectionPurpose) -> Result<OwnedSemaphorePermit, StoreError> {
         let semaphore = match purpose {
-            Purpose::Read => &self.0.reads,
-            Purpose::Write => &self.0.writes,
-            Purpose::Commit => &self.0.commits,
+            ConnectionPurpose::Read => &self.0.reads,
+            ConnectionPurpose::Write => &self.0.writes,
+            ConnectionPurpose::Commit => &self.0.commits,
         };
         if let Ok(permit) = Arc::clone(semaphore).try_acquire_owned() {
             return Ok(permit);
@@ -219,9 +220,9 @@ impl Pool {
         }
     }
 
-    fn pop(&self, purpose: Purpose) -> Option<Idle> {
+    fn pop(&self, purpose: ConnectionPurpose) -> Option<Idle> {
         let distrusted = *self.0.distrusted.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut idle = self.side(purpose).idle();
+        let mut idle = self.set_for(purpose).idle();
         let sound = |idle: &Idle| {
             distrusted.is_none_or(|at| idle.born > at)
                 && idle.since.elapsed() < MAX_IDLE
@@ -231,21 +232,25 @@ impl Pool {
         idle.pop()
     }
 
-    async fn connect(&self, permit: OwnedSemaphorePermit, purpose: Purpose) -> Result<Leased, StoreError> {
+    async fn connect(
+        &self,
+        permit: OwnedSemaphorePermit,
+        purpose: ConnectionPurpose,
+    ) -> Result<PooledConnection, StoreError> {
         let deadline = Instant::now() + ACQUIRE;
         let mut pause = Duration::from_millis(10);
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let problem = match timeout(left, self.side(purpose).servers.connect()).await {
+            let problem = match timeout(left, self.set_for(purpose).servers.connect()).await {
                 Ok(Ok(connection)) => {
                     let now = Instant::now();
                     let idle = Idle { connection, born: now, since: now };
                     metrics::counter!("packhouse_database_connects_total", "purpose" => purpose.name())
                         .increment(1);
-                    return Ok(self.lease(idle, false, purpose).with(permit));
+                    return Ok(self.pooled(idle, false, purpose).with(permit));
                 }
                 Ok(Err(problem)) => problem,
-                Err(_) => return Err(StoreError::database(Silent(ACQUIRE))),
+                Err(_) => return Err(StoreError::database(NoAnswer(ACQUIRE))),
             };
             if !is_starting(&problem) || Instant::now() + pause >= deadline {
                 return Err(StoreError::database(problem));
@@ -255,12 +260,12 @@ impl Pool {
         }
     }
 
-    fn lease(&self, idle: Idle, reused: bool, purpose: Purpose) -> Leased {
+    fn pooled(&self, idle: Idle, reused: bool, purpose: ConnectionPurpose) -> PooledConnection {
         let Idle { connection, born, since } = idle;
         let deadline = self.0.limits.deadline();
-        let deadline = if matches!(purpose, Purpose::Read) { deadline.min(READ) } else { deadline };
+        let deadline = if matches!(purpose, ConnectionPurpose::Read) { deadline.min(READ) } else { deadline };
         let pool = self.clone();
-        Leased {
+        PooledConnection {
             connection: Some(connection),
             born,
             idle_since: since,
@@ -274,7 +279,7 @@ impl Pool {
         }
     }
 
-    /// No connection of now is used again.
+    /// Excludes all present connections from further use.
     fn distrust(&self) {
         *self.0.distrusted.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
@@ -285,17 +290,17 @@ impl Pool {
             [(&self.0.reads, READS), (&self.0.writes, WRITES), (&self.0.commits, COMMITS)]
         {
             let permits = u32::try_from(permits).unwrap_or(u32::MAX);
-            // What is under way ends first; what never ends is left behind.
+            // Calls in progress get time to end. The rest are abandoned.
             let _ = timeout(CLOSING, semaphore.acquire_many(permits)).await;
             semaphore.close();
         }
-        let idle = [&self.0.requests, &self.0.writer].map(|side| std::mem::take(&mut *side.idle()));
+        let idle = [&self.0.requests, &self.0.writer].map(|set| std::mem::take(&mut *set.idle()));
         let closing = idle.into_iter().flatten().map(|idle| timeout(PROBE, idle.connection.close()));
         futures::future::join_all(closing).await;
     }
 }
 
-/// Whether the server is about to come up, or has no room at the moment.
+/// Returns whether the server is starting or temporarily has no room.
 fn is_starting(problem: &sqlx::Error) -> bool {
     match problem {
         sqlx::Error::Io(problem) => problem.kind() == std::io::ErrorKind::ConnectionRefused,
@@ -304,51 +309,53 @@ fn is_starting(problem: &sqlx::Error) -> bool {
     }
 }
 
-/// A connection in use. It goes back when it is dropped, unless it may be in the middle of something: then it is closed.
-pub(super) struct Leased {
-    /// None once it was given back.
+/// A connection taken from the pool. Dropping it returns it to the pool, or closes it if a call may
+/// be in progress.
+pub(super) struct PooledConnection {
+    /// `None` after it was returned.
     connection: Option<PgConnection>,
     born: Instant,
     idle_since: Instant,
     reused: bool,
-    /// The last call ended, and not with the end of the connection.
+    /// True if the last call has ended and the connection survived it.
     sound: bool,
     in_transaction: bool,
     deadline: Duration,
-    purpose: Purpose,
+    purpose: ConnectionPurpose,
     pool: Pool,
     permit: Option<OwnedSemaphorePermit>,
 }
 
-impl Leased {
-    fn with(mut self, permit: OwnedSemaphorePermit) -> Leased {
+impl PooledConnection {
+    fn with(mut self, permit: OwnedSemaphorePermit) -> PooledConnection {
         self.permit = Some(permit);
         self
     }
 
-    /// Whether it had been used before: an error may then mean no more than that it was too old.
+    /// Returns whether the connection had been used before. If so, an error may only mean that the
+    /// server has closed it since.
     pub(super) fn is_reused(&self) -> bool {
         self.reused
     }
 
-    /// Whether it is of no use any more.
+    /// Returns whether the connection is unusable.
     pub(super) fn has_ended(&self) -> bool {
         !self.sound
     }
 
-    /// How long each call may take from now on.
+    /// Sets the time limit of each further call.
     pub(super) fn set_deadline(&mut self, deadline: Duration) {
         self.deadline = deadline;
     }
 
-    /// What it is in the middle of ends with `ROLLBACK`, should it be dropped.
+    /// Sets whether dropping the connection must send `ROLLBACK`.
     pub(super) fn set_in_transaction(&mut self, in_transaction: bool) {
         self.in_transaction = in_transaction;
     }
 
-    /// Statements without values; the rows that they returned.
+    /// Runs statements without values and returns their rows.
     pub(super) async fn simple(&mut self, sql: Sql) -> Result<Vec<PgRow>, StoreError> {
-        let Some(connection) = &mut self.connection else { return Err(given_back()) };
+        let Some(connection) = &mut self.connection else { return Err(returned()) };
         self.sound = false;
         let done = timeout(self.deadline, sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(connection)).await;
         self.ended(done)
@@ -360,7 +367,7 @@ impl Leased {
         arguments: PgArguments,
         keep: bool,
     ) -> Result<Vec<PgRow>, StoreError> {
-        let Some(connection) = &mut self.connection else { return Err(given_back()) };
+        let Some(connection) = &mut self.connection else { return Err(returned()) };
         self.sound = false;
         let began = Instant::now();
         let query = sqlx::query_with(AssertSqlSafe(sql), arguments).persistent(keep);
@@ -369,14 +376,14 @@ impl Leased {
         self.ended(done)
     }
 
-    /// How many rows it changed.
+    /// Runs a statement and returns the number of changed rows.
     pub(super) async fn execute(
         &mut self,
         sql: Sql,
         arguments: PgArguments,
         keep: bool,
     ) -> Result<u64, StoreError> {
-        let Some(connection) = &mut self.connection else { return Err(given_back()) };
+        let Some(connection) = &mut self.connection else { return Err(returned()) };
         self.sound = false;
         let began = Instant::now();
         let query = sqlx::query_with(AssertSqlSafe(sql), arguments).persistent(keep);
@@ -385,13 +392,13 @@ impl Leased {
         self.ended(done).map(|done| done.rows_affected())
     }
 
-    /// A statement with values, that began then, has its answer or is given up.
+    /// Records the duration of a statement that has its answer or was abandoned.
     fn answered(&self, began: Instant) {
         metrics::histogram!("packhouse_database_statement_seconds", "purpose" => self.purpose.name())
             .record(began.elapsed().as_secs_f64());
     }
 
-    /// Whether it answers; when it does not, no connection of its age is trusted any more.
+    /// Returns whether the server answers. After a timeout, no older connection is trusted.
     async fn ping(&mut self) -> bool {
         let Some(connection) = &mut self.connection else { return false };
         self.sound = false;
@@ -409,7 +416,7 @@ impl Leased {
     ) -> Result<T, StoreError> {
         let ended = ended.map_err(|_| {
             self.pool.distrust();
-            StoreError::database(Silent(self.deadline))
+            StoreError::database(NoAnswer(self.deadline))
         })?;
         self.sound = match &ended {
             Ok(_) => true,
@@ -422,28 +429,29 @@ impl Leased {
         ended.map_err(StoreError::database)
     }
 
-    fn give_back(&mut self) {
+    fn return_to_pool(&mut self) {
         let Some(connection) = self.connection.take() else { return };
         if self.sound && !self.in_transaction && !self.pool.0.closed.load(Ordering::Acquire) {
             let idle = Idle { connection, born: self.born, since: Instant::now() };
-            self.pool.side(self.purpose).idle().push(idle);
+            self.pool.set_for(self.purpose).idle().push(idle);
         }
-        // Otherwise it ends here, and with it what it was in the middle of.
+        // Otherwise the connection is closed here, which ends its transaction.
     }
 }
 
-fn given_back() -> StoreError {
+fn returned() -> StoreError {
     StoreError::database("the connection was given back")
 }
 
-impl Drop for Leased {
+impl Drop for PooledConnection {
     fn drop(&mut self) {
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return self.give_back() };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return self.return_to_pool() };
         if !self.sound || !self.in_transaction {
-            return self.give_back();
+            return self.return_to_pool();
         }
-        // Closed unless the rollback succeeds: also when the runtime ends before it is begun.
-        let mut rest = Leased {
+        // `rest` closes the connection unless the rollback succeeds, even if the runtime ends
+        // before the rollback begins.
+        let mut rest = PooledConnection {
             connection: self.connection.take(),
             permit: self.permit.take(),
             pool: self.pool.clone(),
@@ -458,8 +466,8 @@ impl Drop for Leased {
     }
 }
 
-/// Whether no answer came, so that another connection may well get one.
-pub(crate) fn is_silent(error: &StoreError) -> bool {
+/// Returns whether the error is a timeout. Another connection may then get an answer.
+pub(crate) fn is_timeout(error: &StoreError) -> bool {
     let StoreError::Unavailable { source, .. } = error else { return false };
-    source.is::<Silent>()
+    source.is::<NoAnswer>()
 }

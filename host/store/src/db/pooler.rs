@@ -1,20 +1,24 @@
-//! Whether what stands in front of PostgreSQL lets a program prepare its statements, as this one does.
+//! Test whether a pooler in front of PostgreSQL supports prepared statements, which this program
+//! needs.
 
 use sqlx::{Connection, PgConnection};
 
 use super::servers::Servers;
 
-/// Why one that does not cannot be used, and what to do.
-pub(crate) const MIXES_STATEMENTS: &str = "a pooler in front of PostgreSQL gives each transaction another connection and does not keep apart what its clients have prepared: \
-     set its max_prepared_statements (PgBouncer 1.21 and later), let it give a connection to a session (pool_mode = session), or name \
-     PostgreSQL itself";
+/// Error message for a pooler without that support.
+pub(crate) const MIXES_STATEMENTS: &str = "the pooler in front of PostgreSQL gives each transaction \
+    another connection and mixes up the prepared statements of its clients: set its max_prepared_statements \
+    (PgBouncer 1.21 and later), use session pooling (pool_mode = session), or connect to PostgreSQL directly";
 
-/// `duplicate_prepared_statement`, `invalid_sql_statement_name`, and what a statement of another's shape ends in: `protocol_violation`.
+/// SQLSTATE codes of the failure: `duplicate_prepared_statement`, `invalid_sql_statement_name`, and
+/// `protocol_violation` for a statement with other parameters.
 const MIXED: [&str; 3] = ["42P05", "26000", "08P01"];
-/// A pooler gives what it got back last; where it does not, another round meets it.
+/// Number of rounds. Most poolers hand out the connection that was returned last, so one round
+/// finds the problem. Further rounds find it with other poolers.
 const ROUNDS: i32 = 3;
 
-/// Prepares, on two connections in turn, statements that both count from one. Errors are those of the connections themselves.
+/// Prepares statements on two connections in turn, whose statement names both count from one.
+/// Errors are those of the connections.
 pub(crate) async fn keeps_statements_apart(servers: &Servers) -> Result<bool, sqlx::Error> {
     let (mut one, mut other) = (servers.connect().await?, servers.connect().await?);
     let mut apart = Ok(true);

@@ -1,5 +1,5 @@
-//! Whether the database answers, and what it says when it does not. A pool whose connections are all in use and one whose database
-//! is away look the same from within: no connection came in time. So it is asked beside the pool.
+//! Health check of the database. A pool that is exhausted and a database that is down look the same
+//! to a caller: no connection in time. So the check also tries a connection outside the pool.
 
 use std::time::Duration;
 
@@ -11,36 +11,37 @@ use super::servers::Servers;
 use super::sqlite_readers::SqliteReaders;
 use crate::error::StoreError;
 
-/// How long the pool may take to answer a probe.
+/// Time limit for a probe through the pool.
 const POOL: Duration = Duration::from_secs(1);
-/// How long a connection of its own may take.
+/// Time limit for a probe on a separate connection.
 const DIRECT: Duration = Duration::from_secs(2);
 
-/// How a database answers that does.
+/// Health of a database that answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answering {
-    /// At once.
+pub enum DatabaseHealth {
+    /// The database answers without delay.
     Well,
-    /// It does, but all of this server's connections are in use.
+    /// The database answers, but all connections of this server are in use.
     Busy,
 }
 
 impl Database {
-    /// Asks it for next to nothing. `Unavailable` says what it said, or that it said nothing.
-    pub(crate) async fn probe(&self) -> Result<Answering, StoreError> {
-        let asked = tokio::time::timeout(POOL, self.fetch_uncounted("SELECT 1", vec![])).await;
-        match (asked, &self.engine) {
-            (Ok(Ok(_)), _) => Ok(Answering::Well),
+    /// Runs a trivial query. `Unavailable` has the database's error, or states that the database
+    /// did not answer.
+    pub(crate) async fn probe(&self) -> Result<DatabaseHealth, StoreError> {
+        let answer = tokio::time::timeout(POOL, self.fetch_uncounted("SELECT 1", vec![])).await;
+        match (answer, &self.engine) {
+            (Ok(Ok(_)), _) => Ok(DatabaseHealth::Well),
             (Ok(Err(error)), Engine::Sqlite { .. }) => Err(error),
-            (Err(_), Engine::Sqlite { .. }) => Ok(Answering::Busy),
-            (_, Engine::Postgres(pool)) => match ask(&pool.servers()).await {
-                Ok(()) => Ok(Answering::Busy),
+            (Err(_), Engine::Sqlite { .. }) => Ok(DatabaseHealth::Busy),
+            (_, Engine::Postgres(pool)) => match ping_directly(&pool.servers()).await {
+                Ok(()) => Ok(DatabaseHealth::Busy),
                 Err(error) => Err(StoreError::database(error)),
             },
         }
     }
 
-    /// The connections there are at the moment.
+    /// Returns the present numbers of connections.
     pub(crate) fn connections(&self) -> Connections {
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         match &self.engine {
@@ -57,14 +58,14 @@ impl Database {
     }
 }
 
-/// Makes a connection of its own and asks for next to nothing.
-async fn ask(servers: &Servers) -> Result<(), sqlx::Error> {
-    let asking = async {
+/// Connects outside the pool and runs a trivial query.
+async fn ping_directly(servers: &Servers) -> Result<(), sqlx::Error> {
+    let query = async {
         let mut connection = servers.connect().await?;
         connection.ping().await?;
         connection.close().await
     };
-    let answered = tokio::time::timeout(DIRECT, asking).await;
+    let answered = tokio::time::timeout(DIRECT, query).await;
     answered.unwrap_or_else(|_| {
         let silent = format!("it did not answer within {DIRECT:?}");
         Err(sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, silent)))

@@ -1,5 +1,6 @@
-//! The PostgreSQL servers that an address names: one, or several of which one is the primary at a time. They are tried in turn, first the one
-//! that was good last, and with `target_session_attrs=read-write` (or `primary`) one that takes no writes is passed over.
+//! The PostgreSQL servers in a database URL: one, or several of which one is the primary.
+//! Connecting tries the servers in turn, beginning with the last usable one. With
+//! `target_session_attrs=read-write` (or `primary`), a read-only server is skipped.
 
 use std::str::FromStr as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,13 +10,14 @@ use sqlx::{Connection as _, Row as _};
 
 use crate::error::StoreError;
 
-/// Which of them are good is asked for under this name, as libpq has it.
+/// Name of the URL parameter that selects usable servers, as in libpq.
 const ATTRIBUTES: &str = "target_session_attrs";
-/// Asked where one must take writes.
+/// Query that returns true if a server is read-only. It runs only if the URL requires a server that
+/// accepts writes.
 const TAKES_NO_WRITES: &str =
     "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::BOOLEAN";
 
-/// See the module.
+/// Servers of one database URL.
 #[derive(Debug)]
 pub(crate) struct Servers {
     each: Vec<PgConnectOptions>,
@@ -24,11 +26,12 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Of an address as `postgres://user:password@one:5432,two:5433/name?target_session_attrs=read-write`. `Invalid` for one that makes
-    /// no sense; the error repeats nothing of it.
+    /// Parses an address such as
+    /// `postgres://user:password@one:5432,two:5433/name?target_session_attrs=read-write`. `Invalid`
+    /// if it is malformed; the error repeats no part of it.
     pub(crate) fn parse(address: &str) -> Result<Servers, StoreError> {
-        let invalid = |why: &str| StoreError::Invalid(format!("the database's address {why}"));
-        let no_address = || invalid("is no valid postgres:// address");
+        let invalid = |why: &str| StoreError::Invalid(format!("the database URL {why}"));
+        let no_address = || invalid("is not a valid postgres:// URL");
         let (scheme, rest) = address.split_once("://").ok_or_else(no_address)?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -36,16 +39,14 @@ impl Servers {
             Some((credential, hosts)) => (format!("{credential}@"), hosts),
             None => (String::new(), authority),
         };
-        let (wanted, others): (Vec<&str>, Vec<&str>) =
+        let (attributes, others): (Vec<&str>, Vec<&str>) =
             query.split('&').filter(|pair| !pair.is_empty()).partition(|pair| pair.starts_with(ATTRIBUTES));
-        let must_take_writes = match wanted.first().and_then(|pair| pair.split_once('=')) {
+        let must_take_writes = match attributes.first().and_then(|pair| pair.split_once('=')) {
             None => hosts.contains(','),
             Some((_, "any")) => false,
             Some((_, "read-write" | "primary")) => true,
             Some(_) => {
-                return Err(invalid(
-                    "asks for a server that takes no writes: write target_session_attrs=read-write",
-                ));
+                return Err(invalid("asks for a read-only server: write target_session_attrs=read-write"));
             }
         };
         let options = |host: &str| {
@@ -56,13 +57,13 @@ impl Servers {
         Ok(Servers { each, must_take_writes, good: AtomicUsize::new(0) })
     }
 
-    /// The same with other options for each.
+    /// Returns the servers with other connection options.
     pub(crate) fn with(&self, change: impl Fn(PgConnectOptions) -> PgConnectOptions) -> Servers {
         let each = self.each.iter().cloned().map(change).collect();
         Servers { each, must_take_writes: self.must_take_writes, good: AtomicUsize::new(0) }
     }
 
-    /// Connects to the first that is good. The error is that of the last one.
+    /// Connects to the first usable server. The error is that of the last server.
     pub(crate) async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
         let first = self.good.load(Ordering::Relaxed);
         let mut problem = None;
@@ -80,7 +81,8 @@ impl Servers {
         Err(problem.unwrap_or(sqlx::Error::PoolClosed))
     }
 
-    /// How to connect to the one that is good at present, which is asked where there are several. The error is that of the last one.
+    /// Returns the options of the server that is usable now. If the URL has several servers, tries
+    /// to connect to them. The error is that of the last server.
     pub(crate) async fn choose(&self) -> Result<PgConnectOptions, sqlx::Error> {
         if self.each.len() > 1 {
             let _ = self.connect().await?.close().await;
@@ -97,7 +99,7 @@ impl Servers {
             if row.try_get(0)? {
                 let _ = connection.close().await;
                 return Err(sqlx::Error::Io(std::io::Error::other(
-                    "the server takes no writes: it is a standby",
+                    "the server is a standby and does not accept writes",
                 )));
             }
         }

@@ -1,8 +1,9 @@
-//! The connection on which this process writes to SQLite.
+//! Connection on which this process writes to SQLite.
 //!
-//! To hand a statement to another thread costs more than most statements do. So what a transaction reads is taken to a thread at
-//! once, and so is what it writes, with its end. There a statement over many rows runs as one over a single row, again and
-//! again: its text never differs, so it is prepared once.
+//! Passing a statement to another thread costs more than running most statements. So a transaction
+//! passes all its reads to a thread at once, and later all its writes together with the commit. On
+//! that thread, a statement over many rows runs once for each row. Its text is then always the
+//! same, so SQLite prepares it once.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,59 +23,60 @@ use super::value::{Sql, Value};
 use crate::error::StoreError;
 use crate::sqlite::{BUSY_TIMEOUT, keep_plans};
 
-/// How long nothing may be written before the connection gives its memory back.
+/// Idle time after which the connection releases its memory.
 const IDLE: Duration = Duration::from_secs(10);
-/// How long a transaction waits for those before it.
+/// Time limit for waiting for earlier transactions.
 const TURN: Duration = Duration::from_secs(30);
-/// A commit that finds so many pages in the log copies them into the database itself, when nobody else has done it.
+/// Log length in pages from which a commit copies the log into the database itself, without a
+/// checkpoint task.
 const LOG_PAGES: u32 = 8000;
-/// The same while a task of its own does it: that one came to a stop.
+/// Log length in pages from which a commit copies the log itself even if a checkpoint task exists.
+/// At this length, the task must have stalled.
 const LOG_PAGES_AT_LAST: u32 = 64_000;
 
-/// Cheap to clone.
 #[derive(Clone)]
 pub(super) struct SqliteWriter {
     connection: Arc<Mutex<Option<Connection>>>,
     checkpoints: Arc<OnceLock<Arc<Checkpoints>>>,
-    /// How many transactions were begun.
+    /// Number of transactions begun so far.
     begun: Arc<AtomicU64>,
 }
 
-/// A transaction that may write. It begins with the first statement. Dropped before its commit, nothing happens.
+/// A transaction that may write. It begins with its first statement. Dropping it before the commit
+/// undoes it.
 pub(super) struct LocalTransaction {
-    /// None after a call that was given up: the thread that runs it rolls back.
-    turn: Option<Turn>,
+    /// `None` after an abandoned call: the thread that runs it rolls back.
+    turn: Option<WriterTurn>,
     begun: bool,
     checkpoints: Arc<OnceLock<Arc<Checkpoints>>>,
 }
 
-/// What a statement did.
-pub(super) struct Ran {
+pub(super) struct StatementResult {
     pub(super) rows: Vec<LocalRow>,
     pub(super) changed: u64,
 }
 
-/// How far a transaction came that failed.
+/// Failure of a transaction, by its stage.
 pub(crate) enum Failed {
-    /// Nothing of it is written: it never came to the commit.
+    /// The transaction failed before the commit, so nothing was written.
     Before(StoreError),
-    /// It is not known whether it is.
+    /// The commit failed. The transaction may have been written.
     Commit(StoreError),
 }
 
 impl SqliteWriter {
-    /// Opens the file, which is made where there is none.
+    /// Opens the file, and creates it if it does not exist.
     pub(super) async fn open(file: &Path) -> Result<SqliteWriter, StoreError> {
         let file = file.to_owned();
         let opened = spawn_blocking(move || open(&file)).await.map_err(StoreError::database)?;
         let connection = opened.map_err(StoreError::database)?;
         let connection = Arc::new(Mutex::new(Some(connection)));
         let begun = Arc::<AtomicU64>::default();
-        tokio::spawn(give_back_when_idle(Arc::downgrade(&connection), Arc::clone(&begun)));
+        tokio::spawn(release_memory_when_idle(Arc::downgrade(&connection), Arc::clone(&begun)));
         Ok(SqliteWriter { connection, checkpoints: Arc::default(), begun })
     }
 
-    /// Leaves it to a task of its own to copy the log into the database, so that no commit waits for it.
+    /// Hands checkpoints over to a separate task, so that commits do not wait for them.
     pub(super) async fn checkpoint_with(&self, checkpoints: Arc<Checkpoints>) -> Result<(), StoreError> {
         checkpoints.start(Arc::downgrade(&self.connection)).await?;
         let turn = self.turn().await?;
@@ -84,24 +86,26 @@ impl SqliteWriter {
         Ok(())
     }
 
-    /// Waits for its turn: SQLite has one transaction that writes at a time.
+    /// Waits for earlier transactions and begins one. SQLite has one writing transaction at a time.
     pub(super) async fn begin(&self) -> Result<LocalTransaction, StoreError> {
         let turn = Some(self.turn().await?);
         self.begun.fetch_add(1, Ordering::Relaxed);
         Ok(LocalTransaction { turn, begun: false, checkpoints: Arc::clone(&self.checkpoints) })
     }
 
-    async fn turn(&self) -> Result<Turn, StoreError> {
+    async fn turn(&self) -> Result<WriterTurn, StoreError> {
         let turn = timeout(TURN, Arc::clone(&self.connection).lock_owned()).await;
-        Ok(Turn(turn.map_err(|_| StoreError::database("no turn to write came in time"))?))
+        Ok(WriterTurn(
+            turn.map_err(|_| StoreError::database("timed out while waiting for the database writer"))?,
+        ))
     }
 
-    /// Whether no transaction is under way.
+    /// Returns whether no transaction is in progress.
     pub(super) fn is_idle(&self) -> bool {
         self.connection.try_lock().is_ok()
     }
 
-    /// Closes the connection after the transaction that is under way. Later ones are `Unavailable`.
+    /// Closes the connection after the transaction in progress. Later calls are `Unavailable`.
     pub(super) async fn close(&self) {
         if let Some(checkpoints) = self.checkpoints.get() {
             checkpoints.stop().await;
@@ -111,20 +115,20 @@ impl SqliteWriter {
     }
 }
 
-/// Gives the pages that were kept in memory back once nothing was written for a while. Ends with the writer.
-async fn give_back_when_idle(connection: Weak<Mutex<Option<Connection>>>, begun: Arc<AtomicU64>) {
-    let (mut last, mut given_back) = (0, 0);
+/// Releases cached pages after some time without writes. Ends with the writer.
+async fn release_memory_when_idle(connection: Weak<Mutex<Option<Connection>>>, begun: Arc<AtomicU64>) {
+    let (mut last, mut released) = (0, 0);
     loop {
         tokio::time::sleep(IDLE).await;
         let Some(connection) = connection.upgrade() else { return };
         let now = begun.load(Ordering::Relaxed);
-        if now == last && now != given_back {
-            let turn = Turn(connection.lock_owned().await);
+        if now == last && now != released {
+            let turn = WriterTurn(connection.lock_owned().await);
             let done = spawn_blocking(move || turn.connection().map(Connection::release_memory)).await;
             if let Ok(Ok(Err(problem))) = done {
-                tracing::debug!(%problem, "the database's pages stay in memory");
+                tracing::debug!(%problem, "could not release the database's memory");
             }
-            given_back = now;
+            released = now;
         }
         last = now;
     }
@@ -138,32 +142,38 @@ fn open(file: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "foreign_keys", "ON")?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
-    // Larger than the default of 2 MiB, and not much: the system keeps the file's pages as well, and a million artifacts were written
-    // no faster with 64 MiB. While it balances an index SQLite lends a page the number of the one at 1 GiB, and a commit that has
-    // seen a page behind the database's end looks through all that are kept: with 64 MiB a twelfth of the CPU of a publish.
+    // A little more than the default of 2 MiB: the operating system caches the file as well, and 64
+    // MiB did not make writing a million artifacts faster. A large cache even costs time. While
+    // SQLite balances an index, it temporarily gives a page the number of the page at 1 GiB. A
+    // commit searches all cached pages if it has seen a page number beyond the database's end. With
+    // 64 MiB, that took a twelfth of the CPU time of a publish.
     connection.pragma_update(None, "cache_size", -8192)?;
     keep_plans(&connection)?;
     Ok(connection)
 }
 
 impl LocalTransaction {
-    /// Runs one statement.
-    pub(super) async fn run(&mut self, sql: Sql, values: Vec<Value>) -> Result<Ran, StoreError> {
+    pub(super) async fn run(&mut self, sql: Sql, values: Vec<Value>) -> Result<StatementResult, StoreError> {
         self.work(move |connection| run(connection, &sql, &values).map_err(StoreError::database)).await
     }
 
-    /// Runs statements without values.
     pub(super) async fn script(&mut self, sql: &'static str) -> Result<(), StoreError> {
         self.work(move |connection| connection.execute_batch(sql).map_err(StoreError::database)).await
     }
 
-    /// Runs these one after the other; what each did.
-    pub(super) async fn run_each(&mut self, statements: Vec<MultiRow>) -> Result<Vec<Ran>, StoreError> {
+    /// Runs statements one after the other and returns the result of each.
+    pub(super) async fn run_each(
+        &mut self,
+        statements: Vec<MultiRow>,
+    ) -> Result<Vec<StatementResult>, StoreError> {
         self.work(move |connection| run_each(connection, &statements).map_err(StoreError::database)).await
     }
 
-    /// Runs these one after the other and commits; the rows that each returned.
-    pub(super) async fn run_each_and_commit(mut self, statements: Vec<MultiRow>) -> Result<Vec<Ran>, Failed> {
+    /// Runs statements one after the other, commits, and returns the result of each.
+    pub(super) async fn run_each_and_commit(
+        mut self,
+        statements: Vec<MultiRow>,
+    ) -> Result<Vec<StatementResult>, Failed> {
         let checkpoints = Arc::clone(&self.checkpoints);
         let done = self.work(move |connection| {
             let ran = run_each(connection, &statements).map_err(StoreError::database)?;
@@ -172,7 +182,7 @@ impl LocalTransaction {
         done.await.map_err(Failed::Before)?
     }
 
-    /// Durable when this returns.
+    /// Commits. The transaction is durable when this returns.
     pub(super) async fn commit(mut self) -> Result<(), StoreError> {
         let checkpoints = Arc::clone(&self.checkpoints);
         self.work(move |connection| commit(connection, &checkpoints)).await
@@ -188,7 +198,8 @@ impl LocalTransaction {
                 if !begun {
                     begin(connection).map_err(StoreError::database)?;
                 } else if connection.is_autocommit() {
-                    // As after a failure of the disk: what follows must not be written by itself.
+                    // A disk failure, for example, ended the transaction. Later statements must not
+                    // be written outside of it.
                     return Err(ended());
                 }
                 work(connection)
@@ -202,17 +213,18 @@ impl LocalTransaction {
     }
 }
 
-/// The connection, for as long as a transaction lasts.
-struct Turn(OwnedMutexGuard<Option<Connection>>);
+/// Exclusive use of the connection during a transaction.
+struct WriterTurn(OwnedMutexGuard<Option<Connection>>);
 
-impl Turn {
+impl WriterTurn {
     fn connection(&self) -> Result<&Connection, StoreError> {
         self.0.as_ref().ok_or_else(|| StoreError::database("the store is closed"))
     }
 }
 
-impl Drop for Turn {
-    /// What was not committed is undone. SQLite may have ended the transaction by itself, when the disk failed under it.
+impl Drop for WriterTurn {
+    /// Rolls back what was not committed. SQLite may have ended the transaction by itself if the
+    /// disk failed.
     fn drop(&mut self) {
         if let Some(connection) = self.0.as_ref()
             && !connection.is_autocommit()
@@ -223,16 +235,16 @@ impl Drop for Turn {
     }
 }
 
-fn run(connection: &Connection, sql: &str, values: &[Value]) -> rusqlite::Result<Ran> {
+fn run(connection: &Connection, sql: &str, values: &[Value]) -> rusqlite::Result<StatementResult> {
     let mut statement = connection.prepare_cached(sql)?;
     let rows = rows_of(&mut statement, values)?;
-    Ok(Ran { rows, changed: connection.changes() })
+    Ok(StatementResult { rows, changed: connection.changes() })
 }
 
-fn run_each(connection: &Connection, statements: &[MultiRow]) -> rusqlite::Result<Vec<Ran>> {
+fn run_each(connection: &Connection, statements: &[MultiRow]) -> rusqlite::Result<Vec<StatementResult>> {
     let mut all = Vec::with_capacity(statements.len());
     for statement in statements {
-        let mut ran = Ran { rows: Vec::new(), changed: 0 };
+        let mut ran = StatementResult { rows: Vec::new(), changed: 0 };
         let mut tuples = statement.tuples().peekable();
         if tuples.peek().is_some() {
             let mut prepared = connection.prepare_cached(&statement.of_one_row())?;
@@ -286,7 +298,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_committed_is_undone() {
+    async fn an_uncommitted_transaction_is_rolled_back() {
         let folder = tempfile::tempdir().unwrap();
         let writer = writer(folder.path()).await;
         let mut dropped = writer.begin().await.unwrap();

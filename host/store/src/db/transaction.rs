@@ -1,4 +1,4 @@
-//! A transaction that may write, and statements over many rows in it.
+//! Transactions that may write, with single and multi-row statements.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -6,78 +6,82 @@ use std::time::Duration;
 
 use super::arrays::{Arguments, postgres_arguments};
 use super::clock::Clock;
-use super::committed::{Acknowledgement, Announcer, COMMIT, Committed, TOUCHED, outlasting};
+use super::committed::{Acknowledgement, Announcer, COMMIT, Committed, TOUCHED, max_lease_wait};
 use super::counters::Counters;
-use super::multi_row::{MultiRow, PART, Prepared, together, united};
-use super::pool::{Leased, Pool, Purpose};
-use super::sqlite_writer::{Failed, LocalTransaction, Ran};
+use super::multi_row::{MultiRow, PART, Prepared, merge_changes, merge_queries};
+use super::pool::{ConnectionPurpose, Pool, PooledConnection};
+use super::sqlite_writer::{Failed, LocalTransaction, StatementResult};
 use super::value::{Row, Sql, Value};
 use crate::error::StoreError;
 
-/// Dropped without `commit`, nothing happens.
+/// A transaction that may write. Dropping it without `commit` undoes it.
 pub(crate) struct Transaction {
-    inner: Inner,
+    inner: EngineTransaction,
     counters: Arc<Counters>,
     clock: Arc<Clock>,
-    /// Whether a request causes it.
+    /// True if a request caused the transaction.
     counted: bool,
-    /// Who is told of its commit.
     announcer: Option<Arc<dyn Announcer>>,
-    /// What it touched of repositories.
+    /// Changes to repositories, encoded for other servers.
     touched: Option<Arc<[u8]>>,
 }
 
-/// What a transaction says of itself to the triggers of PostgreSQL: that its process waits for the leases of others after its
-/// commit, and what it announces itself. `facts`: what it touches of repositories, the triggers announce the rest; `all`: revisions
-/// too, as the writer does.
+/// Setting that a transaction makes for the triggers of PostgreSQL. The setting states that this
+/// process waits for other leases after the commit, and which changes it announces itself. With
+/// `facts`, the process announces changes to repositories, and the triggers announce the rest. With
+/// `all`, the process also announces revisions, as the writer does.
 const ANNOUNCES: &str = "packhouse.announces";
 
-/// What the connections of the writer bring. Each of its statements seeks by keys, and its rows are arrays, so that one plan is good for
-/// any: it is made once, and made for tables that grow though they may be empty at the moment.
-pub(super) const OF_WRITER: [(&str, &str); 6] = [
+/// Startup settings of the writer's connections. Its statements all seek by keys and pass rows as
+/// arrays, so one plan suits every call. The plan is made once, for tables that may be empty now
+/// but will grow.
+pub(super) const WRITER_OPTIONS: [(&str, &str); 6] = [
     (ANNOUNCES, "all"),
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
     ("enable_hashjoin", "off"),
     ("enable_mergejoin", "off"),
-    // What is off counts as costly, and what is costly would be compiled.
+    // The planner gives a disabled plan type a high cost, and JIT would compile such costly plans.
     ("jit", "off"),
 ];
 
-enum Inner {
+enum EngineTransaction {
     Sqlite(LocalTransaction),
-    Postgres(Leased),
+    Postgres(PooledConnection),
 }
 
-/// How long a statement of a transaction may take on PostgreSQL.
+/// Time limit for a statement of a transaction on PostgreSQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// As it is configured: what a request waits for.
+    /// Configured limit, for statements that a request waits for.
     Ordinary,
-    /// 30 times as long: the upkeep.
+    /// 30 times the configured limit, for maintenance.
     Slow,
-    /// Without end: a change of the schema.
+    /// No limit, for changes of the schema.
     Endless,
 }
 
-/// How much longer than the statement the upkeep's may take.
+/// Factor of the time limit for maintenance.
 const SLOW: u32 = 30;
-/// How long the beginning of a transaction may take, which costs the database nothing.
+/// Time limit for beginning a transaction, which costs the database nothing.
 const BEGIN: Duration = Duration::from_secs(3);
 
 impl Patience {
-    /// The statements that begin a transaction, in one message. What is set in it holds in it alone, so that a pooler in between
-    /// may give each transaction another connection; what its connection brings is not set again.
-    fn begin(self, pool: &Pool, purpose: Purpose) -> String {
-        let brought = pool.is_bounded();
+    /// Returns the statements that begin a transaction, to be sent in one message. Their settings
+    /// apply to this transaction only, so that a pooler may give each transaction another
+    /// connection. The message leaves out settings that the connection already has.
+    fn begin(self, pool: &Pool, purpose: ConnectionPurpose) -> String {
+        let has_options = pool.is_bounded();
         let mut set: Vec<(&str, String)> = Vec::new();
-        if !brought || self != Patience::Ordinary {
+        if !has_options || self != Patience::Ordinary {
             set.extend(self.bounds(pool));
         }
         match purpose {
-            Purpose::Commit if brought => {}
-            Purpose::Commit => set.extend(OF_WRITER.map(|(name, value)| (name, value.to_owned()))),
-            Purpose::Read | Purpose::Write => set.push((ANNOUNCES, "facts".to_owned())),
+            ConnectionPurpose::Commit if has_options => {}
+            ConnectionPurpose::Commit => {
+                set.extend(WRITER_OPTIONS.map(|(name, value)| (name, value.to_owned())))
+            }
+            ConnectionPurpose::Read | ConnectionPurpose::Write => set.push((ANNOUNCES, "facts".to_owned())),
         }
         let set: String = set.iter().map(|(name, value)| format!("; SET LOCAL {name} = '{value}'")).collect();
         format!("BEGIN{set}")
@@ -110,7 +114,7 @@ impl Patience {
 impl Transaction {
     pub(super) fn sqlite(inner: LocalTransaction, counters: Arc<Counters>, clock: Arc<Clock>) -> Transaction {
         Transaction {
-            inner: Inner::Sqlite(inner),
+            inner: EngineTransaction::Sqlite(inner),
             counters,
             clock,
             counted: true,
@@ -119,15 +123,15 @@ impl Transaction {
         }
     }
 
-    /// On a connection that [`begin`] was run on.
+    /// Wraps a connection on which [`begin`] was run.
     pub(super) fn postgres(
-        leased: Leased,
+        pooled: PooledConnection,
         counters: Arc<Counters>,
         clock: Arc<Clock>,
         announcer: Option<Arc<dyn Announcer>>,
     ) -> Transaction {
         Transaction {
-            inner: Inner::Postgres(leased),
+            inner: EngineTransaction::Postgres(pooled),
             counters,
             clock,
             counted: true,
@@ -136,7 +140,8 @@ impl Transaction {
         }
     }
 
-    /// The same of the server's own: no request causes its statements, so they are not counted.
+    /// Marks a transaction of the server itself. Its statements are not counted, because no request
+    /// caused them.
     pub(crate) fn uncounted(self) -> Transaction {
         Transaction { counted: false, ..self }
     }
@@ -147,39 +152,42 @@ impl Transaction {
         }
     }
 
-    /// [`commit_each`](Self::commit_each) will say that it touched this of repositories.
+    /// Sets the encoded changes to repositories that [`commit_each`](Self::commit_each) will
+    /// announce.
     pub(crate) fn announce(&mut self, touched: Vec<u8>) {
         self.touched = Some(touched.into());
     }
 
-    /// Statements of the database's own, without values: those of the two that are for it.
+    /// Runs the script for the database in use, without values.
     pub(super) async fn script(
         &mut self,
         sqlite: &'static str,
         postgres: &'static str,
     ) -> Result<(), StoreError> {
         match &mut self.inner {
-            Inner::Sqlite(local) => local.script(sqlite).await,
-            Inner::Postgres(_) if postgres.is_empty() => Ok(()),
-            Inner::Postgres(leased) => leased.simple(postgres.into()).await.map(drop),
+            EngineTransaction::Sqlite(local) => local.script(sqlite).await,
+            EngineTransaction::Postgres(_) if postgres.is_empty() => Ok(()),
+            EngineTransaction::Postgres(pooled) => pooled.simple(postgres.into()).await.map(drop),
         }
     }
 
-    /// Whether several processes may have one at a time.
+    /// Returns whether several processes may have transactions at the same time.
     pub(crate) fn is_shared(&self) -> bool {
-        matches!(self.inner, Inner::Postgres(_))
+        matches!(self.inner, EngineTransaction::Postgres(_))
     }
 
-    /// Milliseconds since 1970 by the database's clock, as the database itself tells it outside of a transaction.
+    /// Returns the time in ms since 1970 by the database's clock, as estimated outside the
+    /// transaction.
     pub(crate) fn now_ms(&self) -> i64 {
         self.clock.now_ms()
     }
 
-    /// The lock clause of a SELECT whose rows must not change before the transaction ends; empty on SQLite, which has one writer.
+    /// Returns the lock clause for a SELECT whose rows must not change before the transaction ends.
+    /// It is empty on SQLite, which has a single writer.
     pub(crate) fn for_update(&self) -> &'static str {
         match self.inner {
-            Inner::Sqlite(_) => "",
-            Inner::Postgres(_) => " FOR NO KEY UPDATE",
+            EngineTransaction::Sqlite(_) => "",
+            EngineTransaction::Postgres(_) => " FOR NO KEY UPDATE",
         }
     }
 
@@ -190,15 +198,15 @@ impl Transaction {
     ) -> Result<Vec<Row>, StoreError> {
         self.count(1);
         match &mut self.inner {
-            Inner::Sqlite(inner) => {
+            EngineTransaction::Sqlite(inner) => {
                 let ran = inner.run(sql.into(), values).await?;
                 Ok(ran.rows.into_iter().map(Row::Local).collect())
             }
-            Inner::Postgres(leased) => fetch_on(leased, sql.into(), values.into(), true).await,
+            EngineTransaction::Postgres(pooled) => fetch_on(pooled, sql.into(), values.into(), true).await,
         }
     }
 
-    /// The first row of the answer, if there is one.
+    /// Returns the first row of the answer, if any.
     pub(crate) async fn fetch_one(
         &mut self,
         sql: impl Into<Sql>,
@@ -207,7 +215,7 @@ impl Transaction {
         Ok(self.fetch(sql, values).await?.into_iter().next())
     }
 
-    /// How many rows it changed.
+    /// Runs a statement and returns the number of changed rows.
     pub(crate) async fn execute(
         &mut self,
         sql: impl Into<Sql>,
@@ -215,12 +223,15 @@ impl Transaction {
     ) -> Result<u64, StoreError> {
         self.count(1);
         match &mut self.inner {
-            Inner::Sqlite(inner) => Ok(inner.run(sql.into(), values).await?.changed),
-            Inner::Postgres(leased) => leased.execute(sql.into(), postgres_arguments(values)?, true).await,
+            EngineTransaction::Sqlite(inner) => Ok(inner.run(sql.into(), values).await?.changed),
+            EngineTransaction::Postgres(pooled) => {
+                pooled.execute(sql.into(), postgres_arguments(values)?, true).await
+            }
         }
     }
 
-    /// A statement with `rows` as a list of tuples between `before` and `after`; how many rows it changed.
+    /// Runs a statement with `rows` as a list of tuples between `before` and `after`, and returns
+    /// the number of changed rows.
     pub(crate) async fn execute_rows<const N: usize>(
         &mut self,
         before: &'static str,
@@ -230,17 +241,20 @@ impl Transaction {
         self.execute_each(vec![MultiRow::new(before, rows, after)]).await
     }
 
-    /// What each of these finds or returns.
-    pub(crate) async fn fetch_each(&mut self, asked: Vec<MultiRow>) -> Result<Vec<Vec<Row>>, StoreError> {
-        let mut found = Vec::with_capacity(asked.len());
-        if matches!(self.inner, Inner::Sqlite(_)) {
-            self.count(parts(&asked));
+    /// Runs statements and returns the rows of each.
+    pub(crate) async fn fetch_each(
+        &mut self,
+        statements: Vec<MultiRow>,
+    ) -> Result<Vec<Vec<Row>>, StoreError> {
+        let mut found = Vec::with_capacity(statements.len());
+        if matches!(self.inner, EngineTransaction::Sqlite(_)) {
+            self.count(parts(&statements));
         }
-        if let Inner::Sqlite(inner) = &mut self.inner {
-            return Ok(rows(inner.run_each(asked).await?));
+        if let EngineTransaction::Sqlite(inner) = &mut self.inner {
+            return Ok(rows(inner.run_each(statements).await?));
         }
-        if let Some(one) = united(&asked) {
-            let mut rows: Vec<Vec<Row>> = asked.iter().map(|_| Vec::new()).collect();
+        if let Some(one) = merge_queries(&statements) {
+            let mut rows: Vec<Vec<Row>> = statements.iter().map(|_| Vec::new()).collect();
             for row in self.fetch_prepared(one).await? {
                 let part = row.columns().unsigned(PART)?;
                 if let Some(of_part) = usize::try_from(part).ok().and_then(|part| rows.get_mut(part)) {
@@ -249,7 +263,7 @@ impl Transaction {
             }
             return Ok(rows);
         }
-        for statement in asked {
+        for statement in statements {
             let mut rows = Vec::new();
             for prepared in statement.prepared() {
                 rows.extend(self.fetch_prepared(prepared).await?);
@@ -259,12 +273,12 @@ impl Transaction {
         Ok(found)
     }
 
-    /// Runs these one after the other; how many rows they changed together.
+    /// Runs statements one after the other and returns the total number of changed rows.
     pub(crate) async fn execute_each(&mut self, changes: Vec<MultiRow>) -> Result<u64, StoreError> {
-        if matches!(self.inner, Inner::Sqlite(_)) {
+        if matches!(self.inner, EngineTransaction::Sqlite(_)) {
             self.count(parts(&changes));
         }
-        if let Inner::Sqlite(inner) = &mut self.inner {
+        if let EngineTransaction::Sqlite(inner) = &mut self.inner {
             return Ok(inner.run_each(changes).await?.iter().map(|ran| ran.changed).sum());
         }
         let mut changed = 0;
@@ -276,10 +290,11 @@ impl Transaction {
         Ok(changed)
     }
 
-    /// Runs these and commits: durable when this returns. What several of them change are different rows, unless one is
-    /// [`later`](MultiRow::later). Whoever waits for what was written may be told when the acknowledgement ends.
+    /// Runs statements and commits. The transaction is durable when this returns. The statements
+    /// must change different rows, except one marked [`later`](MultiRow::later). The caller may
+    /// report the success to clients when the acknowledgement completes.
     pub(crate) async fn commit_each(mut self, changes: Vec<MultiRow>) -> Result<Acknowledgement, Failed> {
-        if let Inner::Sqlite(inner) = self.inner {
+        if let EngineTransaction::Sqlite(inner) = self.inner {
             self.counters.statements_ran(parts(&changes));
             let done = inner.run_each_and_commit(changes).await;
             self.counters.commits.fetch_add(1, Ordering::Release);
@@ -287,35 +302,37 @@ impl Transaction {
         }
         let touched = self.touched.as_deref().map(|touched| [Value::from(touched)]);
         let touched = MultiRow::new(TOUCHED, touched.into_iter().collect(), "");
-        for prepared in together(std::iter::once(touched).chain(changes)) {
+        for prepared in merge_changes(std::iter::once(touched).chain(changes)) {
             self.execute_prepared(prepared).await.map_err(Failed::Before)?;
         }
         self.commit_unacknowledged().await.map_err(Failed::Commit)
     }
 
-    /// Durable when this returns, and no other server answers from memory any more what it changed. After an error it is not known
-    /// whether it is.
+    /// Commits. When this returns, the transaction is durable, and no other server answers from its
+    /// cache with older data. After an error, the transaction may have been written.
     pub(crate) async fn commit(self) -> Result<(), StoreError> {
         self.commit_unacknowledged().await?.wait().await;
         Ok(())
     }
 
-    /// Durable when this returns; others may answer what was before until the acknowledgement ends.
+    /// Commits. The transaction is durable when this returns. Other servers may answer with older
+    /// data until the acknowledgement completes.
     async fn commit_unacknowledged(self) -> Result<Acknowledgement, StoreError> {
         let done = match self.inner {
-            Inner::Sqlite(inner) => inner.commit().await.map(|()| Acknowledgement::at_once()),
-            Inner::Postgres(mut leased) => {
-                // A timeout of the server's would end the wait for its standby, and be told as success.
-                let done = leased.simple(COMMIT.into()).await;
-                leased.set_in_transaction(done.is_err());
+            EngineTransaction::Sqlite(inner) => inner.commit().await.map(|()| Acknowledgement::at_once()),
+            EngineTransaction::Postgres(mut pooled) => {
+                // `COMMIT` switches the statement timeout off: it would end the wait for the
+                // standby and still be reported as success.
+                let done = pooled.simple(COMMIT.into()).await;
+                pooled.set_in_transaction(done.is_err());
                 let committed = done.and_then(|rows| Committed::read(&rows, self.touched));
                 committed.map(|committed| match self.announcer {
                     Some(announcer) => announcer.committed(committed),
-                    None => outlast(&committed),
+                    None => wait_for_all_leases(&committed),
                 })
             }
         };
-        // After a failure too: what is there then is not known.
+        // Counts a failed commit too, because it may have been written.
         self.counters.commits.fetch_add(1, Ordering::Release);
         done
     }
@@ -324,8 +341,8 @@ impl Transaction {
         self.count(1);
         let Prepared { sql, arguments, keep } = prepared;
         match &mut self.inner {
-            Inner::Sqlite(_) => Err(for_another()),
-            Inner::Postgres(leased) => fetch_on(leased, sql.into(), arguments, keep).await,
+            EngineTransaction::Sqlite(_) => Err(for_another()),
+            EngineTransaction::Postgres(pooled) => fetch_on(pooled, sql.into(), arguments, keep).await,
         }
     }
 
@@ -333,65 +350,69 @@ impl Transaction {
         self.count(1);
         let Prepared { sql, arguments, keep } = prepared;
         match &mut self.inner {
-            Inner::Sqlite(_) => Err(for_another()),
-            Inner::Postgres(leased) => leased.execute(sql.into(), postgres_arguments(arguments)?, keep).await,
+            EngineTransaction::Sqlite(_) => Err(for_another()),
+            EngineTransaction::Postgres(pooled) => {
+                pooled.execute(sql.into(), postgres_arguments(arguments)?, keep).await
+            }
         }
     }
 }
 
 async fn fetch_on(
-    leased: &mut Leased,
+    pooled: &mut PooledConnection,
     sql: Sql,
     arguments: Arguments,
     keep: bool,
 ) -> Result<Vec<Row>, StoreError> {
-    let rows = leased.fetch(sql, postgres_arguments(arguments)?, keep).await?;
+    let rows = pooled.fetch(sql, postgres_arguments(arguments)?, keep).await?;
     Ok(rows.into_iter().map(Row::Postgres).collect())
 }
 
 fn for_another() -> StoreError {
-    StoreError::database("a statement for another database")
+    StoreError::database("a statement for another database engine")
 }
 
-/// Where nobody announces anything, as when the schema is changed: all leases are waited for.
-fn outlast(committed: &Committed) -> Acknowledgement {
-    let longest = committed.holders.iter().map(|holder| outlasting(holder.lease)).max();
+/// Waits for the end of all leases, for transactions without a listener, such as changes of the
+/// schema.
+fn wait_for_all_leases(committed: &Committed) -> Acknowledgement {
+    let longest = committed.holders.iter().map(|holder| max_lease_wait(holder.lease)).max();
     match longest.filter(|_| committed.is_announced()) {
         Some(longest) => Acknowledgement::after(tokio::time::sleep(longest)),
         None => Acknowledgement::at_once(),
     }
 }
 
-/// How many statements these are.
+/// Returns the number of statements with their parts.
 fn parts(statements: &[MultiRow]) -> u64 {
     statements.iter().map(|statement| statement.parts() as u64).sum()
 }
 
-fn rows(ran: Vec<Ran>) -> Vec<Vec<Row>> {
+fn rows(ran: Vec<StatementResult>) -> Vec<Vec<Row>> {
     ran.into_iter().map(|ran| ran.rows.into_iter().map(Row::Local).collect()).collect()
 }
 
 /// Begins a transaction on a connection.
 pub(super) async fn begin(
-    leased: &mut Leased,
+    pooled: &mut PooledConnection,
     pool: &Pool,
     patience: Patience,
-    purpose: Purpose,
+    purpose: ConnectionPurpose,
 ) -> Result<(), StoreError> {
-    leased.set_deadline(BEGIN);
-    leased.set_in_transaction(true);
-    leased.simple(patience.begin(pool, purpose).into()).await?;
-    leased.set_deadline(patience.deadline(pool));
+    pooled.set_deadline(BEGIN);
+    pooled.set_in_transaction(true);
+    pooled.simple(patience.begin(pool, purpose).into()).await?;
+    pooled.set_deadline(patience.deadline(pool));
     Ok(())
 }
 
-/// Whether the database gave up waiting, for a lock or for the end of the statement: what another holds is held still.
+/// Returns whether the database gave up waiting for a lock or for the end of the statement. The
+/// lock is probably still held.
 pub(crate) fn is_blocked(error: &StoreError) -> bool {
     matches!(code(error).as_deref(), Some("55P03" | "57014"))
 }
 
-/// Whether another process stood in the way, so that the same transaction may well succeed when it is run again: a
-/// serialisation failure, a deadlock, or a row gone that was there when it was read.
+/// Returns whether another process interfered, so that running the same transaction again may
+/// succeed: a serialisation failure, a deadlock, or a row deleted since it was read.
 pub(crate) fn is_retryable(error: &StoreError) -> bool {
     matches!(code(error).as_deref(), Some("40001" | "40P01" | "23503"))
 }

@@ -1,4 +1,4 @@
-//! Values that go into a statement and rows that come out of it, the same for both databases.
+//! Values of statements and rows of results, for both databases.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,10 @@ use sqlx::{Column, Row as _};
 use super::local_row::LocalRow;
 use crate::error::StoreError;
 
-/// A statement: never holds what came from outside, which is bound.
+/// SQL text. It never contains external input, which is bound as values.
 pub(crate) type Sql = Cow<'static, str>;
 
-/// What a `$n` stands for.
+/// Value of a `$n` placeholder.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Value {
     Int(Option<i64>),
@@ -44,31 +44,30 @@ from! {
     Option<&[u8]> => Bytes(value) value.map(<[u8]>::to_vec);
 }
 
-/// The values of a statement in the order of its `$n`.
+/// Creates the values of a statement in the order of its `$n` placeholders.
 macro_rules! values {
     ($($value:expr),* $(,)?) => { vec![$($crate::db::Value::from($value)),*] };
 }
 pub(crate) use values;
 
-/// A row of an answer.
 pub(crate) enum Row {
-    /// Of SQLite.
     Local(LocalRow),
     Postgres(PgRow),
 }
 
 impl Row {
-    /// Its columns by their names.
+    /// Returns the columns by their names.
     pub(crate) fn columns(&self) -> Columns<'_> {
         Columns { row: self, table: "", next: 0 }
     }
 
-    /// Those that [`columns_of`] named for this table.
+    /// Returns the columns that [`columns_of`] named for this table.
     pub(crate) fn columns_of(&self, table: &'static str) -> Columns<'_> {
         Columns { row: self, table, next: 0 }
     }
 
-    /// What a LEFT JOIN found of a table whose columns [`columns_of`] named; none when its `id` is NULL.
+    /// Returns the row of a LEFT JOIN from a table whose columns [`columns_of`] named; `None` if
+    /// its `id` is NULL.
     pub(crate) fn joined<T>(
         &self,
         table: &'static str,
@@ -76,12 +75,12 @@ impl Row {
     ) -> Result<Option<T>, StoreError> {
         let mut columns = self.columns_of(table);
         let there = columns.opt_int("id")?.is_some();
-        // Readers begin with the same column.
+        // `read` begins with the column `id` again.
         columns.next = columns.next.saturating_sub(1);
         if there { read(&mut columns).map(Some) } else { Ok(None) }
     }
 
-    /// The bytes of a column, without a copy of them where SQLite has them; none of a NULL.
+    /// Returns the bytes of a column, without a copy for SQLite; `None` for NULL.
     pub(crate) fn into_bytes(self, column: &str) -> Result<Option<Bytes>, StoreError> {
         let position = self.columns().find(column)?;
         match self {
@@ -98,7 +97,7 @@ impl Row {
         }
     }
 
-    /// Whether the column at this position is the one of this table with this name.
+    /// Returns whether the column at this position has this name in this table.
     fn is_named(&self, position: usize, table: &str, name: &str) -> bool {
         let found = match self {
             Row::Local(row) => row.name(position),
@@ -112,20 +111,22 @@ impl Row {
     }
 }
 
-/// `t.id AS t_id, t.name AS t_name`: the columns of a table that a statement knows as `t`, named so that they stay apart from
-/// those of other tables. [`Row::columns_of`] reads them.
+/// Returns the column list of a table with the alias `t`, such as `t.id AS t_id, t.name AS t_name`.
+/// The prefix distinguishes these columns from those of other tables. [`Row::columns_of`] reads
+/// them.
 pub(crate) fn columns_of(table: &str, names: &[&str]) -> String {
     let named: Vec<String> = names.iter().map(|name| format!("{table}.{name} AS {table}_{name}")).collect();
     named.join(", ")
 }
 
-/// Reads the columns of a row by name.
+/// Reader of a row's columns by name.
 ///
-/// A name is looked for from the column after the last one that was read, and then from the first: in the order of the
-/// statement each costs one comparison, in another order it only takes longer.
+/// It searches for a name after the last column that was read, and then from the first column.
+/// Reads in the order of the statement cost one comparison for each column; another order is only
+/// slower.
 pub(crate) struct Columns<'a> {
     row: &'a Row,
-    /// Empty for columns that carry no table's name.
+    /// Alias of the table; empty for columns without a prefix.
     table: &'static str,
     next: usize,
 }
@@ -153,7 +154,8 @@ impl Columns<'_> {
         opt_vec -> Option<Vec<u8>>;
     }
 
-    /// Where the column of this name is. `Corrupt` when there is none, and in debug builds when there are two.
+    /// Returns the position of the column with this name. `Corrupt` if it does not exist, and in
+    /// debug builds also if there are two.
     fn find(&self, name: &str) -> Result<usize, StoreError> {
         let mut found = (self.next..self.row.len())
             .chain(0..self.next)
@@ -178,14 +180,14 @@ impl Columns<'_> {
         Ok(self.int(column)? != 0)
     }
 
-    /// A number that is never negative.
+    /// Returns a number that is never negative.
     pub(crate) fn unsigned(&mut self, column: &str) -> Result<u64, StoreError> {
         let number = self.int(column)?;
         u64::try_from(number)
             .map_err(|_| StoreError::Corrupt(format!("a negative number in the database: {number}")))
     }
 
-    /// A digest of 32 bytes.
+    /// Returns a digest of 32 bytes.
     pub(crate) fn hash(&mut self, column: &str) -> Result<[u8; 32], StoreError> {
         let bytes = self.vec(column)?;
         bytes.try_into().map_err(|_| StoreError::Corrupt("a hash in the database is not 32 bytes".to_owned()))
@@ -196,7 +198,7 @@ fn unreadable(problem: impl std::fmt::Display) -> StoreError {
     StoreError::Corrupt(format!("a row of the database: {problem}"))
 }
 
-/// As the database counts: BIGINT. What is larger does not occur, but must not wrap around.
+/// Returns the number as a BIGINT. Larger numbers do not occur, but must not wrap around.
 pub(crate) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,5 +1,6 @@
-//! Documents that came with versions and describe what those are made of: known with the version, and gone and back with it. Their bytes are
-//! blobs that the format's records keep alive.
+//! Documents that describe the contents of versions, such as SBOMs. The store records, deletes and
+//! restores a document together with its version. The bytes of documents are blobs that the
+//! format's records hold.
 
 pub(crate) mod document;
 pub(crate) mod rows;
@@ -17,7 +18,7 @@ const OF_VERSION: &str = "SELECT name, version, path, source, title, form, media
     WHERE repository = $1 AND name = $2 AND version = $3 ORDER BY path, source, title";
 
 impl Store {
-    /// The documents that came with a version, by the file that they are about.
+    /// Documents of a version, ordered by the file that they are about.
     #[boxed]
     pub async fn documents_of(
         &self,
@@ -42,7 +43,10 @@ fn document(row: &Row) -> Result<VersionDocument, StoreError> {
         title: columns.text("title")?,
         form: columns.text("form")?,
         media_type: columns.text("media_type")?,
-        sha256: digest.sha256().ok_or_else(|| StoreError::Corrupt(format!("a document of {digest}")))?,
-        size: u64::try_from(size).map_err(|_| StoreError::Corrupt(format!("a document of {size} bytes")))?,
+        sha256: digest.sha256().ok_or_else(|| {
+            StoreError::Corrupt(format!("a document has the digest {digest}, which is not SHA-256"))
+        })?,
+        size: u64::try_from(size)
+            .map_err(|_| StoreError::Corrupt(format!("a document has the size {size}")))?,
     })
 }

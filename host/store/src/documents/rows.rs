@@ -1,4 +1,4 @@
-//! Documents as rows of a batch.
+//! Rows of documents in a batch.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,8 @@ use super::document::VersionDocument;
 use crate::db::{MultiRow, Value, signed};
 use crate::ids::{RepositoryId, new_id};
 
-/// As many as the constant of the module says: counted are those that are there before the batch, but the one whose place it takes.
+/// Insert that skips versions with [`MAX_DOCUMENTS`](super::MAX_DOCUMENTS) documents. The limit
+/// applies to documents from before the batch, without the one that is replaced.
 const INSERT: [&str; 2] = [
     "WITH came (id, repository, name, version, path, source, title, form, media_type, digest, size) AS (VALUES ",
     ") INSERT INTO documents (id, repository, name, version, path, source, title, form, media_type, digest, size) \
@@ -17,13 +18,13 @@ const INSERT: [&str; 2] = [
      ON CONFLICT (repository, name, version, path, source, title) DO UPDATE SET form = excluded.form, \
      media_type = excluded.media_type, digest = excluded.digest, size = excluded.size",
 ];
-/// What goes with files that are hidden: what is about them, and what came in them.
+/// Deletes documents about hidden files, and documents that came in hidden files.
 pub(crate) const OF_FILES: [&str; 2] = [
     "WITH gone (repository, name, version, path) AS (VALUES ",
     ") DELETE FROM documents WHERE id IN (SELECT d.id FROM gone g JOIN documents d ON d.repository = g.repository \
      AND d.name = g.name AND d.version = g.version WHERE g.path = d.path OR g.path = d.source)",
 ];
-/// What a deletion puts into the trash.
+/// Copies documents of deleted versions into the trash.
 pub(crate) const INTO_TRASH: [&str; 2] = [
     "WITH gone (entry, repository, name, version) AS (VALUES ",
     ") INSERT INTO trash_documents (entry, id, name, version, path, source, title, form, media_type, digest, size) \
@@ -31,7 +32,7 @@ pub(crate) const INTO_TRASH: [&str; 2] = [
      JOIN documents d ON d.repository = g.repository AND d.name = g.name AND d.version = g.version \
      WHERE g.entry IN (SELECT id FROM trash) ON CONFLICT DO NOTHING",
 ];
-/// What an undo brings back.
+/// Restores documents from the trash.
 pub(crate) const AGAIN: [&str; 2] = [
     "INSERT INTO documents (id, repository, name, version, path, source, title, form, media_type, digest, size) \
      SELECT t.id, e.repository, t.name, t.version, t.path, t.source, t.title, t.form, t.media_type, t.digest, t.size \
@@ -40,9 +41,11 @@ pub(crate) const AGAIN: [&str; 2] = [
     ") ON CONFLICT DO NOTHING",
 ];
 
-/// Behind the versions that they are about: it sees those of its own batch.
+/// Statement that inserts documents. It must run after the inserts of the versions, so that it sees
+/// the versions of its own batch.
 pub(crate) fn insert<'a>(documents: impl Iterator<Item = (RepositoryId, &'a VersionDocument)>) -> MultiRow {
-    // No statement of SQL changes a row twice: of those in one place the last counts.
+    // SQL cannot change a row twice in one statement, so only the last document with the same key
+    // is inserted.
     let place = |(repository, one): (RepositoryId, &'a VersionDocument)| {
         let place = (repository, &one.name, &one.version, &one.path, &one.source, &one.title);
         (place, (repository, one))

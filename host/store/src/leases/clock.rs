@@ -1,16 +1,17 @@
-//! The clock by which a lease ends: nobody can set it, it goes on while the process is stopped or the machine sleeps.
+//! Clock that measures leases. It cannot be set, and it continues while the process is stopped or
+//! the machine sleeps.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// `CLOCK_MONOTONIC` stands still while the machine sleeps.
+/// Clock of the system, because `CLOCK_MONOTONIC` does not count the time while the machine sleeps.
 #[cfg(target_os = "linux")]
 const CLOCK: ClockId = ClockId::Boottime;
 #[cfg(not(target_os = "linux"))]
 const CLOCK: ClockId = ClockId::Monotonic;
 
-/// A moment, in nanoseconds since the machine started; 0 is before all others.
+/// A time in nanoseconds since the machine started; 0 is before all others.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct Moment(pub(super) u64);
 
@@ -25,7 +26,6 @@ impl Moment {
         Moment(self.0.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    /// How long ago it was.
     pub(super) fn elapsed(self) -> Duration {
         Duration::from_nanos(Moment::now().0.saturating_sub(self.0))
     }

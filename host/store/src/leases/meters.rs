@@ -1,13 +1,11 @@
-//! What is counted of leases.
-
 use std::time::Instant;
 
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
 use super::clock::Moment;
 
-/// The counts of a process.
-pub(super) struct Meters {
+/// Metrics of the leases of this process.
+pub(super) struct LeaseMeters {
     held: Gauge,
     holders: Gauge,
     age: Gauge,
@@ -21,10 +19,10 @@ pub(super) struct Meters {
     recovered: Counter,
 }
 
-impl Default for Meters {
-    fn default() -> Meters {
+impl Default for LeaseMeters {
+    fn default() -> LeaseMeters {
         const NOTICES: &str = "packhouse_lease_notices_total";
-        Meters {
+        LeaseMeters {
             held: gauge!("packhouse_lease_held"),
             holders: gauge!("packhouse_lease_holders"),
             age: gauge!("packhouse_lease_age_seconds"),
@@ -40,47 +38,46 @@ impl Default for Meters {
     }
 }
 
-impl Meters {
-    /// The lease was renewed, as it was asked at this moment; so many servers hold one, this one included.
-    pub(super) fn renewed(&self, asked: Moment, holders: usize) {
+impl LeaseMeters {
+    /// Records a renewal that was requested at this moment. `holders` counts all servers with a
+    /// lease, including this one.
+    pub(super) fn renewed(&self, requested: Moment, holders: usize) {
         self.held.set(1.0);
-        self.age.set(asked.elapsed().as_secs_f64());
+        self.age.set(requested.elapsed().as_secs_f64());
         self.holders.set(f64::from(u32::try_from(holders).unwrap_or(u32::MAX)));
         self.renewed.increment(1);
     }
 
-    /// It is not held any more.
+    /// Records the loss of the lease.
     pub(super) fn lost(&self) {
         self.held.set(0.0);
         self.lost.increment(1);
     }
 
-    /// So many answers of look-ups were dropped.
+    /// Counts dropped results of look-ups.
     pub(super) fn dropped(&self, answers: usize) {
         self.dropped.increment(answers as u64);
     }
 
-    /// A commit waits for others, until this is dropped.
+    /// Measures the wait of a commit, until the result is dropped.
     pub(super) fn waiting(&self) -> impl Drop + use<> {
         Waiting { begun: Instant::now(), waits: self.waits.clone() }
     }
 
-    /// A commit waited for the end of a lease.
+    /// Counts a commit that waited for the end of a lease.
     pub(super) fn expired(&self) {
         self.expired.increment(1);
     }
 
-    /// Notices went out.
     pub(super) fn sent(&self, notices: usize) {
         self.sent.increment(notices as u64);
     }
 
-    /// Notices came.
     pub(super) fn received(&self, notices: usize) {
         self.received.increment(notices as u64);
     }
 
-    /// Changes were read from the table that no notice had told of.
+    /// Counts changes that were read from the table because their notice did not arrive.
     pub(super) fn recovered(&self, changes: usize) {
         self.recovered.increment(changes as u64);
     }

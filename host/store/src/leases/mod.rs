@@ -1,8 +1,9 @@
-//! Leases: on PostgreSQL each server answers look-ups from memory for as long as it holds a lease, and a change is acknowledged to
-//! its caller once no server answers any more what was before it. `docs/LEASES.md` has the protocol and why it holds.
+//! Leases of servers on PostgreSQL. A server with a lease answers look-ups from memory. A commit is
+//! acknowledged once no server answers from the state before it. `docs/explanation/leases.md`
+//! describes the protocol and why it is correct.
 //!
-//! One task has one connection of its own, on which it holds the lease and tells and is told of changes ([`session`]). Whoever commits
-//! comes by [`Leases::committed`], whoever asks by [`Leases::facts`].
+//! One task owns one connection, on which it holds the lease and exchanges notices of changes
+//! ([`session`]). Commits use [`Leases::committed`], look-ups use [`Leases::facts`].
 
 mod apply;
 mod clock;
@@ -21,74 +22,76 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::timeout;
 
-use crate::accounts::{Facts, LeasedFacts, Revisions};
+use crate::accounts::{ChangedFacts, LeasedLookUps, Revisions};
 use crate::changes::{ChangeLog, Touched};
-use crate::db::{Acknowledgement, Announcer, Committed, Database, Holder, outlasting};
+use crate::db::{Acknowledgement, Announcer, Committed, Database, LeaseHolder, max_lease_wait};
 use crate::ids::RepositoryId;
 use clock::Moment;
-use meters::Meters;
+use meters::LeaseMeters;
 use waits::Waits;
 
-/// For how long a server answers from memory after it began to ask for it.
+/// Duration of a lease, from the moment at which it was requested.
 const LEASE: Duration = Duration::from_secs(1);
-/// Nobody has asked anything for so long: the lease is given up, so that no commit waits for this server.
+/// Idle time without look-ups after which the lease is given up, so that commits do not wait for
+/// this server.
 const UNUSED: Duration = Duration::from_mins(1);
-/// How long a commit waits for what others have committed in between, before it does without.
+/// Maximum time that a commit waits until this server has read earlier commits of other servers.
 const CATCH_UP: Duration = Duration::from_millis(500);
-/// How long a close waits for the lease to be given up.
+/// Maximum time that a close waits for the release of the lease.
 const LEAVING: Duration = Duration::from_millis(300);
-/// As which a lease was held that are remembered.
+/// Number of former lease ids that are remembered.
 const FORMER: usize = 8;
-/// Own transactions that are remembered so as not to be read again.
+/// Number of own transactions to remember, so that this server does not read its own changes again.
 const OWN: usize = 10_000;
 
-/// Cheap to clone.
+/// Leases of this process. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Leases(Arc<Shared>);
 
 struct Shared {
-    facts: LeasedFacts,
+    facts: LeasedLookUps,
     changes: Arc<ChangeLog>,
-    /// The lease lasts up to this [`Moment`]; 0: there is none.
+    /// End of the lease as a [`Moment`]; 0 without a lease.
     until: AtomicU64,
-    /// When somebody asked last.
-    asked: AtomicU64,
-    /// A number of this process's own, and whether it knows of others.
+    /// Time of the last look-up.
+    last_look_up: AtomicU64,
+    /// Random number of this process, and whether it knows of other processes.
     process: i64,
     others: AtomicBool,
-    /// Somebody asked, and there was no lease.
+    /// Signals a look-up without a lease.
     missed: Arc<Notify>,
-    /// As which this process holds it and held it before, so that it does not wait for itself: the last is the present one.
+    /// Present and former ids of the lease of this process, so that it does not wait for itself.
+    /// The last one is the present id.
     ids: Mutex<Vec<String>>,
-    /// Transactions of this process whose changes are remembered already.
+    /// Transactions of this process whose changes are already in the log.
     own: Mutex<Vec<u64>>,
     waits: Waits,
     orders: mpsc::UnboundedSender<Order>,
-    meters: Meters,
+    meters: LeaseMeters,
 }
 
-/// What the task is to do.
+/// An instruction for the task.
 enum Order {
-    /// Tell others of a commit; its number.
+    /// Announce a commit to the other servers, with its number.
     Announce(u64, Committed),
-    /// Read what has been committed and was not seen yet.
+    /// Read commits that were not read yet.
     CatchUp(oneshot::Sender<()>),
-    /// These servers were waited for up to the end of their leases.
-    Expired(Vec<Holder>),
+    /// The wait for these servers lasted until the ends of their leases.
+    Expired(Vec<LeaseHolder>),
     /// Give up the lease and end.
     Leave(oneshot::Sender<()>),
 }
 
 impl Leases {
-    /// Starts the task, which ends with the last handle; none with SQLite.
+    /// Starts the task, which ends with the last handle. Returns `None` with SQLite.
     pub(crate) fn start(database: &Database, changes: &Arc<ChangeLog>) -> Option<Leases> {
         let servers = database.servers()?;
         let (orders, queue) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
-            facts: LeasedFacts::default(),
+            facts: LeasedLookUps::default(),
             changes: Arc::clone(changes),
             until: AtomicU64::new(0),
-            asked: AtomicU64::new(0),
+            last_look_up: AtomicU64::new(0),
             process: rand::random(),
             others: AtomicBool::new(false),
             missed: Arc::default(),
@@ -96,17 +99,17 @@ impl Leases {
             own: Mutex::default(),
             waits: Waits::default(),
             orders,
-            meters: Meters::default(),
+            meters: LeaseMeters::default(),
         });
         tokio::spawn(session::run(Arc::downgrade(&shared), servers, queue));
         database.announce_to(Arc::new(Leases(Arc::clone(&shared))));
         Some(Leases(shared))
     }
 
-    /// The answers of look-ups, if they may be given out at this moment.
-    pub(crate) fn facts(&self) -> Option<&LeasedFacts> {
+    /// Results of look-ups, if they may be used at this moment.
+    pub(crate) fn facts(&self) -> Option<&LeasedLookUps> {
         let now = Moment::now();
-        self.0.asked.store(now.0, Ordering::Relaxed);
+        self.0.last_look_up.store(now.0, Ordering::Relaxed);
         if now.0 < self.0.until.load(Ordering::Acquire) {
             return Some(&self.0.facts);
         }
@@ -114,18 +117,18 @@ impl Leases {
         None
     }
 
-    /// The number of this process, where others share the database; none while no other is known.
+    /// Number of this process if it knows of other servers of the database.
     pub(crate) fn beside_others(&self) -> Option<i64> {
         self.0.others.load(Ordering::Relaxed).then_some(self.0.process)
     }
 
-    /// Whether a lease is held.
+    /// True while a lease is held.
     pub(crate) fn are_held(&self) -> bool {
         Moment::now().0 < self.0.until.load(Ordering::Acquire)
     }
 
-    /// A durable commit of the writer's touched this. Where others committed in between, that is read first, so that what neither has
-    /// touched stays good.
+    /// Adds a durable commit of the writer to the log. If other servers committed in between, first
+    /// reads their commits. So results that no commit touched stay valid.
     pub(crate) fn remember(
         &self,
         touched: BTreeMap<RepositoryId, Touched>,
@@ -148,12 +151,12 @@ impl Leases {
         acknowledgement
     }
 
-    /// Gives up the lease.
+    /// Gives up the lease and ends the task.
     pub(crate) async fn leave(&self) {
         let held = self.are_held();
         self.0.until.store(0, Ordering::Release);
         let (done, left) = oneshot::channel();
-        // Without a lease there is nothing that others would wait for.
+        // Without a lease, no other server waits for this one.
         if self.0.orders.send(Order::Leave(done)).is_ok() && held {
             let _ = timeout(LEAVING, left).await;
         }
@@ -162,7 +165,8 @@ impl Leases {
 
 impl Shared {
     fn remember(&self, touched: BTreeMap<RepositoryId, Touched>, moved: &Revisions) {
-        // First what was touched: whoever sees a new revision shall find out what it left alone.
+        // Updates the log before the revisions: a reader that sees the new revision must find in
+        // the log what the commit touched.
         self.changes.remember(touched);
         self.facts.move_to(moved);
     }
@@ -179,7 +183,7 @@ impl Shared {
         std::mem::take(&mut *self.own.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The lease will be held as this one.
+    /// Sets the present id of the lease.
     fn is_now(&self, id: &str) {
         let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
         if ids.last().is_none_or(|last| last != id) {
@@ -189,24 +193,24 @@ impl Shared {
         ids.drain(..more);
     }
 
-    /// As which it was held.
+    /// Present and former ids of the lease.
     fn former(&self) -> Vec<String> {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The lease is over, and what was kept under it.
+    /// Ends the lease and clears the look-ups that were cached under it.
     fn end(&self) {
         self.until.store(0, Ordering::Release);
         self.facts.clear();
     }
 
-    fn drop_touched(&self, facts: &Facts) {
+    fn drop_touched(&self, facts: &ChangedFacts) {
         self.meters.dropped(self.facts.drop_touched(facts));
     }
 
-    /// When somebody asked last.
-    fn asked(&self) -> Moment {
-        Moment(self.asked.load(Ordering::Relaxed))
+    /// Time of the last look-up.
+    fn last_look_up(&self) -> Moment {
+        Moment(self.last_look_up.load(Ordering::Relaxed))
     }
 }
 
@@ -217,11 +221,11 @@ impl Announcer for Leases {
         if !committed.is_announced() {
             return Acknowledgement::at_once();
         }
-        shared.drop_touched(&Facts::read(&committed.facts));
+        shared.drop_touched(&ChangedFacts::read(&committed.facts));
         let own = shared.former();
         let mut holders = std::mem::take(&mut committed.holders);
         holders.retain(|holder| !own.contains(&holder.id));
-        let Some(longest) = holders.iter().map(|holder| outlasting(holder.lease)).max() else {
+        let Some(longest) = holders.iter().map(|holder| max_lease_wait(holder.lease)).max() else {
             return Acknowledgement::at_once().of(xid);
         };
         let announce = |number| drop(shared.orders.send(Order::Announce(number, committed)));

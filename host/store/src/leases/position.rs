@@ -1,6 +1,6 @@
-//! Which transactions a statement saw: PostgreSQL's `pg_snapshot`, written `xmin:xmax:xip,xip`.
+//! Set of transactions that a statement could see: a `pg_snapshot` of PostgreSQL, written
+//! `xmin:xmax:xip,xip`.
 
-/// A snapshot.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Position {
     text: String,
@@ -10,7 +10,7 @@ pub(super) struct Position {
 }
 
 impl Position {
-    /// None when it is not written so.
+    /// Parses the text; `None` if it is malformed.
     pub(super) fn read(text: String) -> Option<Position> {
         let mut parts = text.split(':');
         let (xmin, xmax) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
@@ -23,7 +23,7 @@ impl Position {
         &self.text
     }
 
-    /// Whether this transaction had ended.
+    /// True if this transaction had ended.
     pub(super) fn saw(&self, xid: u64) -> bool {
         xid < self.xmin || (xid < self.xmax && !self.running.contains(&xid))
     }
@@ -34,10 +34,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_running_was_not_seen() {
+    fn running_transactions_are_not_visible() {
         let position = Position::read("10:20:10,14,15".to_owned()).unwrap();
-        for (xid, seen) in [(9, true), (10, false), (11, true), (14, false), (19, true), (20, false)] {
-            assert_eq!(position.saw(xid), seen, "{xid}");
+        for (xid, visible) in [(9, true), (10, false), (11, true), (14, false), (19, true), (20, false)] {
+            assert_eq!(position.saw(xid), visible, "{xid}");
         }
         assert!(Position::read("7:7:".to_owned()).is_some_and(|position| !position.saw(7)));
         for text in ["", "1:2", "1:x:", "1:2:y"] {

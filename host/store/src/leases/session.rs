@@ -1,5 +1,8 @@
-//! The task that holds the lease, on a connection of its own: it joins, renews, tells and is told. All that it does is in one order, so
-//! what a renewal read is dropped before the lease goes on, and what a notice told before it is answered.
+//! The task that holds the lease on a connection of its own: it joins, renews, and sends and
+//! receives notices.
+//!
+//! All its steps happen in one order. Before the task extends the lease, it applies the changes
+//! that the renewal read. It applies a notice before it sends the acknowledgement.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Weak};
@@ -10,41 +13,43 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::{sleep, timeout};
 
 use super::clock::Moment;
-use super::notice::{self, Change};
+use super::notice::{self, TransactionChange};
 use super::position::Position;
 use super::{LEASE, Order, Shared, UNUSED, apply, sql};
-use crate::db::{Holder, Servers, outlasting};
+use crate::db::{LeaseHolder, Servers, max_lease_wait};
 use crate::error::StoreError;
 
-/// How often a lease is renewed.
+/// Interval between two renewals of the lease.
 const EVERY: Duration = Duration::from_millis(250);
-/// How long a statement may take.
+/// Maximum duration of a statement.
 const STATEMENT: Duration = Duration::from_secs(3);
-/// Between two attempts to take a lease, and to renew one while another server renews its own.
+/// Pause between attempts to get a lease, and to renew one while another server renews its own.
 const AGAIN: Duration = Duration::from_millis(500);
 const SOON: Duration = Duration::from_millis(20);
-/// Between two connections.
+/// Shortest and longest pause between two connections.
 const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// A lease that was not renewed for so long is begun anew: changes may have been removed that were not read.
+/// Age at which a lease must be taken again instead of renewed, because other servers may have
+/// removed changes that this one has not read.
 const TOO_OLD: Duration = Duration::from_secs(30);
-/// Changes are kept for so long, and removed so often.
-const KEPT: Duration = Duration::from_mins(1);
+/// Retention of changes, and the interval of their removal.
+const CHANGES_RETAINED: Duration = Duration::from_mins(1);
 const PRUNED: Duration = Duration::from_secs(20);
-/// How long a notice to oneself may take. A pooler that gives each transaction another connection passes none on.
+/// Maximum time until this connection receives its own notice. It receives none behind a pooler
+/// that gives each transaction another connection.
 const ECHO: Duration = Duration::from_secs(2);
 const WITHOUT_NOTICES: Duration = Duration::from_mins(1);
-/// Orders that are carried out at once.
+/// Maximum number of orders handled together.
 const AT_ONCE: usize = 256;
 
 type Orders = mpsc::UnboundedReceiver<Order>;
 
-/// Runs sessions one after the other, until the last handle is gone or told to leave.
+/// Runs sessions one after the other, until the last handle is gone or the lease is given up.
 pub(super) async fn run(shared: Weak<Shared>, servers: Arc<Servers>, mut orders: Orders) {
     let mut pause = PAUSE;
     loop {
         let begun = Instant::now();
-        let ended = match Session::begin(&shared, &servers).await {
+        let ended = match LeaseSession::begin(&shared, &servers).await {
             Ok(mut session) => session.serve(&mut orders).await,
             Err(problem) => Err(problem),
         };
@@ -60,8 +65,8 @@ pub(super) async fn run(shared: Weak<Shared>, servers: Arc<Servers>, mut orders:
         pause = if begun.elapsed() > LONGEST_PAUSE { PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
         if matches!(problem, Ended::Deaf) {
             tracing::warn!(
-                "notices of the database do not arrive, as behind a pooler that gives each transaction another connection: \
-                 each request asks the database"
+                "database notifications do not arrive, as with a pooler that gives each transaction \
+                 another connection: every request reads the database"
             );
             pause = WITHOUT_NOTICES;
         }
@@ -71,8 +76,9 @@ pub(super) async fn run(shared: Weak<Shared>, servers: Arc<Servers>, mut orders:
     }
 }
 
-/// Waits for so long without a connection; false when it is to end. Whoever waits for others waits for the ends of their leases: what is not
-/// announced here is in no later answer either.
+/// Waits without a connection; returns false if the task must end. Drops announcements. Their
+/// commits wait until the leases end, because no later acknowledgement covers an unannounced
+/// change.
 async fn idle(shared: &Weak<Shared>, orders: &mut Orders, pause: Duration) -> bool {
     let over = sleep(pause);
     tokio::pin!(over);
@@ -92,7 +98,7 @@ async fn idle(shared: &Weak<Shared>, orders: &mut Orders, pause: Duration) -> bo
     }
 }
 
-/// Why a session ended.
+/// Reason why a session ended.
 #[derive(Debug, thiserror::Error)]
 enum Ended {
     #[error("{0}")]
@@ -101,42 +107,43 @@ enum Ended {
     Silent,
     #[error("the connection has ended")]
     Closed,
-    #[error("the lease was taken away: it had run out")]
+    #[error("the lease expired and was removed")]
     Taken,
-    #[error("notices do not arrive")]
+    #[error("notifications do not arrive")]
     Deaf,
     /// The last handle is gone.
-    #[error("nobody asks any more")]
+    #[error("the lease is no longer used")]
     Unused,
 }
 
-/// One connection, as which there is at most one lease.
-struct Session {
+/// One connection with at most one lease.
+struct LeaseSession {
     listener: PgListener,
     shared: Weak<Shared>,
     missed: Arc<Notify>,
     id: String,
-    /// What has been read; none: there is no lease.
+    /// Position up to which changes were read; `None` without a lease.
     position: Option<Position>,
-    /// Transactions after it whose changes are known from notices or made here.
+    /// Transactions after the position whose changes are known, from notices or because this
+    /// process made them.
     known: HashSet<u64>,
-    /// When the last statement was sent that renewed the lease.
+    /// Time at which the last successful renewal was sent.
     renewed: Moment,
     next: Instant,
-    /// The last renewal that was seen of each other server, and since when.
+    /// Last observed renewal of each other server, and the time of its first observation.
     observed: HashMap<String, (i64, Moment)>,
     history: VecDeque<(Moment, Position)>,
     pruned: Instant,
 }
 
-enum Event {
-    Told(PgNotification),
+enum SessionEvent {
+    Notification(PgNotification),
     Ordered(Order),
     Due,
     End(Result<(), Ended>),
 }
 
-/// Runs a statement that is not waited for without end.
+/// Runs a statement with a time limit.
 async fn run_within<T>(statement: impl Future<Output = Result<T, StoreError>>) -> Result<T, Ended> {
     timeout(STATEMENT, statement).await.map_err(|_| Ended::Silent)?.map_err(Ended::Store)
 }
@@ -145,13 +152,13 @@ fn random() -> i64 {
     rand::random()
 }
 
-impl Session {
-    /// Connects, listens, and sees that notices arrive.
-    async fn begin(shared: &Weak<Shared>, servers: &Servers) -> Result<Session, Ended> {
+impl LeaseSession {
+    /// Connects, listens, and verifies that notices arrive.
+    async fn begin(shared: &Weak<Shared>, servers: &Servers) -> Result<LeaseSession, Ended> {
         let missed = Arc::clone(&shared.upgrade().ok_or(Ended::Unused)?.missed);
         let id = hex::encode(rand::random::<[u8; 8]>());
         let options = run_within(async { servers.choose().await.map_err(StoreError::database) }).await?;
-        // Renewals need no flush: the row itself was flushed when it was made.
+        // Renewals need no flush, because the row was flushed when it was inserted.
         let options = options.options([("synchronous_commit", "off")]);
         let pool = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
         let pool = pool.test_before_acquire(false).acquire_timeout(STATEMENT).connect_lazy_with(options);
@@ -162,23 +169,24 @@ impl Session {
         let channels = [notice::OF_ALL, &own];
         run_within(async { listener.listen_all(channels).await.map_err(StoreError::database) }).await?;
         run_within(sql::notify(&mut listener, vec![(own.clone(), String::new())])).await?;
-        let heard = async {
+        let echo = async {
             loop {
                 match listener.try_recv().await {
-                    Ok(Some(told)) if told.channel() == own => return Ok(()),
+                    Ok(Some(received)) if received.channel() == own => return Ok(()),
                     Ok(Some(_)) => {}
                     Ok(None) | Err(_) => return Err(Ended::Closed),
                 }
             }
         };
-        timeout(ECHO, heard).await.map_err(|_| Ended::Deaf)??;
-        // What it held on a connection that is gone ended with that: nobody needs to wait for it.
+        timeout(ECHO, echo).await.map_err(|_| Ended::Deaf)??;
+        // Former leases of this process ended with their connections, so no commit needs to wait
+        // for them.
         let former = shared.upgrade().ok_or(Ended::Unused)?.former();
         for id in former {
             run_within(sql::leave(&mut listener, &id)).await?;
         }
         let now = Instant::now();
-        Ok(Session {
+        Ok(LeaseSession {
             listener,
             shared: Weak::clone(shared),
             missed,
@@ -199,45 +207,45 @@ impl Session {
 
     async fn serve(&mut self, orders: &mut Orders) -> Result<(), Ended> {
         loop {
-            let wanted = self.shared()?.asked().elapsed() < UNUSED;
-            let event = self.next_event(orders, wanted).await;
+            let is_used = self.shared()?.last_look_up().elapsed() < UNUSED;
+            let event = self.next_event(orders, is_used).await;
             match event {
-                Event::Told(told) => self.told(told).await?,
-                Event::Ordered(Order::Leave(done)) => {
+                SessionEvent::Notification(first) => self.handle_notices(first).await?,
+                SessionEvent::Ordered(Order::Leave(done)) => {
                     let left = run_within(sql::leave(&mut self.listener, &self.id)).await;
                     let _ = done.send(());
                     return left;
                 }
-                Event::Ordered(order) => self.carry_out(order, orders).await?,
-                Event::Due => self.keep_up(wanted).await?,
-                Event::End(end) => return end,
+                SessionEvent::Ordered(order) => self.carry_out(order, orders).await?,
+                SessionEvent::Due => self.keep_up(is_used).await?,
+                SessionEvent::End(end) => return end,
             }
         }
     }
 
-    async fn next_event(&mut self, orders: &mut Orders, wanted: bool) -> Event {
+    async fn next_event(&mut self, orders: &mut Orders, is_used: bool) -> SessionEvent {
         let joined = self.position.is_some();
-        // Without a lease and without somebody who asks only the table is pruned.
-        let next = if joined || wanted { self.next } else { self.pruned + PRUNED };
+        // Without a lease and without look-ups, only the table is pruned.
+        let next = if joined || is_used { self.next } else { self.pruned + PRUNED };
         tokio::select! {
-            told = self.listener.try_recv() => match told {
-                Ok(Some(told)) => Event::Told(told),
-                Ok(None) => Event::End(Err(Ended::Closed)),
-                Err(problem) => Event::End(Err(Ended::Store(StoreError::database(problem)))),
+            received = self.listener.try_recv() => match received {
+                Ok(Some(notice)) => SessionEvent::Notification(notice),
+                Ok(None) => SessionEvent::End(Err(Ended::Closed)),
+                Err(problem) => SessionEvent::End(Err(Ended::Store(StoreError::database(problem)))),
             },
-            order = orders.recv() => order.map_or(Event::End(Ok(())), Event::Ordered),
-            () = tokio::time::sleep_until(next.into()) => Event::Due,
-            () = self.missed.notified(), if !joined && !wanted => Event::Due,
+            order = orders.recv() => order.map_or(SessionEvent::End(Ok(())), SessionEvent::Ordered),
+            () = tokio::time::sleep_until(next.into()) => SessionEvent::Due,
+            () = self.missed.notified(), if !joined && !is_used => SessionEvent::Due,
         }
     }
 
-    /// What is due: a lease is taken, renewed or given up, the table pruned.
-    async fn keep_up(&mut self, wanted: bool) -> Result<(), Ended> {
+    /// Does what is due: takes, renews or gives up the lease, and prunes the table.
+    async fn keep_up(&mut self, is_used: bool) -> Result<(), Ended> {
         if Instant::now() >= self.pruned + PRUNED {
             self.prune().await?;
         }
-        let wanted = wanted || self.shared()?.asked().elapsed() < UNUSED;
-        match (self.position.is_some(), wanted) {
+        let is_used = is_used || self.shared()?.last_look_up().elapsed() < UNUSED;
+        match (self.position.is_some(), is_used) {
             (true, true) => self.renew().await,
             (true, false) => {
                 self.shared()?.end();
@@ -255,13 +263,13 @@ impl Session {
         shared.take_own();
         self.known.clear();
         shared.is_now(&self.id);
-        let asked = Moment::now();
+        let requested = Moment::now();
         let lease_ms = i64::try_from(LEASE.as_millis()).unwrap_or(i64::MAX);
-        let seen = run_within(sql::join(&mut self.listener, &self.id, random(), lease_ms)).await?;
-        let pause = match seen.granted {
+        let status = run_within(sql::join(&mut self.listener, &self.id, random(), lease_ms)).await?;
+        let pause = match status.granted {
             Some(true) => {
-                self.position = Some(seen.position);
-                self.go_on(&shared, asked, 1);
+                self.position = Some(status.position);
+                self.extend_lease(&shared, requested, 1);
                 EVERY
             }
             Some(false) => AGAIN,
@@ -271,11 +279,11 @@ impl Session {
         Ok(())
     }
 
-    /// The lease lasts from the moment at which it was asked for: not from when the answer came.
-    fn go_on(&mut self, shared: &Shared, asked: Moment, holders: usize) {
-        self.renewed = asked;
-        shared.until.store(asked.plus(LEASE).0, std::sync::atomic::Ordering::Release);
-        shared.meters.renewed(asked, holders);
+    /// Extends the lease. Its time begins with the request, not with the response.
+    fn extend_lease(&mut self, shared: &Shared, requested: Moment, holders: usize) {
+        self.renewed = requested;
+        shared.until.store(requested.plus(LEASE).0, std::sync::atomic::Ordering::Release);
+        shared.meters.renewed(requested, holders);
     }
 
     async fn renew(&mut self) -> Result<(), Ended> {
@@ -283,17 +291,17 @@ impl Session {
         let Some(position) = self.position.clone().filter(|_| self.renewed.elapsed() < TOO_OLD) else {
             return Err(Ended::Taken);
         };
-        let (asked, waits) = (Moment::now(), shared.waits.last());
+        let (requested, waits) = (Moment::now(), shared.waits.last());
         let known = self.known(&shared);
         let renewing = sql::renew(&mut self.listener, &self.id, random(), &position, known);
-        let seen = run_within(renewing).await?;
-        let (granted, others) = (seen.granted, seen.others.clone());
-        self.take_in(&shared, seen);
+        let status = run_within(renewing).await?;
+        let (granted, others) = (status.granted, status.others.clone());
+        self.apply_read(&shared, status);
         shared.waits.gone(&others, waits);
         shared.others.store(!others.is_empty(), std::sync::atomic::Ordering::Relaxed);
         self.next = Instant::now() + EVERY;
         match granted {
-            Some(true) => self.go_on(&shared, asked, others.len() + 1),
+            Some(true) => self.extend_lease(&shared, requested, others.len() + 1),
             Some(false) => return Err(Ended::Taken),
             None => self.next = Instant::now() + SOON,
         }
@@ -305,25 +313,25 @@ impl Session {
         self.known.iter().map(u64::to_string).collect()
     }
 
-    /// Drops what the changes touch that were read.
-    fn take_in(&mut self, shared: &Shared, seen: sql::Seen) {
-        if !seen.changes.is_empty() {
-            shared.meters.recovered(seen.changes.len());
+    /// Applies the changes that a renewal read.
+    fn apply_read(&mut self, shared: &Shared, status: sql::LeaseStatus) {
+        if !status.changes.is_empty() {
+            shared.meters.recovered(status.changes.len());
         }
-        apply::all(shared, seen.changes.into_iter());
-        self.known.retain(|xid| !seen.position.saw(*xid));
-        self.position = Some(seen.position);
+        apply::all(shared, status.changes.into_iter());
+        self.known.retain(|xid| !status.position.saw(*xid));
+        self.position = Some(status.position);
     }
 
-    /// Rows of servers that did not renew their leases for longer than they last, by this machine's clock.
-    async fn remove_dead(&mut self, others: &[Holder]) -> Result<(), Ended> {
+    /// Removes rows of servers that did not renew their leases in time, by this machine's clock.
+    async fn remove_dead(&mut self, others: &[LeaseHolder]) -> Result<(), Ended> {
         self.observed.retain(|id, _| others.iter().any(|other| other.id == *id));
         for other in others {
-            let seen = (other.renewal, Moment::now());
-            let known = self.observed.entry(other.id.clone()).or_insert(seen);
+            let latest = (other.renewal, Moment::now());
+            let known = self.observed.entry(other.id.clone()).or_insert(latest);
             if known.0 != other.renewal {
-                *known = seen;
-            } else if known.1.elapsed() > outlasting(other.lease) {
+                *known = latest;
+            } else if known.1.elapsed() > max_lease_wait(other.lease) {
                 run_within(sql::remove(&mut self.listener, other)).await?;
             }
         }
@@ -333,10 +341,10 @@ impl Session {
     async fn prune(&mut self) -> Result<(), Ended> {
         self.pruned = Instant::now();
         let now = Moment::now();
-        let seen = run_within(sql::position(&mut self.listener)).await?;
-        self.history.push_back((now, seen.position));
+        let status = run_within(sql::position(&mut self.listener)).await?;
+        self.history.push_back((now, status.position));
         let mut old = None;
-        while self.history.front().is_some_and(|(at, _)| at.elapsed() > KEPT) {
+        while self.history.front().is_some_and(|(at, _)| at.elapsed() > CHANGES_RETAINED) {
             old = self.history.pop_front();
         }
         match old {
@@ -345,8 +353,9 @@ impl Session {
         }
     }
 
-    /// Notices that came: those on the channel of all are taken in and answered, those on its own end waits.
-    async fn told(&mut self, first: PgNotification) -> Result<(), Ended> {
+    /// Handles received notices. Announcements are applied and acknowledged; acknowledgements end
+    /// waits.
+    async fn handle_notices(&mut self, first: PgNotification) -> Result<(), Ended> {
         let shared = self.shared()?;
         let mut notices = vec![first];
         while let Some(next) = self.listener.next_buffered() {
@@ -354,17 +363,17 @@ impl Session {
         }
         shared.meters.received(notices.len());
         let (mut changes, mut answers, mut unread) = (Vec::new(), HashMap::new(), false);
-        for told in &notices {
-            if told.channel() != notice::OF_ALL {
-                if let Some((from, number)) = notice::read_dropped(told.payload()) {
+        for received in &notices {
+            if received.channel() != notice::OF_ALL {
+                if let Some((from, number)) = notice::read_dropped(received.payload()) {
                     shared.waits.dropped(from, number);
                 }
-            } else if let Some((from, number, told)) = notice::read_announcement(told.payload()) {
+            } else if let Some((from, number, transactions)) = notice::read_announcement(received.payload()) {
                 if from == self.id || self.position.is_none() {
                     continue;
                 }
                 answers.insert(from.to_owned(), number);
-                for one in told {
+                for one in transactions {
                     unread |= one.change.is_none();
                     changes.extend(one.change.map(|change| (one.xid, change)));
                 }
@@ -372,7 +381,7 @@ impl Session {
                 unread = true;
             }
         }
-        self.take_in_told(&shared, changes, unread).await?;
+        self.apply_announced(&shared, changes, unread).await?;
         let answers: Vec<(String, String)> = answers
             .into_iter()
             .map(|(to, number)| (notice::channel_of(&to), notice::dropped(&self.id, number)))
@@ -380,11 +389,12 @@ impl Session {
         self.notify(&shared, answers).await
     }
 
-    /// Where a revision is missing in between, all is read, so that it comes in order.
-    async fn take_in_told(
+    /// Applies announced changes. If a revision is missing in between, reads all changes from the
+    /// table, so that they are applied in order.
+    async fn apply_announced(
         &mut self,
         shared: &Shared,
-        changes: Vec<(u64, Change)>,
+        changes: Vec<(u64, TransactionChange)>,
         unread: bool,
     ) -> Result<(), Ended> {
         let gap = apply::has_gap(shared, changes.iter().map(|(_, change)| change));
@@ -399,12 +409,12 @@ impl Session {
     async fn catch_up(&mut self, shared: &Shared) -> Result<(), Ended> {
         let Some(position) = self.position.clone() else { return Ok(()) };
         let known = self.known(shared);
-        let seen = run_within(sql::catch_up(&mut self.listener, &self.id, &position, known)).await?;
-        self.take_in(shared, seen);
+        let status = run_within(sql::catch_up(&mut self.listener, &self.id, &position, known)).await?;
+        self.apply_read(shared, status);
         Ok(())
     }
 
-    /// This order, and those that came with it.
+    /// Executes this order and the orders that arrived with it.
     async fn carry_out(&mut self, first: Order, orders: &mut Orders) -> Result<(), Ended> {
         let shared = self.shared()?;
         let (mut commits, mut numbers, mut caught_up) = (Vec::new(), Vec::new(), Vec::new());
@@ -429,7 +439,8 @@ impl Session {
         if let Some(last) = numbers.last() {
             let text = notice::announcement(&self.id, *last, &commits);
             self.notify(&shared, vec![(notice::OF_ALL.to_owned(), text)]).await?;
-            // Answers to it come on this connection, and are read later.
+            // Acknowledgements arrive on this same connection, so none can be handled before this
+            // line.
             shared.waits.announced(&numbers);
         }
         if !caught_up.is_empty() {
@@ -441,14 +452,15 @@ impl Session {
         Ok(())
     }
 
-    /// Leases that were waited for to their ends. Whoever still waits for one of them need not.
-    async fn expired(&mut self, shared: &Shared, holders: Vec<Holder>) -> Result<(), Ended> {
+    /// Removes leases that expired while commits waited for them, so that no other commit waits for
+    /// them.
+    async fn expired(&mut self, shared: &Shared, holders: Vec<LeaseHolder>) -> Result<(), Ended> {
         for holder in holders {
             let waits = shared.waits.last();
             if run_within(sql::remove(&mut self.listener, &holder)).await? {
                 tracing::info!(
                     server = holder.id,
-                    "a server has not renewed its lease: it is not waited for any more"
+                    "a server has not renewed its lease; commits no longer wait for it"
                 );
                 shared.waits.ran_out(&holder.id, waits);
             }

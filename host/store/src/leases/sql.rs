@@ -1,27 +1,32 @@
-//! The statements of a lease. Each is one transaction. While a transaction that waits for nobody is under way (an older version's), it
-//! holds the lock [`LOCK`] shared; a lease is granted and renewed under it alone, and only if it is to be had at once.
+//! Statements of a lease, each one transaction.
+//!
+//! Transactions of older program versions do not wait for leases; they hold the lock [`LOCK`]
+//! shared. A lease is granted or renewed only under the exclusive lock, and only if the lock is
+//! free at that moment.
 
 use sqlx::postgres::{PgListener, PgRow};
 use sqlx::{AssertSqlSafe, Row as _};
 
-use super::notice::Change;
+use super::notice::TransactionChange;
 use super::position::Position;
-use crate::db::Holder;
+use crate::db::LeaseHolder;
 use crate::error::StoreError;
 
-/// Any number: the same stands in the schema.
+/// Key of an advisory lock; the value is arbitrary, but must equal the one in the schema.
 const LOCK: i64 = 8_097_864_527;
 
-/// What a statement saw.
-pub(super) struct Seen {
+/// State that a statement read: position, lease, other holders and changes.
+pub(super) struct LeaseStatus {
     pub(super) position: Position,
-    /// Whether the lease was granted or renewed; none: the lock was held by another at the moment.
+    /// True if the lease was granted or renewed; `None` if another transaction held the lock at the
+    /// moment.
     pub(super) granted: Option<bool>,
-    pub(super) others: Vec<Holder>,
-    pub(super) changes: Vec<Change>,
+    pub(super) others: Vec<LeaseHolder>,
+    pub(super) changes: Vec<TransactionChange>,
 }
 
-// The row is flushed as it is made: a lease that a crash of the database forgot would not be waited for.
+// The insert is flushed to disk: if a crash of the database lost the row, commits would not wait
+// for this lease.
 const JOIN: &str = "WITH locked AS MATERIALIZED (\
         SELECT pg_try_advisory_xact_lock($2) AS got, set_config('synchronous_commit', 'on', true) AS flushed), \
     joined AS (INSERT INTO server_leases (id, renewal, lease_ms) SELECT $1, $3, $4 FROM locked \
@@ -33,7 +38,7 @@ const JOIN: &str = "WITH locked AS MATERIALIZED (\
 const OTHERS: &str =
     "SELECT 'holder', id, renewal || ' ' || lease_ms, NULL FROM server_leases WHERE id <> $1";
 
-/// What was committed and is in neither the snapshot `$2` nor the list `$3`.
+/// Changes that neither the snapshot `$2` nor the list `$3` contains.
 const CHANGES: &str = "SELECT 'change', CAST(xid AS TEXT), facts, touched FROM announced_changes \
     WHERE xid >= pg_snapshot_xmin(CAST(CAST($2 AS TEXT) AS pg_snapshot)) \
     AND NOT pg_visible_in_snapshot(xid, CAST(CAST($2 AS TEXT) AS pg_snapshot)) \
@@ -48,61 +53,61 @@ const RENEW: &str = "WITH locked AS MATERIALIZED (SELECT pg_try_advisory_xact_lo
 const POSITION: &str = "SELECT 'lease' AS kind, CAST(pg_current_snapshot() AS TEXT) AS one, 'busy' AS other, \
     CAST(NULL AS BYTEA) AS touched";
 
-/// Takes a lease.
+/// Takes a lease, if the lock is free.
 pub(super) async fn join(
     listener: &mut PgListener,
     id: &str,
     renewal: i64,
     lease_ms: i64,
-) -> Result<Seen, StoreError> {
+) -> Result<LeaseStatus, StoreError> {
     let query = sqlx::query(JOIN).bind(id).bind(LOCK).bind(renewal).bind(lease_ms);
-    seen(&query.fetch_all(listener).await.map_err(StoreError::database)?)
+    status(&query.fetch_all(listener).await.map_err(StoreError::database)?)
 }
 
-/// Renews it, and reads what was not seen.
+/// Renews the lease and reads new changes.
 pub(super) async fn renew(
     listener: &mut PgListener,
     id: &str,
     renewal: i64,
     position: &Position,
     known: Vec<String>,
-) -> Result<Seen, StoreError> {
+) -> Result<LeaseStatus, StoreError> {
     let sql = AssertSqlSafe(format!("{RENEW} UNION ALL {OTHERS} UNION ALL {CHANGES}"));
     let query = sqlx::query(sql).bind(id).bind(position.text()).bind(known).bind(LOCK).bind(renewal);
-    seen(&query.fetch_all(listener).await.map_err(StoreError::database)?)
+    status(&query.fetch_all(listener).await.map_err(StoreError::database)?)
 }
 
-/// Reads what was not seen.
+/// Reads changes after this position, without renewing the lease.
 pub(super) async fn catch_up(
     listener: &mut PgListener,
     id: &str,
     position: &Position,
     known: Vec<String>,
-) -> Result<Seen, StoreError> {
+) -> Result<LeaseStatus, StoreError> {
     let sql = AssertSqlSafe(format!("{POSITION} UNION ALL {OTHERS} UNION ALL {CHANGES}"));
     let query = sqlx::query(sql).bind(id).bind(position.text()).bind(known);
-    seen(&query.fetch_all(listener).await.map_err(StoreError::database)?)
+    status(&query.fetch_all(listener).await.map_err(StoreError::database)?)
 }
 
-/// What transactions have ended.
-pub(super) async fn position(listener: &mut PgListener) -> Result<Seen, StoreError> {
-    seen(&sqlx::query(POSITION).fetch_all(listener).await.map_err(StoreError::database)?)
+/// Reads which transactions have ended.
+pub(super) async fn position(listener: &mut PgListener) -> Result<LeaseStatus, StoreError> {
+    status(&sqlx::query(POSITION).fetch_all(listener).await.map_err(StoreError::database)?)
 }
 
-/// Removes the row of a server whose lease has run out, unless it was renewed; whether it did.
-pub(super) async fn remove(listener: &mut PgListener, holder: &Holder) -> Result<bool, StoreError> {
+/// Removes the row of a server whose lease has expired. Returns false if the lease was renewed
+/// meanwhile.
+pub(super) async fn remove(listener: &mut PgListener, holder: &LeaseHolder) -> Result<bool, StoreError> {
     let sql = "DELETE FROM server_leases WHERE id = $1 AND renewal = $2";
     let done = sqlx::query(sql).bind(&holder.id).bind(holder.renewal).execute(listener).await;
     done.map(|done| done.rows_affected() > 0).map_err(StoreError::database)
 }
 
-/// Gives the lease up.
 pub(super) async fn leave(listener: &mut PgListener, id: &str) -> Result<(), StoreError> {
     let sql = "DELETE FROM server_leases WHERE id = $1";
     sqlx::query(sql).bind(id).execute(listener).await.map(drop).map_err(StoreError::database)
 }
 
-/// Removes the changes that this snapshot had seen, and what counts as fetched no longer.
+/// Removes the changes that this snapshot contains, and expired claims of upstream fetches.
 pub(super) async fn prune(listener: &mut PgListener, position: &Position) -> Result<(), StoreError> {
     let sql = "DELETE FROM announced_changes WHERE xid < pg_snapshot_xmax(CAST(CAST($1 AS TEXT) AS pg_snapshot)) \
                AND pg_visible_in_snapshot(xid, CAST(CAST($1 AS TEXT) AS pg_snapshot))";
@@ -111,7 +116,7 @@ pub(super) async fn prune(listener: &mut PgListener, position: &Position) -> Res
     sqlx::query(fetches).execute(listener).await.map(drop).map_err(StoreError::database)
 }
 
-/// Sends notices, each a channel and a text.
+/// Sends notices, each as channel and text.
 pub(super) async fn notify(
     listener: &mut PgListener,
     notices: Vec<(String, String)>,
@@ -123,8 +128,8 @@ pub(super) async fn notify(
     query.fetch_all(listener).await.map(drop).map_err(StoreError::database)
 }
 
-fn seen(rows: &[PgRow]) -> Result<Seen, StoreError> {
-    let strange = || StoreError::Corrupt("the database's answer about leases".to_owned());
+fn status(rows: &[PgRow]) -> Result<LeaseStatus, StoreError> {
+    let strange = || StoreError::Corrupt("the database's response about leases".to_owned());
     let (mut position, mut granted, mut others, mut changes) = (None, None, Vec::new(), Vec::new());
     for row in rows {
         let text = |name| row.try_get::<Option<String>, _>(name).map_err(StoreError::database);
@@ -134,12 +139,12 @@ fn seen(rows: &[PgRow]) -> Result<Seen, StoreError> {
                 position = Position::read(one);
                 granted = (other != "busy").then(|| other == "1");
             }
-            Some("holder") => others.extend(Holder::read(one, &other)),
+            Some("holder") => others.extend(LeaseHolder::read(one, &other)),
             _ => {
                 let touched = row.try_get("touched").map_err(StoreError::database)?;
-                changes.push(Change { facts: other, touched });
+                changes.push(TransactionChange { facts: other, touched });
             }
         }
     }
-    Ok(Seen { position: position.ok_or_else(strange)?, granted, others, changes })
+    Ok(LeaseStatus { position: position.ok_or_else(strange)?, granted, others, changes })
 }

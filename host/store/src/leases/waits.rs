@@ -1,38 +1,39 @@
-//! Commits whose callers wait until no other server answers from memory what was before them.
+//! Commits whose callers wait until no other server answers from the state before them.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-use crate::db::Holder;
+use crate::db::LeaseHolder;
 
-/// The waits of this process, by the number of their announcement.
+/// Waits of this process, keyed by the number of their announcement.
 #[derive(Default)]
-pub(super) struct Waits(Mutex<State>);
+pub(super) struct Waits(Mutex<WaitsState>);
 
 #[derive(Default)]
-struct State {
+struct WaitsState {
     last: u64,
     waiting: BTreeMap<u64, Wait>,
 }
 
 struct Wait {
-    holders: Vec<Holder>,
-    /// Whether the others were told: one that could not be is in no answer to a later one.
+    holders: Vec<LeaseHolder>,
+    /// True once the announcement was sent. An acknowledgement cannot end a wait before that.
     announced: bool,
     done: oneshot::Sender<()>,
 }
 
 impl Waits {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WaitsState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins one for these servers. `announce` gets its number: announcements are handed on in the order of their numbers.
+    /// Begins a wait for these servers. Calls `announce` with the number of the wait, in the order
+    /// of the numbers.
     pub(super) fn begin(
         &self,
-        holders: Vec<Holder>,
+        holders: Vec<LeaseHolder>,
         announce: impl FnOnce(u64),
     ) -> (u64, oneshot::Receiver<()>) {
         let (done, ended) = oneshot::channel();
@@ -44,12 +45,12 @@ impl Waits {
         (number, ended)
     }
 
-    /// The number of the last one.
+    /// Number of the last wait.
     pub(super) fn last(&self) -> u64 {
         self.state().last
     }
 
-    /// The others were sent these announcements.
+    /// Records that these announcements were sent.
     pub(super) fn announced(&self, numbers: &[u64]) {
         let mut state = self.state();
         for number in numbers {
@@ -59,23 +60,26 @@ impl Waits {
         }
     }
 
-    /// This server has dropped what the announcements up to this number touch: those that were sent.
+    /// Handles an acknowledgement: `holder` has dropped what the announcements up to this number
+    /// affect. Does not end waits whose announcement was not sent.
     pub(super) fn dropped(&self, holder: &str, up_to: u64) {
         self.release(up_to, |announced, waited| announced && waited.id == holder);
     }
 
-    /// The lease of this server, which it may have held when these waits began, has run out.
+    /// Handles the end of the lease of `holder`, which it may have held when these waits began.
     pub(super) fn ran_out(&self, holder: &str, up_to: u64) {
         self.release(up_to, |_, waited| waited.id == holder);
     }
 
-    /// Of the servers that held a lease when these waits began, only those in `present` may still have it.
-    pub(super) fn gone(&self, present: &[Holder], up_to: u64) {
+    /// Ends waits for servers that are not in `present`, because these servers have no lease any
+    /// more.
+    pub(super) fn gone(&self, present: &[LeaseHolder], up_to: u64) {
         self.release(up_to, |_, waited| !present.iter().any(|holder| holder.id == waited.id));
     }
 
-    /// Ends waiting for servers, of which it is asked with whether the announcement was sent.
-    fn release(&self, up_to: u64, released: impl Fn(bool, &Holder) -> bool) {
+    /// Removes servers from waits if `released` returns true. The arguments of `released` are true
+    /// if the announcement was sent, and the server.
+    fn release(&self, up_to: u64, released: impl Fn(bool, &LeaseHolder) -> bool) {
         let mut state = self.state();
         let mut ended = Vec::new();
         for (number, wait) in state.waiting.range_mut(..=up_to) {
@@ -86,14 +90,14 @@ impl Waits {
         }
         for number in ended {
             if let Some(wait) = state.waiting.remove(&number) {
-                // Whoever waited may have gone.
+                // The caller of the commit may have stopped waiting.
                 let _ = wait.done.send(());
             }
         }
     }
 
-    /// Ends this one: the leases of the servers that it still waited for have run out.
-    pub(super) fn end(&self, number: u64) -> Vec<Holder> {
+    /// Ends this wait and returns the servers that it still waited for. Their leases have expired.
+    pub(super) fn end(&self, number: u64) -> Vec<LeaseHolder> {
         self.state().waiting.remove(&number).map(|wait| wait.holders).unwrap_or_default()
     }
 }
@@ -104,8 +108,8 @@ mod tests {
 
     use super::*;
 
-    fn holder(id: &str) -> Holder {
-        Holder { id: id.to_owned(), renewal: 1, lease: Duration::from_secs(1) }
+    fn holder(id: &str) -> LeaseHolder {
+        LeaseHolder { id: id.to_owned(), renewal: 1, lease: Duration::from_secs(1) }
     }
 
     #[test]
@@ -118,12 +122,13 @@ mod tests {
         assert!(one.try_recv().is_err() && two.try_recv().is_err());
         waits.dropped("b", second);
         assert!(one.try_recv().is_ok() && two.try_recv().is_err());
-        // One that began after the list was asked for is not ended by it.
+        // A wait that began after the request for the list is not ended by it.
         waits.gone(&[], first);
         assert!(two.try_recv().is_err());
         waits.gone(&[holder("b")], second);
         assert!(two.try_recv().is_ok());
-        // One that could not be announced is not ended by an answer to the next, and by the end of a lease.
+        // An unannounced wait is not ended by the acknowledgement of the next one, but by the end
+        // of the lease.
         let (unsent, mut one) = waits.begin(vec![holder("a")], |_| ());
         let (sent, mut two) = waits.begin(vec![holder("a")], |_| ());
         waits.announced(&[sent]);

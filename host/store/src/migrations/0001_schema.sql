@@ -1,5 +1,6 @@
--- The first schema. {integer_primary_key} is a primary key that SQLite takes as the row's own number, {blob} the type of bytes, {text_collate_c} a text
--- in the order of its bytes, {without_rowid} what makes SQLite keep a table in the order of its key.
+-- The first schema. {integer_primary_key} is a primary key that SQLite uses as the row id, {blob}
+-- is the type of bytes, {text_collate_c} is a text in byte order, and {without_rowid} makes SQLite
+-- store a table in the order of its key.
 
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 
@@ -31,14 +32,15 @@ CREATE TABLE sso_settings (
     organization BIGINT PRIMARY KEY REFERENCES organizations, settings TEXT NOT NULL
 );
 
--- `members` is a JSON list of repositories, of a group; `revision` that of the last commit.
+-- `members` is a JSON list of the repositories of a group, `revision` is that of the last commit.
 CREATE TABLE repositories (
     id {integer_primary_key}, organization BIGINT NOT NULL REFERENCES organizations, name {text_collate_c} NOT NULL, format TEXT NOT NULL,
     kind TEXT NOT NULL, public BIGINT NOT NULL, settings TEXT NOT NULL, upstream TEXT, members TEXT NOT NULL,
     revision BIGINT NOT NULL, settings_revision BIGINT NOT NULL, created_at BIGINT NOT NULL, UNIQUE (organization, name)
 );
 
--- `scope` is 1 for read, 2 for write, 3 for both; `owner` has no foreign key: the row outlives its owner.
+-- `scope` is 1 for read, 2 for write, 3 for both. `owner` has no foreign key, because the row
+-- outlives its owner.
 CREATE TABLE tokens (
     id {integer_primary_key}, organization BIGINT NOT NULL REFERENCES organizations, secret_sha256 {blob} NOT NULL UNIQUE,
     name TEXT NOT NULL, scope BIGINT NOT NULL, format TEXT NOT NULL, owner BIGINT, created_by TEXT NOT NULL, backing TEXT,
@@ -59,17 +61,19 @@ CREATE TABLE audit_events (
 );
 CREATE INDEX audit_events_by_organization ON audit_events (organization, id);
 
--- `data` holds the bytes of a small blob, `place` the key of a larger one in the storage of blobs: one of the two. `checked` is
--- the check value of the bytes, `digests` others than SHA-256, as `md5:<hex> sha1:<hex>`. `marked_at`: since when nothing
--- was found to name or lease it.
+-- Either `data` has the bytes of a small blob, or `place` the key of a larger one in the blob
+-- storage. `checked` is the check value of the bytes, `digests` are digests other than SHA-256, as
+-- `md5:<hex> sha1:<hex>`. `marked_at` is the time since which nothing was found to name or pin the
+-- blob.
 CREATE TABLE blobs (
     id {integer_primary_key}, sha256 {blob} NOT NULL UNIQUE, size BIGINT NOT NULL, checked BIGINT NOT NULL, place TEXT UNIQUE, data {blob},
     digests TEXT NOT NULL, marked_at BIGINT, created_at BIGINT NOT NULL
 );
 CREATE INDEX blobs_by_mark ON blobs (marked_at) WHERE marked_at IS NOT NULL;
 
--- Keys in the storage of blobs that no row of `blobs` names: of bytes that are to go, and of objects being written, which are to
--- go when they are `due` and still unnamed. 0 says that their removal has begun. `multipart` is an unfinished upload's id.
+-- Keys in the blob storage that no row of `blobs` names: of bytes to be removed, and of objects
+-- being written. They are removed when they are `due` and still unnamed. 0 means that the removal
+-- has begun. `multipart` is the id of an unfinished upload.
 CREATE TABLE strays (place TEXT PRIMARY KEY, multipart TEXT, due BIGINT NOT NULL);
 CREATE INDEX strays_by_time ON strays (due);
 
@@ -78,23 +82,24 @@ CREATE TABLE records (
     revision BIGINT NOT NULL, PRIMARY KEY (repository, key)
 ){without_rowid};
 
--- Which blobs a record keeps alive.
+-- Blobs that a record keeps alive.
 CREATE TABLE record_blobs (
     repository BIGINT NOT NULL, key {text_collate_c} NOT NULL, blob BIGINT NOT NULL REFERENCES blobs,
     PRIMARY KEY (repository, key, blob)
 ){without_rowid};
 CREATE INDEX record_blobs_by_blob ON record_blobs (blob, repository);
 
--- Which blobs are held in a repository for a time, whether a record names them or not.
+-- Pins: blobs that a repository holds for a time, whether or not a record names them.
 CREATE TABLE leases (
     blob BIGINT NOT NULL REFERENCES blobs, repository BIGINT NOT NULL REFERENCES repositories ON DELETE CASCADE,
     until BIGINT NOT NULL, PRIMARY KEY (blob, repository)
 ){without_rowid};
 CREATE INDEX leases_by_repository ON leases (repository);
 
--- `state` is what hashing goes on from. In a bucket the bytes are the parts of the multipart upload `multipart` to the key
--- `place`, and in `tail` what does not make a part yet; in a folder they are the file of this name. The request that is adding
--- bytes holds `claim`, until `claimed_until` unless it renews it.
+-- `state` is the state of the hashes. In a bucket the bytes are the parts of the multipart upload
+-- `multipart` to the key `place`, and `tail` has the rest that is too short for a part. In a folder
+-- they are the file of this name. The request that appends bytes holds `claim` until
+-- `claimed_until`, unless it renews it.
 CREATE TABLE uploads (
     name TEXT PRIMARY KEY, repository BIGINT NOT NULL REFERENCES repositories ON DELETE CASCADE, note TEXT NOT NULL,
     length BIGINT NOT NULL, state {blob} NOT NULL, place TEXT, multipart TEXT, tail {blob}, claim BIGINT NOT NULL,
@@ -108,13 +113,14 @@ CREATE TABLE upload_parts (
     PRIMARY KEY (upload, number)
 ){without_rowid};
 
--- What people see. `search` is the name, a line feed and the summary of the version shown last, in lower case.
+-- The catalog. `search` is the name, a line feed and the summary of the version added last, in
+-- lower case.
 CREATE TABLE packages (
     repository BIGINT NOT NULL REFERENCES repositories ON DELETE CASCADE, name {text_collate_c} NOT NULL, search TEXT NOT NULL,
     updated_at BIGINT NOT NULL, PRIMARY KEY (repository, name)
 ){without_rowid};
 
--- `properties` is a JSON list of name and value.
+-- `properties` is a JSON list of pairs of name and value.
 CREATE TABLE versions (
     repository BIGINT NOT NULL, name {text_collate_c} NOT NULL, version {text_collate_c} NOT NULL, published BIGINT, summary TEXT NOT NULL,
     search TEXT NOT NULL, properties TEXT NOT NULL, state TEXT NOT NULL, shown_at BIGINT NOT NULL,

@@ -1,6 +1,6 @@
 -- Invitations, password resets, and the access keys of subscribers and of groups of them.
 
--- What a member has invited to ends with the member.
+-- Invitations of a member are deleted with the member.
 CREATE TABLE invitations (
     secret_sha256 {blob} PRIMARY KEY, organization BIGINT NOT NULL REFERENCES organizations, email TEXT NOT NULL,
     permissions TEXT NOT NULL, invited_by BIGINT NOT NULL REFERENCES members ON DELETE CASCADE, expires_at BIGINT NOT NULL
@@ -14,7 +14,8 @@ CREATE TABLE password_resets (
 CREATE INDEX password_resets_by_member ON password_resets (member);
 CREATE INDEX password_resets_by_end ON password_resets (expires_at);
 
--- Who holds access keys: `kind` is `subscriber`, or `subscriber_group` for a group of them, which has no e-mail address.
+-- Owners of access keys. `kind` is `subscriber`, or `subscriber_group` for a group of them, which
+-- has no e-mail address.
 CREATE TABLE key_owners (
     id {integer_primary_key}, organization BIGINT NOT NULL REFERENCES organizations, kind TEXT NOT NULL, name TEXT NOT NULL, email TEXT,
     created_at BIGINT NOT NULL

@@ -1,5 +1,6 @@
--- Events with their credential and request; refusals counted by `minute` since 1970, `refused` being the code of the answer and
--- `times` how often. And which formats an organization has switched on or off.
+-- Audit events with their credential and request. Refusals are counted by `minute` since 1970,
+-- where `refused` is the error code and `times` the number. Also the formats that an organization
+-- has switched on or off.
 
 ALTER TABLE audit_events ADD COLUMN credential TEXT NOT NULL DEFAULT '';
 ALTER TABLE audit_events ADD COLUMN request_id TEXT NOT NULL DEFAULT '';

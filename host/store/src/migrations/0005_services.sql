@@ -1,13 +1,13 @@
--- Keys that sign what repositories hold, one for each format and organization. `public_key` is SubjectPublicKeyInfo in base64,
--- `sealed` the secret half.
+-- Keys that sign the content of repositories, one for each format and organization. `public_key` is
+-- a SubjectPublicKeyInfo in base64, `sealed` is the secret half.
 CREATE TABLE signing_keys (
     organization BIGINT NOT NULL REFERENCES organizations, format TEXT NOT NULL, id TEXT NOT NULL, public_key TEXT NOT NULL,
     sealed TEXT NOT NULL, created_at BIGINT NOT NULL, PRIMARY KEY (organization, format)
 );
 
--- Sign-ins that clients have begun and people finish at a page of the API host. What the client asks with and what the page is
--- opened with are two secrets, of which neither tells the other. `token` is the one that was made, `sealed` its secret until the
--- client has fetched it.
+-- Sign-ins that clients have begun and that people finish on a page of the API host. The client
+-- polls with one secret and the page is opened with another, and neither reveals the other. `token`
+-- is the created token, `sealed` its secret until the client has fetched it.
 CREATE TABLE logins (
     poll_sha256 {blob} PRIMARY KEY, page_sha256 {blob} NOT NULL UNIQUE, organization BIGINT NOT NULL REFERENCES organizations,
     repository BIGINT NOT NULL REFERENCES repositories ON DELETE CASCADE, address TEXT NOT NULL, token BIGINT, sealed TEXT,

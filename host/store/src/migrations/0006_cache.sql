@@ -1,5 +1,6 @@
--- What a proxy keeps of its upstream. An answer is known by `name`, SHA-256 of method, target and headers. Without a blob it had no
--- content. `headers` is a JSON list of name and value; `address` where it came from after redirects.
+-- Cached upstream responses of proxies. `name` is SHA-256 of method, target and headers. A response
+-- without a blob had no body. `headers` is a JSON list of pairs of name and value, `address` is the
+-- URL after redirects.
 CREATE TABLE cached_answers (
     repository BIGINT NOT NULL REFERENCES repositories ON DELETE CASCADE, name {blob} NOT NULL, method TEXT NOT NULL,
     target {text_collate_c} NOT NULL, status BIGINT NOT NULL, headers TEXT NOT NULL, address TEXT NOT NULL,

@@ -1,5 +1,6 @@
--- Who made a password reset, whose rights are judged when it is used. Those of which that is not known have ended; so have the ones that
--- a member's deletion takes along, be it the maker's.
+-- The creator of a password reset, whose permissions are checked when it is used. Existing resets
+-- have an unknown creator, so they are dropped. Resets are deleted together with their member or
+-- their creator.
 
 DROP TABLE password_resets;
 

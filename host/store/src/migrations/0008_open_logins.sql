@@ -1,5 +1,6 @@
--- A sign-in is offered at any name, so that the offer does not tell which repositories there are: `repository` is null where there
--- was none, or none that signs in so. Sign-ins live for minutes, so those that are open at this moment are begun again.
+-- A sign-in is offered for any name, so that the offer does not reveal which repositories exist.
+-- `repository` is null if there is none, or none with such sign-ins. Sign-ins live for minutes, so
+-- those that are open now must be begun again.
 DROP TABLE logins;
 CREATE TABLE logins (
     poll_sha256 {blob} PRIMARY KEY, page_sha256 {blob} NOT NULL UNIQUE, organization BIGINT NOT NULL REFERENCES organizations,

@@ -1,5 +1,6 @@
--- SQLite keeps whole rows in the upper pages of a table that lies in the order of its key: those of a million versions did not fit into
--- memory. So new versions and files go to the end, and what lies in order is their keys alone. PostgreSQL has them so anyway.
+-- SQLite stores whole rows in the upper pages of a table in key order. Those of a million versions
+-- did not fit into memory. So new versions and files are appended, and only their keys are in
+-- order. PostgreSQL works this way anyway.
 CREATE TABLE new_versions (
     repository BIGINT NOT NULL, name TEXT NOT NULL, version TEXT NOT NULL, published BIGINT, summary TEXT NOT NULL,
     search TEXT NOT NULL, properties TEXT NOT NULL, state TEXT NOT NULL, shown_at BIGINT NOT NULL,

@@ -1,6 +1,6 @@
--- What counts (see 0011_people.sql), and the index of texts.
+-- Counters (see 0011_people.sql) and the index of texts.
 
--- Of each document's text all that is one, two or three characters long, in hexadecimal digits.
+-- All pieces of one, two or three characters of each document's text, in hexadecimal digits.
 CREATE TABLE search_grams (rowid BIGINT PRIMARY KEY, grams TSVECTOR NOT NULL);
 CREATE INDEX search_grams_by_gram ON search_grams USING gin (grams);
 
@@ -42,7 +42,8 @@ CREATE TRIGGER usage_of_new_version AFTER INSERT ON versions REFERENCING NEW TAB
 CREATE TRIGGER usage_of_gone_version AFTER DELETE ON versions REFERENCING OLD TABLE AS changed
     FOR EACH STATEMENT EXECUTE FUNCTION packhouse_usage_of_versions();
 
--- A path counts when it comes, that is when all rows that have it are new ones, and when the last row with it goes.
+-- A path counts when it is new, that is when all rows with it are new ones, and no longer when the
+-- last row with it is deleted.
 CREATE FUNCTION packhouse_usage_of_files() RETURNS TRIGGER LANGUAGE plpgsql AS $$ BEGIN
     IF TG_OP = 'INSERT' THEN
         UPDATE repository_usage u SET bytes = u.bytes + x.bytes

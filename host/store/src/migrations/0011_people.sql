@@ -1,4 +1,5 @@
--- What people are shown of repositories: who published a version, how often it was fetched, how much there is, and an index of packages.
+-- Data for people: the publisher of a version, numbers of downloads, the size of repositories, and
+-- an index of packages.
 
 ALTER TABLE organizations ADD COLUMN quota_bytes BIGINT;
 
@@ -9,7 +10,8 @@ ALTER TABLE files ADD COLUMN downloads BIGINT NOT NULL DEFAULT 0;
 CREATE INDEX files_by_path ON files (repository, path);
 CREATE INDEX files_by_digest ON files (repository, digest);
 
--- What is shown of a repository, counted: `bytes` is the size of its files, each path once. Triggers, in the databases' own files, keep all but `downloads`.
+-- Counters of a repository's catalog. `bytes` is the size of its files, each path once. Triggers in
+-- the files of each database maintain all but `downloads`.
 CREATE TABLE repository_usage (
     repository BIGINT PRIMARY KEY REFERENCES repositories ON DELETE CASCADE, bytes BIGINT NOT NULL DEFAULT 0,
     packages BIGINT NOT NULL DEFAULT 0, versions BIGINT NOT NULL DEFAULT 0, downloads BIGINT NOT NULL DEFAULT 0, last_published_at BIGINT
@@ -22,8 +24,9 @@ INSERT INTO repository_usage (repository, bytes, packages, versions, last_publis
         (SELECT MAX(v.shown_at) FROM versions v WHERE v.repository = r.id)
     FROM repositories r;
 
--- The index of packages. What changed is in the queue until it is in the index; an empty name is a repository that was deleted.
--- `folded` is the name in lower case, `text_sha256` of what is indexed. What is found by it is judged anew by `packages`.
+-- The index of packages. Changes are in the queue until they are indexed, and an empty name is a
+-- deleted repository. `folded` is the name in lower case, `text_sha256` is the digest of the
+-- indexed text. `packages` confirms each match.
 CREATE TABLE search_queue (id {integer_primary_key}, repository BIGINT NOT NULL, name {text_collate_c} NOT NULL);
 CREATE TABLE search_documents (
     id {integer_primary_key}, organization BIGINT NOT NULL, repository BIGINT NOT NULL, name {text_collate_c} NOT NULL,
@@ -32,5 +35,5 @@ CREATE TABLE search_documents (
 CREATE INDEX search_documents_by_name ON search_documents (organization, folded, repository, name);
 CREATE INDEX search_documents_by_repository ON search_documents (repository, folded, name);
 INSERT INTO search_queue (id, repository, name) SELECT ROW_NUMBER() OVER (), repository, name FROM packages;
--- Who holds this row indexes.
+-- The holder of this row's lock writes the index.
 INSERT INTO meta (name, value) VALUES ('search_index', '');

@@ -1,6 +1,6 @@
--- What counts (see 0011_people.sql), and the index of texts.
+-- Counters (see 0011_people.sql) and the index of texts.
 
--- Of each document's text all that is one, two or three characters long, in hexadecimal digits.
+-- All pieces of one, two or three characters of each document's text, in hexadecimal digits.
 CREATE VIRTUAL TABLE search_grams USING fts5(grams, content = '', contentless_delete = 1, detail = none, tokenize = 'ascii');
 
 CREATE TRIGGER usage_of_new_repository AFTER INSERT ON repositories BEGIN

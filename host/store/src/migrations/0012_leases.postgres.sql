@@ -1,22 +1,26 @@
--- What servers that answer from memory are told of, whoever writes: docs/LEASES.md. PostgreSQL only.
+-- Notifications for servers that answer from memory, for every writer: docs/explanation/leases.md.
+-- PostgreSQL only.
 
--- A row for each server that answers from memory. `renewal` is another number each time; nobody judges it by a clock of the database.
+-- A row for each server that answers from memory. `renewal` is a new random number each time. It is
+-- never compared with a clock of the database.
 CREATE TABLE server_leases (id TEXT PRIMARY KEY, renewal BIGINT NOT NULL, lease_ms BIGINT NOT NULL);
 
--- What transactions changed: `facts` as the functions below write them, or `touched` as the writer does. A row is read by whoever has not
--- seen its transaction yet, and goes after a minute.
+-- Changes of transactions: `facts` are written by the functions below, `touched` by the writer.
+-- Servers read rows of transactions that they have not read yet. Rows are deleted after a minute.
 CREATE TABLE announced_changes (xid xid8 NOT NULL DEFAULT pg_current_xact_id(), facts TEXT, touched BYTEA);
 CREATE INDEX announced_changes_by_xid ON announced_changes (xid);
 CREATE INDEX announced_changes_foreign ON announced_changes (xid) WHERE facts = '!';
 
--- Answers of upstreams that a server is fetching, until when at most (ms since 1970 by the database's clock).
+-- Upstream responses that a server is fetching, with the time limit of the claim (ms since 1970 by
+-- the database's clock).
 CREATE TABLE upstream_fetches (
     repository BIGINT NOT NULL REFERENCES repositories ON DELETE CASCADE, name BYTEA NOT NULL, holder BIGINT NOT NULL,
     until BIGINT NOT NULL, PRIMARY KEY (repository, name)
 );
 
--- A transaction whose process does not say that it waits for the leases after its commit (an older version's, a person's) waits here,
--- before it: no lease is granted from now to its end, and those that were have run out. Then none is granted until the row "!" has gone.
+-- A transaction waits here, before its commit, if its process does not declare that it waits for
+-- the leases after its commit (an older version, or a person). No lease is granted from now to its
+-- end, and existing ones have expired. After that, none is granted until the row "!" is deleted.
 CREATE FUNCTION packhouse_outlast_leases() RETURNS VOID LANGUAGE plpgsql AS $$
 DECLARE
     longest BIGINT;
@@ -38,7 +42,7 @@ BEGIN
     PERFORM set_config('packhouse.outlasted', 'yes', true);
 END $$;
 
--- Each thing once a transaction; many things are everything.
+-- Each thing is written once in a transaction. Many things become "*", which means everything.
 CREATE FUNCTION packhouse_announce(thing TEXT) RETURNS VOID LANGUAGE plpgsql AS $$
 DECLARE
     told TEXT := coalesce(nullif(current_setting('packhouse.facts', true), ''), ' ');
@@ -55,7 +59,7 @@ BEGIN
     PERFORM set_config('packhouse.facts', told || what || ' ', true);
 END $$;
 
--- Arguments: what the thing begins with, and the column whose value follows.
+-- Arguments: the prefix of the thing, and the column whose value follows.
 CREATE FUNCTION packhouse_changed() RETURNS TRIGGER LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_NARGS = 1 THEN
@@ -71,7 +75,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- What a group of subscribers reaches is what all its subscribers reach: every key.
+-- A group of subscribers affects the access of all its subscribers, that is every key.
 CREATE FUNCTION packhouse_reach_changed() RETURNS TRIGGER LANGUAGE plpgsql AS $$
 DECLARE
     of_whom BIGINT := coalesce((to_jsonb(OLD) ->> 'owner'), (to_jsonb(NEW) ->> 'owner'))::BIGINT;
@@ -84,7 +88,8 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- All that a look-up reads, but for when a credential was used last. A test compares the columns with the look-up's.
+-- Everything that a look-up reads, except the last use of a credential. A test compares the columns
+-- with those of the look-up.
 CREATE TRIGGER announce_new AFTER INSERT ON tokens FOR EACH ROW EXECUTE FUNCTION packhouse_changed('c');
 CREATE TRIGGER announce_changed AFTER DELETE OR UPDATE OF id, organization, secret_sha256, name, scope, format, owner, created_by, backing,
     backing_repository, expires_at, ends_at, revoked_at, created_at ON tokens
@@ -112,7 +117,7 @@ CREATE TRIGGER announce_new AFTER INSERT OR UPDATE OF name, organization ON repo
     FOR EACH ROW EXECUTE FUNCTION packhouse_changed('n', 'organization');
 CREATE TRIGGER announce_changed AFTER DELETE OR UPDATE OF id, organization, name, format, kind, public, settings, upstream, members,
     settings_revision, created_at, deleted_at ON repositories FOR EACH ROW EXECUTE FUNCTION packhouse_changed('r', 'id');
--- The writer tells itself what it touched.
+-- The writer announces its changes itself.
 CREATE TRIGGER announce_moved AFTER UPDATE OF revision ON repositories FOR EACH ROW
     WHEN (coalesce(current_setting('packhouse.announces', true), '') <> 'all')
     EXECUTE FUNCTION packhouse_changed('r', 'id');

@@ -1,13 +1,13 @@
--- Certificates that are ordered by ACME: shared by all servers of the database.
+-- Certificates ordered by ACME, shared by all servers of the database.
 
--- The account, the certificate with its key, and what failed last; each sealed, under a name of its own.
+-- The account, the certificate with its key, and the last failure, each sealed under its own name.
 CREATE TABLE acme_values (
     name {text_collate_c} NOT NULL PRIMARY KEY,
     sealed TEXT NOT NULL,
     updated_at BIGINT NOT NULL
 ){without_rowid};
 
--- What an authority is answered that wants a name proven, on whichever server it asks. No secret.
+-- Responses to challenges of the authority, which may ask any server. They are not secret.
 CREATE TABLE acme_proofs (
     token {text_collate_c} NOT NULL PRIMARY KEY,
     domain {text_collate_c} NOT NULL,
@@ -15,7 +15,7 @@ CREATE TABLE acme_proofs (
     expires_at BIGINT NOT NULL
 ){without_rowid};
 
--- Who orders at the moment.
+-- The server that orders at the moment.
 CREATE TABLE acme_leases (
     name {text_collate_c} NOT NULL PRIMARY KEY,
     holder {text_collate_c} NOT NULL,

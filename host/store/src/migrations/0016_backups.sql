@@ -1,5 +1,5 @@
--- Backups that were taken of this database, for who looks after it. They are not in a backup themselves. `hold` names the row of `meta`
--- that stands while one is being taken; times are ms since 1970.
+-- Backups of this database, for its operator. The table itself is not backed up. `hold` is the name
+-- of the row of `meta` that exists while a backup is running. Times are in ms since 1970.
 CREATE TABLE backups (
     id {text_collate_c} NOT NULL PRIMARY KEY,
     place TEXT NOT NULL,

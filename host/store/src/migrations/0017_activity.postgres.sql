@@ -7,6 +7,7 @@ CREATE FUNCTION packhouse_activity_of_versions() RETURNS TRIGGER LANGUAGE plpgsq
         ON CONFLICT (repository, name, day) DO UPDATE SET publishes = activity.publishes + excluded.publishes;
     RETURN NULL;
 END $$;
--- Triggers of one event come by name, so that this one comes after the counters of the repository, whose row keeps others from it meanwhile.
+-- Triggers of one event run in the order of their names. This one runs after the counters of the
+-- repository, whose row locks out others meanwhile.
 CREATE TRIGGER usage_then_activity_of_new_version AFTER INSERT ON versions REFERENCING NEW TABLE AS changed
     FOR EACH STATEMENT EXECUTE FUNCTION packhouse_activity_of_versions();

@@ -1,6 +1,4 @@
--- A component that is tried beside what its format runs, one of each format. `mode` is `shadow` or `canary`; `repositories` is a JSON
--- list of ids, null for all of the format; `percent` is the share of credentials of a canary, which is taken back (`ended_at`) once
--- more than `max_failures` calls of it failed. What servers count is added up here; times are ms since 1970, those of calls µs.
+-- Table of a feature that step 32 removed. It stays while servers of the previous version read it.
 CREATE TABLE plugin_trials (
     format {text_collate_c} NOT NULL PRIMARY KEY, id BIGINT NOT NULL, digest TEXT NOT NULL, mode TEXT NOT NULL,
     organization BIGINT NOT NULL REFERENCES organizations ON DELETE CASCADE, repositories TEXT, percent BIGINT NOT NULL,
@@ -10,6 +8,6 @@ CREATE TABLE plugin_trials (
     active_max_us BIGINT NOT NULL, candidate_calls BIGINT NOT NULL, candidate_us BIGINT NOT NULL, candidate_max_us BIGINT NOT NULL
 );
 
--- Of what a shadow recorded: the trial's id.
+-- Column of the same feature.
 ALTER TABLE recording_sets ADD COLUMN trial BIGINT;
 CREATE INDEX recording_sets_of_trials ON recording_sets (trial) WHERE trial IS NOT NULL;

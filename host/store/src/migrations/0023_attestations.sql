@@ -1,6 +1,8 @@
--- Signed statements about versions and their files, as formats kept them, and what the host has made of them. `path` is the file of the
--- version that one is about, `source` where its bytes are fetched in the repository, both empty where there is none; `sha256` is of the
--- whole. `judged_by` is the fingerprint of what was trusted when it was judged, empty before that; `facts` is a JSON object.
+-- Signed statements about versions and their files, with their verification results. `path` is the
+-- file of the version that a statement is about, `source` is the path in the repository where it
+-- can be fetched, both empty if there is none. `sha256` is the digest of the whole statement.
+-- `judged_by` is the fingerprint of the trust used for the verification, empty before it. `facts`
+-- is a JSON object.
 CREATE TABLE attestations (
     id {integer_primary_key}, repository BIGINT NOT NULL, name {text_collate_c} NOT NULL, version {text_collate_c} NOT NULL,
     path {text_collate_c} NOT NULL, source {text_collate_c} NOT NULL, kind TEXT NOT NULL, subject TEXT NOT NULL, sha256 {blob} NOT NULL,
@@ -11,7 +13,7 @@ CREATE TABLE attestations (
 CREATE UNIQUE INDEX attestations_by_version ON attestations (repository, name, version, path, sha256);
 CREATE INDEX attestations_pending ON attestations (id) WHERE judged_by = '';
 
--- Those of what was deleted and can be brought back.
+-- Statements of deleted versions that can be restored.
 CREATE TABLE trash_attestations (
     entry BIGINT NOT NULL REFERENCES trash ON DELETE CASCADE, id BIGINT NOT NULL, name {text_collate_c} NOT NULL,
     version {text_collate_c} NOT NULL, path {text_collate_c} NOT NULL, source {text_collate_c} NOT NULL, kind TEXT NOT NULL,

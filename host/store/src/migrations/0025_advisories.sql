@@ -1,17 +1,19 @@
--- What is known to be wrong with packages, as OSV writes it: brought in by the operator, for all organizations. `modified` and `withdrawn` are
--- the record's own times in ms since 1970, `severity` 0 (nobody says) to 4 (critical), `record` its JSON.
+-- Advisories about packages in the OSV format, imported by the operator for all organizations.
+-- `modified` and `withdrawn` are the record's own times in ms since 1970, `severity` is 0 (unknown)
+-- to 4 (critical), `record` is the JSON.
 CREATE TABLE advisories (
     id {text_collate_c} NOT NULL PRIMARY KEY, modified BIGINT NOT NULL, withdrawn BIGINT, severity BIGINT NOT NULL, malware BIGINT NOT NULL,
     summary TEXT NOT NULL, record TEXT NOT NULL
 );
 
--- Which packages each is about. `folded` is the package's name in one spelling for all ecosystems, which finds more than is meant: the
--- record says how the package is spelt.
+-- Packages of each advisory. `folded` is the name of the package in one normalized form for all
+-- ecosystems, which finds more than the exact name. The record has the exact name.
 CREATE TABLE advisory_packages (
     ecosystem {text_collate_c} NOT NULL, folded {text_collate_c} NOT NULL, advisory {text_collate_c} NOT NULL REFERENCES advisories ON DELETE CASCADE,
     PRIMARY KEY (ecosystem, folded, advisory)
 ){without_rowid};
 CREATE INDEX advisory_packages_of ON advisory_packages (advisory);
 
--- Grows with each change of the above: what servers look at to follow. `changed_at` is in ms since 1970.
+-- Incremented by each change of the tables above. Servers read it to follow the changes.
+-- `changed_at` is in ms since 1970.
 CREATE TABLE advisory_changes (id BIGINT NOT NULL PRIMARY KEY, number BIGINT NOT NULL, changed_at BIGINT NOT NULL);

@@ -1,43 +1,45 @@
-//! Changes of what formats run. Each is one transaction that begins with the number of changes, so that no two overlap.
+//! Changes of active plugins. Each change is one transaction that first increments the number of
+//! changes, so that no two changes overlap.
 
 use serde_json::json;
 
 use super::PLUGIN_HISTORY;
 use super::components::{NewComponent, keep};
 use super::rows::{FormatPlugin, next_number};
-use super::trials::forget_trial;
 use crate::accounts::{AuditEvent, remember};
 use crate::boxed;
 use crate::db::values;
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId};
 use crate::store::Store;
-use crate::webhooks::{EventKind, Telling, tell};
+use crate::webhooks::{EventKind, NewWebhookEvent, write_event};
 
-/// What a format is to run from now on.
+/// A change of the plugin that a format runs.
 #[derive(Clone, Debug, Default)]
 pub struct FormatChange {
-    /// The row as it is to be; its history is cut to the bound.
+    /// New row of the format; its history is cut to the limit.
     pub format: FormatPlugin,
-    /// The number of changes at which it was decided.
-    pub seen: i64,
-    /// A component beside the program that is kept with this change, since something names it from now on.
+    /// Number of changes on which the decision is based.
+    pub based_on: i64,
+    /// A new component that is stored with this change, because the change refers to it.
     pub taken_in: Option<NewComponent>,
 }
 
 impl Store {
-    /// Writes what a format runs, which ends its trial: the new number of changes, or none where another change came before this one.
+    /// Writes the plugin that a format runs. Returns the new number of changes, or `None` if
+    /// another change came first.
     #[boxed]
     pub async fn change_format_plugin(
         &self,
         change: FormatChange,
         audit: Option<AuditEvent>,
     ) -> Result<Option<i64>, StoreError> {
-        let FormatChange { format: FormatPlugin { format, active, mut history }, seen, taken_in } = change;
+        let FormatChange { format: FormatPlugin { format, active, mut history }, based_on, taken_in } =
+            change;
         let organization = self.first_organization().await?;
         let mut transaction = self.inner.db.begin().await?;
         let number = next_number(&mut transaction).await?;
-        if number != seen.saturating_add(1) {
+        if number != based_on.saturating_add(1) {
             return Ok(None);
         }
         if let Some(component) = taken_in {
@@ -53,28 +55,28 @@ impl Store {
         let hooks = match organization {
             Some(organization) if before != active => {
                 let by = audit.as_ref().map_or("", |event| event.actor.as_str());
-                let telling = Telling {
+                let event = NewWebhookEvent {
                     kind: EventKind::PluginActivated,
                     repository: None,
                     about: ("plugins", 0),
                     subject: format.clone(),
                     data: json!({"format": format, "digest": active, "before": before, "activated_by": by}),
                 };
-                tell(&mut transaction, organization, telling).await?
+                write_event(&mut transaction, organization, event).await?
             }
             _ => Vec::new(),
         };
         let set = "INSERT INTO plugin_formats (format, active, history) VALUES ($1, $2, $3) \
                    ON CONFLICT (format) DO UPDATE SET active = excluded.active, history = excluded.history";
         transaction.execute(set, values![format.as_str(), active, history]).await?;
-        forget_trial(&mut transaction, &format).await?;
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
-        self.inner.bell.ring(hooks);
+        self.inner.delivery_notifier.notify(hooks);
         Ok(Some(number))
     }
 
-    /// Pins a repository to a component, or with none takes its pin away: false where there is no such repository.
+    /// Pins a repository to a component, or removes the pin if `digest` is `None`. Returns false if
+    /// the repository does not exist.
     #[boxed]
     pub async fn pin_repository(
         &self,

@@ -1,4 +1,5 @@
-//! Components: kept once by digest, their bytes in pieces, so that no row is too large for a backup or a driver.
+//! Plugin components, stored once by digest. Their bytes are split into pieces, so that no row is
+//! too large for a backup or a driver.
 
 use bytes::{Bytes, BytesMut};
 
@@ -10,50 +11,51 @@ use crate::db::{Row, Transaction, values};
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// Bytes of a piece.
+/// Size of a piece in bytes.
 const PIECE: usize = 512 << 10;
 
-/// A component to be kept.
+/// A component to be stored.
 #[derive(Clone, Debug)]
 pub struct NewComponent {
-    /// `sha256:` and hex of its bytes.
+    /// `sha256:` and the digest of the bytes in hex.
     pub digest: String,
-    /// The format that it says it is of.
+    /// Format that the component declares.
     pub format: String,
-    /// What it says of itself, as a JSON object.
-    pub told: String,
-    /// Where it came from.
+    /// Description that the component declares, as a JSON object.
+    pub description: String,
+    /// Source of the component, such as a file or a URL.
     pub source: String,
-    /// Who signed it.
+    /// Identity of the signer, if it is signed.
     pub signed_by: Option<String>,
-    /// All of it.
+    /// Content of the whole component.
     pub bytes: Bytes,
 }
 
-/// A component that is kept, without its bytes.
+/// A stored component, without its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComponentRow {
-    /// `sha256:` and hex of its bytes.
+    /// `sha256:` and the digest of the bytes in hex.
     pub digest: String,
-    /// The format that it says it is of.
+    /// Format that the component declares.
     pub format: String,
-    /// What it says of itself, as a JSON object.
-    pub told: String,
-    /// Where it came from.
+    /// Description that the component declares, as a JSON object.
+    pub description: String,
+    /// Source of the component, such as a file or a URL.
     pub source: String,
-    /// Who signed it.
+    /// Identity of the signer, if it is signed.
     pub signed_by: Option<String>,
-    /// Its bytes.
+    /// Size of the component in bytes.
     pub size: u64,
-    /// When it was first kept, in ms since 1970.
+    /// Time of the first installation, in ms since 1970.
     pub installed_at: i64,
 }
 
 const COLUMNS: &str = "digest, format, told, source, signed_by, size, installed_at";
 
 impl Store {
-    /// Keeps a component. One that is there already stays as it is: true only where it is new. Of those of its format that neither
-    /// run, ran lately, are pinned nor on trial, the oldest over the bound go.
+    /// Stores a component; returns false if it exists already, and changes nothing then. Deletes
+    /// unused components of the same format over the limit, the oldest first. Active, recently
+    /// active and pinned components count as used.
     #[boxed]
     pub async fn install_component(
         &self,
@@ -72,7 +74,7 @@ impl Store {
         Ok(true)
     }
 
-    /// Says anew where a component that is there came from, and who signed it.
+    /// Updates the source and the signer of a stored component.
     #[boxed]
     pub async fn renew_component(
         &self,
@@ -88,7 +90,7 @@ impl Store {
         transaction.commit().await
     }
 
-    /// All components that are kept, by format and from the oldest on.
+    /// All stored components, ordered by format and age, the oldest first.
     #[boxed]
     pub async fn components(&self) -> Result<Vec<ComponentRow>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM plugin_components ORDER BY format, installed_at, digest");
@@ -104,7 +106,8 @@ impl Store {
         row.as_ref().map(component).transpose()
     }
 
-    /// The bytes of the component of this digest; none where it is not kept. `Corrupt` where a part of them is missing.
+    /// Bytes of the component of this digest; `None` if it is not stored. `Corrupt` if a part of
+    /// the bytes is missing.
     #[boxed]
     pub async fn component_bytes(&self, digest: &str) -> Result<Option<Bytes>, StoreError> {
         let Some(row) = self.find_component(digest).await? else { return Ok(None) };
@@ -117,13 +120,13 @@ impl Store {
             }
         }
         if bytes.len() as u64 != row.size {
-            return Err(StoreError::Corrupt(format!("the component {digest} is not whole")));
+            return Err(StoreError::Corrupt(format!("the component {digest} is incomplete")));
         }
         Ok(Some(bytes.freeze()))
     }
 }
 
-/// Keeps a component in this transaction: false where it is there.
+/// Stores a component in this transaction; returns false if it exists already.
 pub(super) async fn keep(
     transaction: &mut Transaction,
     component: NewComponent,
@@ -131,9 +134,9 @@ pub(super) async fn keep(
 ) -> Result<bool, StoreError> {
     let insert = "INSERT INTO plugin_components (digest, format, told, source, signed_by, size, installed_at) \
                   VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (digest) DO NOTHING";
-    let NewComponent { digest, format, told, source, signed_by, bytes } = component;
+    let NewComponent { digest, format, description, source, signed_by, bytes } = component;
     let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
-    let values = values![digest.as_str(), format, told, source, signed_by, size, now];
+    let values = values![digest.as_str(), format, description, source, signed_by, size, now];
     if transaction.execute(insert, values).await? == 0 {
         return Ok(false);
     }
@@ -148,7 +151,6 @@ async fn forget_spares(transaction: &mut Transaction, format: &str) -> Result<()
     let state = format_for_change(transaction, format).await?;
     let list = "SELECT digest FROM plugin_components WHERE format = $1 \
                 AND digest NOT IN (SELECT plugin FROM repositories WHERE plugin IS NOT NULL) \
-                AND digest NOT IN (SELECT digest FROM plugin_trials) \
                 ORDER BY installed_at DESC, digest";
     let mut spares = Vec::new();
     for row in transaction.fetch(list, values![format]).await? {
@@ -170,7 +172,7 @@ fn component(row: &Row) -> Result<ComponentRow, StoreError> {
     Ok(ComponentRow {
         digest: columns.text("digest")?,
         format: columns.text("format")?,
-        told: columns.text("told")?,
+        description: columns.text("told")?,
         source: columns.text("source")?,
         signed_by: columns.opt_text("signed_by")?,
         size: columns.unsigned("size")?,

@@ -1,18 +1,16 @@
-//! The life cycle of formats' components as rows: their bytes, which one each format runs, what ran before, the repositories that
-//! are pinned to one, and which one is tried. What may be done is judged by the caller.
+//! Plugin components of formats as rows: their bytes, the active one of each format, the history,
+//! and pinned repositories. The caller decides which changes are allowed.
 //!
-//! Each change takes the number of `plugin_changes` on, and so happens after the other: whoever saw a number and changes something
-//! on the ground of it says so, and is told where something came between.
+//! Each change increments `plugin_changes`, so changes are strictly ordered. A caller states the
+//! number on which its decision is based, and learns if another change came first.
 
 mod change;
 mod components;
 mod rows;
-mod trials;
 
 pub use change::FormatChange;
 pub use components::{ComponentRow, NewComponent};
 pub use rows::FormatPlugin;
-pub use trials::{NewTrial, TrialCounts, TrialRow, TrialTimes};
 
 use crate::boxed;
 use crate::db::{Row, values};
@@ -21,32 +19,24 @@ use crate::ids::RepositoryId;
 use crate::store::Store;
 use rows::format_plugin;
 
-/// Components of what ran before that a format keeps.
+/// Maximum number of formerly active components in a format's history.
 pub const PLUGIN_HISTORY: usize = 10;
-/// Components that a format keeps at most, besides those that run or ran.
+/// Maximum number of other components that a format retains.
 pub const PLUGIN_SPARES: usize = 10;
 
-/// What all formats run.
+/// Active plugins of all formats.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PluginState {
-    /// The number of changes until now.
+    /// Number of changes so far.
     pub number: i64,
-    /// Formats of which something was said.
+    /// Formats with a row of their own.
     pub formats: Vec<FormatPlugin>,
-    /// Repositories with the component that each is pinned to.
+    /// Pinned repositories, each with its component.
     pub pins: Vec<(RepositoryId, String)>,
-    /// What is tried beside them, and what was until it was taken back.
-    pub trials: Vec<TrialRow>,
 }
 
 impl PluginState {
-    /// The trial of this format, unless it was taken back.
-    #[must_use]
-    pub fn trial(&self, format: &str) -> Option<&TrialRow> {
-        self.trials.iter().find(|trial| trial.new.format == format && trial.ended_at.is_none())
-    }
-
-    /// What is said of this format.
+    /// The row of this format.
     #[must_use]
     pub fn of(&self, format: &str) -> Option<&FormatPlugin> {
         self.formats.iter().find(|row| row.format == format)
@@ -54,14 +44,16 @@ impl PluginState {
 }
 
 impl Store {
-    /// How often formats' components, activations or pins were changed: cheap enough to be asked every half second.
+    /// Number of changes of components, activations and pins. The query is cheap enough for a call
+    /// every half second.
     #[boxed]
     pub async fn plugin_changes(&self) -> Result<i64, StoreError> {
         let rows = self.inner.db.fetch_uncounted("SELECT number FROM plugin_changes", values![]).await?;
         rows.first().map_or(Ok(0), |row| row.columns().int("number"))
     }
 
-    /// What every format runs. The number is read first, so that what comes in between is seen as a later change.
+    /// Active plugins of all formats. Reads the number first, so that the next check of the number
+    /// detects a change in between.
     #[boxed]
     pub async fn plugin_state(&self) -> Result<PluginState, StoreError> {
         let number = self.plugin_changes().await?;
@@ -77,7 +69,6 @@ impl Store {
             number,
             formats: formats.iter().map(format_plugin).collect::<Result<_, StoreError>>()?,
             pins: pins.iter().map(pin).collect::<Result<_, StoreError>>()?,
-            trials: self.trials().await?,
         })
     }
 }

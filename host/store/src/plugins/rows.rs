@@ -1,20 +1,20 @@
-//! What one format runs as a row, and the number that each change takes on.
+//! Rows of active plugins, and the number that each change increments.
 
 use crate::db::{Row, Transaction, values};
 use crate::error::StoreError;
 
-/// What one format runs.
+/// The plugin that a format runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FormatPlugin {
-    /// The format.
     pub format: String,
-    /// The component that was activated, as `sha256:` and hex; none for the one beside the program.
+    /// Digest of the activated component, as `sha256:` and hex; `None` for the component in the
+    /// plugin folder.
     pub active: Option<String>,
-    /// What ran before, the latest last.
+    /// Formerly active components, the latest last.
     pub history: Vec<String>,
 }
 
-/// Takes the number of changes on: whoever does the same waits for the end of this transaction.
+/// Increments the number of changes. Concurrent callers wait for the end of this transaction.
 pub(super) async fn next_number(transaction: &mut Transaction) -> Result<i64, StoreError> {
     let next = "INSERT INTO plugin_changes (id, number) VALUES (1, 1) \
                 ON CONFLICT (id) DO UPDATE SET number = plugin_changes.number + 1 RETURNING number";
@@ -22,7 +22,7 @@ pub(super) async fn next_number(transaction: &mut Transaction) -> Result<i64, St
     row.map_or(Ok(0), |row| row.columns().int("number"))
 }
 
-/// What this format runs, as it is in this transaction.
+/// Row of this format, as it is in this transaction.
 pub(super) async fn format_for_change(
     transaction: &mut Transaction,
     format: &str,
@@ -34,7 +34,6 @@ pub(super) async fn format_for_change(
     }
 }
 
-/// The row of what a format runs.
 pub(super) fn format_plugin(row: &Row) -> Result<FormatPlugin, StoreError> {
     let mut columns = row.columns();
     let (format, active) = (columns.text("format")?, columns.opt_text("active")?);

@@ -1,8 +1,9 @@
-//! Giving a token out for an ID token: that it is spent, who owns the workflow's repository, and the token itself are written together.
+//! Exchange of an ID token for a token. One transaction writes the use of the ID token, the owner
+//! of the workflow's repository and the new token.
 
 use std::fmt;
 
-use crate::accounts::{AuditEvent, NewToken, TokenRow, insert_token, read_token, remember, told};
+use crate::accounts::{AuditEvent, NewToken, TokenRow, insert_token, read_token, remember, token_events};
 use crate::boxed;
 use crate::db::{Transaction, values};
 use crate::error::StoreError;
@@ -10,43 +11,44 @@ use crate::ids::{OrganizationId, PublisherId, TokenId};
 use crate::store::Store;
 use crate::webhooks::Listeners;
 
-/// How long a token that has ended is kept, in ms: what the log names is found for a day.
-const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
-/// For how long after its end a revoked ID token is remembered, in ms: clocks differ.
-const KEPT_SPENT_MS: i64 = 60 * 1000;
-/// Rows that one call sweeps away at most, of each table.
+/// Retention of expired tokens in ms, so that people can look up a token named in the log for a
+/// day.
+const RETAINED_MS: i64 = 24 * 60 * 60 * 1000;
+/// Retention of a revoked ID token after its expiry in ms, because clocks differ.
+const SPENT_RETAINED_MS: i64 = 60 * 1000;
+/// Maximum rows of each table that one call deletes.
 const SWEPT: i64 = 100;
 
-/// An ID token that is exchanged, and never again.
+/// An ID token that can be exchanged only once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SpentIdToken {
-    /// Of its issuer and its identifier.
+    /// Hash of the issuer and the identifier.
     pub sha256: [u8; 32],
-    /// Until when it could be exchanged, in ms since 1970.
+    /// Time until which the ID token could be exchanged, in ms since 1970.
     pub until: i64,
 }
 
-/// A publisher behind a token, and who owns the workflow's repository as the ID token says.
+/// A publisher of a token, and the owner of the workflow's repository according to the ID token.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PublisherUse {
-    /// The publisher.
     pub id: PublisherId,
-    /// The owner's number, where such count.
+    /// Owner id, if the provider has such ids.
     pub owner_id: Option<String>,
 }
 
-/// A token to be given out.
+/// A token to be issued.
 #[derive(Clone)]
 pub struct TokenToMint {
-    /// The token. One of its hash that is there already is answered instead, where it works and reaches the same.
+    /// The token. If a valid token of the same hash and grants exists, it is returned instead.
     pub token: NewToken,
-    /// What it reaches, as JSON.
+    /// Grants of the token, as JSON.
     pub grants: String,
-    /// Who stands behind it.
+    /// Publishers that the ID token matched.
     pub publishers: Vec<PublisherUse>,
-    /// The ID token that it is for.
+    /// The ID token that is exchanged.
     pub id_token: SpentIdToken,
-    /// Whether that is spent by it; else it is the secret itself.
+    /// True if the exchange spends the ID token; false if the ID token itself is the secret of the
+    /// issued token.
     pub spends: bool,
 }
 
@@ -56,19 +58,20 @@ impl fmt::Debug for TokenToMint {
     }
 }
 
-/// What came of it.
+/// Outcome of the exchange of an ID token.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Mint {
-    /// The token is there.
+    /// The token was issued, or existed already.
     Made(Box<TokenRow>),
     /// The ID token was exchanged before.
     Spent,
-    /// A publisher was deleted meanwhile, or belongs to another owner by now.
+    /// A publisher was deleted meanwhile, or is now bound to another owner.
     Changed,
 }
 
 impl Store {
-    /// Gives a token out: all of it or nothing. The first use of a publisher settles who owns the workflow's repository.
+    /// Issues a token atomically. The first use of a publisher binds it to the owner of the
+    /// workflow's repository.
     #[boxed]
     pub async fn mint_token(
         &self,
@@ -109,16 +112,16 @@ impl Store {
         }
         row.grants = Some(grants);
         let listeners = Listeners::of(&mut transaction, organization).await?;
-        let hooks = told::created(&mut transaction, &listeners, &row, None, audit.as_ref()).await?;
+        let hooks = token_events::created(&mut transaction, &listeners, &row, None, audit.as_ref()).await?;
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
-        self.inner.bell.ring(hooks);
+        self.inner.delivery_notifier.notify(hooks);
         Ok(Mint::Made(Box::new(row)))
     }
 }
 
 impl Store {
-    /// Notes that an ID token counts no more.
+    /// Marks an ID token as spent.
     #[boxed]
     pub async fn spend_id_token(&self, id_token: SpentIdToken) -> Result<(), StoreError> {
         let mut transaction = self.inner.db.begin().await?;
@@ -127,14 +130,15 @@ impl Store {
     }
 }
 
-/// Spends an ID token; false where it was spent before.
+/// Marks an ID token as spent; false if it was spent before.
 async fn spend(transaction: &mut Transaction, id_token: SpentIdToken) -> Result<bool, StoreError> {
     let SpentIdToken { sha256, until } = id_token;
     let insert = "INSERT INTO spent_id_tokens (id_sha256, expires_at) VALUES ($1, $2) ON CONFLICT (id_sha256) DO NOTHING";
     Ok(transaction.execute(insert, values![&sha256, until]).await? == 1)
 }
 
-/// Spends the ID token that is the secret of this token, where it is one: its revocation counts until the ID token has expired.
+/// Marks an ID token as spent if it is the secret of this token. The revocation lasts until the ID
+/// token has expired.
 pub(crate) async fn spend_credential(transaction: &mut Transaction, id: TokenId) -> Result<(), StoreError> {
     #[derive(serde::Deserialize)]
     struct Grant {
@@ -147,12 +151,13 @@ pub(crate) async fn spend_credential(transaction: &mut Transaction, id: TokenId)
     let until = columns.opt_int("expires_at")?.unwrap_or(i64::MAX);
     let named = grants.into_iter().find_map(|grant| hex::decode(grant.id_token?).ok());
     if let Some(sha256) = named.and_then(|bytes| <[u8; 32]>::try_from(bytes).ok()) {
-        spend(transaction, SpentIdToken { sha256, until: until.saturating_add(KEPT_SPENT_MS) }).await?;
+        spend(transaction, SpentIdToken { sha256, until: until.saturating_add(SPENT_RETAINED_MS) }).await?;
     }
     Ok(())
 }
 
-/// The token of this hash, if it works and reaches the same; else none, and one that stands in the way is gone.
+/// Returns the token of this hash if it is valid and has the same grants. Otherwise deletes it and
+/// returns `None`, so that the new token can take its place.
 async fn make_room(
     transaction: &mut Transaction,
     token: &NewToken,
@@ -167,13 +172,13 @@ async fn make_room(
     Ok(None)
 }
 
-/// Sweeps away what has ended: a bounded number of rows, so that nobody waits long.
+/// Deletes expired rows. The number of deleted rows is bounded, so that no request waits long.
 async fn sweep(transaction: &mut Transaction, now: i64) -> Result<(), StoreError> {
     let spent = "DELETE FROM spent_id_tokens WHERE id_sha256 IN \
                  (SELECT id_sha256 FROM spent_id_tokens WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)";
     transaction.execute(spent, values![now, SWEPT]).await?;
     let ended = "DELETE FROM tokens WHERE id IN \
                  (SELECT id FROM tokens WHERE grants IS NOT NULL AND expires_at <= $1 ORDER BY expires_at LIMIT $2)";
-    transaction.execute(ended, values![now.saturating_sub(KEPT_MS), SWEPT]).await?;
+    transaction.execute(ended, values![now.saturating_sub(RETAINED_MS), SWEPT]).await?;
     Ok(())
 }

@@ -1,12 +1,12 @@
-//! Trusted publishers as rows: workflows of build services that may publish in one repository, and the tokens that are given out for
-//! their ID tokens. What an ID token must say is judged by the caller.
+//! Trusted publishers as rows: workflows of build services that may publish in one repository, and
+//! the tokens issued for their ID tokens. The caller verifies ID tokens.
 
 mod mint;
 
 pub(crate) use mint::spend_credential;
 pub use mint::{Mint, PublisherUse, SpentIdToken, TokenToMint};
 
-use crate::accounts::{AuditEvent, Scope, remember, told};
+use crate::accounts::{AuditEvent, Scope, remember, token_events};
 use crate::boxed;
 use crate::db::{Row, values};
 use crate::error::StoreError;
@@ -14,71 +14,67 @@ use crate::ids::{OrganizationId, PublisherId, RepositoryId, TokenId, new_id};
 use crate::store::Store;
 use crate::webhooks::Listeners;
 
-/// Publishers that a repository may have.
+/// Maximum number of publishers of a repository.
 pub const MAX_PUBLISHERS: u32 = 200;
-/// The backing of a token that trusted publishers stand behind.
+/// Backing of a token that trusted publishers vouch for.
 pub const PUBLISHER_BACKING: &str = "publisher";
 
 const COLUMNS: &str = "p.id, p.organization, p.repository, r.name AS repository_name, r.format, p.provider, p.issuer, p.claims, p.packages, \
     p.scope, p.owner_id, p.created_by, p.created_at, p.last_used_at \
     FROM trusted_publishers p JOIN repositories r ON r.id = p.repository AND r.deleted_at IS NULL";
 
-/// A publisher to be made.
+/// A publisher to be created.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewPublisher {
-    /// Where it may publish.
+    /// Repository in which it may publish.
     pub repository: RepositoryId,
-    /// `github`, `gitlab` or `oidc`.
+    /// Kind of the provider: `github`, `gitlab` or `oidc`.
     pub provider: String,
-    /// Who vouches for it: the address of an issuer of ID tokens.
+    /// URL of the issuer of its ID tokens.
     pub issuer: String,
-    /// What an ID token must say, as a JSON object.
+    /// Required claims of an ID token, as a JSON object.
     pub claims: String,
-    /// Patterns of packages, as a JSON list.
+    /// Patterns of package names, as a JSON list.
     pub packages: String,
-    /// What its tokens may do.
+    /// Scope of the tokens that it gets.
     pub scope: Scope,
-    /// The number of who owns the workflow's repository, where it was stated.
+    /// Id of the owner of the workflow's repository, if it was stated.
     pub owner_id: Option<String>,
-    /// An e-mail.
+    /// E-mail address of the creator.
     pub created_by: String,
 }
 
-/// A publisher, of a repository that is there.
+/// A publisher of an existing repository.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PublisherRow {
-    /// Its identifier.
     pub id: PublisherId,
-    /// Whose it is.
     pub organization: OrganizationId,
-    /// Where it may publish.
+    /// Repository in which it may publish.
     pub repository: RepositoryId,
-    /// The repository's name.
     pub repository_name: String,
-    /// The repository's format.
     pub format: String,
-    /// `github`, `gitlab` or `oidc`.
+    /// Kind of the provider: `github`, `gitlab` or `oidc`.
     pub provider: String,
-    /// Who vouches for it.
+    /// URL of the issuer of its ID tokens.
     pub issuer: String,
-    /// What an ID token must say, as a JSON object.
+    /// Required claims of an ID token, as a JSON object.
     pub claims: String,
-    /// Patterns of packages, as a JSON list.
+    /// Patterns of package names, as a JSON list.
     pub packages: String,
-    /// What its tokens may do.
+    /// Scope of the tokens that it gets.
     pub scope: Scope,
-    /// The number of who owns the workflow's repository: stated, or as it was seen first.
+    /// Id of the owner of the workflow's repository: as stated, or from the first use.
     pub owner_id: Option<String>,
-    /// An e-mail.
+    /// E-mail address of the creator.
     pub created_by: String,
-    /// ms since 1970.
+    /// Creation time in ms since 1970.
     pub created_at: i64,
-    /// ms since 1970: when a token was given out for it last.
+    /// Time at which a token was last issued for the publisher, in ms since 1970.
     pub last_used_at: Option<i64>,
 }
 
 impl Store {
-    /// Makes a publisher; none when the repository has as many as it may.
+    /// Creates a publisher; `None` if the repository has the maximum number.
     #[boxed]
     pub async fn create_publisher(
         &self,
@@ -127,7 +123,8 @@ impl Store {
         row.as_ref().map(publisher).transpose()
     }
 
-    /// Publishers in the order of their making, after the identifier `after`, at most `limit`: of one repository, or of all.
+    /// Publishers of one repository or of all, in the order of creation, after the identifier
+    /// `after`, at most `limit`.
     #[boxed]
     pub async fn list_publishers(
         &self,
@@ -147,7 +144,7 @@ impl Store {
         rows.iter().map(publisher).collect()
     }
 
-    /// The publishers that this issuer vouches for, in the order of their making, at most `limit`.
+    /// Publishers with this issuer, in the order of creation, at most `limit`.
     #[boxed]
     pub async fn publishers_of_issuer(
         &self,
@@ -164,7 +161,8 @@ impl Store {
         rows.iter().map(publisher).collect()
     }
 
-    /// Deletes a publisher, and revokes at `now` (ms since 1970) the tokens that were given out for it; false when there is none.
+    /// Deletes a publisher, and revokes the tokens issued for it at `now` (ms since 1970). Returns
+    /// false if it does not exist.
     #[boxed]
     pub async fn delete_publisher(
         &self,
@@ -174,7 +172,8 @@ impl Store {
         audit: Option<AuditEvent>,
     ) -> Result<bool, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
-        // Whoever gives a token out for it changes its row first: one of the two waits.
+        // A concurrent exchange also changes the publisher's row, so one of the two transactions
+        // waits for the end of the other.
         let touch =
             "UPDATE trusted_publishers SET last_used_at = last_used_at WHERE organization = $1 AND id = $2";
         if transaction.execute(touch, values![organization.0, id.0]).await? == 0 {
@@ -189,17 +188,17 @@ impl Store {
                       AND id IN (SELECT token FROM publisher_tokens WHERE publisher = $1)";
         transaction.execute(revoke, values![id.0, now]).await?;
         let listeners = Listeners::of(&mut transaction, organization).await?;
-        let hooks = told::revoked(&mut transaction, &listeners, &working, audit.as_ref()).await?;
+        let hooks = token_events::revoked(&mut transaction, &listeners, &working, audit.as_ref()).await?;
         let delete = "DELETE FROM trusted_publishers WHERE organization = $1 AND id = $2";
         transaction.execute(delete, values![organization.0, id.0]).await?;
         remember(&mut transaction, audit.map(|event| naming(event, id))).await?;
         transaction.commit().await?;
-        self.inner.bell.ring(hooks);
+        self.inner.delivery_notifier.notify(hooks);
         Ok(true)
     }
 }
 
-/// The event with the publisher's identifier.
+/// Adds the publisher's identifier to an event.
 fn naming(event: AuditEvent, id: PublisherId) -> AuditEvent {
     AuditEvent { detail: format!(r#"{{"publisher":"{id}"}}"#), ..event }
 }

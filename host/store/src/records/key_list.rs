@@ -1,30 +1,28 @@
-//! Keys of a range in one stretch of memory: a list of thousands in which one changed is made anew by copying bytes, and hashed or
-//! counted by reading them one after the other.
+//! Keys of a range in one block of memory. One block makes it cheap to copy a list of thousands in
+//! which one key changed, and to read all keys in order.
 
 use std::fmt;
 
-/// Keys, in the order in which they were put in.
+/// List of keys in the order of their insertion.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct KeyList {
     text: String,
-    /// Where each ends in that. An answer has 10,000 keys of 1,024 bytes at most.
+    /// End of each key in `text`. One result has at most 10,000 keys of 1,024 bytes.
     ends: Vec<u32>,
 }
 
 impl KeyList {
-    /// How many there are.
+    /// Number of keys in the list.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// One after the other.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         let mut start = 0;
         self.ends.iter().map(move |end| {
@@ -34,13 +32,12 @@ impl KeyList {
         })
     }
 
-    /// The last.
     #[must_use]
     pub fn last(&self) -> Option<&str> {
         self.get(self.len().checked_sub(1)?)
     }
 
-    /// Bytes of all.
+    /// Size of all keys in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.text.len() + 4 * self.ends.len()
     }
@@ -54,7 +51,7 @@ impl KeyList {
         self.ends.push(u32::try_from(self.text.len()).unwrap_or(u32::MAX));
     }
 
-    /// Puts in those of another from this number up to that.
+    /// Appends the keys `from..to` of another list.
     pub(super) fn extend_from(&mut self, other: &KeyList, from: usize, to: usize) {
         let (start, end) = (other.start(from), other.start(to));
         let moved = self.text.len();
@@ -66,7 +63,8 @@ impl KeyList {
         }));
     }
 
-    /// The number of the first, from this number on, that is not less than `key`, where they are in the order of their bytes.
+    /// Index of the first key, from `from` on, that is not less than `key`. The keys must be in
+    /// byte order.
     pub(super) fn position(&self, from: usize, key: &str) -> usize {
         let (mut low, mut high) = (from.min(self.len()), self.len());
         while low < high {
@@ -85,7 +83,7 @@ impl KeyList {
         self.text.get(self.start(number)..end as usize)
     }
 
-    /// Where the key of this number begins, or what follows the last.
+    /// Start of the key of this index, or the end of the last key.
     fn start(&self, number: usize) -> usize {
         let before = number.checked_sub(1).and_then(|before| self.ends.get(before).or(self.ends.last()));
         before.map_or(0, |end| *end as usize)

@@ -1,4 +1,5 @@
-//! Keys alone: one level of a tree, however large the tree.
+//! Lists of keys. With a delimiter, a list has one level of a tree, at a cost independent of the
+//! tree's size.
 
 use super::range::{Range, just_after, next_char, successor};
 use super::read::Dated;
@@ -8,16 +9,17 @@ use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::store::Store;
 
-/// Most keys of one answer.
+/// Maximum keys of one result.
 pub(super) const MAX_KEYS: u32 = 10_000;
-/// So many keys are read in less than a millisecond.
+/// Number of keys that one statement reads in less than a millisecond.
 const FEW: i64 = 1000;
 
 pub(crate) const KEYS: &str = "SELECT key, (SELECT p.revision FROM repositories p WHERE p.id = $1) AS at FROM records \
     WHERE repository = $1 AND key >= $2 AND key < $3 ORDER BY key LIMIT $4";
 
-// Each step seeks the first key that is not below what the step before cut off: one seek for each answer. $5: the
-// prefix's length in characters, $6: the delimiter, $7: the character after it, $8: the least character of a key.
+// Each step seeks the first key after the common prefix that the previous step cut off: one seek
+// for each result. $5: length of the prefix in characters, $6: delimiter, $7: character after it,
+// $8: least character of a key.
 pub(crate) const LEVEL: &str = "WITH RECURSIVE level (key, step) AS (\
     SELECT (SELECT r.key FROM records r WHERE r.repository = $1 AND r.key >= $2 AND r.key < $3 ORDER BY r.key LIMIT 1), \
         CAST(1 AS BIGINT) \
@@ -32,9 +34,12 @@ pub(crate) const LEVEL: &str = "WITH RECURSIVE level (key, step) AS (\
     SELECT key FROM level WHERE key IS NOT NULL ORDER BY step";
 
 impl Store {
-    /// Keys that begin with `prefix`, in the order of their bytes, after `after`, at most `limit` and 10,000. With a
-    /// `delimiter`, what follows its first occurrence beyond `prefix` is cut off (the delimiter stays), and what then is equal
-    /// stands once; `after` is then such a cut key. `Invalid` for NUL as a delimiter.
+    /// Keys that begin with `prefix` and come after `after`, in byte order, at most `limit` and
+    /// 10,000.
+    ///
+    /// With a `delimiter`, each key is cut after its first occurrence beyond `prefix` (the
+    /// delimiter stays), and equal results are merged. Pass a cut key as `after` then. `Invalid`
+    /// for NUL as a delimiter.
     #[boxed]
     pub async fn keys(
         &self,
@@ -47,7 +52,8 @@ impl Store {
         Ok(self.dated_keys(repository, prefix, delimiter, after, limit).await?.found)
     }
 
-    /// The same, and of which revision they are; with a `delimiter` that is not known.
+    /// Lists keys with their revision, as [`Store::keys`]. With a `delimiter` the revision is
+    /// unknown.
     pub(super) async fn dated_keys(
         &self,
         repository: RepositoryId,
@@ -71,7 +77,7 @@ impl Store {
         };
         let (false, Some(next)) = (delimiter == '\0', next_char(delimiter)) else {
             return Err(StoreError::Invalid(
-                "a delimiter is a character other than the first and the last".to_owned(),
+                "a delimiter must not be the first or the last character".to_owned(),
             ));
         };
         let from = after.map(|after| after_cut(prefix, delimiter, after)).unwrap_or_default();
@@ -89,14 +95,14 @@ impl Store {
     }
 }
 
-/// The key up to and with the first delimiter beyond the prefix; none when there is none.
+/// Key up to and including the first delimiter beyond the prefix; `None` without a delimiter.
 fn cut<'a>(prefix: &str, delimiter: char, key: &'a str) -> Option<&'a str> {
     let rest = key.strip_prefix(prefix)?;
     let end = prefix.len() + rest.find(delimiter)? + delimiter.len_utf8();
     key.get(..end)
 }
 
-/// Where what is after this cut key begins.
+/// Start of the keys after this cut key.
 fn after_cut(prefix: &str, delimiter: char, after: &str) -> String {
     match cut(prefix, delimiter, after) {
         Some(cut) => successor(cut).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! What is kept of a range of records: one list, however many were asked for.
+//! Cached list of a range of records: one list for all limits.
 
 use std::sync::Arc;
 
@@ -9,12 +9,13 @@ use crate::records::{Entry, MAX_SCAN, MAX_SCAN_BYTES};
 #[derive(Clone)]
 pub(super) struct Listing {
     pub(super) entries: Arc<[Entry]>,
-    /// Whether it was their number that ended the reading: others may follow. Else they are all, or all that one answer may have.
+    /// True if the limit ended the read, so that more records may exist. Otherwise the list has all
+    /// records, or as many as one result may have.
     pub(super) open: bool,
 }
 
 impl Listing {
-    /// What the database answered to the question for so many.
+    /// List from a database result for this limit.
     pub(super) fn of(entries: Vec<Entry>, limit: usize) -> Listing {
         Listing { open: entries.len() >= limit, entries: entries.into() }
     }
@@ -23,7 +24,7 @@ impl Listing {
         self.entries.last().map(|entry| entry.key.as_str())
     }
 
-    /// Whether as many are known as are asked for, or all.
+    /// True if the list has enough records for this limit, or all records.
     pub(super) fn answers(&self, limit: u32) -> bool {
         !self.open || self.entries.len() >= usize::try_from(limit).unwrap_or(usize::MAX)
     }
@@ -35,14 +36,15 @@ impl Listing {
         }
     }
 
-    /// Whether the database would answer it as one.
+    /// True if the database could return the list as one result.
     pub(super) fn is_within_bounds(&self) -> bool {
         let bytes: u64 = self.entries.iter().map(|entry| entry.value.len() as u64).sum();
         let count = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
         !self.entries.is_empty() && count <= MAX_SCAN && bytes <= MAX_SCAN_BYTES
     }
 
-    /// On what it depends as the first records after `after` of those that begin with `prefix`.
+    /// Dependencies of this list, which are the first records after `after` that begin with
+    /// `prefix`.
     pub(super) fn dependencies(&self, prefix: &str, after: Option<&str>) -> Dependencies {
         let mut dependencies = Dependencies::default();
         let last = self.last().filter(|_| self.open);

@@ -1,10 +1,11 @@
-//! What a format remembers: in each repository an ordered map of small documents, changed by atomic commits.
+//! Records of formats: in each repository an ordered map of small documents, changed by atomic
+//! commits.
 
 use bytes::Bytes;
 
 use crate::accounts::AuditEvent;
-use crate::answers::AnswerChange;
 use crate::blobs::Blob;
+use crate::cached_answers::AnswerChange;
 use crate::catalog::CatalogChange;
 use crate::digest::Sha256;
 use crate::ids::TrashId;
@@ -21,75 +22,70 @@ pub(crate) mod range;
 pub(crate) mod read;
 pub(crate) mod search;
 
-/// Longest key, in bytes.
+/// Maximum length of a key in bytes.
 pub const MAX_KEY_BYTES: usize = 1024;
-/// Largest value of one record, in bytes.
+/// Maximum size of a value in bytes.
 pub const MAX_VALUE_BYTES: usize = 1 << 20;
-/// Most records of one answer to [`crate::Store::scan`].
+/// Maximum records of one result of [`crate::Store::scan`].
 pub(crate) const MAX_SCAN: u32 = 1000;
-/// Most bytes of values in it.
+/// Maximum bytes of values in one result of a scan.
 const MAX_SCAN_BYTES: u64 = 1 << 20;
-/// Most changes of one commit.
+/// Maximum changes of one commit.
 pub const MAX_CHANGES: usize = 10_000;
-/// Most bytes of values in one commit, and in one answer of [`crate::Store::scan`] where more than one record is in it.
+/// Maximum bytes of values in one commit, and in one result of [`crate::Store::scan`] with more
+/// than one record.
 pub const MAX_COMMIT_BYTES: usize = 16 << 20;
 
-/// A record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// 1 to 1,024 bytes without NUL.
+    /// Key of 1 to 1,024 bytes without NUL.
     pub key: String,
-    /// At most 1 MiB.
+    /// Value of at most 1 MiB.
     pub value: Bytes,
-    /// That of the commit which put it: never used twice in a repository.
+    /// Revision of the commit that wrote the record. Later commits of the repository have higher
+    /// revisions.
     pub revision: u64,
 }
 
-/// What must hold of a key for a commit to be applied.
+/// Precondition of a commit on a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expectation {
-    /// Nothing.
     Anything,
-    /// There is no such record.
+    /// The record does not exist.
     Absent,
-    /// There is one.
     Present,
-    /// There is one, of this revision.
+    /// The record exists and has this revision.
     Revision(u64),
 }
 
 /// One change of a commit.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// Puts a record in the place of what was there.
+    /// Writes a record and replaces an existing one.
     Put {
-        /// Its key.
         key: String,
-        /// Its value.
         value: Bytes,
-        /// What must hold before.
+        /// Precondition on the existing record.
         expect: Expectation,
-        /// The blobs that it keeps alive.
+        /// Blobs that the record keeps alive.
         blobs: Vec<Sha256>,
     },
-    /// Removes a record; one that is not there is no fault unless `expect` says so.
+    /// Removes a record. A missing record is not an error unless `expect` requires one.
     Remove {
-        /// Its key.
         key: String,
-        /// What must hold before.
+        /// Precondition on the existing record.
         expect: Expectation,
     },
-    /// Changes nothing, but must hold too.
+    /// Changes nothing, but its precondition must hold.
     Require {
-        /// Its key.
         key: String,
-        /// What must hold.
+        /// Precondition on the existing record.
         expect: Expectation,
     },
 }
 
 impl Change {
-    /// The key that it is about.
+    /// Key that the change is about.
     #[must_use]
     pub fn key(&self) -> &str {
         match self {
@@ -97,7 +93,7 @@ impl Change {
         }
     }
 
-    /// What must hold of it.
+    /// Precondition on the existing record.
     #[must_use]
     pub fn expect(&self) -> Expectation {
         match self {
@@ -111,44 +107,44 @@ impl Change {
 /// Changes that are applied together or not at all.
 #[derive(Clone, Default, Debug)]
 pub struct Commit {
-    /// In the order of the calls. If two have the same key, the later replaces the earlier.
+    /// Changes in the order of the calls. If two have the same key, the later replaces the earlier.
     pub changes: Vec<Change>,
-    /// What people see of it.
+    /// Changes of the catalog, in the order of the calls.
     pub catalog: Vec<CatalogChange>,
-    /// What a proxy keeps of its upstream, in the order of the calls.
+    /// Changes of cached upstream responses, in the order of the calls.
     pub answers: Vec<AnswerChange>,
-    /// Staged blobs that are made durable, and held in the repository for the time of grace, in the same step. They are held
-    /// also when the outcome is not `Applied`.
+    /// Staged blobs. They become durable in the same step, and the repository holds them for the
+    /// grace period, even if the outcome is not `Applied`.
     pub keeps: Vec<Blob>,
-    /// Which of the changed records hold tags, so that hooks are told of those that move.
+    /// Changed records that contain tags, so that webhooks are notified of moved tags.
     pub tags: Vec<TagRecord>,
-    /// What is remembered of it, in the same transaction, when it is applied.
+    /// Audit event that is written in the same transaction if the commit is applied.
     pub audit: Option<AuditEvent>,
-    /// Whether it publishes: where it would bring the repository or its organization past a quota, nothing of it is applied. What
-    /// adds nothing is never refused.
+    /// True for a publish. If it would exceed a quota of the repository or its organization,
+    /// nothing is applied. A commit that adds nothing is never refused.
     pub publishes: bool,
-    /// Of a deletion: the entry of the trash that keeps, in the same transaction, what it changes, removes, requires and hides.
+    /// Trash entry of a deletion. In the same transaction, the entry receives the content that the
+    /// commit changes, removes, requires and hides.
     pub trash: Option<TrashId>,
-    /// Of an undo: the entry of the trash that is gone with it.
+    /// Trash entry that an undo removes.
     pub undoes: Option<TrashId>,
 }
 
 /// The result of a commit. A lost race is an outcome, not an error.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// It is applied and durable; its revision.
+    /// The commit is applied and durable, with this revision.
     Applied(u64),
-    /// The first key, in the order of the calls, that was not as expected.
+    /// First key, in the order of the calls, whose precondition did not hold.
     Stale(String),
-    /// All that the puts name and the repository does not hold, each once.
+    /// Blobs that the puts name and the repository does not hold, each once.
     UnknownBlobs(Vec<Sha256>),
 }
 
-/// A page of the packages found.
+/// A page of found packages.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Matches {
-    /// Names of packages.
     pub names: Vec<String>,
-    /// How many match in all.
+    /// Total number of matching packages.
     pub total: u64,
 }

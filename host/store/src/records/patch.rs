@@ -1,32 +1,33 @@
-//! Bringing a kept list of records up to date: what commits touched of it is taken from memory, or read in one statement, and the rest
-//! stays.
+//! Updates of a cached list of records. Touched records come from memory or from one statement; the
+//! rest of the list stays.
 
 use crate::changes::TouchedRange;
 use crate::db::{Value, values};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::records::Entry;
-use crate::records::cache::Question;
+use crate::records::cache::RecordCacheKey;
 use crate::records::key_list::KeyList;
 use crate::records::range::Range;
 use crate::records::read::entry;
 use crate::store::Store;
 
-/// Records that are read one by one rather than with all of their list.
+/// Maximum touched records to read individually. Above this number, the whole list is read.
 const MOST: usize = 32;
 
-/// What was touched of a range, as it is at one moment.
+/// Touched records of a range at one moment.
 pub(super) struct Patch {
-    /// The repository's revision at that moment.
+    /// Revision of the repository at that moment.
     pub(super) at: u64,
-    /// The keys that were touched, in their order.
+    /// Touched keys in byte order.
     pub(super) keys: Vec<Box<str>>,
-    /// Those of them that have a record.
+    /// Existing records of these keys.
     pub(super) entries: Vec<Entry>,
 }
 
 impl Store {
-    /// What commits after `since` touched of this range. None where that is not known, or so much that the whole is better read again.
+    /// Records of this range that commits after `since` touched. `None` if they are unknown, or so
+    /// many that reading the whole list is better.
     pub(super) async fn patch(
         &self,
         repository: RepositoryId,
@@ -34,8 +35,8 @@ impl Store {
         since: u64,
         now: u64,
     ) -> Result<Option<Patch>, StoreError> {
-        let asked = TouchedRange { range, since, now, most: MOST };
-        let keys = self.inner.changes.touched(repository, asked).filter(|keys| !keys.is_empty());
+        let query = TouchedRange { range, since, now, most: MOST };
+        let keys = self.inner.changes.touched(repository, query).filter(|keys| !keys.is_empty());
         let Some(keys) = keys else { return Ok(None) };
         if let Some(entries) = self.all_written(repository, &keys, now) {
             return Ok(Some(Patch { at: now, keys, entries }));
@@ -45,8 +46,9 @@ impl Store {
         let rows = self.inner.db.fetch_few(sql(keys.len()), values).await?;
         let Some(first) = rows.first() else { return Ok(None) };
         let at = first.columns().unsigned("at")?;
-        // What was touched between the question and the statement must be among it.
-        let known = self.inner.changes.touched(repository, TouchedRange { now: at, ..asked });
+        // Commits between the look-up in the log and the statement must not have touched other
+        // keys.
+        let known = self.inner.changes.touched(repository, TouchedRange { now: at, ..query });
         if known.as_ref() != Some(&keys) {
             return Ok(None);
         }
@@ -59,18 +61,19 @@ impl Store {
         Ok(Some(Patch { at, keys, entries }))
     }
 
-    /// The records of these keys as all of them were at `now`, in the order of the keys, where this process wrote each.
+    /// Records of these keys exactly as they were at `now`, in order, if this process wrote all of
+    /// them.
     fn all_written(&self, repository: RepositoryId, keys: &[Box<str>], now: u64) -> Option<Vec<Entry>> {
         let mut entries = Vec::with_capacity(keys.len());
         for key in keys {
-            let place = (repository, Question::Record(String::from(&**key)));
+            let place = (repository, RecordCacheKey::Record(String::from(&**key)));
             entries.extend(self.inner.record_cache.written(&self.inner.changes, &place, now)?);
         }
         Some(entries)
     }
 }
 
-/// The repository's revision, with the records of so many keys.
+/// SQL for the repository's revision and the records of so many keys.
 fn sql(keys: usize) -> String {
     let places: Vec<String> = (2..keys + 2).map(|at| format!("${at}")).collect();
     format!(
@@ -81,7 +84,7 @@ fn sql(keys: usize) -> String {
 }
 
 impl Patch {
-    /// The list with what was touched put in its place.
+    /// The list with the touched records replaced.
     pub(super) fn of(&self, list: &[Entry]) -> Vec<Entry> {
         let mut patched = Vec::with_capacity(list.len() + self.entries.len());
         let mut rest = list;
@@ -100,7 +103,7 @@ impl Patch {
         patched
     }
 
-    /// The same for a list of keys.
+    /// The list of keys with the touched keys replaced.
     pub(super) fn of_keys(&self, list: &KeyList) -> KeyList {
         let more: usize = self.entries.iter().map(|entry| entry.key.len()).sum();
         let mut patched = KeyList::with_capacity(list.len() + self.entries.len(), list.bytes() + more);

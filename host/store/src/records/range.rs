@@ -1,12 +1,12 @@
-//! Ranges of keys, in the order of their bytes.
+//! Ranges of keys in byte order.
 
-/// What is larger than every key: a key has at most 1,024 bytes.
+/// Text that is larger than every key, because a key has at most 1,024 bytes.
 const END: &str = "\u{10ffff}";
 const END_TIMES: usize = 257;
-/// The least character of a key, which is without NUL.
+/// Least character of a key, because keys have no NUL.
 const LEAST: char = '\u{1}';
 
-/// Keys from `from` (included) to `end` (not included).
+/// Keys from `from` (included) to `end` (excluded).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Range {
     pub(crate) from: String,
@@ -14,7 +14,7 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// The keys that begin with `prefix` and come after `after`; none when there cannot be any.
+    /// Keys that begin with `prefix` and come after `after`; `None` if no such key can exist.
     pub(crate) fn new(prefix: &str, after: Option<&str>) -> Option<Range> {
         if prefix.contains('\0') {
             return None;
@@ -27,25 +27,25 @@ impl Range {
         (from < end).then_some(Range { from, end })
     }
 
-    /// Whether this key is among them.
+    /// True if the range contains this key.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.from.as_str() <= key && key < self.end.as_str()
     }
 
-    /// The same, but from `from` on where that is further.
+    /// The range without the keys before `from`.
     pub(super) fn starting_at(self, from: String) -> Option<Range> {
         let from = self.from.max(from);
         (from < self.end).then_some(Range { from, end: self.end })
     }
 }
 
-/// The least key after this one. What follows a NUL makes no difference: no key has one.
+/// The least key after this one. Ignores everything after a NUL, because no key contains one.
 pub(crate) fn just_after(key: &str) -> String {
     let key = key.split('\0').next().unwrap_or_default();
     format!("{key}{LEAST}")
 }
 
-/// The least text that is larger than all that begin with `prefix`; none when there is none.
+/// Least text after all texts that begin with `prefix`; `None` if there is no such text.
 pub(super) fn successor(prefix: &str) -> Option<String> {
     let mut rest = prefix;
     while let Some(last) = rest.chars().next_back() {
@@ -57,7 +57,7 @@ pub(super) fn successor(prefix: &str) -> Option<String> {
     None
 }
 
-/// The next character in the order of UTF-8's bytes, which is that of the numbers.
+/// Next character in the byte order of UTF-8, which is also the order of code points.
 pub(super) fn next_char(of: char) -> Option<char> {
     (of..=char::MAX).nth(1)
 }

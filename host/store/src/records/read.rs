@@ -1,5 +1,3 @@
-//! Reading records.
-
 use super::range::Range;
 use crate::boxed;
 use crate::db::{Row, values};
@@ -9,8 +7,8 @@ use crate::records::{Entry, MAX_SCAN, MAX_SCAN_BYTES};
 use crate::store::Store;
 
 pub(crate) const GET: &str = "SELECT key, value, revision FROM records WHERE repository = $1 AND key = $2";
-/// Records in their order, as many as are wanted; and only so many as make up `$5` bytes, summed up before any value is read. Each with the
-/// repository's revision.
+/// Records in key order up to the limit, and only as many as fit into `$5` bytes. The sizes are
+/// added up before any value is read. Each row has the repository's revision.
 pub(crate) const SCAN: [&str; 2] = [
     "SELECT key, value, revision, (SELECT p.revision FROM repositories p WHERE p.id = $1) AS at FROM records \
     WHERE repository = $1 AND key >= $2 AND key < $3 ORDER BY key LIMIT $4",
@@ -20,13 +18,13 @@ pub(crate) const SCAN: [&str; 2] = [
         ORDER BY key LIMIT $4) AS sizes) AS sums \
     JOIN records r ON r.repository = $1 AND r.key = sums.key WHERE sums.total <= $5 ORDER BY r.key",
 ];
-/// The column of the value in the first of them.
+/// Index of the value's column in the first statement.
 const VALUE: usize = 1;
 
-/// What one statement read of a repository.
+/// Result of one statement, with the repository's revision.
 pub(super) struct Dated<T> {
     pub(super) found: Vec<T>,
-    /// The revision of which it is. None where nothing was found.
+    /// Revision of the result; `None` if nothing was found.
     pub(super) at: Option<u64>,
 }
 
@@ -35,7 +33,7 @@ impl<T> Dated<T> {
         Dated { found: Vec::new(), at: None }
     }
 
-    /// Of rows with a column `at`.
+    /// Result of rows that have a column `at`.
     pub(super) fn of(
         rows: &[Row],
         read: impl Fn(&Row) -> Result<T, StoreError>,
@@ -46,7 +44,6 @@ impl<T> Dated<T> {
 }
 
 impl Store {
-    /// The record, or none.
     #[boxed]
     pub async fn get(&self, repository: RepositoryId, key: &str) -> Result<Option<Entry>, StoreError> {
         if key.contains('\0') {
@@ -56,8 +53,9 @@ impl Store {
         row.map(|row| entry(&row)).transpose()
     }
 
-    /// Records whose key begins with `prefix`, in the order of the keys' bytes, after the key `after` (which need not exist),
-    /// at most `limit`, 1,000 and 1 MiB of them. Only an empty list is the end.
+    /// Records whose keys begin with `prefix` and come after `after` (which need not exist), in
+    /// byte order. At most `limit`, 1,000 and 1 MiB of them. Only an empty list means that no more
+    /// records follow.
     #[boxed]
     pub async fn scan(
         &self,

@@ -1,4 +1,4 @@
-//! Searching packages.
+//! Search for packages of a repository.
 
 use crate::boxed;
 use crate::db::{Value, values};
@@ -7,22 +7,24 @@ use crate::ids::RepositoryId;
 use crate::records::Matches;
 use crate::store::Store;
 
-/// Most names of one answer.
+/// Maximum names of one result.
 const MAX_MATCHES: u32 = 250;
-/// Words beyond these are not looked at.
+/// Number of words that are used; further ones are ignored.
 const MAX_WORDS: usize = 8;
 
 const WHERE: &str = "FROM packages WHERE repository = $1 AND search LIKE $2 ESCAPE '!' AND search LIKE $3 ESCAPE '!' \
     AND search LIKE $4 ESCAPE '!' AND search LIKE $5 ESCAPE '!' AND search LIKE $6 ESCAPE '!' \
     AND search LIKE $7 ESCAPE '!' AND search LIKE $8 ESCAPE '!' AND search LIKE $9 ESCAPE '!'";
-// `search` is the name, a line feed, the summary and the keywords: a name that is the text stands before one that begins with it,
-// that before one that holds it, and last where only the words are found.
+// `search` is the name, a line feed, the summary and the keywords. Names that equal the text come
+// first, then names that begin with it, then names that contain it. Packages that match only by
+// single words come last.
 const ORDER: &str = "ORDER BY CASE WHEN search LIKE $10 ESCAPE '!' THEN 0 WHEN search LIKE $11 ESCAPE '!' THEN 1 \
     WHEN search LIKE $12 ESCAPE '!' THEN 2 ELSE 3 END, name LIMIT $13 OFFSET $14";
 
 impl Store {
-    /// Packages whose name, summary or keywords hold every word of `text`, in whatever case, the best match first; all by name
-    /// when it is empty. At most `limit` and 250 of them, from `offset` on.
+    /// Packages whose name, summary or keywords contain every word of `text`, ignoring case, the
+    /// best match first. An empty text matches all packages, ordered by name. At most `limit` and
+    /// 250 of them, after the first `offset`.
     #[boxed]
     pub async fn search(
         &self,
@@ -52,14 +54,14 @@ impl Store {
     }
 }
 
-/// The words as patterns of LIKE have them: in lower case, with what has a meaning there escaped.
+/// Words as patterns of LIKE: in lower case, with special characters escaped.
 fn words(text: &str) -> Vec<String> {
     let text = text.to_lowercase().replace('\0', " ");
     let escape = |word: &str| word.replace('!', "!!").replace('%', "!%").replace('_', "!_");
     text.split_whitespace().take(MAX_WORDS).map(escape).collect()
 }
 
-/// What a name matches that is, begins with, or holds the whole text.
+/// Patterns of names that equal, begin with or contain the whole text.
 fn ranks(whole: &str) -> [String; 3] {
     if whole.is_empty() {
         return ["%".to_owned(), "%".to_owned(), "%".to_owned()];

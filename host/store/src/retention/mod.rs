@@ -1,10 +1,10 @@
-//! Retention: its policies, their runs, and what they judge versions by. The rule itself is a text here: what it means, and what becomes
-//! of it, is not the store's to know.
+//! Retention policies, their runs, and the version facts that they need. The rule is stored as
+//! text; the caller interprets and applies it.
 
 mod policies;
 mod runs;
 mod versions;
 
 pub use policies::{MAX_POLICIES, NewPolicy, PolicyChange, PolicyRow};
-pub use runs::{RUNS_KEPT, RetentionClaim, RunRow};
+pub use runs::{MAX_RUNS, RetentionClaim, RunRow};
 pub use versions::{JudgedPlace, JudgedVersion};

@@ -1,4 +1,4 @@
-//! The policies of an organization.
+//! Retention policies of an organization.
 
 use crate::accounts::AuditEvent;
 use crate::accounts::remember;
@@ -8,63 +8,61 @@ use crate::error::StoreError;
 use crate::ids::{OrganizationId, PolicyId, new_id};
 use crate::store::Store;
 
-/// Policies that an organization may have.
+/// Maximum number of policies of an organization.
 pub const MAX_POLICIES: u32 = 100;
 
-/// How often one that is enforced runs by itself.
+/// Interval between the runs of an enforced policy.
 pub(super) const EVERY_MS: i64 = 60 * 60 * 1000;
 pub(super) const COLUMNS: &str =
     "id, organization, name, rule, digest, previewed, mode, created_by, created_at";
 
-/// A policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PolicyRow {
-    /// Its identifier.
     pub id: PolicyId,
-    /// Whose it is.
     pub organization: OrganizationId,
-    /// What people call it.
+    /// Name chosen by the user.
     pub name: String,
-    /// What it says: a JSON object.
+    /// Rule as a JSON object.
     pub rule: String,
     /// SHA-256 of the rule, in hex.
     pub digest: String,
-    /// Whether a preview was made of the rule as it is.
+    /// True if the present rule was previewed.
     pub previewed: bool,
-    /// Whether it runs.
+    /// True if the policy runs.
     pub enforced: bool,
-    /// An e-mail.
+    /// E-mail address of the creator.
     pub created_by: String,
-    /// In ms since 1970.
+    /// Creation time in ms since 1970.
     pub created_at: i64,
 }
 
-/// A policy to be made. It is paused.
+/// A policy to be created, initially paused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewPolicy {
-    /// What people call it.
+    /// Name chosen by the user.
     pub name: String,
-    /// What it says.
+    /// Rule as a JSON object.
     pub rule: String,
     /// SHA-256 of the rule, in hex.
     pub digest: String,
-    /// An e-mail.
+    /// E-mail address of the creator.
     pub created_by: String,
 }
 
-/// What is to be another; none stays as it is.
+/// A change of a policy; fields that are `None` stay unchanged.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PolicyChange {
-    /// What people call it.
+    /// Name chosen by the user.
     pub name: Option<String>,
-    /// What it says, with its digest: pauses the policy.
+    /// New rule with its digest. A new rule pauses the policy.
     pub rule: Option<(String, String)>,
-    /// Whether it runs from now on: only where a preview was made of the rule as it is then.
+    /// True to run the policy. This requires a preview of the rule that the policy has after the
+    /// change.
     pub enforced: Option<bool>,
 }
 
 impl Store {
-    /// Makes a policy; none when the organization has as many as it may.
+    /// Creates a policy; `None` if the organization has the maximum number.
     #[boxed]
     pub async fn create_policy(
         &self,
@@ -100,7 +98,7 @@ impl Store {
         row.as_ref().map(policy).transpose()
     }
 
-    /// The policy of this identifier, whosever it is.
+    /// The policy of this identifier in any organization.
     #[boxed]
     pub async fn any_policy(&self, id: PolicyId) -> Result<Option<PolicyRow>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM retention_policies WHERE id = $1");
@@ -108,7 +106,7 @@ impl Store {
         row.as_ref().map(policy).transpose()
     }
 
-    /// Policies in the order of their making, after the identifier `after`, at most `limit`.
+    /// Policies in the order of creation, after the identifier `after`, at most `limit`.
     #[boxed]
     pub async fn list_policies(
         &self,
@@ -124,7 +122,7 @@ impl Store {
         rows.iter().map(policy).collect()
     }
 
-    /// The identifiers of all that run, whosever they are.
+    /// Identifiers of all enforced policies of every organization.
     #[boxed]
     pub async fn enforced_policies(&self) -> Result<Vec<PolicyId>, StoreError> {
         let sql = "SELECT id FROM retention_policies WHERE mode = 'enforced' ORDER BY id";
@@ -132,7 +130,8 @@ impl Store {
         rows.iter().map(|row| row.columns().int("id").map(PolicyId)).collect()
     }
 
-    /// Changes a policy; none when it is not there, or when it is to run and no preview was made of it as it is.
+    /// Changes a policy. Returns `None` if it does not exist, or if it would be enforced without a
+    /// preview of its rule.
     #[boxed]
     pub async fn change_policy(
         &self,
@@ -173,7 +172,7 @@ impl Store {
         self.find_policy(organization, id).await
     }
 
-    /// Records that a preview was made of a policy's rule; false when it has another meanwhile.
+    /// Records a preview of a policy's rule; false if the rule was changed meanwhile.
     #[boxed]
     pub async fn mark_previewed(
         &self,
@@ -185,7 +184,8 @@ impl Store {
         Ok(self.inner.db.execute(sql, values![organization.0, id.0, digest]).await? == 1)
     }
 
-    /// Deletes a policy with what is known of its runs; false when there is none. What it deleted stays in the trash.
+    /// Deletes a policy and the history of its runs; false if it does not exist. Deleted versions
+    /// stay in the trash.
     #[boxed]
     pub async fn delete_policy(
         &self,

@@ -1,4 +1,5 @@
-//! Runs of policies: a claim in the policy's row lets one server work on it, and a run that was interrupted goes on.
+//! Runs of retention policies. A claim in the policy's row assigns the run to one server. Any
+//! server continues an interrupted run.
 
 use std::time::Duration;
 
@@ -10,46 +11,46 @@ use crate::error::StoreError;
 use crate::ids::{OrganizationId, PolicyId, RunId, new_id};
 use crate::store::Store;
 
-/// Runs of a policy that are remembered.
-pub const RUNS_KEPT: u32 = 100;
-/// How long a claim lasts that is not renewed.
+/// Number of runs of a policy that are retained.
+pub const MAX_RUNS: u32 = 100;
+/// Lifetime of a claim that is not renewed.
 const CLAIM: Duration = Duration::from_secs(20);
 
 const RUN: &str = "id, started_at, ended_at, deleted, bytes, pending, skipped, error";
 
-/// A run.
+/// A run of a retention policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunRow {
-    /// Its identifier.
     pub id: RunId,
-    /// In ms since 1970.
+    /// Start time, in ms since 1970.
     pub started_at: i64,
-    /// In ms since 1970; none while it goes on.
+    /// End time, in ms since 1970; `None` while the run continues.
     pub ended_at: Option<i64>,
-    /// How many versions it deleted.
+    /// Number of versions that were deleted.
     pub deleted: u64,
-    /// Of their files.
+    /// Total bytes of their files.
     pub bytes: u64,
-    /// What is being deleted, of which it may not be known whether it was: as whoever carries it out wrote it.
+    /// Deletions in progress, in the caller's format. After an interruption, they may have been
+    /// carried out or not.
     pub pending: String,
-    /// What was to be deleted and was not: a JSON list.
+    /// Versions that should be deleted but were not: a JSON list.
     pub skipped: String,
-    /// Why it did not come to its end.
+    /// Reason why the run stopped early.
     pub error: Option<String>,
 }
 
-/// A run that is the caller's to carry out.
+/// A run that the caller must execute.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RetentionClaim {
-    /// The policy, as it is run.
+    /// The policy at the time of the claim.
     pub policy: PolicyRow,
-    /// The run, as far as it has come.
+    /// The run with its progress so far.
     pub run: RunRow,
     holder: i64,
 }
 
 impl Store {
-    /// Lets an enforced policy run as soon as somebody can; false where it is not enforced.
+    /// Makes an enforced policy due immediately. Returns false if it is not enforced.
     #[boxed]
     pub async fn request_run(
         &self,
@@ -67,15 +68,16 @@ impl Store {
         Ok(requested)
     }
 
-    /// Claims a policy that is due, or was interrupted, and that nobody is at; of these the one named, if one is, whether it is due or not.
+    /// Claims a policy that is due or whose run was interrupted, and that no other server works on.
+    /// With `only`, it claims that policy even if it is not due.
     #[boxed]
     pub async fn claim_run(&self, only: Option<PolicyId>) -> Result<Option<RetentionClaim>, StoreError> {
         let (now, until) = (self.now_ms(), self.now_ms().saturating_add(CLAIM.as_millis() as i64));
-        let wanted = only.map_or(0, |only| only.0);
+        let only = only.map_or(0, |only| only.0);
         let sql = "SELECT id FROM retention_policies WHERE mode = 'enforced' AND claimed_until <= $1 AND ($2 = id OR $2 = 0 AND \
                    (due_at <= $1 OR EXISTS (SELECT 1 FROM retention_runs r WHERE r.policy = retention_policies.id \
                    AND r.ended_at IS NULL))) ORDER BY due_at, id LIMIT 1";
-        let rows = self.inner.db.fetch_uncounted(sql, values![now, wanted]).await?;
+        let rows = self.inner.db.fetch_uncounted(sql, values![now, only]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         let id = row.columns().int("id")?;
         let holder = new_id();
@@ -87,7 +89,7 @@ impl Store {
         let values = values![id, until, holder, now.saturating_add(EVERY_MS), now];
         let Some(row) = transaction.fetch_one(claim, values).await? else { return Ok(None) };
         let policy = policy_of(&mut row.columns())?;
-        // One of another rule is at its end; it was interrupted before that could be said.
+        // The policy's rule changed during an interrupted run, so the run must end.
         let stale = "UPDATE retention_runs SET ended_at = $3, error = 'The policy was changed.' \
                      WHERE policy = $1 AND ended_at IS NULL AND digest <> $2";
         transaction.execute(stale, values![id, policy.digest.as_str(), now]).await?;
@@ -118,10 +120,10 @@ impl Store {
         Ok(Some(RetentionClaim { policy, run, holder }))
     }
 
-    /// Records how far a run has come and renews its claim. False when it is the caller's no longer: somebody else's, or the policy
-    /// was paused, changed or deleted.
+    /// Records the progress of a run and renews its claim. Returns false if the claim was lost, or
+    /// if the policy was paused, changed or deleted.
     #[boxed]
-    pub async fn go_on_with_run(&self, claim: &RetentionClaim) -> Result<bool, StoreError> {
+    pub async fn continue_run(&self, claim: &RetentionClaim) -> Result<bool, StoreError> {
         let until = self.now_ms().saturating_add(CLAIM.as_millis() as i64);
         let mut transaction = self.inner.db.begin().await?;
         let renew = "UPDATE retention_policies SET claimed_until = $3 WHERE id = $1 AND holder = $2 AND mode = 'enforced' \
@@ -139,13 +141,13 @@ impl Store {
         Ok(true)
     }
 
-    /// Ends a run, and gives the claim back. Runs that are older than the last hundred are forgotten.
+    /// Ends a run and releases the claim. Only the last hundred runs are retained.
     #[boxed]
     pub async fn end_run(&self, claim: &RetentionClaim, error: Option<&str>) -> Result<(), StoreError> {
         let RunRow { id, deleted, bytes, skipped, .. } = &claim.run;
         let policy = claim.policy.id.0;
         let mut transaction = self.inner.db.begin().await?;
-        // Not where somebody else has taken it up.
+        // The condition skips the update if another server has claimed the run.
         let end = "UPDATE retention_runs SET ended_at = $2, deleted = $3, bytes = $4, skipped = $5, error = $6, pending = '[]' WHERE id = $1 \
                    AND EXISTS (SELECT 1 FROM retention_policies p WHERE p.id = retention_runs.policy AND p.holder = $7)";
         let values = values![
@@ -160,14 +162,14 @@ impl Store {
         transaction.execute(end, values).await?;
         let old = "DELETE FROM retention_runs WHERE policy = $1 AND ended_at IS NOT NULL AND id NOT IN \
                    (SELECT id FROM retention_runs WHERE policy = $1 ORDER BY id DESC LIMIT $2)";
-        transaction.execute(old, values![policy, i64::from(RUNS_KEPT)]).await?;
+        transaction.execute(old, values![policy, i64::from(MAX_RUNS)]).await?;
         let free =
             "UPDATE retention_policies SET claimed_until = 0, holder = NULL WHERE id = $1 AND holder = $2";
         transaction.execute(free, values![policy, claim.holder]).await?;
         transaction.commit().await
     }
 
-    /// Gives the claim of a run back that has not come to its end: any server may go on with it.
+    /// Releases the claim of an unfinished run; any server may continue it.
     #[boxed]
     pub async fn leave_run(&self, claim: &RetentionClaim) -> Result<(), StoreError> {
         let free =
@@ -175,7 +177,7 @@ impl Store {
         self.inner.db.execute(free, values![claim.policy.id.0, claim.holder]).await.map(drop)
     }
 
-    /// Ends runs of policies that were paused while nobody was at them.
+    /// Ends unclaimed runs of paused policies.
     #[boxed]
     pub async fn end_paused_runs(&self) -> Result<(), StoreError> {
         let paused = "SELECT 1 AS one FROM retention_runs r JOIN retention_policies p ON p.id = r.policy \
@@ -188,7 +190,7 @@ impl Store {
         self.inner.db.execute(end, values![self.now_ms()]).await.map(drop)
     }
 
-    /// The runs of a policy, the latest first, those before the run `before`, at most `limit`.
+    /// Runs of a policy, the latest first, before the run `before`, at most `limit`.
     #[boxed]
     pub async fn list_runs(
         &self,

@@ -1,4 +1,4 @@
-//! What policies judge versions by, in pages.
+//! Facts of versions that retention policies need, in pages.
 
 use crate::boxed;
 use crate::db::{Row, Value, values};
@@ -6,32 +6,30 @@ use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::store::Store;
 
-/// What is read of a version. The time is the index's own expression.
+/// Columns to read of a version. The expression for the time must equal the one in the index.
 const COLUMNS: &str = "v.name, v.version, COALESCE(v.published, v.shown_at) AS at, v.shown_at, v.updated_at, v.last_downloaded_at, \
     (SELECT CAST(COALESCE(SUM(f.size), 0) AS BIGINT) FROM files f WHERE f.repository = v.repository AND f.name = v.name \
      AND f.version = v.version) AS bytes FROM versions v";
 const ORDER: &str = "ORDER BY v.name DESC, COALESCE(v.published, v.shown_at) DESC, v.version DESC";
 
-/// A version as policies see it.
+/// A version with the facts that policies need.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JudgedVersion {
-    /// The package.
     pub name: String,
-    /// The version.
     pub version: String,
-    /// When it was published: in ms since 1970.
+    /// Publication time in ms since 1970.
     pub published_at: i64,
-    /// When it was fetched last.
+    /// Time of the last download, in ms since 1970.
     pub last_downloaded_at: Option<i64>,
-    /// Of its files.
+    /// Total size of its files in bytes.
     pub bytes: u64,
-    /// When it was shown first.
+    /// Time when it was first in the catalog, in ms since 1970.
     pub shown_at: i64,
-    /// When what is shown of it was changed last.
+    /// Time of its last catalog change, in ms since 1970.
     pub updated_at: i64,
 }
 
-/// Where a page ended.
+/// Position at which a page ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JudgedPlace {
     name: String,
@@ -40,7 +38,7 @@ pub struct JudgedPlace {
 }
 
 impl JudgedPlace {
-    /// Before the latest publication of a package.
+    /// Position before the latest version of a package.
     #[must_use]
     pub fn top_of(name: &str) -> JudgedPlace {
         JudgedPlace { name: name.to_owned(), at: i64::MAX, version: String::new() }
@@ -48,7 +46,7 @@ impl JudgedPlace {
 }
 
 impl JudgedVersion {
-    /// Behind it the next page begins.
+    /// Position after which the next page begins.
     #[must_use]
     pub fn place(&self) -> JudgedPlace {
         JudgedPlace { name: self.name.clone(), at: self.published_at, version: self.version.clone() }
@@ -56,8 +54,9 @@ impl JudgedVersion {
 }
 
 impl Store {
-    /// Versions of a repository: packages one after the other, of each the latest publication first. After the place `after`, at most
-    /// `limit`; only fewer are the end.
+    /// Versions of a repository, grouped by package, the latest of each first. At most `limit`,
+    /// beginning after the position `after`. A page with fewer than `limit` versions is the last
+    /// one.
     #[boxed]
     pub async fn judged_versions(
         &self,
@@ -70,7 +69,7 @@ impl Store {
             let sql = format!("SELECT {COLUMNS} WHERE v.repository = $1 {ORDER} LIMIT $2");
             return self.judged(sql, values![repository.0, limit]).await;
         };
-        // The rest of the package, and then the others: each is a range of the index.
+        // The rest of the package and the other packages are two ranges of the index.
         let sql = format!(
             "SELECT {COLUMNS} WHERE v.repository = $1 AND v.name = $2 AND COALESCE(v.published, v.shown_at) <= $3 \
              AND (COALESCE(v.published, v.shown_at) < $3 OR v.version < $4) {ORDER} LIMIT $5"
@@ -85,7 +84,7 @@ impl Store {
         Ok(page)
     }
 
-    /// One version; none where it is not shown.
+    /// One version; `None` if it is not in the catalog.
     #[boxed]
     pub async fn judged_version(
         &self,
@@ -97,7 +96,7 @@ impl Store {
         Ok(self.judged(sql, values![repository.0, name, version]).await?.pop())
     }
 
-    /// Versions of which something was shown at this time or later, at most `limit`.
+    /// Versions whose catalog entry changed at this time or later, at most `limit`.
     #[boxed]
     pub async fn versions_since(
         &self,

@@ -1,4 +1,5 @@
-//! Components of policies: kept once by digest, their bytes in pieces, so that no row is too large for a backup or a driver.
+//! Policy components, stored once by digest. Their bytes are split into pieces, so that no row is
+//! too large for a backup or a driver.
 
 use bytes::{Bytes, BytesMut};
 
@@ -10,68 +11,69 @@ use crate::error::StoreError;
 use crate::ids::OrganizationId;
 use crate::store::Store;
 
-/// Components that a server keeps.
+/// Maximum number of stored components.
 pub const MAX_POLICY_COMPONENTS: u32 = 30;
-/// Bytes of a piece.
+/// Size of a piece in bytes.
 const PIECE: usize = 512 << 10;
 const COLUMNS: &str = "digest, name, version, told, size, installed_by, installed_at FROM policy_components";
 
-/// A component to be kept.
+/// A component to be stored.
 #[derive(Clone, Debug)]
 pub struct NewPolicyComponent {
-    /// `sha256:` and hex of its bytes.
+    /// `sha256:` and the digest of the bytes in hex.
     pub digest: String,
-    /// As it calls itself.
+    /// Name that the component declares.
     pub name: String,
-    /// Its own.
+    /// Version that the component declares.
     pub version: String,
-    /// What it says of itself besides, as a JSON object.
-    pub told: String,
-    /// The fingerprint of the trusted key that signed it.
+    /// Rest of the component's description, as a JSON object.
+    pub description: String,
+    /// Fingerprint of the trusted key that signed the component.
     pub signed_by: Option<String>,
-    /// An e-mail.
+    /// E-mail address of the installer.
     pub installed_by: String,
-    /// All of it.
+    /// Content of the whole component.
     pub bytes: Bytes,
 }
 
-/// A component that is kept, without its bytes.
+/// A stored component, without its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyComponentRow {
-    /// `sha256:` and hex of its bytes.
+    /// `sha256:` and the digest of the bytes in hex.
     pub digest: String,
-    /// As it calls itself.
+    /// Name that the component declares.
     pub name: String,
-    /// Its own.
+    /// Version that the component declares.
     pub version: String,
-    /// What it says of itself besides, as a JSON object.
-    pub told: String,
-    /// Its bytes.
+    /// Rest of the component's description, as a JSON object.
+    pub description: String,
+    /// Size of the component in bytes.
     pub size: u64,
-    /// The fingerprint of the trusted key that signed it.
+    /// Fingerprint of the trusted key that signed the component.
     pub signed_by: Option<String>,
-    /// An e-mail.
+    /// E-mail address of the installer.
     pub installed_by: String,
-    /// When it was first kept, in ms since 1970.
+    /// Time of the first installation, in ms since 1970.
     pub installed_at: i64,
 }
 
 impl Store {
-    /// Keeps a component. Of one that is there already, a signature counts from now on, and everything else stays as it is. False where there
-    /// are as many as may be.
+    /// Stores a component. If the component exists already, only adds a new signature. Returns
+    /// false if the maximum number is reached.
     #[boxed]
     pub async fn keep_policy_component(
         &self,
         component: NewPolicyComponent,
         audit: Option<AuditEvent>,
     ) -> Result<bool, StoreError> {
-        let NewPolicyComponent { digest, name, version, told, signed_by, installed_by, bytes } = component;
-        let told = signed(&told, signed_by.as_deref())?;
+        let NewPolicyComponent { digest, name, version, description, signed_by, installed_by, bytes } =
+            component;
+        let description = signed(&description, signed_by.as_deref())?;
         let mut transaction = self.inner.db.begin().await?;
         let there = "SELECT digest FROM policy_components WHERE digest = $1";
         if transaction.fetch_one(there, values![digest.as_str()]).await?.is_some() {
             if signed_by.is_some() {
-                sign(&mut transaction, &digest, &told).await?;
+                sign(&mut transaction, &digest, &description).await?;
                 remember(&mut transaction, audit).await?;
                 transaction.commit().await?;
             }
@@ -82,7 +84,8 @@ impl Store {
                       ON CONFLICT (digest) DO NOTHING";
         let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
         let most = i64::from(MAX_POLICY_COMPONENTS);
-        let values = values![digest.as_str(), name, version, told, size, installed_by, self.now_ms(), most];
+        let values =
+            values![digest.as_str(), name, version, description, size, installed_by, self.now_ms(), most];
         if transaction.execute(insert, values).await? == 0 {
             return Ok(false);
         }
@@ -95,14 +98,14 @@ impl Store {
         Ok(true)
     }
 
-    /// All that are kept, from the oldest on.
+    /// All stored components, the oldest first.
     #[boxed]
     pub async fn policy_components(&self) -> Result<Vec<PolicyComponentRow>, StoreError> {
         let sql = format!("SELECT {COLUMNS} ORDER BY installed_at, digest");
         self.inner.db.fetch(sql, values![]).await?.iter().map(component).collect()
     }
 
-    /// The one of this digest.
+    /// The component of this digest.
     #[boxed]
     pub async fn find_policy_component(
         &self,
@@ -113,7 +116,8 @@ impl Store {
         row.as_ref().map(component).transpose()
     }
 
-    /// The bytes of the one of this digest; none where it is not kept. `Corrupt` where a part of them is missing.
+    /// Bytes of the component of this digest; `None` if it is not stored. `Corrupt` if a part of
+    /// the bytes is missing.
     #[boxed]
     pub async fn policy_component_bytes(&self, digest: &str) -> Result<Option<Bytes>, StoreError> {
         let Some(row) = self.find_policy_component(digest).await? else { return Ok(None) };
@@ -123,12 +127,12 @@ impl Store {
             bytes.extend_from_slice(&piece.columns().bytes("bytes")?);
         }
         if bytes.len() as u64 != row.size {
-            return Err(StoreError::Corrupt(format!("the policy {digest} is not whole")));
+            return Err(StoreError::Corrupt(format!("the policy {digest} is incomplete")));
         }
         Ok(Some(bytes.freeze()))
     }
 
-    /// Removes one that no rule names: false where one does, or it is not there.
+    /// Deletes a component. Returns false if a rule uses it, or if it does not exist.
     #[boxed]
     pub async fn remove_policy_component(
         &self,
@@ -150,10 +154,11 @@ impl Store {
     }
 }
 
-/// Writes what a component says of itself, with its signature. Rules that name it are read again on every server.
-async fn sign(transaction: &mut Transaction, digest: &str, told: &str) -> Result<(), StoreError> {
+/// Writes the description of a component with its signature. Every server then reloads the rules
+/// that use it.
+async fn sign(transaction: &mut Transaction, digest: &str, description: &str) -> Result<(), StoreError> {
     let update = "UPDATE policy_components SET told = $2 WHERE digest = $1";
-    transaction.execute(update, values![digest, told]).await?;
+    transaction.execute(update, values![digest, description]).await?;
     let sql = "SELECT DISTINCT organization FROM policy_rules WHERE component = $1";
     for row in transaction.fetch(sql, values![digest]).await? {
         renumber(transaction, OrganizationId(row.columns().int("organization")?)).await?;
@@ -161,27 +166,28 @@ async fn sign(transaction: &mut Transaction, digest: &str, told: &str) -> Result
     Ok(())
 }
 
-/// A signature is kept in the object of what a component says, so that servers of the version before keep it too.
+/// Key of the signature in the component's description. Servers of the previous version preserve it
+/// there.
 const SIGNED_BY: &str = "signed_by";
 
-fn signed(told: &str, signed_by: Option<&str>) -> Result<String, StoreError> {
-    let Some(signed_by) = signed_by else { return Ok(told.to_owned()) };
-    let mut told: serde_json::Map<String, serde_json::Value> = serde_json::from_str(told)
-        .map_err(|error| StoreError::Invalid(format!("what a policy says of itself: {error}")))?;
-    told.insert(SIGNED_BY.to_owned(), signed_by.into());
-    Ok(serde_json::Value::Object(told).to_string())
+fn signed(description: &str, signed_by: Option<&str>) -> Result<String, StoreError> {
+    let Some(signed_by) = signed_by else { return Ok(description.to_owned()) };
+    let mut fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(description)
+        .map_err(|error| StoreError::Invalid(format!("the description of a policy: {error}")))?;
+    fields.insert(SIGNED_BY.to_owned(), signed_by.into());
+    Ok(serde_json::Value::Object(fields).to_string())
 }
 
 fn component(row: &Row) -> Result<PolicyComponentRow, StoreError> {
     let mut columns = row.columns();
-    let told = columns.text("told")?;
-    let object: serde_json::Value = serde_json::from_str(&told).unwrap_or_default();
+    let description = columns.text("told")?;
+    let object: serde_json::Value = serde_json::from_str(&description).unwrap_or_default();
     Ok(PolicyComponentRow {
         signed_by: object.get(SIGNED_BY).and_then(|key| key.as_str()).map(str::to_owned),
         digest: columns.text("digest")?,
         name: columns.text("name")?,
         version: columns.text("version")?,
-        told,
+        description,
         size: columns.unsigned("size")?,
         installed_by: columns.text("installed_by")?,
         installed_at: columns.int("installed_at")?,

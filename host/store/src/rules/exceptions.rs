@@ -1,4 +1,4 @@
-//! What passes a rule nevertheless: with a reason and an end.
+//! Exceptions from rules, each with a reason and an end.
 
 use super::renumber;
 use crate::accounts::{AuditEvent, remember};
@@ -8,44 +8,42 @@ use crate::error::StoreError;
 use crate::ids::{ExceptionId, OrganizationId, RepositoryId, RuleId, new_id};
 use crate::store::Store;
 
-/// Exceptions that a rule may have which have not ended.
+/// Maximum number of active exceptions of a rule.
 pub const MAX_EXCEPTIONS: u32 = 500;
 
 const COLUMNS: &str = "e.id, e.rule, e.repository, e.package, e.version, e.reason, e.until, e.created_by, e.created_at \
      FROM policy_exceptions e JOIN policy_rules r ON r.id = e.rule";
 
-/// An exception.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExceptionRow {
-    /// Its identifier.
     pub id: ExceptionId,
-    /// What it passes.
+    /// Rule to which the exception applies.
     pub rule: RuleId,
-    /// What passes.
     pub new: NewException,
-    /// In ms since 1970.
+    /// Creation time in ms since 1970.
     pub created_at: i64,
 }
 
-/// An exception to be made.
+/// An exception to be created.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewException {
-    /// Where; none: everywhere.
+    /// Repository of the exception; `None` for all repositories.
     pub repository: Option<RepositoryId>,
-    /// A pattern.
+    /// Pattern of the package names to which it applies.
     pub package: String,
-    /// A pattern.
+    /// Pattern of the versions to which it applies.
     pub version: String,
-    /// Why, for people.
+    /// Reason for people to read.
     pub reason: String,
-    /// Until when, in ms since 1970.
+    /// End of the exception, in ms since 1970.
     pub until: i64,
-    /// An e-mail.
+    /// E-mail address of the creator.
     pub created_by: String,
 }
 
 impl Store {
-    /// Makes an exception; none when the rule is not there or has as many as it may. Those that ended long ago go.
+    /// Creates an exception. Returns `None` if the rule does not exist or has the maximum number.
+    /// Exceptions that ended more than a year ago are deleted.
     #[boxed]
     pub async fn create_exception(
         &self,
@@ -85,7 +83,8 @@ impl Store {
         Ok(Some(ExceptionRow { id, rule, new, created_at: now }))
     }
 
-    /// Exceptions of a rule in the order of their making, ended ones among them, after the identifier `after`, at most `limit`.
+    /// Exceptions of a rule, including ended ones, in the order of creation, after the identifier
+    /// `after`, at most `limit`.
     #[boxed]
     pub async fn list_exceptions(
         &self,
@@ -102,7 +101,7 @@ impl Store {
         rows.iter().map(exception).collect()
     }
 
-    /// Those of an organization that have not ended.
+    /// Active exceptions of an organization.
     pub(super) async fn exceptions_that_hold(
         &self,
         organization: OrganizationId,
@@ -112,7 +111,7 @@ impl Store {
         rows.iter().map(exception).collect()
     }
 
-    /// Takes an exception back; false when there is none.
+    /// Deletes an exception; false if it does not exist.
     #[boxed]
     pub async fn delete_exception(
         &self,

@@ -1,19 +1,21 @@
-//! Rules over versions, what passes them nevertheless, and the components that judge. What a rule means is not the store's to know.
+//! Rules about versions, their exceptions, and the components that evaluate them. The caller
+//! interprets the rules.
 //!
-//! Each change of what holds gives the organization another number, which every look-up of a request reads: so whoever keeps rules in
-//! memory knows whether they are the present ones, on every server, and where the number is null there is nothing to ask.
+//! Each change of the active rules gives the organization a new number. Every look-up of a request
+//! reads this number. So each server knows whether the rules in its memory are current. If the
+//! number is null, the organization has no active rules.
 
 mod components;
 mod exceptions;
-mod judged;
 mod recorded;
 mod rows;
+mod version_facts;
 
 pub use components::{MAX_POLICY_COMPONENTS, NewPolicyComponent, PolicyComponentRow};
 pub use exceptions::{ExceptionRow, MAX_EXCEPTIONS, NewException};
-pub use judged::{FactsPlace, VersionFactsRow};
 pub use recorded::RuleRecording;
 pub use rows::{MAX_RULES, NewRule, RuleChange, RuleMode, RuleRow, RuleText};
+pub use version_facts::{FactsPlace, VersionFactsRow};
 
 use crate::db::{Transaction, values};
 use crate::error::StoreError;

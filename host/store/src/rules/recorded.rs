@@ -1,5 +1,5 @@
-//! Recorded calls of the components that rules name: in the sets of [`recordings`](crate::recordings), under the same bounds, one set of
-//! each rule.
+//! Recorded calls of the components of rules. They use the sets of
+//! [`recordings`](crate::recordings) with the same bounds, one set for each rule.
 
 use super::renumber;
 use crate::accounts::{AuditEvent, remember};
@@ -10,20 +10,19 @@ use crate::ids::{OrganizationId, RecordingId, RecordingSetId, RuleId, new_id};
 use crate::recordings::{ARMED_MS, MAX_RECORDING_SETS, MAX_RECORDINGS, RECORDINGS, RecordingRow, recording};
 use crate::store::Store;
 
-/// That calls of a rule's component are recorded.
+/// A recording of calls of a rule's component.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RuleRecording {
-    /// The rule.
     pub rule: RuleId,
-    /// The set that they go to.
+    /// Set that receives the recordings.
     pub set: RecordingSetId,
-    /// So many at most: the last ones.
-    pub wanted: u32,
-    /// An e-mail, or the name of a command.
+    /// Maximum number of recordings; the last ones are retained.
+    pub max_recordings: u32,
+    /// E-mail address of the creator, or the name of a command.
     pub created_by: String,
-    /// In ms since 1970.
+    /// Creation time in ms since 1970.
     pub created_at: i64,
-    /// When it stops, in ms since 1970.
+    /// End of the recording, in ms since 1970.
     pub armed_until: i64,
 }
 
@@ -31,21 +30,22 @@ const SETS: &str =
     "SELECT s.id, s.rule, s.wanted, s.created_by, s.created_at, s.armed_until FROM recording_sets s";
 
 impl Store {
-    /// Wants calls of a rule's component recorded that failed or refused, the last `wanted`, for [`RECORDING_DAYS`](crate::RECORDING_DAYS)
-    /// at most. What was recorded of the rule before goes. None where there are [`MAX_RECORDING_SETS`], or the rule is gone; `Invalid` for
-    /// a number of calls that is none.
+    /// Starts to record the last `max_recordings` failing or refusing calls of a rule's component,
+    /// for at most [`RECORDING_DAYS`](crate::RECORDING_DAYS). Earlier recordings of the rule are
+    /// deleted. Returns `None` if there are [`MAX_RECORDING_SETS`], or if the rule is gone.
+    /// `Invalid` if the number of calls is out of range.
     #[boxed]
     pub async fn record_rule(
         &self,
         organization: OrganizationId,
         rule: RuleId,
-        wanted: u32,
+        max_recordings: u32,
         created_by: String,
         audit: Option<AuditEvent>,
     ) -> Result<Option<RuleRecording>, StoreError> {
-        if wanted == 0 || wanted > MAX_RECORDINGS {
+        if max_recordings == 0 || max_recordings > MAX_RECORDINGS {
             return Err(StoreError::Invalid(format!(
-                "a set has 1 to {MAX_RECORDINGS} recordings, not {wanted}"
+                "a set must have 1 to {MAX_RECORDINGS} recordings, not {max_recordings}"
             )));
         }
         let (set, now) = (RecordingSetId(new_id()), self.now_ms());
@@ -55,10 +55,10 @@ impl Store {
         let insert = "INSERT INTO recording_sets (id, organization, format, repository, wanted, only_failures, created_by, created_at, \
                       armed_until, rule) SELECT $1, r.organization, '', 0, $2, 1, $3, $4, $5, r.id FROM policy_rules r \
                       WHERE r.organization = $6 AND r.id = $7 \
-                      AND (SELECT COUNT(*) FROM recording_sets WHERE trial IS NULL) < $8";
+                      AND (SELECT COUNT(*) FROM recording_sets) < $8";
         let values = values![
             set.0,
-            i64::from(wanted),
+            i64::from(max_recordings),
             created_by.as_str(),
             now,
             armed_until,
@@ -69,14 +69,14 @@ impl Store {
         if transaction.execute(insert, values).await? == 0 {
             return Ok(None);
         }
-        // So every server reads its rules anew, and with them what is recorded.
+        // The new number makes every server reload the rules, and with them the calls to record.
         renumber(&mut transaction, organization).await?;
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
-        Ok(Some(RuleRecording { rule, set, wanted, created_by, created_at: now, armed_until }))
+        Ok(Some(RuleRecording { rule, set, max_recordings, created_by, created_at: now, armed_until }))
     }
 
-    /// Records no more of a rule, and removes what was recorded of it; false where nothing was.
+    /// Stops recording a rule and deletes its recordings. Returns false if nothing was recorded.
     #[boxed]
     pub async fn stop_recording_rule(
         &self,
@@ -94,7 +94,7 @@ impl Store {
         Ok(true)
     }
 
-    /// What is recorded of an organization's rules at this time.
+    /// Active recordings of an organization's rules.
     #[boxed]
     pub async fn rules_that_record(
         &self,
@@ -109,7 +109,7 @@ impl Store {
             Ok(RuleRecording {
                 set: RecordingSetId(columns.int("id")?),
                 rule: RuleId(columns.int("rule")?),
-                wanted: u32::try_from(columns.int("wanted")?).unwrap_or_default(),
+                max_recordings: u32::try_from(columns.int("wanted")?).unwrap_or_default(),
                 created_by: columns.text("created_by")?,
                 created_at: columns.int("created_at")?,
                 armed_until: columns.int("armed_until")?,
@@ -118,7 +118,7 @@ impl Store {
         rows.iter().map(read).collect()
     }
 
-    /// What was recorded of a rule, the newest first, at most `limit` before this one.
+    /// Recordings of a rule, the newest first, before this one, at most `limit`.
     #[boxed]
     pub async fn rule_recordings(
         &self,
@@ -136,7 +136,7 @@ impl Store {
         rows.iter().map(|row| recording(&mut row.columns())).collect()
     }
 
-    /// The file of a recording of a rule, as it was kept.
+    /// Stored file of a recording of a rule.
     #[boxed]
     pub async fn rule_recording(
         &self,
@@ -151,7 +151,7 @@ impl Store {
     }
 }
 
-/// Removes the set of a rule with what it holds; false where it has none.
+/// Deletes the set of a rule with its recordings; false if it has none.
 pub(super) async fn forget_recordings_of(
     transaction: &mut Transaction,
     organization: OrganizationId,

@@ -1,4 +1,4 @@
-//! The rules of an organization.
+//! Rules of an organization as rows.
 
 use super::recorded::forget_recordings_of;
 use super::{ids_written, renumber};
@@ -10,25 +10,25 @@ use crate::ids::{OrganizationId, RepositoryId, RuleId, new_id};
 use crate::rules::ExceptionRow;
 use crate::store::Store;
 
-/// Rules that an organization may have: each is a call of a component for what it is about.
+/// Maximum number of rules of an organization. Each one calls a component.
 pub const MAX_RULES: u32 = 50;
 
 const COLUMNS: &str = "id, organization, name, component, settings, repositories, packages, mode, digest, previewed, \
     created_by, created_at FROM policy_rules";
 
-/// How strictly a rule holds.
+/// Effect of a rule on denied versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleMode {
-    /// Not at all.
+    /// The rule is not evaluated.
     Paused,
-    /// What it denies is told, and passes.
+    /// Denied versions are reported, but allowed.
     Warn,
-    /// What it denies does not pass.
+    /// Denied versions are not allowed.
     Enforced,
 }
 
 impl RuleMode {
-    /// As it stands in the database and on the wire.
+    /// Name in the database and on the wire.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -38,73 +38,67 @@ impl RuleMode {
         }
     }
 
-    /// The one of this word.
+    /// The mode of this name.
     #[must_use]
     pub fn of(word: &str) -> Option<RuleMode> {
         [RuleMode::Paused, RuleMode::Warn, RuleMode::Enforced].into_iter().find(|mode| mode.word() == word)
     }
 }
 
-/// What a rule says.
+/// Content of a rule, which previews and digests refer to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RuleText {
-    /// A name beside the program, or a digest of the store.
+    /// Name of a component beside the program, or digest of a stored one.
     pub component: String,
-    /// A JSON object.
+    /// Settings as a JSON object.
     pub settings: String,
-    /// Where it holds; none: everywhere.
+    /// Repositories to which the rule applies; `None` for all.
     pub repositories: Option<Vec<RepositoryId>>,
-    /// Patterns of packages; none: all.
+    /// Patterns of package names; `None` for all packages.
     pub packages: Option<Vec<String>>,
-    /// SHA-256 of all this, in hex.
+    /// SHA-256 of the whole content, in hex.
     pub digest: String,
 }
 
-/// A rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RuleRow {
-    /// Its identifier.
     pub id: RuleId,
-    /// Whose it is.
     pub organization: OrganizationId,
-    /// What people call it.
+    /// Name chosen by the user.
     pub name: String,
-    /// What it says.
     pub text: RuleText,
-    /// How strictly it holds.
     pub mode: RuleMode,
-    /// Whether a preview was made of it as it is.
+    /// True if the present content was previewed.
     pub previewed: bool,
-    /// An e-mail.
+    /// E-mail address of the creator.
     pub created_by: String,
-    /// In ms since 1970.
+    /// Creation time in ms since 1970.
     pub created_at: i64,
 }
 
-/// A rule to be made. It is paused.
+/// A rule to be created, initially paused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewRule {
-    /// What people call it.
+    /// Name chosen by the user.
     pub name: String,
-    /// What it says.
     pub text: RuleText,
-    /// An e-mail.
+    /// E-mail address of the creator.
     pub created_by: String,
 }
 
-/// What is to be another; none stays as it is.
+/// A change of a rule; fields that are `None` stay unchanged.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RuleChange {
-    /// What people call it.
+    /// Name chosen by the user.
     pub name: Option<String>,
-    /// What it says: pauses the rule.
+    /// New content, which pauses the rule.
     pub text: Option<RuleText>,
-    /// How strictly it holds: enforced only where a preview was made of it as it is then.
+    /// New mode. `Enforced` requires a preview of the content that the rule has after the change.
     pub mode: Option<RuleMode>,
 }
 
 impl Store {
-    /// Makes a rule; none when the organization has as many as it may.
+    /// Creates a rule; `None` if the organization has the maximum number.
     #[boxed]
     pub async fn create_rule(
         &self,
@@ -153,7 +147,7 @@ impl Store {
         row.as_ref().map(rule).transpose()
     }
 
-    /// Rules in the order of their making, after the identifier `after`, at most `limit`.
+    /// Rules in the order of creation, after the identifier `after`, at most `limit`.
     #[boxed]
     pub async fn list_rules(
         &self,
@@ -167,7 +161,7 @@ impl Store {
         rows.iter().map(rule).collect()
     }
 
-    /// The rules of an organization that are not paused, with those of their exceptions that have not ended.
+    /// Rules of an organization that are not paused, with their active exceptions.
     #[boxed]
     pub async fn rules_that_hold(
         &self,
@@ -180,7 +174,7 @@ impl Store {
         Ok((rules, exceptions))
     }
 
-    /// Digests of components that rules name, whosever they are.
+    /// Digests of stored components that active rules of any organization use.
     #[boxed]
     pub async fn rules_components(&self) -> Result<Vec<String>, StoreError> {
         let sql = "SELECT DISTINCT component FROM policy_rules WHERE component LIKE 'sha256:%' AND mode <> 'paused'";
@@ -188,7 +182,8 @@ impl Store {
         rows.iter().map(|row| row.columns().text("component")).collect()
     }
 
-    /// Changes a rule; none when it is not there, or when it is to be enforced and no preview was made of it as it is.
+    /// Changes a rule. Returns `None` if it does not exist, or if it would be enforced without a
+    /// preview of its content.
     #[boxed]
     pub async fn change_rule(
         &self,
@@ -229,7 +224,7 @@ impl Store {
         self.find_rule(organization, id).await
     }
 
-    /// Records that a preview was made of a rule; false when it says something else meanwhile.
+    /// Records a preview of a rule; false if the rule was changed meanwhile.
     #[boxed]
     pub async fn mark_rule_previewed(
         &self,
@@ -242,7 +237,7 @@ impl Store {
         Ok(self.inner.db.execute(sql, values![organization.0, id.0, digest]).await? == 1)
     }
 
-    /// Deletes a rule with its exceptions and recordings; false when there is none.
+    /// Deletes a rule with its exceptions and recordings; false if it does not exist.
     #[boxed]
     pub async fn delete_rule(
         &self,

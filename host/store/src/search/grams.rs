@@ -1,18 +1,18 @@
-//! What the index holds of a text: its pieces of one, two and three characters, each in hexadecimal digits, so that a database takes it
-//! as a word whatever it consists of.
+//! Grams of a text for the search index: its pieces of one, two and three characters. Each is
+//! written in hexadecimal digits, so that every database accepts it as a word.
 
 use std::collections::BTreeSet;
 
-/// Characters of a text that are indexed; words further behind are not found.
+/// Number of a text's first characters that are indexed. A search does not find later words.
 const INDEXED: usize = 8 * 1024;
-/// Words beyond these are not looked at.
+/// Number of words that are used; further ones are ignored.
 const MAX_WORDS: usize = 8;
-/// Characters of a text to look for that are looked at.
+/// Characters of a search text that are used.
 const MAX_TEXT: usize = 512;
-/// The longest piece in characters.
+/// Maximum length of a piece in characters.
 const LONGEST: usize = 3;
 
-/// All pieces of a text, each once, with a space between.
+/// All pieces of a text, each once, separated by spaces.
 pub(super) fn of_text(text: &str) -> String {
     let mut found = BTreeSet::new();
     for word in text.chars().take(INDEXED).collect::<String>().split_whitespace() {
@@ -24,7 +24,7 @@ pub(super) fn of_text(text: &str) -> String {
     found.into_iter().collect::<Vec<_>>().join(" ")
 }
 
-/// The pieces by which these words are found: the longest of each.
+/// Pieces that find these words: the longest ones of each word.
 pub(super) fn of_words(words: &[String]) -> Vec<String> {
     let mut found = BTreeSet::new();
     for word in words {
@@ -34,13 +34,13 @@ pub(super) fn of_words(words: &[String]) -> Vec<String> {
     found.into_iter().collect()
 }
 
-/// The words of a text to look for, in lower case.
+/// Words of a search text, in lower case.
 pub(super) fn words(text: &str) -> Vec<String> {
     let text = text.chars().take(MAX_TEXT).collect::<String>().to_lowercase().replace('\0', " ");
     text.split_whitespace().take(MAX_WORDS).map(str::to_owned).collect()
 }
 
-/// A word as LIKE with `ESCAPE '!'` has it, anywhere in a text.
+/// Pattern of LIKE with `ESCAPE '!'` that finds a word anywhere in a text.
 pub(super) fn pattern(word: &str) -> String {
     format!("%{}%", word.replace('!', "!!").replace('%', "!%").replace('_', "!_"))
 }

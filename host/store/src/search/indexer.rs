@@ -1,4 +1,5 @@
-//! The index follows the commits: what they queued is taken into it in pieces, by one server at a time.
+//! Maintenance of the search index. It applies the changes that commits queued, in pieces, on one
+//! server at a time.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
@@ -12,11 +13,11 @@ use crate::error::StoreError;
 use crate::ids::{RepositoryId, new_id};
 use crate::store::{Inner, Store};
 
-/// How far the index may lag behind the commits while nobody searches.
+/// Maximum delay of the index behind the commits while nobody searches.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Changes that are taken into it in one transaction.
+/// Changes applied in one transaction.
 const PIECE: u32 = 200;
-/// Documents of a deleted repository that go in one transaction.
+/// Documents of a deleted repository that are deleted in one transaction.
 const GOING: i64 = 1_000;
 
 async fn work(inner: &Weak<Inner>) -> Option<Result<(), StoreError>> {
@@ -33,13 +34,13 @@ impl Store {
                 tokio::time::sleep(INTERVAL).await;
                 let Some(worked) = work(&inner).await else { return };
                 if let Err(problem) = worked {
-                    tracing::debug!(%problem, "the index of packages is behind");
+                    tracing::debug!(%problem, "search index is behind");
                 }
             }
         });
     }
 
-    /// Takes what was queued into the index, up to so many changes. Costs one statement where there is none.
+    /// Applies up to `most` queued changes to the index. An empty queue costs one statement.
     pub(crate) async fn index_changes(&self, most: u32) -> Result<(), StoreError> {
         let mut left = most;
         while left > 0 {
@@ -56,10 +57,10 @@ impl Store {
         Ok(())
     }
 
-    /// How many changes were taken in.
+    /// Applies one piece of the queue; returns the number of changes.
     async fn index_piece(&self, most: u32) -> Result<usize, StoreError> {
         let mut transaction = self.inner.db.begin().await?.uncounted();
-        // One server at a time, so that no two write a package's document.
+        // Locks this row, so that only one server at a time writes documents.
         let alone = format!("SELECT value FROM meta WHERE name = 'search_index'{}", transaction.for_update());
         transaction.fetch(alone, vec![]).await?;
         let queued = "SELECT id, repository, name FROM search_queue ORDER BY id LIMIT $1";
@@ -82,7 +83,7 @@ impl Store {
     }
 }
 
-/// A package that changed; without a name, a repository that is gone.
+/// A changed package, or a deleted repository if the name is empty.
 struct Queued {
     id: i64,
     repository: RepositoryId,
@@ -97,7 +98,8 @@ impl Queued {
     }
 }
 
-/// Removes documents of repositories that are gone; the rows of the queue whose repository has more of them.
+/// Removes documents of deleted repositories. Returns the queue rows of repositories that have more
+/// of them.
 async fn remove_repositories(
     transaction: &mut Transaction,
     queued: &[Queued],
@@ -123,22 +125,21 @@ async fn remove(transaction: &mut Transaction, ids: &[i64]) -> Result<(), StoreE
 }
 
 const FIND: [&str; 2] = [
-    "WITH wanted (repository, name) AS (VALUES ",
-    ") SELECT w.repository, w.name, p.search, r.organization, d.id, d.text_sha256 FROM wanted w \
+    "WITH queued (repository, name) AS (VALUES ",
+    ") SELECT w.repository, w.name, p.search, r.organization, d.id, d.text_sha256 FROM queued w \
       LEFT JOIN repositories r ON r.id = w.repository AND r.deleted_at IS NULL \
       LEFT JOIN packages p ON p.repository = w.repository AND p.name = w.name \
       LEFT JOIN search_documents d ON d.repository = w.repository AND d.name = w.name",
 ];
 
-/// Brings the documents of these packages up to date.
+/// Updates the documents of these packages.
 async fn index(
     transaction: &mut Transaction,
     packages: BTreeSet<(RepositoryId, &str)>,
 ) -> Result<(), StoreError> {
-    let wanted =
-        packages.into_iter().map(|(repository, name)| [Value::from(repository.0), Value::from(name)]);
+    let rows = packages.into_iter().map(|(repository, name)| [Value::from(repository.0), Value::from(name)]);
     let [before, after] = FIND;
-    let found = transaction.fetch_each(vec![MultiRow::new(before, wanted.collect(), after)]).await?;
+    let found = transaction.fetch_each(vec![MultiRow::new(before, rows.collect(), after)]).await?;
     let (mut gone, mut documents, mut grams) = (Vec::new(), Vec::new(), Vec::new());
     for row in found.iter().flatten() {
         let mut columns = row.columns();

@@ -1,6 +1,9 @@
-//! Search over what is shown of repositories. An index holds the name of each package and of its text every piece of one to three
-//! characters, so that any part of a word is found by it; what it finds is judged by the text itself. It follows the commits by a
-//! queue, which a search empties first as far as it is short.
+//! Search over the catalogs of repositories. The index has the name of each package, and every
+//! piece of one to three characters of its text. So the index finds any part of a word; a
+//! comparison with the text confirms each match.
+//!
+//! Commits queue their changes, and a task applies the queue to the index. A search itself first
+//! applies a few queued changes.
 
 mod grams;
 mod indexer;
@@ -13,80 +16,75 @@ use crate::ids::{OrganizationId, RepositoryId};
 use crate::store::Store;
 use statement::{Tier, statement};
 
-/// Where a page of a search ends, and the next begins.
+/// Position at which a page of a search ends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SearchPlace {
-    /// Whether all names that begin with what is looked for are behind it.
+    /// True if all names that begin with the search text are before the position.
     pub beyond_prefixes: bool,
-    /// The package's name in lower case.
+    /// Name of the package in lower case.
     pub folded: String,
-    /// Where the package is.
     pub repository: RepositoryId,
-    /// Its name.
+    /// Name of the package in the format's spelling.
     pub name: String,
 }
 
-/// Which repositories somebody may read.
+/// Repositories that a caller may read.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Readable {
-    /// All of the organization.
+    /// True for all repositories of the organization.
     pub all: bool,
-    /// These; public ones besides.
+    /// Repositories in addition to the public ones.
     pub these: Vec<RepositoryId>,
 }
 
-/// What is looked for, and where.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SearchQuery {
-    /// In its repositories alone.
+    /// Organization whose repositories are searched.
     pub organization: OrganizationId,
-    /// In those of them that the asker may read.
+    /// Repositories that the caller may read.
     pub readable: Readable,
-    /// Words, each of which must stand in the name, the summary or the keywords. All packages where there is none.
+    /// Words that must all occur in the name, the summary or the keywords. An empty text matches
+    /// all packages.
     pub text: String,
-    /// In repositories of this format.
+    /// Only repositories of this format.
     pub format: Option<String>,
-    /// In this repository.
+    /// Restricts the search to this repository.
     pub repository: Option<RepositoryId>,
-    /// Behind this place.
+    /// Start of the page (excluded).
     pub after: Option<SearchPlace>,
-    /// At most so many.
     pub limit: u32,
 }
 
 /// A package that was found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FoundPackage {
-    /// Where it stands among what is found.
+    /// Position of the package in the results.
     pub place: SearchPlace,
-    /// The repository's name.
     pub repository_name: String,
-    /// The repository's format.
     pub format: String,
-    /// The version that was published last.
+    /// Version that was published last.
     pub latest: Option<String>,
-    /// That one's summary.
     pub summary: String,
-    /// That one's state.
     pub state: String,
-    /// When it was published, in ms since 1970.
+    /// Publication time of that version, in ms since 1970.
     pub updated_at: Option<u64>,
-    /// How many versions there are.
     pub versions: u64,
 }
 
-/// How many packages are walked through by name before the index of texts is asked: what is frequent is found so.
+/// Number of packages to examine by name before the index of texts is used. This finds frequent
+/// matches faster.
 const WALKED: u32 = 2_000;
-/// Changes that a search itself takes into the index.
+/// Queued changes that a search itself applies to the index.
 const CAUGHT_UP: u32 = 500;
 
 impl Store {
-    /// Packages that match, those whose name begins with the text first (so one whose name it is before all), each group by name.
-    /// Costs a bounded number of statements, each of which seeks in an index.
+    /// Matching packages, each group ordered by name. Packages whose name begins with the text come
+    /// first, so an exact match is the first result. Costs a bounded number of statements, each
+    /// with an index seek.
     #[boxed]
     pub async fn search_packages(&self, query: &SearchQuery) -> Result<Vec<FoundPackage>, StoreError> {
         if let Err(problem) = self.index_changes(CAUGHT_UP).await {
-            tracing::warn!(%problem, "the index of packages is behind");
+            tracing::warn!(%problem, "search index is behind");
         }
         let words = grams::words(&query.text);
         let mut found = Vec::new();
@@ -99,7 +97,8 @@ impl Store {
             let rows = self.inner.db.fetch(sql, values).await?;
             let rows: Vec<FoundPackage> =
                 rows.iter().map(|row| package(row, tier)).collect::<Result<_, _>>()?;
-            // A walk that does not fill the page may have ended early: the index of texts knows the rest, and these too.
+            // A walk that does not fill the page may have ended early. The index of texts then
+            // finds these results again, and the rest.
             if !matches!(tier, Tier::Walk(_)) || rows.len() >= missing as usize {
                 found.extend(rows);
             }
@@ -125,12 +124,12 @@ fn package(row: &Row, tier: Tier) -> Result<FoundPackage, StoreError> {
     })
 }
 
-/// Values of a statement, numbered as they come.
+/// Values of a statement, numbered in order.
 #[derive(Default)]
 struct Numbered(Vec<Value>);
 
 impl Numbered {
-    /// The placeholder of this value.
+    /// Adds a value and returns its placeholder.
     fn add(&mut self, value: impl Into<Value>) -> String {
         self.0.push(value.into());
         format!("${}", self.0.len())

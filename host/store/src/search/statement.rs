@@ -1,35 +1,36 @@
-//! The statements of a search. Rights stand in each of them: nothing is read of a repository that the asker may not read.
+//! Statements of a search. Each statement contains the permissions, so that it never reads rows of
+//! repositories that the caller may not read.
 
 use super::grams::{of_words, pattern};
 use super::{Numbered, SearchPlace, SearchQuery};
 use crate::db::Value;
 
-/// Behind every text that begins as this one.
+/// Greater than every continuation of a text.
 const END: char = char::MAX;
 
-/// Where is looked.
+/// Group of packages that a statement searches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Tier {
-    /// Among the names that begin with the text.
+    /// Names that begin with the text.
     Prefix,
-    /// Among so many of the other names.
+    /// The first names that do not begin with the text, at most this many.
     Walk(u32),
-    /// Among the other names, by the index of texts.
+    /// Names that do not begin with the text, found by the index of texts.
     Grams,
 }
 
 impl Tier {
-    /// Whether there is nothing of it behind the place.
+    /// True if the group has no results after the position.
     pub(super) fn is_done(self, words: &[String], after: Option<&SearchPlace>) -> bool {
         match self {
             Tier::Prefix => after.is_some_and(|after| after.beyond_prefixes),
-            // Every name begins with nothing.
+            // Every name begins with an empty text.
             Tier::Walk(_) | Tier::Grams => words.is_empty(),
         }
     }
 }
 
-/// The statement that finds at most `limit` packages of a tier, with its values.
+/// The statement that finds at most `limit` packages of a group, with its values.
 pub(super) fn statement(
     query: &SearchQuery,
     words: &[String],
@@ -46,7 +47,7 @@ pub(super) fn statement(
     (format!("{DETAILS_BEFORE}{found}{DETAILS_AFTER}"), values.0)
 }
 
-/// Around the packages that are found: what a list says of each.
+/// SQL around the found packages that adds the details of each.
 const DETAILS_BEFORE: &str = "SELECT w.repository, w.name, w.folded, w.latest, w.versions, r.name AS repository_name, r.format, \
     v.summary, v.state, COALESCE(v.published, v.shown_at) AS updated_at FROM (SELECT f.repository, f.name, f.folded, \
     (SELECT COUNT(*) FROM versions c WHERE c.repository = f.repository AND c.name = f.name) AS versions, \
@@ -63,7 +64,7 @@ const ORDER: &str = "ORDER BY d.folded, d.repository, d.name";
 fn by_prefix(query: &SearchQuery, words: &[String], limit: u32, values: &mut Numbered) -> String {
     let whole = words.join(" ");
     let organization = values.add(query.organization.0);
-    // The index is sought by this one bound alone: where a page begins, or else where the prefix does.
+    // The index seeks this bound: the start of the page, or of the prefix.
     let first = query.after.as_ref().map_or("", |after| after.folded.as_str()).max(&whole);
     let (from, to) = (values.add(first), values.add(format!("{whole}{END}")));
     let (behind, readable) = (behind(query, query.after.as_ref(), values), readable(query, values));
@@ -105,8 +106,8 @@ fn by_grams(
     let (behind, readable) = (rest_behind(query, values), readable(query, values));
     let matching = matching("d", words, values);
     let limit = values.add(i64::from(limit));
-    // SQLite joins in this order where CROSS stands: left to itself it goes through all documents in the order of their names, and asks the
-    // index anew for each.
+    // CROSS makes SQLite join in this order. Otherwise SQLite would scan all documents by name and
+    // search the index again for each document.
     let (from, join) = if postgres { ("search_grams g", "JOIN") } else { ("search_grams", "CROSS JOIN") };
     let row = if postgres { "g.rowid" } else { "search_grams.rowid" };
     format!(
@@ -115,7 +116,8 @@ fn by_grams(
     )
 }
 
-/// What the text itself must hold, and that the name does not begin with what is looked for.
+/// Condition that the text contains all words, and that the name does not begin with the search
+/// text.
 fn matching(of: &str, words: &[String], values: &mut Numbered) -> String {
     let whole = words.join(" ");
     let (from, to) = (values.add(whole.as_str()), values.add(format!("{whole}{END}")));
@@ -126,7 +128,8 @@ fn matching(of: &str, words: &[String], values: &mut Numbered) -> String {
     conditions.join(" AND ")
 }
 
-/// Behind the place, if that is not among the names that begin with the text.
+/// Condition for results after the position, if that is beyond the names that begin with the search
+/// text.
 fn rest_behind(query: &SearchQuery, values: &mut Numbered) -> String {
     let Some(after) = query.after.as_ref().filter(|after| after.beyond_prefixes) else {
         return String::new();
@@ -145,7 +148,7 @@ fn behind(query: &SearchQuery, after: Option<&SearchPlace>, values: &mut Numbere
     format!(" AND (d.folded, d.repository, d.name) > ({folded}, {repository}, {})", values.add(name.as_str()))
 }
 
-/// That the package is in a repository in which is looked, and which the asker may read.
+/// Condition that the package is in a searched repository that the caller may read.
 fn readable(query: &SearchQuery, values: &mut Numbered) -> String {
     let organization = values.add(query.organization.0);
     let mut conditions = vec![format!("r.organization = {organization} AND r.deleted_at IS NULL")];
@@ -160,7 +163,8 @@ fn readable(query: &SearchQuery, values: &mut Numbered) -> String {
         conditions.push(format!("r.format = {}", values.add(format.as_str())));
     }
     let Some(repository) = query.repository else {
-        // The plus keeps SQLite from going through one repository after the other: it is to go by the names of all.
+        // The plus prevents SQLite from scanning one repository after the other, because the
+        // results must be in the order of all names.
         return format!(
             "+d.repository IN (SELECT r.id FROM repositories r WHERE {})",
             conditions.join(" AND ")
@@ -180,7 +184,7 @@ mod tests {
     use crate::db::Database;
     use crate::ids::{OrganizationId, RepositoryId};
 
-    /// Each page is sought in an index: no table is read from end to end.
+    /// Each page is found by an index seek; no table is scanned.
     #[tokio::test]
     async fn every_page_seeks() {
         let folder = tempfile::tempdir().unwrap();
@@ -214,7 +218,7 @@ mod tests {
                     of.is_some_and(|table| !["f", "w", "search_grams"].contains(&table))
                 };
                 assert_eq!(plan.iter().find(scans), None, "{tier:?} {sql}\n{plan:#?}");
-                // What finds the documents comes before all that is asked for each of them.
+                // The step that finds the documents comes before the steps for each document.
                 let first = plan.iter().find(|step| step.starts_with("S") && !step.starts_with("SEARCH r"));
                 let seeks = match tier {
                     Tier::Prefix | Tier::Walk(_) => "SEARCH d USING ",

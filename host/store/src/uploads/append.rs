@@ -1,4 +1,5 @@
-//! Adding the bytes of one request to an upload. One request at a time: it holds a claim in the row, which it renews.
+//! Appends of one request to an upload. Only one request at a time may append; it holds and renews
+//! a claim in the row.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,8 +8,8 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::Upload;
-use super::rows::{self, Row};
-use crate::blobs::budget::Lease;
+use super::rows::{self, UploadRow};
+use crate::blobs::budget::StagingReservation;
 use crate::blobs::hashing::Sums;
 use crate::blobs::sink::{ObjectSink, Sink};
 use crate::blobs::stage::{Batch, Gatherer, Lane};
@@ -17,34 +18,35 @@ use crate::boxed;
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// When a claim is renewed: well before another request may take it.
+/// Age at which a claim is renewed, well before another request may take it.
 const RENEWED_AFTER: Duration = Duration::from_secs(rows::CLAIM.as_secs() / 3);
 
-/// The result of beginning to add bytes to an upload.
+/// Result of starting to append to an upload.
 pub enum Append {
-    /// Go on.
+    /// The caller may append bytes.
     Ready(Box<UploadAppender>),
-    /// The upload holds another number of bytes than the offset that was given: this many.
+    /// The given offset is not the end of the upload. Holds the upload's length.
     Elsewhere(u64),
-    /// Another request is adding bytes at this moment.
+    /// Another request is appending at the moment.
     Busy,
-    /// The upload is there no more.
+    /// The upload does not exist any more.
     Gone,
 }
 
-/// Takes the bytes of one request into an upload. Dropped without `finish`, they are forgotten.
+/// Appends the bytes of one request to an upload. If the appender is dropped without `finish`, the
+/// bytes are discarded.
 pub struct UploadAppender {
     upload: Upload,
     limit: u64,
     claim: i64,
     renewed: Instant,
     gathered: Gatherer,
-    lease: Lease,
-    /// None only while it is being finished.
+    reservation: StagingReservation,
+    /// State of the work; `None` only while it is finished.
     lane: Option<Work>,
 }
 
-/// The hashing and writing of a batch, or what is ready for the next.
+/// A batch that is being hashed and written, or the lane that is ready for the next one.
 enum Work {
     Ready(Box<Lane>),
     Running(oneshot::Receiver<Result<Lane, StoreError>>),
@@ -68,12 +70,12 @@ pub(super) async fn begin(upload: &Upload, offset: Option<u64>, limit: u64) -> R
             _ => Append::Busy,
         });
     }
-    // From here on the claim is given back when this is dropped.
+    // From here on, dropping the appender releases the claim.
     let upload = upload.clone();
-    let lease = Lease::new(&store.inner.budget, Some(upload.repository));
+    let reservation = StagingReservation::new(&store.inner.budget, Some(upload.repository));
     let mut appender = UploadAppender {
         upload,
-        lease,
+        reservation,
         limit,
         claim,
         renewed: Instant::now(),
@@ -90,14 +92,16 @@ pub(super) async fn begin(upload: &Upload, offset: Option<u64>, limit: u64) -> R
     Ok(Append::Ready(Box::new(appender)))
 }
 
-/// Where an upload's writing and hashing goes on. None when another request still has its file open, or the claim is lost.
+/// State for further writing and hashing of an upload. `None` if another request still has its file
+/// open, or if the claim is lost.
 pub(super) async fn open(store: &Store, name: &str, claim: i64) -> Result<Option<Lane>, StoreError> {
-    let Some(Row { length, state, multipart, tail, tags }) = rows::read(store, name, claim).await? else {
+    let Some(UploadRow { length, state, multipart, tail, tags }) = rows::read(store, name, claim).await?
+    else {
         return Ok(None);
     };
     let sums = Sums::restore(&state).filter(|sums| sums.length() == length);
     let sums =
-        sums.ok_or_else(|| StoreError::Corrupt(format!("the state of the upload {name} makes no sense")))?;
+        sums.ok_or_else(|| StoreError::Corrupt(format!("the state of the upload {name} is malformed")))?;
     let sink = match &store.inner.storage.place {
         StoragePlace::Folder(folder) => {
             let (folder, name, now) = (Arc::clone(folder), name.to_owned(), store.now());
@@ -114,15 +118,15 @@ pub(super) async fn open(store: &Store, name: &str, claim: i64) -> Result<Option
 }
 
 impl UploadAppender {
-    /// How many bytes the upload holds with those that were written here so far.
+    /// Length of the upload, including bytes that were appended here.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.upload.length
     }
 
-    /// Adds bytes; waits while earlier ones are being written. `TooLarge` past the limit, `NoRoom` when too much is staged or open
-    /// in uploads, `Unavailable` when database or
-    /// storage failed or another request took over.
+    /// Appends bytes; waits while earlier ones are written. `TooLarge` beyond the limit. `NoRoom`
+    /// if too much is staged or held by open uploads. `Unavailable` if the database or storage
+    /// failed, or another request took over.
     #[boxed]
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError> {
         self.limit_to(bytes.len() as u64)?;
@@ -138,8 +142,8 @@ impl UploadAppender {
         }
     }
 
-    /// Makes the bytes durable; the upload as it stands now. `Unavailable` when it failed or another request took over: the
-    /// upload is then as it was before.
+    /// Makes the bytes durable and returns the new state of the upload. `Unavailable` if it failed
+    /// or another request took over; the upload is then unchanged.
     #[boxed]
     pub async fn finish(mut self) -> Result<Upload, StoreError> {
         let rest = self.gathered.take();
@@ -160,7 +164,7 @@ impl UploadAppender {
             }
             Sink::Object(mut object) => {
                 let parts = object.parts();
-                // When the database fails now, it is not known whether the row names the parts.
+                // If the database fails now, it is unknown whether the row names the parts.
                 let was_lent = object.lend();
                 let done = rows::advance(
                     &self.upload.store,
@@ -180,7 +184,7 @@ impl UploadAppender {
         if !written {
             return Err(overtaken());
         }
-        self.upload.store.inner.budget.upload_grew(self.upload.repository, self.lease.bytes());
+        self.upload.store.inner.budget.upload_grew(self.upload.repository, self.reservation.bytes());
         Ok(Upload { length, ..self.upload.clone() })
     }
 
@@ -191,7 +195,7 @@ impl UploadAppender {
     }
 
     async fn hand_over(&mut self, batch: Batch) -> Result<(), StoreError> {
-        self.lease.grow(batch.iter().map(|piece| piece.len() as u64).sum())?;
+        self.reservation.grow(batch.iter().map(|piece| piece.len() as u64).sum())?;
         let Some(work) = self.lane.take() else { return Err(overtaken()) };
         self.lane = Some(Work::Running(work.ready().await?.add(batch)));
         Ok(())
@@ -211,7 +215,7 @@ impl Drop for UploadAppender {
                     drop(work.ready().await);
                 }
                 if let Err(error) = rows::release(&store, &name, claim).await {
-                    tracing::debug!(%error, upload = name, "a claim was not given back; it ends by itself");
+                    tracing::debug!(%error, upload = name, "could not release a claim; it expires by itself");
                 }
             },
             &runtime,
@@ -220,5 +224,5 @@ impl Drop for UploadAppender {
 }
 
 fn overtaken() -> StoreError {
-    StoreError::storage("another request took the upload over")
+    StoreError::storage("another request took over the upload")
 }

@@ -1,7 +1,9 @@
-//! Uploads that outlive a request: begun, added to by one request after the other through any node, finished as a blob.
+//! Uploads over several requests. An upload is begun, extended by one request after the other
+//! through any server, and finished as a blob.
 //!
-//! The row says how many bytes are durable and holds the state of the hashes there, so finishing reads and copies nothing. In
-//! a folder the bytes are one file, in a bucket the parts of a multipart upload and, in the row, what does not make a part yet.
+//! The row stores the number of durable bytes and the state of the hashes there, so finishing reads
+//! and copies nothing. In a folder the bytes are one file. In a bucket they are the parts of a
+//! multipart upload; the row holds the rest that is too short for a part.
 
 mod append;
 mod rows;
@@ -12,7 +14,7 @@ use std::sync::Arc;
 pub use append::{Append, UploadAppender};
 
 use crate::blobs::Blob;
-use crate::blobs::budget::Lease;
+use crate::blobs::budget::StagingReservation;
 use crate::blobs::sink::Sink;
 use crate::blobs::source::Source;
 use crate::blobs::stage::{Lane, blob_of};
@@ -22,10 +24,10 @@ use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::store::Store;
 
-/// The longest note, in bytes.
+/// Maximum length of a note in bytes.
 const MAX_NOTE_BYTES: usize = 4096;
 
-/// An upload as it stood when it was looked for.
+/// An upload, as it was when it was looked up.
 #[derive(Clone)]
 pub struct Upload {
     store: Store,
@@ -36,27 +38,28 @@ pub struct Upload {
 }
 
 impl Upload {
-    /// What was said when it was begun.
+    /// Note that was given at the start.
     #[must_use]
     pub fn note(&self) -> &str {
         &self.note
     }
 
-    /// How many bytes it holds.
+    /// Number of durable bytes at the look-up.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Begins to add bytes at `offset` (at the end if none), so that the upload holds `limit` bytes at most. `Unavailable` when
-    /// database or storage failed.
+    /// Starts to append bytes at `offset` (`None` for the end). The upload may grow to `limit`
+    /// bytes. `Unavailable` if the database or the storage failed.
     #[boxed]
     pub async fn append(&self, offset: Option<u64>, limit: u64) -> Result<Append, StoreError> {
         append::begin(self, offset, limit).await
     }
 
-    /// The bytes as a blob that is not kept yet; the upload is gone. None when it is gone already, has other bytes than when it
-    /// was looked for, or is being added to.
+    /// Converts the upload to a blob that is not stored yet, and removes the upload. Returns `None`
+    /// if it is gone, if its length has changed since the look-up, or if a request is appending to
+    /// it.
     #[boxed]
     pub async fn finish(self) -> Result<Option<Blob>, StoreError> {
         let claim = rows::new_claim();
@@ -71,9 +74,10 @@ impl Upload {
         }
         let budget = &self.store.inner.budget;
         budget.upload_ended(self.repository, self.length);
-        let mut lease = Lease::new(budget, Some(self.repository));
-        // It is there already: where there is no room for it, it is the next that is refused.
-        let held = lease.grow(self.length).is_ok();
+        let mut reservation = StagingReservation::new(budget, Some(self.repository));
+        // The bytes exist already, so exceeding the limit here is not an error; the next upload is
+        // refused instead.
+        let held = reservation.grow(self.length).is_ok();
         let source = match sink {
             Sink::File(file) => {
                 let StoragePlace::Folder(folder) = &self.store.inner.storage.place else { return Ok(None) };
@@ -92,11 +96,12 @@ impl Upload {
             }
             Sink::Object(object) => Sink::Object(object.own()).finish().await?,
         };
-        source.hold(Some(lease).filter(|_| held));
+        source.hold(Some(reservation).filter(|_| held));
         Ok(Some(blob_of(source, sums, BTreeMap::new())))
     }
 
-    /// Removes the upload and its bytes. If it was removed before, nothing happens; a request that is adding bytes to it fails.
+    /// Removes the upload and its bytes. A missing upload is not an error. A request that is
+    /// appending to the upload fails.
     #[boxed]
     pub async fn abort(self) -> Result<(), StoreError> {
         if let Some(place) = rows::delete(&self.store, &self.name, None).await? {
@@ -117,26 +122,26 @@ impl std::fmt::Debug for Upload {
 }
 
 impl Store {
-    /// Begins an upload in this repository; its name, 32 characters of lower-case hex. `Invalid` when `note` is longer than
-    /// 4 KiB.
+    /// Begins an upload in this repository. Returns its name, 32 characters of lower-case hex.
+    /// `Invalid` if `note` is longer than 4 KiB.
     #[boxed]
     pub async fn begin_upload(&self, repository: RepositoryId, note: &str) -> Result<String, StoreError> {
         if note.len() > MAX_NOTE_BYTES {
             return Err(StoreError::Invalid(format!(
-                "the note of an upload is longer than {MAX_NOTE_BYTES} bytes"
+                "the note of an upload may have at most {MAX_NOTE_BYTES} bytes"
             )));
         }
         rows::insert(self, repository, note).await
     }
 
-    /// The upload of this name that was begun in this repository.
+    /// The upload of this name in this repository.
     #[boxed]
     pub async fn upload(&self, repository: RepositoryId, name: &str) -> Result<Option<Upload>, StoreError> {
         let Some((note, length)) = rows::find(self, repository, name).await? else { return Ok(None) };
         Ok(Some(Upload { store: self.clone(), repository, name: name.to_owned(), note, length }))
     }
 
-    /// Removes the uploads that were begun in a repository, whoever adds to them.
+    /// Removes all uploads of a repository, even if requests are appending to them.
     pub(crate) async fn drop_uploads_of(&self, repository: RepositoryId) -> Result<(), StoreError> {
         for name in rows::of(self, repository).await? {
             if let Some(upload) = self.upload(repository, &name).await? {
@@ -146,12 +151,13 @@ impl Store {
         Ok(())
     }
 
-    /// Removes uploads to which nothing was added for their time; how many.
+    /// Removes expired uploads; returns how many.
     pub(crate) async fn expire_uploads(&self) -> Result<u64, StoreError> {
         let ttl = i64::try_from(self.inner.config.upload_ttl.as_millis()).unwrap_or(i64::MAX);
         let mut expired = 0;
         for (name, updated_at) in rows::idle_since(self, ttl).await? {
-            // A request may be adding to it though the row looks idle: the clock may be wrong, or the sender slow.
+            // A request may be appending although the row looks idle: the clock may be wrong, or
+            // the client slow.
             if self.is_appended_to(&name).await? {
                 continue;
             }
@@ -163,7 +169,7 @@ impl Store {
         Ok(expired)
     }
 
-    /// Whether bytes are being added, as far as a lock tells: in a folder.
+    /// True if a lock on the file shows that a request is appending. Only folders have such locks.
     async fn is_appended_to(&self, name: &str) -> Result<bool, StoreError> {
         let StoragePlace::Folder(folder) = &self.inner.storage.place else { return Ok(false) };
         let (folder, name) = (Arc::clone(folder), name.to_owned());
@@ -185,7 +191,7 @@ impl Store {
         }
     }
 
-    /// Which of these names are uploads'.
+    /// True if an upload has this name.
     pub(crate) async fn is_upload(&self, name: &str) -> Result<bool, StoreError> {
         rows::exists(self, name).await
     }

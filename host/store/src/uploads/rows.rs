@@ -1,4 +1,4 @@
-//! The table `uploads`: every change is a compare-and-set on the claim.
+//! The table `uploads`. Every change is a compare-and-set on the claim.
 
 use std::time::Duration;
 
@@ -14,11 +14,12 @@ use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::store::Store;
 
-/// How long a claim holds that is not renewed: as long does a client wait that goes on after the server was killed.
+/// Lifetime of a claim that is not renewed. After a server was killed, the client must wait this
+/// long before it can continue.
 pub(super) const CLAIM: Duration = Duration::from_secs(15);
 
-/// What is needed to go on with an upload.
-pub(super) struct Row {
+/// State that is needed to continue an upload.
+pub(super) struct UploadRow {
     pub(super) length: u64,
     pub(super) state: Vec<u8>,
     pub(super) multipart: Option<Multipart>,
@@ -26,7 +27,7 @@ pub(super) struct Row {
     pub(super) tags: Vec<String>,
 }
 
-/// A unique claim; 0 is none.
+/// Unique number for a claim; 0 means unclaimed.
 pub(super) fn new_claim() -> i64 {
     rand::random_range(1..i64::MAX)
 }
@@ -48,7 +49,7 @@ pub(super) async fn insert(
     Ok(name)
 }
 
-/// Note and length.
+/// Note and length of an upload.
 pub(super) async fn find(
     store: &Store,
     repository: RepositoryId,
@@ -67,7 +68,7 @@ pub(super) async fn length(store: &Store, name: &str) -> Result<Option<u64>, Sto
     row.map(|row| row.columns().unsigned("length")).transpose()
 }
 
-/// How many bytes the open uploads of a repository hold, and those of all.
+/// Bytes of the open uploads of a repository, and of all repositories.
 pub(super) async fn open_bytes(store: &Store, repository: RepositoryId) -> Result<(u64, u64), StoreError> {
     let sql = "SELECT CAST(COALESCE(SUM(CASE WHEN repository = $1 THEN length ELSE 0 END), 0) AS BIGINT) AS own_bytes, \
                CAST(COALESCE(SUM(length), 0) AS BIGINT) AS all_bytes FROM uploads";
@@ -80,7 +81,7 @@ pub(super) async fn exists(store: &Store, name: &str) -> Result<bool, StoreError
     Ok(length(store, name).await?.is_some())
 }
 
-/// Claims the upload unless it is claimed, or has another length than is expected.
+/// Claims the upload unless it is claimed already, or its length differs from the expected one.
 pub(super) async fn claim(
     store: &Store,
     name: &str,
@@ -94,7 +95,7 @@ pub(super) async fn claim(
     Ok(store.inner.db.execute(sql, values).await? == 1)
 }
 
-/// Holds a claim for longer; false when it is lost.
+/// Renews a claim; false if it is lost.
 pub(super) async fn renew(store: &Store, name: &str, claim: i64) -> Result<bool, StoreError> {
     let sql = "UPDATE uploads SET claimed_until = $3, updated_at = $4 WHERE name = $1 AND claim = $2";
     let now = store.now_ms();
@@ -107,8 +108,8 @@ pub(super) async fn release(store: &Store, name: &str, claim: i64) -> Result<(),
     Ok(())
 }
 
-/// The state of an upload, if it has this claim.
-pub(super) async fn read(store: &Store, name: &str, claim: i64) -> Result<Option<Row>, StoreError> {
+/// State of an upload, if it has this claim.
+pub(super) async fn read(store: &Store, name: &str, claim: i64) -> Result<Option<UploadRow>, StoreError> {
     let sql = "SELECT length, state, place, multipart, tail FROM uploads WHERE name = $1 AND claim = $2";
     let Some(row) = store.inner.db.find(sql, values![name, claim]).await? else { return Ok(None) };
     let mut columns = row.columns();
@@ -119,10 +120,11 @@ pub(super) async fn read(store: &Store, name: &str, claim: i64) -> Result<Option
     let sql = "SELECT tag FROM upload_parts WHERE upload = $1 ORDER BY number";
     let parts = store.inner.db.fetch(sql, values![name]).await?;
     let tags = parts.iter().map(|row| row.columns().text("tag")).collect::<Result<_, _>>()?;
-    Ok(Some(Row { length, state, multipart, tail, tags }))
+    Ok(Some(UploadRow { length, state, multipart, tail, tags }))
 }
 
-/// Says that so many bytes are durable, and gives the claim back. False when the claim is lost.
+/// Records the new number of durable bytes, and releases the claim. Returns false if the claim is
+/// lost.
 pub(super) async fn advance(
     store: &Store,
     name: &str,
@@ -155,13 +157,14 @@ pub(super) async fn advance(
     Ok(true)
 }
 
-/// Removes the row if it has this claim; false when the claim is lost.
+/// Removes the row if it has this claim; false if the claim is lost.
 pub(super) async fn delete_claimed(store: &Store, name: &str, claim: i64) -> Result<bool, StoreError> {
     let sql = "DELETE FROM uploads WHERE name = $1 AND claim = $2";
     Ok(store.inner.db.execute(sql, values![name, claim]).await? == 1)
 }
 
-/// Removes the row, if it was not touched since, and returns the key of its object, if it has one. None when there was no row.
+/// Removes the row if its last change was at `untouched_since` (`None`: at any time), and returns
+/// the key of its object, if any. `None` if there was no row.
 pub(super) async fn delete(
     store: &Store,
     name: &str,
@@ -175,14 +178,15 @@ pub(super) async fn delete(
     Ok(place)
 }
 
-/// The names of a repository's uploads.
+/// Names of a repository's uploads.
 pub(super) async fn of(store: &Store, repository: RepositoryId) -> Result<Vec<String>, StoreError> {
     let sql = "SELECT name FROM uploads WHERE repository = $1";
     let rows = store.inner.db.fetch(sql, values![repository.0]).await?;
     rows.iter().map(|row| row.columns().text("name")).collect()
 }
 
-/// Uploads to which nothing was added for so many milliseconds, and when something last was.
+/// Uploads without an append for this number of milliseconds, each with the time of its last
+/// append.
 pub(super) async fn idle_since(store: &Store, ms: i64) -> Result<Vec<(String, i64)>, StoreError> {
     let now = store.now_ms();
     let sql = "SELECT name, updated_at FROM uploads WHERE updated_at <= $1 AND claimed_until <= $2";

@@ -1,4 +1,4 @@
-//! What was told to a hook and what waits, as people see it; tests, and what is told again.
+//! Deliveries of webhooks for display, test events and redelivery.
 
 use std::collections::HashMap;
 
@@ -12,52 +12,48 @@ use crate::ids::{DeliveryId, WebhookId};
 use crate::store::Store;
 
 const COLUMNS: &str = "id, event, kind, queue, delivered, at";
-/// What somebody asked for and has not gone out yet, for one hook.
-const ASKED_AT_ONCE: i64 = 100;
+/// Maximum pending requested deliveries of one webhook.
+const MAX_REQUESTED: i64 = 100;
 
-/// One try.
+/// One attempt to deliver an event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Try {
-    /// When it began, in ms since 1970.
+    /// Start time, in ms since 1970.
     pub at: i64,
-    /// The answer's status; none where there was no answer.
+    /// Status of the response; `None` without a response.
     pub status: Option<u16>,
-    /// How the answer's body began.
+    /// Beginning of the response body.
     pub answer: Option<String>,
-    /// Why there was no answer, or why it does not count, for people.
+    /// Reason for people why there was no response, or why the response is a failure.
     pub error: Option<String>,
 }
 
-/// How far a delivery is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DeliveryState {
-    /// It waits for its turn, or to be tried again.
+    /// The delivery waits for its turn or for a retry.
     Pending,
-    /// It arrived.
     Delivered,
-    /// It did not arrive, and is not tried again.
+    /// The delivery failed and is not retried.
     Failed,
 }
 
-/// An event on its way to a hook, or there.
+/// Delivery of an event to a webhook.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Delivery {
-    /// Its row.
     pub id: DeliveryId,
-    /// The same for every hook.
+    /// Id of the event, the same for every webhook.
     pub event: i64,
-    /// The event's name.
+    /// Name of the kind of event.
     pub kind: String,
-    /// How far it is.
     pub state: DeliveryState,
-    /// When the event happened, in ms since 1970.
+    /// Time of the event, in ms since 1970.
     pub at: i64,
-    /// The first try first; the last fifty.
+    /// The last fifty tries, in order.
     pub tries: Vec<Try>,
 }
 
 impl Store {
-    /// A hook's deliveries, the newest first, those before the identifier `before`, at most `limit`.
+    /// Deliveries of a webhook, the newest first, before the identifier `before`, at most `limit`.
     #[boxed]
     pub async fn list_deliveries(
         &self,
@@ -73,7 +69,7 @@ impl Store {
         self.with_tries(rows.iter().map(delivery).collect::<Result<_, _>>()?).await
     }
 
-    /// One of them.
+    /// One delivery of a webhook.
     #[boxed]
     pub async fn find_delivery(
         &self,
@@ -86,7 +82,7 @@ impl Store {
         Ok(self.with_tries(found.into_iter().collect()).await?.pop())
     }
 
-    /// Sends a hook an event of no consequence, once; none when it has many such to come already.
+    /// Sends a test event to a webhook once; `None` if too many such deliveries are pending.
     #[boxed]
     pub async fn test_webhook(
         &self,
@@ -96,9 +92,9 @@ impl Store {
         audit: Option<AuditEvent>,
     ) -> Result<Option<Delivery>, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
-        let sql = "SELECT COUNT(*) AS asked FROM webhook_deliveries WHERE hook = $1 AND queue = 2";
-        let asked = transaction.fetch_one(sql, values![hook.0]).await?;
-        if asked.map_or(Ok(0), |row| row.columns().int("asked"))? >= ASKED_AT_ONCE {
+        let sql = "SELECT COUNT(*) AS requested FROM webhook_deliveries WHERE hook = $1 AND queue = 2";
+        let requested = transaction.fetch_one(sql, values![hook.0]).await?;
+        if requested.map_or(Ok(0), |row| row.columns().int("requested"))? >= MAX_REQUESTED {
             return Ok(None);
         }
         let test = NewDelivery::test(hook, subject, data);
@@ -108,12 +104,12 @@ impl Store {
         let made = transaction.fetch_one(sql, values![hook.0]).await?;
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
-        self.inner.bell.ring([hook]);
+        self.inner.delivery_notifier.notify([hook]);
         made.as_ref().map(delivery).transpose()
     }
 
-    /// Has a delivery tried at once. What waits for its turn keeps it; what is done goes out once more, for this one try. None when there
-    /// is no such delivery.
+    /// Tries a delivery immediately. A pending delivery keeps its turn; a completed one is sent
+    /// once more, with a single try. `None` if the delivery does not exist.
     #[boxed]
     pub async fn redeliver(
         &self,
@@ -128,7 +124,7 @@ impl Store {
         }
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
-        self.inner.bell.ring([hook]);
+        self.inner.delivery_notifier.notify([hook]);
         self.find_delivery(hook, id).await
     }
 

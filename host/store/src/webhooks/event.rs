@@ -1,4 +1,4 @@
-//! Events: their names, who wants them, and the rows that carry one to each hook.
+//! Webhook events: their names, the webhooks that receive them, and the rows of their deliveries.
 
 use std::collections::BTreeSet;
 
@@ -9,22 +9,21 @@ use crate::db::{MultiRow, Row, Value};
 use crate::error::StoreError;
 use crate::ids::{RepositoryId, WebhookId, new_id};
 
-/// What a delivery is called that somebody asked for to see whether it arrives.
+/// Name of the test event, which a user requests.
 pub const TEST_EVENT: &str = "webhook.test";
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal),* $(,)?) => {
-        /// What a hook can be told of.
+        /// Kind of an event that a webhook can receive.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
         pub enum EventKind {
             $($(#[$doc])* $kind,)*
         }
 
         impl EventKind {
-            /// All of them.
             pub const ALL: &[EventKind] = &[$(EventKind::$kind),*];
 
-            /// As it stands on the wire.
+            /// Name of the event on the wire.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -40,67 +39,67 @@ kinds! {
     PackagePublished = "package.published",
     /// A version, or files of one, were deleted.
     PackageDeleted = "package.deleted",
-    /// A version was yanked, deprecated, withdrawn, or is good again.
+    /// The state of a version changed: yanked, deprecated, withdrawn, or normal again.
     PackageStateChanged = "package.state_changed",
-    /// A tag names another version, or none any more.
+    /// A tag was moved to another version, or removed.
     TagMoved = "tag.moved",
-    /// There is a new repository.
     RepositoryCreated = "repository.created",
-    /// A repository was deleted with all that it held.
+    /// A repository and its content were deleted.
     RepositoryDeleted = "repository.deleted",
-    /// There is a new token or service key.
+    /// A token or service key was created.
     TokenCreated = "token.created",
     /// A token or service key was revoked.
     TokenRevoked = "token.revoked",
-    /// Somebody was invited.
     MemberInvited = "member.invited",
-    /// What somebody asked for was held back by a policy.
+    /// A policy blocked a request.
     PolicyDenied = "policy.denied",
-    /// A format runs another component.
+    /// Another component was activated for a format.
     PluginActivated = "plugin.activated",
-    /// Stored bytes are not what was stored.
+    /// Stored bytes are damaged or missing.
     BlobCorrupt = "blob.corrupt",
 }
 
 impl EventKind {
-    /// The one of this name.
+    /// The kind of this name.
     #[must_use]
     pub fn of(name: &str) -> Option<EventKind> {
         Self::ALL.iter().copied().find(|kind| kind.name() == name)
     }
 }
 
-/// Something that happened.
+/// An event to be delivered.
 #[derive(Clone, Debug)]
-pub(crate) struct Event {
+pub(crate) struct QueuedEvent {
     pub(crate) kind: EventKind,
-    /// To what, for people and filters.
+    /// Subject of the event, for people and filters.
     pub(crate) subject: String,
-    /// An object.
+    /// Data of the event, a JSON object.
     pub(crate) data: Json,
-    /// What it keeps its order with: see [`lane_of`].
+    /// Lane in which the order is preserved: see [`lane_of`].
     pub(crate) lane: i64,
-    /// Its place there.
+    /// Position of the event within the lane.
     pub(crate) place: i64,
 }
 
-/// What goes out one after the other, as a number: two that are equal by chance wait for each other and lose nothing.
+/// Number of a lane, whose events are delivered one after the other. If two lanes get the same
+/// number by chance, their events only wait for each other.
 pub(crate) fn lane_of(scope: &str, id: i64, name: &str) -> i64 {
     let hash = Sha256::digest(format!("{scope} {id} {name}"));
     hash.first_chunk::<8>().map_or(0, |first| i64::from_be_bytes(*first))
 }
 
-/// What a hook wants to be told.
+/// Events that a webhook receives.
 #[derive(Clone, Debug)]
-pub(crate) struct Wants {
+pub(crate) struct WebhookFilter {
     pub(crate) hook: WebhookId,
     kinds: BTreeSet<EventKind>,
-    /// None: all.
+    /// Repositories of these events; `None` for all.
     repositories: Option<BTreeSet<RepositoryId>>,
 }
 
-impl Wants {
-    /// Whether it wants an event of this kind, about this repository or about none.
+impl WebhookFilter {
+    /// True if the webhook receives events of this kind about this repository. `None` is an event
+    /// about no repository.
     pub(crate) fn wants(&self, kind: EventKind, repository: Option<RepositoryId>) -> bool {
         let reached = match (&self.repositories, repository) {
             (Some(only), Some(repository)) => only.contains(&repository),
@@ -110,20 +109,20 @@ impl Wants {
     }
 }
 
-/// From a row's `hook`, `events` and `repositories`.
-pub(crate) fn read_wants(row: &Row) -> Result<Wants, StoreError> {
+/// Reads the columns `hook`, `events` and `repositories` of a row.
+pub(crate) fn read_filter(row: &Row) -> Result<WebhookFilter, StoreError> {
     let mut columns = row.columns();
     let hook = WebhookId(columns.int("hook")?);
     let kinds = kinds_of(hook, &columns.text("events")?)?;
     let repositories = repositories_of(hook, &columns.text("repositories")?)?;
-    Ok(Wants {
+    Ok(WebhookFilter {
         hook,
         kinds: kinds.into_iter().collect(),
         repositories: repositories.map(BTreeSet::from_iter),
     })
 }
 
-/// The names of a JSON list. One that only a newer program knows is left out.
+/// Kinds of events in a JSON list. Names that only a newer program knows are ignored.
 pub(super) fn kinds_of(hook: WebhookId, text: &str) -> Result<Vec<EventKind>, StoreError> {
     let names: Vec<String> = serde_json::from_str(text).map_err(|problem| damaged(hook, &problem))?;
     Ok(names.iter().filter_map(|name| EventKind::of(name)).collect())
@@ -138,7 +137,7 @@ fn damaged(hook: WebhookId, problem: &serde_json::Error) -> StoreError {
     StoreError::Corrupt(format!("the webhook {hook}: {problem}"))
 }
 
-/// An event on its way to one hook.
+/// A delivery of an event to one webhook.
 #[derive(Clone, Debug)]
 pub(crate) struct NewDelivery {
     hook: WebhookId,
@@ -152,9 +151,9 @@ pub(crate) struct NewDelivery {
 }
 
 impl NewDelivery {
-    /// The event for each of these hooks.
-    pub(crate) fn to_each(hooks: &[WebhookId], event: Event) -> Vec<NewDelivery> {
-        let Event { kind, subject, data, lane, place } = event;
+    /// Deliveries of the event to each of these webhooks.
+    pub(crate) fn to_each(hooks: &[WebhookId], event: QueuedEvent) -> Vec<NewDelivery> {
+        let QueuedEvent { kind, subject, data, lane, place } = event;
         let (number, data) = (new_id(), data.to_string());
         let of = |hook: &WebhookId| NewDelivery {
             hook: *hook,
@@ -169,20 +168,19 @@ impl NewDelivery {
         hooks.iter().map(of).collect()
     }
 
-    /// What somebody asked for, for one try.
+    /// A delivery that a user requested, with a single try.
     pub(super) fn test(hook: WebhookId, subject: String, data: &Json) -> NewDelivery {
         let event = new_id();
         let kind = TEST_EVENT;
         NewDelivery { hook, event, kind, subject, data: data.to_string(), lane: event, place: 0, queue: 2 }
     }
 
-    /// To which hook.
     pub(crate) fn hook(&self) -> WebhookId {
         self.hook
     }
 }
 
-/// The rows of deliveries; `now` is when it happened.
+/// Rows of deliveries; `now` is the time of the event.
 pub(crate) fn insert_deliveries(deliveries: &[NewDelivery], now: i64) -> MultiRow {
     let row = |delivery: &NewDelivery| {
         [
@@ -222,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_list_of_repositories_leaves_out_others_and_not_what_is_about_none() {
-        let wants = |repositories: Option<&[i64]>| Wants {
+        let wants = |repositories: Option<&[i64]>| WebhookFilter {
             hook: WebhookId(1),
             kinds: [EventKind::PackagePublished, EventKind::TokenCreated].into(),
             repositories: repositories.map(|ids| ids.iter().map(|id| RepositoryId(*id)).collect()),

@@ -1,4 +1,4 @@
-//! The hooks of an organization.
+//! Webhooks of an organization: creation, changes and deletion.
 
 use std::fmt;
 
@@ -10,80 +10,79 @@ use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId, WebhookId, new_id};
 use crate::store::Store;
 
-/// Hooks that an organization may have.
+/// Maximum number of webhooks of an organization.
 pub const MAX_WEBHOOKS: u32 = 50;
 
 const COLUMNS: &str = "id, organization, url, events, repositories, state, paused_at, paused_because, full_at, created_by, created_at";
 
-/// A hook, but for its secret.
+/// A webhook, without its secret.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WebhookRow {
-    /// Its identifier.
     pub id: WebhookId,
-    /// Whose it is.
     pub organization: OrganizationId,
-    /// Where it listens.
+    /// URL that receives the events.
     pub url: String,
-    /// What it is told of.
+    /// Kinds of events that it receives.
     pub events: Vec<EventKind>,
-    /// About which repositories; none: all.
+    /// Repositories of these events; `None` for all.
     pub repositories: Option<Vec<RepositoryId>>,
-    /// Whether it is told at present.
+    /// True unless the webhook is paused.
     pub active: bool,
-    /// Since when it is not, in ms since 1970.
+    /// Time since it is paused, in ms since 1970.
     pub paused_at: Option<i64>,
-    /// Why not, for people; none where somebody paused it.
+    /// Reason for people why the webhook is paused; `None` if a user paused it.
     pub paused_because: Option<String>,
-    /// Since when its queue is full, in ms since 1970: what happens meanwhile it is not told.
+    /// Time since its queue is full, in ms since 1970. Events since then are not delivered to it.
     pub full_at: Option<i64>,
-    /// An e-mail.
+    /// E-mail address of the creator.
     pub created_by: String,
-    /// In ms since 1970.
+    /// Creation time in ms since 1970.
     pub created_at: i64,
 }
 
-/// A hook to be made.
+/// A webhook to be created.
 #[derive(Clone)]
 pub struct NewWebhook {
-    /// Where it listens.
+    /// URL that receives the events.
     pub url: String,
-    /// What it is told of.
+    /// Kinds of events that it receives.
     pub events: Vec<EventKind>,
-    /// About which repositories; none: all.
+    /// Repositories of these events; `None` for all.
     pub repositories: Option<Vec<RepositoryId>>,
-    /// An e-mail.
+    /// E-mail address of the creator.
     pub created_by: String,
 }
 
-/// What is to be another; none stays as it is.
+/// A change of a webhook; fields that are `None` stay unchanged.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct WebhookChange {
-    /// Where it listens.
+    /// URL that receives the events.
     pub url: Option<String>,
-    /// What it is told of.
+    /// Kinds of events that it receives.
     pub events: Option<Vec<EventKind>>,
-    /// About which repositories; within: none for all.
+    /// Repositories of these events; `Some(None)` for all.
     pub repositories: Option<Option<Vec<RepositoryId>>>,
-    /// Whether it is told.
+    /// True to resume the webhook, false to pause it.
     pub active: Option<bool>,
 }
 
 impl fmt::Debug for NewWebhook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // An address may hold a password.
+        // The URL may contain a password.
         f.debug_struct("NewWebhook").field("events", &self.events).finish_non_exhaustive()
     }
 }
 
 impl Store {
-    /// The identifier of a hook that is about to be made: its secret is sealed for it.
+    /// New identifier for a webhook. The caller seals the secret for this identifier before it
+    /// creates the webhook.
     #[must_use]
     pub fn new_webhook_id(&self) -> WebhookId {
         WebhookId(new_id())
     }
 
-    /// Makes a hook with this sealed secret; none when the organization has as many as it may. Whatever is committed on any server after
-    /// this has returned is told to it.
+    /// Creates a webhook with this sealed secret; `None` if the organization has the maximum
+    /// number. The webhook receives all events that any server commits after this call.
     #[boxed]
     pub async fn create_webhook(
         &self,
@@ -118,7 +117,7 @@ impl Store {
         self.find_webhook(organization, id).await
     }
 
-    /// The hook of this identifier in this organization.
+    /// The webhook of this identifier in this organization.
     #[boxed]
     pub async fn find_webhook(
         &self,
@@ -132,7 +131,7 @@ impl Store {
         row.as_ref().map(webhook).transpose()
     }
 
-    /// Hooks in the order of their making, after the identifier `after`, at most `limit`.
+    /// Webhooks in the order of creation, after the identifier `after`, at most `limit`.
     #[boxed]
     pub async fn list_webhooks(
         &self,
@@ -148,8 +147,8 @@ impl Store {
         rows.iter().map(webhook).collect()
     }
 
-    /// Changes a hook; none when it is not there. One that is told again is told all that has waited, at once and as if nothing had been
-    /// tried yet.
+    /// Changes a webhook; `None` if it does not exist. A resumed webhook immediately receives all
+    /// waiting events; their earlier failures no longer count.
     #[boxed]
     pub async fn change_webhook(
         &self,
@@ -186,11 +185,12 @@ impl Store {
         }
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
-        self.inner.bell.ring([id]);
+        self.inner.delivery_notifier.notify([id]);
         self.find_webhook(organization, id).await
     }
 
-    /// Pauses a hook that was told in vain for too long; false when it is paused already, or gone.
+    /// Pauses a webhook whose deliveries failed for too long. Returns false if it is paused already
+    /// or gone.
     #[boxed]
     pub async fn pause_webhook(&self, id: WebhookId, because: &str) -> Result<bool, StoreError> {
         let sql = "UPDATE webhooks SET state = 'paused', paused_at = $2, paused_because = $3 \
@@ -198,7 +198,8 @@ impl Store {
         Ok(self.inner.db.execute(sql, values![id.0, self.now_ms(), because]).await? == 1)
     }
 
-    /// Deletes a hook; false when there is none. It is told nothing from now on, but for what is on its way at this moment.
+    /// Deletes a webhook; false if it does not exist. Deliveries stop, except for tries in progress
+    /// at the moment.
     #[boxed]
     pub async fn delete_webhook(
         &self,
@@ -213,7 +214,7 @@ impl Store {
         if deleted {
             remember(&mut transaction, audit).await?;
             transaction.commit().await?;
-            self.inner.bell.ring([id]);
+            self.inner.delivery_notifier.notify([id]);
         }
         Ok(deleted)
     }

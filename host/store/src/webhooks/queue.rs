@@ -1,4 +1,4 @@
-//! The queue of a hook: who delivers to it, and what is to go out next.
+//! Queue of a webhook: the server that delivers to it, and the next deliveries.
 
 use super::event::TEST_EVENT;
 use crate::boxed;
@@ -7,81 +7,80 @@ use crate::error::StoreError;
 use crate::ids::{DeliveryId, OrganizationId, WebhookId};
 use crate::store::Store;
 
-/// Hooks with something to be told, at which no server is.
+/// Webhooks with pending deliveries that no server has claimed.
 const WAITING: &str = "SELECT h.id FROM webhooks h WHERE h.claimed_until <= $1 AND h.deleted_at IS NULL \
     AND (EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.hook = h.id AND d.queue = 2) \
     OR (h.state = 'active' AND EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.hook = h.id AND d.queue = 1))) ORDER BY h.id";
-/// The lanes of a hook in which something waits, found one after the other by the index, however much waits in each.
+/// Lanes of a webhook with pending deliveries. The index finds one lane after the other, at a cost
+/// independent of the number of deliveries in each.
 const LANES: &str = "WITH RECURSIVE lanes (lane) AS (SELECT MIN(f.lane) FROM webhook_deliveries f WHERE f.hook = $1 AND f.queue = 1 \
     AND f.lane > $2 UNION ALL SELECT (SELECT MIN(g.lane) FROM webhook_deliveries g WHERE g.hook = $1 AND g.queue = 1 \
     AND g.lane > lanes.lane) FROM lanes WHERE lanes.lane IS NOT NULL)";
-/// What comes first in each lane.
+/// First delivery of each lane.
 const HEADS: &str = "FROM lanes JOIN webhook_deliveries d ON d.id = (SELECT e.id FROM webhook_deliveries e WHERE e.hook = $1 \
     AND e.queue = 1 AND e.lane = lanes.lane ORDER BY e.place, e.id LIMIT 1)";
 const COLUMNS: &str =
     "d.id, d.event, d.kind, d.subject, d.at, d.data, d.lane, d.queue, d.since, d.failures, d.tries";
 
-/// A hook that this server delivers to at present.
+/// A webhook that this server has claimed.
 #[derive(Clone)]
-pub struct HookAtWork {
-    /// Its identifier.
+pub struct ClaimedWebhook {
     pub id: WebhookId,
-    /// Whose it is.
     pub organization: OrganizationId,
-    /// The organization's public address, where it has one.
+    /// Public address of the organization, if it has one.
     pub base_url: Option<String>,
-    /// Where it listens.
+    /// URL that receives the events.
     pub url: String,
-    /// Sealed.
+    /// Sealed secret that signs the deliveries.
     pub secret: String,
-    /// Whether it is told what waits for its turn, and not only what somebody asked for.
+    /// True if all pending deliveries are sent; false if only requested ones are.
     pub active: bool,
-    /// An e-mail.
+    /// E-mail address of the creator.
     pub created_by: String,
 }
 
-/// A delivery whose turn it is.
+/// A delivery that is due.
 #[derive(Clone, Debug)]
 pub struct DueDelivery {
-    /// Its row.
     pub id: DeliveryId,
-    /// The same for every hook and every try.
+    /// Id of the event, the same for every webhook and every try.
     pub event: i64,
-    /// The event's name.
+    /// Name of the kind of event.
     pub kind: String,
-    /// To what it happened.
     pub subject: String,
-    /// When it happened, in ms since 1970.
+    /// Time of the event, in ms since 1970.
     pub at: i64,
-    /// A JSON object.
+    /// Data of the event, a JSON object.
     pub data: String,
-    /// What waits for it.
+    /// Lane of the delivery, whose later deliveries wait for it.
     pub lane: i64,
-    /// Whether somebody asked for this one try: it is not tried again.
+    /// True if a user requested this delivery with a single try, so that it is not retried.
     pub once: bool,
-    /// When it was first tried in vain, in ms since 1970, since the hook was last told again.
+    /// Time of the first failed try since the webhook was last resumed, in ms since 1970.
     pub since: Option<i64>,
-    /// How often it was tried in vain since then.
+    /// Number of failed tries since then.
     pub failures: u32,
-    /// How often it was tried in all.
+    /// Number of all tries so far.
     pub tries: i64,
 }
 
 impl Store {
-    /// Hooks that something was written for through this handle since the last call, once there are some.
+    /// Waits until this handle has written deliveries since the last call, and returns their
+    /// webhooks.
     #[boxed]
-    pub async fn webhooks_rung(&self) -> Vec<WebhookId> {
-        self.inner.bell.heard().await.into_iter().collect()
+    pub async fn notified_webhooks(&self) -> Vec<WebhookId> {
+        self.inner.delivery_notifier.notified().await.into_iter().collect()
     }
 
-    /// Hooks with something to be told, at which no server is.
+    /// Webhooks with pending deliveries that no server has claimed.
     #[boxed]
     pub async fn webhooks_waiting(&self) -> Result<Vec<WebhookId>, StoreError> {
         let rows = self.inner.db.fetch_uncounted(WAITING, values![self.now_ms()]).await?;
         rows.iter().map(|row| row.columns().int("id").map(WebhookId)).collect()
     }
 
-    /// Takes over what the only process of this database left behind: with SQLite nobody else can be at a hook when a server starts.
+    /// Releases the claims of an earlier process. This is safe with SQLite, where no other server
+    /// can have a claim at the start.
     #[boxed]
     pub async fn forget_webhook_claims(&self) -> Result<(), StoreError> {
         if self.inner.db.is_shared() {
@@ -91,7 +90,8 @@ impl Store {
         self.inner.db.execute(sql, values![]).await.map(drop)
     }
 
-    /// Claims a hook for whoever has the number `claim`, for `lasts_ms`; false when another server is at it.
+    /// Claims a webhook with the number `claim` for `lasts_ms`; false if another server has claimed
+    /// it.
     #[boxed]
     pub async fn claim_webhook(&self, id: WebhookId, claim: i64, lasts_ms: i64) -> Result<bool, StoreError> {
         let now = self.now_ms();
@@ -101,23 +101,27 @@ impl Store {
         Ok(self.write_of_hooks(sql, values).await? == 1)
     }
 
-    /// Gives a claim back, so that any server may take it at once.
+    /// Releases a claim, so that any server may claim the webhook immediately.
     #[boxed]
     pub async fn leave_webhook(&self, id: WebhookId, claim: i64) -> Result<(), StoreError> {
         let sql = "UPDATE webhooks SET claimed_until = 0 WHERE id = $1 AND claim = $2";
         self.write_of_hooks(sql, values![id.0, claim]).await.map(drop)
     }
 
-    /// The hook as it is now; none when the claim is another's, or the hook is gone.
+    /// Current state of the webhook; `None` if another server has claimed it, or if it is gone.
     #[boxed]
-    pub async fn webhook_at_work(&self, id: WebhookId, claim: i64) -> Result<Option<HookAtWork>, StoreError> {
+    pub async fn claimed_webhook(
+        &self,
+        id: WebhookId,
+        claim: i64,
+    ) -> Result<Option<ClaimedWebhook>, StoreError> {
         let sql = "SELECT h.organization, o.base_url, h.url, h.secret, h.state, h.created_by FROM webhooks h \
                    JOIN organizations o ON o.id = h.organization \
                    WHERE h.id = $1 AND h.claim = $2 AND h.claimed_until > $3 AND h.deleted_at IS NULL";
         let rows = self.inner.db.fetch_uncounted(sql, values![id.0, claim, self.now_ms()]).await?;
         let at_work = |row: &Row| {
             let mut columns = row.columns();
-            Ok(HookAtWork {
+            Ok(ClaimedWebhook {
                 id,
                 organization: OrganizationId(columns.int("organization")?),
                 base_url: columns.opt_text("base_url")?,
@@ -130,9 +134,9 @@ impl Store {
         rows.first().map(at_work).transpose()
     }
 
-    /// What somebody asked for, the oldest first, at most `limit`.
+    /// Requested deliveries, the oldest first, at most `limit`.
     #[boxed]
-    pub async fn asked_deliveries(
+    pub async fn requested_deliveries(
         &self,
         hook: WebhookId,
         limit: u32,
@@ -144,7 +148,8 @@ impl Store {
         rows.iter().map(due).collect()
     }
 
-    /// What is due, of each lane the first at most, in the order of the lanes behind `after`; at most `limit`.
+    /// Due deliveries, at most one of each lane, in the order of the lanes after `after`; at most
+    /// `limit`.
     #[boxed]
     pub async fn due_deliveries(
         &self,
@@ -158,7 +163,7 @@ impl Store {
         rows.iter().map(due).collect()
     }
 
-    /// When the next of those that wait for their turn is due, in ms since 1970; none when nothing waits.
+    /// Time at which the next pending delivery is due, in ms since 1970; `None` without one.
     #[boxed]
     pub async fn next_delivery_at(&self, hook: WebhookId) -> Result<Option<i64>, StoreError> {
         let sql = format!("{LANES} SELECT MIN(d.due_at) AS due_at {HEADS}");
@@ -166,7 +171,7 @@ impl Store {
         rows.first().map_or(Ok(None), |row| row.columns().opt_int("due_at"))
     }
 
-    /// A write that changes nothing that requests are answered by.
+    /// Runs a write that does not affect results of look-ups.
     async fn write_of_hooks(&self, sql: &'static str, values: Vec<Value>) -> Result<u64, StoreError> {
         let mut transaction = self.inner.db.begin().await?.uncounted();
         let expected = self.inner.snapshots.expect(self.inner.db.generation());
@@ -177,7 +182,7 @@ impl Store {
     }
 }
 
-/// What is due of a hook, for one try each.
+/// Reads a due delivery from its row.
 pub(super) fn due(row: &Row) -> Result<DueDelivery, StoreError> {
     let mut columns = row.columns();
     let (id, event) = (DeliveryId(columns.int("id")?), columns.int("event")?);
@@ -190,7 +195,7 @@ pub(super) fn due(row: &Row) -> Result<DueDelivery, StoreError> {
     Ok(DueDelivery { id, event, kind, subject, at, data, lane, once, since, failures, tries })
 }
 
-/// The statements that a look at the queues makes, for what compares plans.
+/// Statements of a queue look-up, for tests that compare plans.
 #[cfg(test)]
 pub(crate) fn queue_statements() -> Vec<String> {
     vec![
@@ -199,12 +204,12 @@ pub(crate) fn queue_statements() -> Vec<String> {
     ]
 }
 
-/// Rows of one column.
+/// Converts ids to rows of one column.
 pub(super) fn ids(rows: &[i64]) -> Vec<[Value; 1]> {
     rows.iter().map(|id| [Value::from(*id)]).collect()
 }
 
-/// A statement over rows of one column.
+/// Statement over rows of one column.
 pub(super) fn over(before: &'static str, rows: &[i64], after: &'static str) -> MultiRow {
     MultiRow::new(before, ids(rows), after)
 }

@@ -1,36 +1,32 @@
-//! Tags of packages, as records say them: where a format keeps them is said by its plugin, and nothing here knows which that is.
+//! Tags of packages in records. The format's plugin states which records contain tags and where.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// A record that a commit changes and that holds tags.
+/// A changed record that contains tags.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TagRecord {
-    /// The record's key.
     pub key: String,
-    /// The package whose tags they are.
+    /// Package to which the tags belong.
     pub package: String,
-    /// What it says.
+    /// Location of the tags in the record.
     pub tags: Tags,
 }
 
-/// What a record says of tags.
+/// Location of tags in a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Tags {
-    /// All tags of the package: at this member an object, of what each names.
+    /// All tags of the package: the member of this name is an object of tags and the versions that
+    /// they name.
     All(String),
-    /// One tag: what it names stands at the member.
-    One {
-        /// The tag.
-        tag: String,
-        /// The member.
-        member: String,
-    },
+    /// One tag: the member holds the version that it names.
+    One { tag: String, member: String },
 }
 
 impl Tags {
-    /// What each tag names, by a record's value; nothing where there is no record, or it says nothing of the kind.
+    /// Versions that the tags name in a record's value. Empty without a record, or if its content
+    /// has another form.
     pub(crate) fn named(&self, value: Option<&[u8]>) -> BTreeMap<String, String> {
         let Some(Value::Object(fields)) = value.and_then(|value| serde_json::from_slice(value).ok()) else {
             return BTreeMap::new();

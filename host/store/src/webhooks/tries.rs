@@ -1,4 +1,4 @@
-//! What became of tries, written as they end: several in one transaction.
+//! Outcomes of delivery tries, written together for several tries.
 
 use crate::boxed;
 use crate::db::{MultiRow, Transaction, Value, values};
@@ -8,26 +8,26 @@ use crate::store::Store;
 
 use super::deliveries::Try;
 
-/// Tries of one delivery that are kept.
-const TRIES_KEPT: i64 = 50;
+/// Maximum number of tries retained for one delivery.
+const MAX_TRIES: i64 = 50;
 
-/// What became of one try.
+/// Outcome of one try of a delivery.
 #[derive(Clone, Debug)]
 pub struct Reported {
-    /// Of which delivery.
     pub id: DeliveryId,
-    /// How often it was tried before.
+    /// Number of tries before this one.
     pub tries: i64,
-    /// What is kept of it.
+    /// Details of the try to be stored.
     pub of_try: Try,
-    /// Whether it arrived.
+    /// True if the delivery succeeded.
     pub delivered: bool,
-    /// When it is tried again, in ms since 1970; none: never, and with `delivered` there is no need to.
+    /// Time of the next try, in ms since 1970. `None` if the delivery succeeded or is not retried.
     pub again_at: Option<i64>,
 }
 
 impl Store {
-    /// Writes what became of tries, and renews the claim for `lasts_ms`. False when the claim is another's: nothing is written then.
+    /// Writes outcomes of tries and renews the claim for `lasts_ms`. If another server has the
+    /// claim, it writes nothing and returns false.
     #[boxed]
     pub async fn report_tries(
         &self,
@@ -46,9 +46,9 @@ impl Store {
         if renewed == 0 {
             return Ok(false);
         }
-        let kept = "INSERT INTO webhook_tries (delivery, number, at, status, answer, error) VALUES ";
+        let insert = "INSERT INTO webhook_tries (delivery, number, at, status, answer, error) VALUES ";
         let rows = reported.iter().map(row).collect();
-        transaction.execute_each(vec![MultiRow::new(kept, rows, " ON CONFLICT DO NOTHING")]).await?;
+        transaction.execute_each(vec![MultiRow::new(insert, rows, " ON CONFLICT DO NOTHING")]).await?;
         for one in reported {
             settle(&mut transaction, one).await?;
         }
@@ -84,9 +84,9 @@ async fn settle(transaction: &mut Transaction, reported: &Reported) -> Result<()
             transaction.execute(sql, values![id.0, tries, i64::from(*delivered)]).await?;
         }
     }
-    if tries > TRIES_KEPT {
+    if tries > MAX_TRIES {
         let sql = "DELETE FROM webhook_tries WHERE delivery = $1 AND number <= $2";
-        transaction.execute(sql, values![id.0, tries.saturating_sub(TRIES_KEPT)]).await?;
+        transaction.execute(sql, values![id.0, tries.saturating_sub(MAX_TRIES)]).await?;
     }
     Ok(())
 }

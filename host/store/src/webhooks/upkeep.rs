@@ -1,4 +1,5 @@
-//! What keeps deliveries from growing without end: a bounded number of rows at a time, so that no publish waits long.
+//! Deletion of old deliveries. Each transaction handles a bounded number of rows, so that publishes
+//! do not wait long.
 
 use crate::boxed;
 use crate::db::{Row, values};
@@ -6,15 +7,16 @@ use crate::error::StoreError;
 use crate::ids::{WebhookId, first_id_at};
 use crate::store::Store;
 
-/// Rows that go in one transaction.
+/// Maximum rows that one transaction deletes.
 const PIECE: i64 = 500;
 
-/// How much is kept for hooks.
+/// Bounds of the queues of webhooks.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueBounds {
-    /// What happened before this goes, in ms since 1970, when it was told, or the hook is paused.
+    /// Events before this time (ms since 1970) are deleted once they are completed, or if the
+    /// webhook is paused.
     pub before: i64,
-    /// Events that wait for one hook, at most.
+    /// Maximum number of pending events of one webhook.
     pub most: u64,
 }
 
@@ -26,11 +28,12 @@ const DELETED: &str = "DELETE FROM webhooks WHERE deleted_at IS NOT NULL \
     AND NOT EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.hook = webhooks.id)";
 
 impl Store {
-    /// Removes some of what is old or nobody's any more; true when there may be more.
+    /// Deletes some old deliveries and those of deleted webhooks; returns true if there may be
+    /// more.
     #[boxed]
     pub async fn shorten_deliveries(&self, bounds: QueueBounds) -> Result<bool, StoreError> {
         let db = &self.inner.db;
-        // Nothing is written where there is nothing: a look costs no flush.
+        // The check avoids a write, and thus a flush, if there are no webhooks.
         let any = "SELECT 1 AS one FROM webhooks LIMIT 1";
         if db.fetch_uncounted(any, values![]).await?.is_empty() {
             return Ok(false);
@@ -44,7 +47,8 @@ impl Store {
         Ok(more)
     }
 
-    /// Finds out whose queue is full, and whose no longer: those of which that is new.
+    /// Marks queues as full or as no longer full. Returns each changed webhook, with true if its
+    /// queue is now full.
     #[boxed]
     pub async fn judge_queues(&self, bounds: QueueBounds) -> Result<Vec<(WebhookId, bool)>, StoreError> {
         let db = &self.inner.db;
@@ -56,7 +60,7 @@ impl Store {
         };
         let mut changed = Vec::new();
         for (id, was_full) in rows.iter().map(read).collect::<Result<Vec<_>, StoreError>>()? {
-            // One that was full takes more again once there is room for as much as half.
+            // A queue that was full accepts events again once it is at most half full.
             let most = if was_full { bounds.most / 2 } else { bounds.most };
             let count = "SELECT COUNT(*) AS waiting FROM (SELECT 1 AS one FROM webhook_deliveries \
                          WHERE hook = $1 AND queue = 1 LIMIT $2) AS counted";

@@ -1,4 +1,4 @@
-//! When cached answers were last used.
+//! Last uses of cached responses.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,11 +8,12 @@ use crate::db::{Transaction, Value};
 use crate::error::StoreError;
 use crate::ids::{CacheName, RepositoryId};
 
-/// A cached answer that was used; its value is when it last was, in ms since 1970.
+/// A used cached response. The value is the time of its last use, in ms since 1970.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct UsedAnswer(pub(crate) RepositoryId, pub(crate) CacheName);
 
-// Joined, so that each row is found by its whole key: `IN` over several columns would look at all answers of the repository.
+// A join finds each row by its whole key. `IN` over several columns would scan all responses of the
+// repository.
 pub(crate) const USED: [&str; 2] = [
     "WITH used (repository, name, at) AS (VALUES ",
     ") UPDATE cached_answers SET last_used_at = used.at FROM used \
@@ -22,9 +23,9 @@ pub(crate) const USED: [&str; 2] = [
 impl DeferredWrite for UsedAnswer {
     type Value = i64;
     const INTERVAL: Duration = Duration::from_secs(30);
-    /// When there is no room, an answer looks as old as it was before.
+    /// Maximum pending uses. Above it, the last use of further responses is not updated.
     const CAPACITY: usize = 100_000;
-    const NAME: &'static str = "when cached answers were last used";
+    const NAME: &'static str = "when cached responses were last used";
 
     fn merge(one: i64, other: i64) -> i64 {
         one.max(other)

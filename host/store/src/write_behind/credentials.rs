@@ -1,4 +1,4 @@
-//! When tokens and access keys were last used.
+//! Last uses of tokens and access keys.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::db::{Transaction, Value};
 use crate::error::StoreError;
 use crate::ids::{AccessKeyId, TokenId};
 
-/// A credential that was used; its value is when it last was, in ms since 1970.
+/// A used credential. The value is the time of its last use, in ms since 1970.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum UsedCredential {
     Token(TokenId),
@@ -18,7 +18,8 @@ pub(crate) enum UsedCredential {
 impl DeferredWrite for UsedCredential {
     type Value = i64;
     const INTERVAL: Duration = Duration::from_secs(30);
-    /// There are as many credentials as members make. When there is no room, a credential looks as old as it was before.
+    /// Maximum pending uses. This number is hardly reached because only members create credentials.
+    /// Above it, the last use of further credentials is not updated.
     const CAPACITY: usize = 1_000_000;
     const NAME: &'static str = "when credentials were last used";
 

@@ -1,38 +1,40 @@
-//! How often files were fetched, and by which tokens. A request tells which path of which repository was sent; which file of which
-//! version that is, is found out when it is written.
+//! Counts of downloads, and the tokens that made them. A request only states the path and the
+//! repository. The flush that writes the counts looks up the file and version.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use super::DeferredWrite;
-use super::fetches::{self, FetchedVersion};
+use super::fetches::{self, TokenFetch};
 use crate::activity::day_of;
 use crate::db::{MultiRow, Transaction, Value, signed};
 use crate::digest::Sha256;
 use crate::error::StoreError;
 use crate::ids::{RepositoryId, TokenId};
 
-/// A file that was sent. In the order of files, so that a file's counter is written once for all tokens.
+/// A file that was sent. Values are ordered by file, so that a file's counter is written once for
+/// all tokens.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Downloaded {
-    /// Of which repository it was asked; of a group it is a file of one of its members.
+    /// Requested repository. For a group, the file belongs to one of its members.
     pub repository: RepositoryId,
-    /// The path in the repository.
+    /// Path of the file in the repository.
     pub path: Box<str>,
-    /// Of its bytes, where they are known: finds the file where it was asked for by another name.
+    /// Digest of the bytes, if known. The digest identifies files that were requested under another
+    /// name.
     pub sha256: Option<Sha256>,
-    /// The token that is remembered as one that fetched the version, where one is.
+    /// Token that is recorded as having fetched the version, if any.
     pub token: Option<TokenId>,
 }
 
-/// How often, and when last.
+/// Number and time of the downloads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Downloads {
-    /// Of the file.
+    /// Number of downloads of the file.
     pub(crate) times: u32,
-    /// Of these, as a fetch of its version too.
+    /// Downloads that also count as a fetch of the version.
     pub(crate) of_version: u32,
-    /// In ms since 1970.
+    /// Time of the last one, in ms since 1970.
     pub(crate) last: i64,
 }
 
@@ -49,7 +51,8 @@ impl Downloads {
 impl DeferredWrite for Downloaded {
     type Value = Downloads;
     const INTERVAL: Duration = Duration::from_secs(10);
-    /// When there is no room, files are fetched uncounted, and without being remembered.
+    /// Maximum pending rows. Above this number, downloads that need a new row are neither counted
+    /// nor recorded.
     const CAPACITY: usize = 100_000;
     const NAME: &'static str = "which files were fetched";
 
@@ -67,11 +70,11 @@ impl DeferredWrite for Downloaded {
     }
 }
 
-/// The versions of which it is remembered who fetched them.
+/// Versions whose downloads are recorded for a token.
 fn by_token<'a>(
     counted: &'a HashMap<Downloaded, Downloads>,
-    found: &'a HashMap<i64, Vec<File>>,
-) -> impl Iterator<Item = (FetchedVersion<'a>, i64)> {
+    found: &'a HashMap<i64, Vec<FileKey>>,
+) -> impl Iterator<Item = (TokenFetch<'a>, i64)> {
     (0..).zip(counted).flat_map(|(number, (what, downloads))| {
         let files = found.get(&number).into_iter().flatten();
         files.filter_map(|(repository, name, version, _)| {
@@ -80,37 +83,39 @@ fn by_token<'a>(
     })
 }
 
-/// The files that these are, by their place among them; of one that is no file of a version, none.
+/// Files of these downloads, keyed by the position of the download. Paths that are not files of a
+/// version are missing.
 async fn versions_of<'a>(
     fetches: impl Iterator<Item = &'a Downloaded> + Clone + Send,
     transaction: &mut Transaction,
-) -> Result<HashMap<i64, Vec<File>>, StoreError> {
-    let asked = asked(fetches, transaction).await?;
-    let mut found = by_path(&asked, transaction).await?;
-    let left: Vec<Asked<'_>> = asked.into_iter().filter(|asked| !found.contains_key(&asked.number)).collect();
+) -> Result<HashMap<i64, Vec<FileKey>>, StoreError> {
+    let requested = requested(fetches, transaction).await?;
+    let mut found = by_path(&requested, transaction).await?;
+    let left: Vec<RequestedFile<'_>> =
+        requested.into_iter().filter(|file| !found.contains_key(&file.number)).collect();
     found.extend(by_digest(&left, transaction).await?);
     Ok(found)
 }
 
-/// A fetch as it may be of one repository: the one that was asked, or a group's member.
-struct Asked<'a> {
-    /// Which fetch it is.
+/// A download, assigned to the requested repository or to one member of a group.
+struct RequestedFile<'a> {
+    /// Position of the download in the batch.
     number: i64,
-    /// The place of the member in its group.
+    /// Position of the member in its group.
     position: i64,
     repository: RepositoryId,
     what: &'a Downloaded,
 }
 
 /// A file: repository, package, version, path.
-pub(super) type File = (i64, String, String, String);
+pub(super) type FileKey = (i64, String, String, String);
 
 const GROUPS: &str = "SELECT id, members FROM repositories WHERE members <> '[]' AND id IN (VALUES ";
 
-async fn asked<'a>(
+async fn requested<'a>(
     fetches: impl Iterator<Item = &'a Downloaded> + Clone,
     transaction: &mut Transaction,
-) -> Result<Vec<Asked<'a>>, StoreError> {
+) -> Result<Vec<RequestedFile<'a>>, StoreError> {
     let ids: BTreeMap<RepositoryId, ()> = fetches.clone().map(|what| (what.repository, ())).collect();
     let ids = ids.into_keys().map(|id| [Value::from(id.0)]).collect();
     let mut groups: HashMap<RepositoryId, Vec<i64>> = HashMap::new();
@@ -121,60 +126,62 @@ async fn asked<'a>(
             .map_err(|problem| StoreError::Corrupt(format!("the members of a group: {problem}")))?;
         groups.insert(id, members);
     }
-    let mut asked = Vec::new();
+    let mut requested = Vec::new();
     for (number, what) in (0..).zip(fetches) {
         let members = groups.get(&what.repository).cloned().unwrap_or_else(|| vec![what.repository.0]);
-        let of = |(position, id)| Asked { number, position, repository: RepositoryId(id), what };
-        asked.extend((0..).zip(members).map(of));
+        let of = |(position, id)| RequestedFile { number, position, repository: RepositoryId(id), what };
+        requested.extend((0..).zip(members).map(of));
     }
-    Ok(asked)
+    Ok(requested)
 }
 
-// The size is asked for because no index has it: SQLite prefers one that has all that is asked for, and reads all of the repository in it.
+// Selects the size only because no index contains it. SQLite would prefer an index with all
+// selected columns, and scan the whole repository in that index.
 pub(crate) const BY_PATH: [&str; 2] = [
-    "WITH asked (number, position, repository, path) AS (VALUES ",
-    ") SELECT a.number, a.position, f.repository, f.name, f.version, f.path, f.size FROM asked a \
+    "WITH requested (number, position, repository, path) AS (VALUES ",
+    ") SELECT a.number, a.position, f.repository, f.name, f.version, f.path, f.size FROM requested a \
       JOIN files f ON f.repository = a.repository AND f.path = a.path",
 ];
 pub(crate) const BY_DIGEST: [&str; 2] = [
-    "WITH asked (number, position, repository, sha256) AS (VALUES ",
-    ") SELECT a.number, a.position, f.repository, f.name, f.version, f.path FROM asked a \
+    "WITH requested (number, position, repository, sha256) AS (VALUES ",
+    ") SELECT a.number, a.position, f.repository, f.name, f.version, f.path FROM requested a \
       JOIN blobs b ON b.sha256 = a.sha256 JOIN files f ON f.repository = a.repository AND f.blob = b.id",
 ];
 
-/// The files that have the path that was asked for: of one path, those of each version that has it.
+/// Files with the requested path, one for each version that has it.
 async fn by_path(
-    asked: &[Asked<'_>],
+    requested: &[RequestedFile<'_>],
     transaction: &mut Transaction,
-) -> Result<HashMap<i64, Vec<File>>, StoreError> {
-    let row = |asked: &Asked<'_>| {
-        let Asked { number, position, repository, what } = asked;
+) -> Result<HashMap<i64, Vec<FileKey>>, StoreError> {
+    let row = |file: &RequestedFile<'_>| {
+        let RequestedFile { number, position, repository, what } = file;
         [Value::from(*number), Value::from(*position), Value::from(repository.0), Value::from(&*what.path)]
     };
     let [before, after] = BY_PATH;
-    files(MultiRow::new(before, asked.iter().map(row).collect(), after), transaction).await
+    files(MultiRow::new(before, requested.iter().map(row).collect(), after), transaction).await
 }
 
-/// The files that have the bytes that were sent, as a manifest that was asked for by its digest.
+/// Files with the sent bytes, for example a manifest that was requested by its digest.
 async fn by_digest(
-    asked: &[Asked<'_>],
+    requested: &[RequestedFile<'_>],
     transaction: &mut Transaction,
-) -> Result<HashMap<i64, Vec<File>>, StoreError> {
-    let row = |asked: &Asked<'_>| {
-        let Asked { number, position, repository, what } = asked;
+) -> Result<HashMap<i64, Vec<FileKey>>, StoreError> {
+    let row = |file: &RequestedFile<'_>| {
+        let RequestedFile { number, position, repository, what } = file;
         let sha256 = Value::from(&what.sha256.as_ref()?.0);
         Some([Value::from(*number), Value::from(*position), Value::from(repository.0), sha256])
     };
     let [before, after] = BY_DIGEST;
-    files(MultiRow::new(before, asked.iter().filter_map(row).collect(), after), transaction).await
+    files(MultiRow::new(before, requested.iter().filter_map(row).collect(), after), transaction).await
 }
 
-/// By the number of the fetch; of a group those of the first member that has any.
+/// Files by the number of the download. In a group, the files of the first member that has any are
+/// used.
 async fn files(
     statement: MultiRow,
     transaction: &mut Transaction,
-) -> Result<HashMap<i64, Vec<File>>, StoreError> {
-    let mut found: HashMap<i64, (i64, Vec<File>)> = HashMap::new();
+) -> Result<HashMap<i64, Vec<FileKey>>, StoreError> {
+    let mut found: HashMap<i64, (i64, Vec<FileKey>)> = HashMap::new();
     for row in transaction.fetch_each(vec![statement]).await?.iter().flatten() {
         let mut columns = row.columns();
         let (number, position) = (columns.int("number")?, columns.int("position")?);
@@ -191,7 +198,8 @@ async fn files(
     Ok(found.into_iter().map(|(number, (_, files))| (number, files)).collect())
 }
 
-// Joined, so that each row is found by its whole key: `IN` over several columns would look at all files of the repository.
+// A join finds each row by its whole key. `IN` over several columns would scan all files of the
+// repository.
 pub(crate) const FILES: [&str; 2] = [
     "WITH got (repository, name, version, path, times) AS (VALUES ",
     ") UPDATE files SET downloads = files.downloads + got.times FROM got WHERE files.repository = got.repository \
@@ -207,19 +215,19 @@ const REPOSITORIES: [&str; 2] = [
     ") UPDATE repository_usage SET downloads = repository_usage.downloads + got.times FROM got \
       WHERE repository_usage.repository = got.repository",
 ];
-/// By package and day, and by repository and day under an empty name.
+/// Counts by package and day, and by repository and day under an empty name.
 const DAYS: [&str; 2] = [
     "INSERT INTO activity (repository, name, day, downloads) VALUES ",
     " ON CONFLICT (repository, name, day) DO UPDATE SET downloads = activity.downloads + excluded.downloads",
 ];
 
-/// Adds to the counters, in one order for all, so that two servers never wait for each other.
+/// Adds to the counters in one global order, so that two servers never deadlock.
 async fn add(
     counted: &HashMap<Downloaded, Downloads>,
-    found: HashMap<i64, Vec<File>>,
+    found: HashMap<i64, Vec<FileKey>>,
     transaction: &mut Transaction,
 ) -> Result<(), StoreError> {
-    let mut files: BTreeMap<File, Downloads> = BTreeMap::new();
+    let mut files: BTreeMap<FileKey, Downloads> = BTreeMap::new();
     let mut versions: BTreeMap<(i64, String, String), Downloads> = BTreeMap::new();
     let mut repositories: BTreeMap<i64, u64> = BTreeMap::new();
     let mut days: BTreeMap<(i64, String, i64), u64> = BTreeMap::new();
@@ -238,7 +246,7 @@ async fn add(
             }
         }
     }
-    let file = |((repository, name, version, path), downloads): (File, Downloads)| {
+    let file = |((repository, name, version, path), downloads): (FileKey, Downloads)| {
         [repository.into(), name.into(), version.into(), path.into(), i64::from(downloads.times).into()]
     };
     let version = |((repository, name, version), downloads): ((i64, String, String), Downloads)| {

@@ -1,4 +1,4 @@
-//! Which versions tokens fetched, and on which days.
+//! Versions that tokens fetched, with the days.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,8 @@ use crate::db::{Transaction, Value};
 use crate::error::StoreError;
 use crate::ids::TokenId;
 
-/// Days that one row tells of, its last among them: as many bits. The statement below has the number and their mask too.
+/// Number of days in one row, one bit each, counted back from the row's last day. The statement
+/// below repeats this number and its bit mask.
 pub const FETCH_DAYS: i64 = 60;
 
 const INSERT: [&str; 2] = [
@@ -22,11 +23,11 @@ const INSERT: [&str; 2] = [
 ];
 
 /// A version that a token fetched: token, repository, package, version.
-pub(super) type FetchedVersion<'a> = (TokenId, i64, &'a str, &'a str);
+pub(super) type TokenFetch<'a> = (TokenId, i64, &'a str, &'a str);
 
-/// Remembers these, each with the time at which it was, in ms since 1970.
+/// Records these fetches, each with its time in ms since 1970.
 pub(super) async fn remember<'a>(
-    fetched: impl Iterator<Item = (FetchedVersion<'a>, i64)>,
+    fetched: impl Iterator<Item = (TokenFetch<'a>, i64)>,
     transaction: &mut Transaction,
 ) -> Result<(), StoreError> {
     let mut rows: BTreeMap<(i64, i64, &str, &str), i64> = BTreeMap::new();

@@ -1,5 +1,8 @@
-//! Write-behind: writes that may come late are gathered in memory and flushed together, so that a request costs none. They say
-//! when credentials and cached answers were last used, what was refused, how often files were fetched, and by which tokens.
+//! Write-behind: deferred writes are collected in memory and flushed together, so that requests do
+//! not pay for them.
+//!
+//! The deferred writes are the last uses of credentials and of cached responses, refusals, and
+//! downloads with their tokens.
 
 pub(crate) mod answers;
 mod credentials;
@@ -27,58 +30,62 @@ use crate::accounts::Snapshots;
 use crate::db::{Database, Transaction};
 use crate::error::StoreError;
 
-/// A kind of write that may come late. A value is the key of the row that is written.
+/// A kind of deferred write. A value of this type is the key of the row to write; `Value` is the
+/// row's content.
 pub(crate) trait DeferredWrite: Clone + Hash + Ord + Send + Sync + 'static {
-    /// What is written to the row.
     type Value: Copy + Send + Sync;
 
-    /// How far the table may lag behind.
+    /// Usual time between two flushes, and so the delay of the table.
     const INTERVAL: Duration;
-    /// How many rows wait between two flushes: what strangers choose must not grow without end.
+    /// Maximum rows that wait between two flushes. The bound is necessary because unauthenticated
+    /// clients can choose the keys.
     const CAPACITY: usize;
-    /// What the log says could not be written.
+    /// Description for the log if a flush fails.
     const NAME: &'static str;
 
-    /// Two values for one row as one, in whichever order they came.
+    /// Merges two values of one row; the order does not matter.
     fn merge(one: Self::Value, other: Self::Value) -> Self::Value;
 
-    /// The row that is written in its place when there is no room for it; none: the write is dropped.
+    /// Replacement row if there is no room; `None` drops the write.
     fn when_full(self) -> Option<Self> {
         None
     }
 
-    /// Writes all of them; the caller commits.
+    /// Writes all pending rows; the caller commits.
     fn write(
         pending: &HashMap<Self, Self::Value>,
         transaction: &mut Transaction,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
-/// Of the time, a flush takes one part in so many at most: who reads a hundred thousand files each second shall not pay for as many rows
-/// every time.
+/// Share of the time that flushes may take: at most one part in `SHARE`. The bound limits row
+/// writes if clients download a hundred thousand different files each second.
 const SHARE: u32 = 20;
-/// How long to wait at most, whatever a flush takes: counters are promised to be visible within half a minute.
+/// Maximum wait, independent of the duration of a flush. It bounds the delay of the counters, which
+/// must be visible within half a minute.
 const LONGEST_WAIT: Duration = Duration::from_secs(25);
 
-/// How long to wait after a flush that took so long.
+/// Time to wait after a flush of this duration.
 fn wait(interval: Duration, took: Duration) -> Duration {
     interval.max((took * SHARE).min(LONGEST_WAIT))
 }
 
-/// Rows that are written in one transaction. More than a statement has the time for would be begun anew each time, and hold locks meanwhile.
+/// Rows of one transaction. A larger statement could exceed its time limit, would be retried each
+/// time, and would hold locks meanwhile.
 const PIECE: usize = 1_000;
 
-/// The deferred writes of one kind, and where they go.
+/// Deferred writes of one kind, with their destination.
 pub(crate) struct WriteBehind<W: DeferredWrite> {
     pending: Pending<W>,
-    /// Held during a flush: a second one that finds nothing pending knows that all is written.
+    /// Lock during a flush. It makes a second flush wait, so that a flush that finds nothing
+    /// pending knows that everything is written.
     flushing: tokio::sync::Mutex<()>,
     database: Database,
     snapshots: Arc<Snapshots>,
 }
 
 impl<W: DeferredWrite> WriteBehind<W> {
-    /// Starts the task that flushes, which ends with the last handle.
+    /// Starts the flush task, which ends with the last handle.
     pub(crate) fn start(database: &Database, snapshots: &Arc<Snapshots>) -> Arc<WriteBehind<W>> {
         let started = Arc::new(WriteBehind {
             pending: Pending::default(),
@@ -106,7 +113,7 @@ impl<W: DeferredWrite> WriteBehind<W> {
                 let flushed = this.flush().await;
                 next = if flushed.is_ok() { wait(W::INTERVAL, begun.elapsed()) } else { W::INTERVAL };
                 if let Err(problem) = flushed {
-                    tracing::warn!(%problem, "{} could not be written", W::NAME);
+                    tracing::warn!(%problem, "could not write {}", W::NAME);
                 }
             }
         });
@@ -117,8 +124,8 @@ impl<W: DeferredWrite> WriteBehind<W> {
         self.pending.add(write, value);
     }
 
-    /// Writes what was added before this was called. `Unavailable` when it could not be written, or it is not known whether it
-    /// was: it stays pending then, and is written again.
+    /// Writes everything that was added before this call. Returns `Unavailable` if the flush fails
+    /// or its result is unknown; the writes stay pending and are written again.
     pub(crate) async fn flush(&self) -> Result<(), StoreError> {
         let _alone = self.flushing.lock().await;
         let mut in_flight = InFlight { pieces: pieces(self.pending.take()), from: &self.pending };
@@ -134,10 +141,10 @@ impl<W: DeferredWrite> WriteBehind<W> {
     }
 }
 
-/// What is not yet written.
+/// Writes that are not in the database yet.
 struct Pending<W: DeferredWrite> {
     writes: Mutex<HashMap<W, W::Value>>,
-    /// Told once, when nine tenths of the room are taken.
+    /// Signal that is sent once when nine tenths of the capacity are used.
     is_nearly_full: Arc<Notify>,
 }
 
@@ -165,14 +172,14 @@ impl<W: DeferredWrite> Pending<W> {
     }
 }
 
-/// Writes on their way into the database. They become pending again if they do not get there: after an error, and when the
-/// request that asked for the flush is given up halfway.
+/// Writes in progress. They become pending again if the flush does not complete: after an error, or
+/// if the request that runs the flush is cancelled.
 struct InFlight<'a, W: DeferredWrite> {
     pieces: Vec<HashMap<W, W::Value>>,
     from: &'a Pending<W>,
 }
 
-/// These, of which no more than a piece goes together: neighbours, whose rows lie on few pages of the database.
+/// Splits writes into pieces of neighbours, whose rows are on few pages of the database.
 fn pieces<W: DeferredWrite>(writes: HashMap<W, W::Value>) -> Vec<HashMap<W, W::Value>> {
     if writes.len() <= PIECE {
         return Some(writes).filter(|writes| !writes.is_empty()).into_iter().collect();
@@ -192,7 +199,7 @@ impl<W: DeferredWrite> Drop for InFlight<'_, W> {
 mod tests {
     use super::*;
 
-    /// The highest number of each; two at a time.
+    /// Retains the highest value of each number; capacity two.
     #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
     struct Highest(u8);
 
@@ -220,14 +227,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nearly_has_no_room_is_flushed_before_its_time() {
+    async fn nearly_full_writes_are_flushed_early() {
         let pending = Pending::default();
-        let told = Arc::clone(&pending.is_nearly_full);
+        let signal = Arc::clone(&pending.is_nearly_full);
         (0..Once::CAPACITY / 10 * 9 - 1).for_each(|number| pending.add(Once(number), ()));
-        let early = tokio::time::timeout(Duration::ZERO, told.notified()).await;
+        let early = tokio::time::timeout(Duration::ZERO, signal.notified()).await;
         assert!(early.is_err(), "there is room");
         (0..Once::CAPACITY).for_each(|number| pending.add(Once(number), ()));
-        told.notified().await;
+        signal.notified().await;
     }
 
     #[test]
@@ -239,7 +246,7 @@ mod tests {
         assert_eq!(pending.take(), HashMap::from([(Highest(1), 5), (Highest(2), 7)]));
     }
 
-    /// A number, once.
+    /// A number without a value.
     #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
     struct Once(usize);
 
@@ -271,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_written_is_kept_and_nothing_newer_is_lost() {
+    fn failed_writes_stay_pending_and_newer_values_win() {
         let pending = Pending::default();
         pending.add(Highest(1), 5);
         let in_flight = InFlight { pieces: pieces(pending.take()), from: &pending };

@@ -1,5 +1,5 @@
-//! Refused credentials, counted: one row for each credential, address, code and minute, so that refusals cost no write each and
-//! fill no table.
+//! Counts of refused credentials. There is one row for each credential, address, code and minute.
+//! So a refusal does not cause a write of its own, and refusals cannot fill the table.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,45 +9,48 @@ use crate::db::{Transaction, Value, signed, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, new_id};
 
-/// A refusal, of what was presented as a credential.
+/// A refusal of a presented credential.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Refusal {
-    /// Where; none: where there is one organization alone, there, else nowhere.
+    /// Organization of the request. `None` stands for the only organization. Unless exactly one
+    /// exists, the refusal gets no row.
     pub organization: Option<OrganizationId>,
-    /// Whose the credential is, where it is known.
+    /// Owner of the credential, if known.
     pub actor: String,
-    /// Its name, as in [`AuditEvent`](crate::AuditEvent); empty: nobody knows it.
+    /// Name of the credential, as in [`AuditEvent`](crate::AuditEvent); empty if unknown.
     pub credential: String,
-    /// From which address.
+    /// Network address of the client.
     pub address: String,
-    /// The code of the answer.
+    /// Error code of the response.
     pub code: String,
 }
 
 impl Refusal {
-    /// What stands for it once there are too many.
+    /// Replacement for a refusal if there are too many different ones: a refusal without address
+    /// and credential.
     fn in_general(self) -> Refusal {
         let nobody = String::new();
         Refusal { actor: nobody.clone(), credential: nobody.clone(), address: nobody, ..self }
     }
 }
 
-/// Those of one minute, in minutes since 1970.
+/// Refusals of one minute; the number is minutes since 1970.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct RefusalsOfMinute(pub(crate) i64, pub(crate) Refusal);
 
-/// How often, and when last.
+/// Number and time of the refusals.
 #[derive(Clone, Copy)]
 pub(crate) struct Count {
     pub(crate) times: u64,
-    /// In ms since 1970.
+    /// Time of the last one, in ms since 1970.
     pub(crate) last: i64,
 }
 
 impl DeferredWrite for RefusalsOfMinute {
     type Value = Count;
     const INTERVAL: Duration = Duration::from_secs(20);
-    /// A stranger chooses addresses, and so makes counts: further ones are counted together, without an address and a credential.
+    /// Unauthenticated clients choose addresses and thus create rows. Beyond the limit, refusals
+    /// are counted together, without address and credential.
     const CAPACITY: usize = 10_000;
     const NAME: &'static str = "refusals";
 
@@ -71,7 +74,7 @@ impl DeferredWrite for RefusalsOfMinute {
         };
         let mut rows: Vec<_> =
             counted.iter().filter_map(|(refusals, count)| row(refusals, count, only)).collect();
-        // One order for all, so that two servers never wait for each other.
+        // One global order, so that two servers never deadlock.
         rows.sort_by(|(one, _), (other, _)| one.cmp(other));
         transaction
             .execute_rows(INSERT, rows.into_iter().map(|(_, values)| values).collect(), ADD)
@@ -85,14 +88,14 @@ const INSERT: &str = "INSERT INTO audit_events (id, organization, at, actor, cre
 const ADD: &str = " ON CONFLICT (organization, minute, credential, address, refused) WHERE minute IS NOT NULL \
     DO UPDATE SET times = audit_events.times + excluded.times, at = excluded.at";
 
-type Place = (i64, i64, String, String, String);
+type RefusalKey = (i64, i64, String, String, String);
 
-/// The row and its unique key; none where the organization is not known.
+/// Row and its unique key; `None` if the organization is unknown.
 fn row(
     RefusalsOfMinute(minute, refusal): &RefusalsOfMinute,
     count: &Count,
     only: Option<OrganizationId>,
-) -> Option<(Place, [Value; 14])> {
+) -> Option<(RefusalKey, [Value; 14])> {
     let minute = *minute;
     let organization = refusal.organization.or(only)?.0;
     let Refusal { actor, credential, address, code, .. } = refusal;
@@ -133,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_makes_no_more_counts_than_there_is_room_for() {
+    fn unauthenticated_clients_cannot_create_unlimited_counts() {
         const MOST: usize = RefusalsOfMinute::CAPACITY;
         let pending = Pending::default();
         for address in 0..MOST + 500 {

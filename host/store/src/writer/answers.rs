@@ -1,8 +1,9 @@
-//! Writing what proxies keep of their upstreams: of a batch's changes the last of each name.
+//! Writes of cached upstream responses. If a batch has several changes of one name, the last one is
+//! written.
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::answers::{AnswerChange, StoredAnswer};
+use crate::cached_answers::{AnswerChange, StoredAnswer};
 use crate::db::{MultiRow, Value, signed};
 use crate::digest::Sha256;
 use crate::error::StoreError;
@@ -10,17 +11,18 @@ use crate::ids::{CacheName, RepositoryId};
 
 pub(crate) const FORGET: [&str; 2] = ["DELETE FROM cached_answers WHERE (repository, name) IN (VALUES ", ")"];
 
-/// The answers that a batch changes.
+/// Changes of cached responses in a batch.
 #[derive(Default)]
-pub(super) struct Answers<'a>(BTreeMap<(RepositoryId, CacheName), Option<Put<'a>>>);
+pub(super) struct ResponseChanges<'a>(BTreeMap<(RepositoryId, CacheName), Option<Put<'a>>>);
 
 struct Put<'a> {
     answer: &'a StoredAnswer,
     blob: Option<i64>,
 }
 
-impl<'a> Answers<'a> {
-    /// After the changes so far. `blobs`: which row has these bytes. `Invalid` when none has those of an answer.
+impl<'a> ResponseChanges<'a> {
+    /// Adds a change after the previous ones. `blobs` maps bytes to their rows. `Invalid` if the
+    /// bytes of a response have no row.
     pub(super) fn change(
         &mut self,
         repository: RepositoryId,
@@ -30,7 +32,7 @@ impl<'a> Answers<'a> {
         let put = match change {
             AnswerChange::Put(answer) => {
                 let gone = |sha256: &Sha256| {
-                    StoreError::Invalid(format!("the bytes {sha256} of an upstream's answer are gone"))
+                    StoreError::Invalid(format!("the bytes {sha256} of an upstream response are gone"))
                 };
                 let row = |sha256: &Sha256| blobs.get(sha256).copied().ok_or_else(|| gone(sha256));
                 let blob = answer.blob.as_ref().map(row).transpose()?;
@@ -42,7 +44,7 @@ impl<'a> Answers<'a> {
         Ok(())
     }
 
-    /// The statements; `now` is when they were used last, in ms since 1970.
+    /// Statements for the changes; `now` becomes their time of last use, in ms since 1970.
     pub(super) fn statements(&self, now: i64) -> [MultiRow; 2] {
         let mut removed = Vec::new();
         let mut put = Vec::new();

@@ -1,4 +1,4 @@
-//! Attempts to write a batch: one transaction each.
+//! Attempts to write a batch, one transaction each.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,41 +7,40 @@ use super::batch::{Batch, Changes};
 use super::job::{Done, Job, Waiting};
 use super::progress::Progress;
 use super::sql;
-use crate::accounts::{Expected, Revisions, Snapshots};
+use crate::accounts::{ExpectedCommit, Revisions, Snapshots};
 use crate::changes::{ChangeLog, Touched, announced};
 use crate::db::{
-    Acknowledgement, Database, Failed, Generation, Patience, Purpose, Transaction, is_retryable,
+    Acknowledgement, ConnectionPurpose, Database, Failed, Generation, Patience, Transaction, is_retryable,
 };
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::leases::Leases;
 use crate::records::cache::RecordCache;
-use crate::webhooks::Bell;
+use crate::webhooks::DeliveryNotifier;
 
-/// How often a transaction is run again that another process stood in the way of.
+/// Maximum attempts when other processes conflict with a transaction.
 const ATTEMPTS: u32 = 8;
 
-/// What is told of each commit, so that what it did not change stays good.
+/// Caches and logs that receive committed changes, so that unaffected cached results stay valid.
 pub(crate) struct Memory {
-    /// Answers of look-ups.
+    /// Cached results of account look-ups.
     pub(crate) snapshots: Arc<Snapshots>,
-    /// What commits touched.
+    /// Log of what commits touched.
     pub(crate) changes: Arc<ChangeLog>,
-    /// Records, as the commits leave them.
+    /// Records as the commits leave them.
     pub(crate) records: Arc<RecordCache>,
-    /// Who tells other servers of it.
+    /// Notifies other servers of commits.
     pub(crate) leases: Option<Leases>,
-    /// Wakes who tells hooks of it.
-    pub(crate) bell: Arc<Bell>,
-    /// Wakes who judges statements.
+    pub(crate) delivery_notifier: Arc<DeliveryNotifier>,
+    /// Wakes the verification of attestations.
     pub(crate) attested: Arc<tokio::sync::Notify>,
 }
 
 impl Memory {
-    /// Takes in a commit, after which the database was of the generation `after`.
+    /// Adds a commit, after which the database had the generation `after`.
     fn remember(
         &self,
-        expected: Expected<'_>,
+        expected: ExpectedCommit<'_>,
         after: Option<Generation>,
         touched: BTreeMap<RepositoryId, Touched>,
         bumped: Revisions,
@@ -50,40 +49,42 @@ impl Memory {
         if let Some(leases) = &self.leases {
             return leases.remember(touched, bumped, acknowledgement);
         }
-        // First what was touched: whoever sees a new revision shall find out what it left alone.
+        // Updates the log before the revisions: a reader that sees the new revision must find in
+        // the log what the commit touched.
         self.changes.remember(touched);
         expected.carry(after, &bumped);
         acknowledgement
     }
 }
 
-/// What a batch is written to.
-pub(super) struct Target {
+/// Database and receivers of the batches.
+pub(super) struct BatchTarget {
     pub(super) database: Database,
     pub(super) memory: Memory,
     pub(super) lease_ms: i64,
     pub(super) progress: Arc<Progress>,
 }
 
-/// The result of each job; none: its repository is locked.
-pub(super) type Answers = Vec<Option<Result<Done, StoreError>>>;
+/// Results of the jobs; `None` if the repository of a job is locked.
+pub(super) type JobResults = Vec<Option<Result<Done, StoreError>>>;
 
-/// A transaction that has begun, and nothing was read in it.
+/// A transaction that has begun, without any reads yet.
 pub(super) struct Begun {
     transaction: Transaction,
-    /// What the database had then.
+    /// Generation of the database at that moment.
     before: Option<Generation>,
     waiting: Waiting,
 }
 
 impl Begun {
-    async fn new(target: &Target) -> Result<Begun, StoreError> {
-        let transaction = target.database.begin_for(Purpose::Commit, Patience::Ordinary).await?;
+    async fn new(target: &BatchTarget) -> Result<Begun, StoreError> {
+        let transaction = target.database.begin_for(ConnectionPurpose::Commit, Patience::Ordinary).await?;
         Ok(Begun { transaction, before: target.database.generation(), waiting: Waiting::No })
     }
 
-    /// With a repository that no other process changes until the end: it is waited for as long as a statement may wait for a lock.
-    pub(super) async fn with(target: &Target, repository: RepositoryId) -> Result<Begun, StoreError> {
+    /// Begins a transaction and locks this repository until the end of the transaction. Waits at
+    /// most as long as a statement may wait for a lock.
+    pub(super) async fn with(target: &BatchTarget, repository: RepositoryId) -> Result<Begun, StoreError> {
         let mut begun = Begun::new(target).await?;
         if begun.transaction.is_shared() {
             sql::wait_for(&mut begun.transaction, repository).await?;
@@ -92,28 +93,34 @@ impl Begun {
     }
 }
 
-/// The answers, and when they may be given. What another process has locked is left out.
-pub(super) async fn attempt(target: &Target, jobs: &[Job]) -> Result<(Answers, Acknowledgement), Failed> {
+/// Writes a batch without waiting for locks. Returns the results, and when they may be sent. Jobs
+/// of locked repositories have no result.
+pub(super) async fn attempt(
+    target: &BatchTarget,
+    jobs: &[Job],
+) -> Result<(JobResults, Acknowledgement), Failed> {
     repeat(target, None, None, jobs).await
 }
 
-/// The same for jobs of one repository, of which no other process has anything locked in the transaction that has begun.
+/// Writes jobs of one repository. The transaction, if it has begun, must hold the repository's
+/// lock.
 pub(super) async fn attempt_within(
-    target: &Target,
+    target: &BatchTarget,
     repository: RepositoryId,
     begun: Option<Begun>,
     jobs: &[Job],
-) -> Result<(Answers, Acknowledgement), Failed> {
+) -> Result<(JobResults, Acknowledgement), Failed> {
     repeat(target, Some(repository), begun, jobs).await
 }
 
-/// Runs a transaction again where another process stood in its way; with a repository, each waits for that one first.
+/// Repeats a transaction after conflicts with other processes. With a repository, each attempt
+/// first waits for its lock.
 async fn repeat(
-    target: &Target,
+    target: &BatchTarget,
     repository: Option<RepositoryId>,
     mut begun: Option<Begun>,
     jobs: &[Job],
-) -> Result<(Answers, Acknowledgement), Failed> {
+) -> Result<(JobResults, Acknowledgement), Failed> {
     let mut attempts = 1;
     loop {
         let begun = match (begun.take(), repository) {
@@ -136,8 +143,12 @@ async fn repeat(
     }
 }
 
-async fn transact(target: &Target, begun: Begun, jobs: &[Job]) -> Result<(Answers, Acknowledgement), Failed> {
-    let Target { database, memory, lease_ms, .. } = target;
+async fn transact(
+    target: &BatchTarget,
+    begun: Begun,
+    jobs: &[Job],
+) -> Result<(JobResults, Acknowledgement), Failed> {
+    let BatchTarget { database, memory, lease_ms, .. } = target;
     let Begun { mut transaction, before, waiting } = begun;
     let read = Batch::read(&mut transaction, jobs, waiting).await;
     let mut batch = read.map_err(Failed::Before)?;
@@ -150,7 +161,7 @@ async fn transact(target: &Target, begun: Begun, jobs: &[Job]) -> Result<(Answer
         }
         let expected = memory.snapshots.expect(before);
         let acknowledgement = transaction.commit_each(statements).await?;
-        memory.bell.ring(hooks);
+        memory.delivery_notifier.notify(hooks);
         if attested {
             memory.attested.notify_one();
         }
@@ -162,14 +173,17 @@ async fn transact(target: &Target, begun: Begun, jobs: &[Job]) -> Result<(Answer
     Ok((answers, Acknowledgement::at_once()))
 }
 
-/// Commits an update without effect, so that the end of a failure is noticed though no client publishes.
-pub(super) async fn probe_commit(target: &Target) {
+/// Commits an update without effect, so that the end of a failure is noticed even if no client
+/// publishes.
+pub(super) async fn probe_commit(target: &BatchTarget) {
     target.progress.tried();
     let sql = "UPDATE migrations SET applied_at = applied_at WHERE step = 1";
     let tried = async {
-        let mut transaction = target.database.begin_for(Purpose::Commit, Patience::Ordinary).await?;
+        let mut transaction =
+            target.database.begin_for(ConnectionPurpose::Commit, Patience::Ordinary).await?;
         if transaction.is_shared() {
-            // As every commit has them.
+            // Takes the table locks that every commit takes, so that the probe fails as long as
+            // commits would.
             let tables = "repositories, records, record_blobs, blobs, leases, packages, versions, files";
             transaction.execute(format!("LOCK TABLE {tables} IN ROW EXCLUSIVE MODE"), vec![]).await?;
         }
@@ -178,6 +192,6 @@ pub(super) async fn probe_commit(target: &Target) {
     };
     match tried.await {
         Ok(()) => target.progress.committed(),
-        Err(problem) => tracing::warn!(%problem, "nothing can be committed"),
+        Err(problem) => tracing::warn!(%problem, "commits are failing"),
     }
 }

@@ -1,13 +1,13 @@
-//! A batch of jobs, judged in memory in the order of their arrival.
+//! A batch of jobs, evaluated in memory in the order of their arrival.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use bytes::Bytes;
 
-use super::answers::Answers;
-use super::catalog::{Shown, queued};
+use super::answers::ResponseChanges;
+use super::catalog::{CatalogPhase, queued};
 use super::events::Events;
-use super::job::{Done, Job, KeptRow, Waiting};
+use super::job::{Done, Job, SettledRow, Waiting};
 use super::quota::Ledger;
 use super::sql;
 use super::trash::{self, Deletion, Gone};
@@ -23,45 +23,47 @@ use crate::ids::{RepositoryId, TrashId, WebhookId};
 use crate::records::cache::Written;
 use crate::records::{Change, Commit, Entry, Expectation, Outcome};
 
-/// What the jobs are about as it is stored, and over it what the jobs judged so far make of it.
+/// Stored state of everything that the jobs concern, with the effects of the jobs evaluated so far.
 pub(super) struct Batch<'a> {
     revisions: HashMap<RepositoryId, u64>,
-    /// Repositories that are there and that another process has locked: nothing of theirs is changed.
+    /// Existing repositories that another process has locked. The batch changes none of their
+    /// content.
     locked: HashSet<RepositoryId>,
-    records: HashMap<(RepositoryId, &'a str), Record<'a>>,
-    /// Which row has these bytes.
+    records: HashMap<(RepositoryId, &'a str), RecordState<'a>>,
+    /// Ids of blob rows by digest.
     blobs: HashMap<Sha256, i64>,
-    /// Where the bytes of a row lay before the batch, unless the batch gave it others.
+    /// Location of the bytes of each row before the batch. Rows that get new bytes are removed
+    /// here.
     places: HashMap<i64, Option<String>>,
     held: HashSet<(RepositoryId, Sha256)>,
     fresh: Vec<&'a BlobRow>,
-    /// New bytes for rows that were there.
+    /// New bytes for existing rows.
     replaced: Vec<(&'a BlobRow, &'a Examined)>,
     leases: BTreeSet<(i64, RepositoryId)>,
     committed: BTreeMap<RepositoryId, Touched>,
-    /// With who makes each, as far as that is known.
+    /// Catalog changes, with the actor of each if it is known.
     catalog: Vec<(RepositoryId, &'a CatalogChange, &'a str)>,
-    answers: Answers<'a>,
+    answers: ResponseChanges<'a>,
     audit: Vec<&'a AuditEvent>,
     ledger: Ledger,
     events: Events<'a>,
-    /// When the batch is judged, in ms since 1970 by the database's clock.
+    /// Time of the evaluation, in ms since 1970 by the database's clock.
     now: i64,
-    /// Deletions that go into the trash: no other commit of the batch touches what they do.
+    /// Deletions into the trash. No other commit of the batch touches the same content.
     trashed: Vec<(TrashId, RepositoryId, &'a Commit)>,
-    /// Entries of the trash that are there, of those that jobs bring back.
+    /// Existing trash entries among those that jobs restore.
     in_trash: HashSet<TrashId>,
-    /// Entries of the trash that were brought back.
+    /// Trash entries that the batch restores.
     undone: Vec<TrashId>,
 }
 
 #[derive(Default)]
-struct Record<'a> {
-    /// Its revision in the database.
+struct RecordState<'a> {
+    /// Revision of the record in the database.
     stored: Option<u64>,
-    /// Rows of the blobs that it names there.
+    /// Blob rows that the record names in the database.
     blobs: Vec<i64>,
-    /// Its revision after the commits so far.
+    /// Revision after the commits so far.
     now: Option<u64>,
     write: Write<'a>,
 }
@@ -75,8 +77,9 @@ enum Write<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Reads what the jobs are about; on PostgreSQL, no other process can change these repositories until the end, but for those
-    /// that are locked and not waited for.
+    /// Reads everything that the jobs concern. On PostgreSQL, the jobs' repositories stay locked
+    /// until the end of the transaction. Excluded are repositories that another process has locked
+    /// and `waiting` does not wait for.
     pub(super) async fn read(
         transaction: &mut Transaction,
         jobs: &'a [Job],
@@ -94,7 +97,7 @@ impl<'a> Batch<'a> {
             let known = entries.remove(&place);
             let stored = known.as_ref().map(|known| known.revision);
             let blobs = known.map(|known| known.blobs).unwrap_or_default();
-            ((*repository, *key), Record { stored, blobs, now: stored, write: Write::Nothing })
+            ((*repository, *key), RecordState { stored, blobs, now: stored, write: Write::Nothing })
         };
         let records = keys.iter().map(record).collect();
         let (mut blobs, mut places, mut held) = (HashMap::new(), HashMap::new(), HashSet::new());
@@ -105,20 +108,21 @@ impl<'a> Batch<'a> {
                 held.insert((blob.repository, blob.sha256));
             }
         }
-        // Another server may have replaced the same bytes since, in a transaction for another repository.
+        // Another server may have replaced the same bytes since they were examined, in a
+        // transaction of another repository.
         let judged = jobs.iter().filter(|job| !locked.contains(&job.repository));
         let replaced: BTreeSet<i64> = judged.flat_map(replaces).collect();
         places.extend(sql::lock_places(transaction, &replaced).await?);
         let mut in_trash = HashSet::new();
-        for kept in sql::in_trash(transaction, jobs.iter().filter_map(undoes)).await? {
-            in_trash.insert(kept.entry);
-            if let Some((sha256, id)) = kept.blob {
+        for row in sql::in_trash(transaction, jobs.iter().filter_map(undoes)).await? {
+            in_trash.insert(row.entry);
+            if let Some((sha256, id)) = row.blob {
                 blobs.insert(sha256, id);
-                held.insert((kept.repository, sha256));
+                held.insert((row.repository, sha256));
             }
         }
         let (fresh, catalog, audit) = (Vec::new(), Vec::new(), Vec::new());
-        let (leases, committed, answers) = (BTreeSet::new(), BTreeMap::new(), Answers::default());
+        let (leases, committed, answers) = (BTreeSet::new(), BTreeMap::new(), ResponseChanges::default());
         Ok(Batch {
             revisions,
             locked,
@@ -142,7 +146,7 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// What becomes of a job after those before it; none when its repository is locked.
+    /// Evaluates a job after those before it; `None` if its repository is locked.
     pub(super) fn judge(&mut self, job: &'a Job) -> Option<Result<Done, StoreError>> {
         (!self.locked.contains(&job.repository)).then(|| self.decide(job))
     }
@@ -154,14 +158,14 @@ impl<'a> Batch<'a> {
         let gone = |row: &&BlobRow| !row.fresh && !self.blobs.contains_key(&row.sha256);
         if let Some(row) = job.keeps.iter().find(gone) {
             return Err(StoreError::Invalid(format!(
-                "the blob {} is gone: nothing held it for long",
+                "the blob {} was collected: nothing referenced it for too long",
                 row.sha256
             )));
         }
         if !job.keeps.iter().all(|row| self.is_examined(row)) {
             return Ok(Done::unexamined());
         }
-        let rows: Vec<KeptRow> = job.keeps.iter().map(|row| self.keep(job.repository, row)).collect();
+        let rows: Vec<SettledRow> = job.keeps.iter().map(|row| self.keep(job.repository, row)).collect();
         let applied = job.commit.as_deref().map(|commit| self.apply(job.repository, commit)).transpose()?;
         let (outcome, refused) = match applied {
             Some(Err(quota)) => (None, Some(quota)),
@@ -172,24 +176,25 @@ impl<'a> Batch<'a> {
         Ok(Done { outcome, refused, rows, unexamined: false })
     }
 
-    /// Whether it is known how the stored bytes are in whose place new ones may come.
+    /// True if no bytes are stored for this digest, or if the stored bytes were examined.
     fn is_examined(&self, row: &BlobRow) -> bool {
         let stored = self.blobs.get(&row.sha256).filter(|_| row.fresh);
         let Some((id, place)) = stored.and_then(|id| Some((id, self.places.get(id)?))) else { return true };
         row.examined.as_ref().is_some_and(|examined| examined.id == *id && examined.place == *place)
     }
 
-    /// What a record of the same job names needs no lease: the record holds it.
-    fn lease(&mut self, job: &Job, rows: &[KeptRow], applied: bool) {
+    /// Pins the blobs of a job, except those that the job's records name, because a record itself
+    /// holds its blobs.
+    fn lease(&mut self, job: &Job, rows: &[SettledRow], applied: bool) {
         let named: HashSet<Sha256> = match &job.commit {
             Some(commit) if applied => commit.changes.iter().flat_map(blobs_of).copied().collect(),
             _ => HashSet::new(),
         };
         let unnamed = job.keeps.iter().zip(rows).filter(|(row, _)| !named.contains(&row.sha256));
-        self.leases.extend(unnamed.map(|(_, kept)| (kept.id, job.repository)));
+        self.leases.extend(unnamed.map(|(_, stored)| (stored.id, job.repository)));
     }
 
-    fn keep(&mut self, repository: RepositoryId, row: &'a BlobRow) -> KeptRow {
+    fn keep(&mut self, repository: RepositoryId, row: &'a BlobRow) -> SettledRow {
         let fresh = &mut self.fresh;
         let id = *self.blobs.entry(row.sha256).or_insert_with(|| {
             fresh.push(row);
@@ -200,9 +205,9 @@ impl<'a> Batch<'a> {
         match examined.filter(|_| row.fresh && self.places.remove(&id).is_some()) {
             Some(examined) => {
                 self.replaced.push((row, examined));
-                KeptRow { id, is_own: true }
+                SettledRow { id, is_own: true }
             }
-            None => KeptRow { id, is_own: id == row.id },
+            None => SettledRow { id, is_own: id == row.id },
         }
     }
 
@@ -214,7 +219,7 @@ impl<'a> Batch<'a> {
         if let Some(change) = commit.changes.iter().find(|change| !self.as_expected(repository, change)) {
             return Ok(Ok(Outcome::Stale(change.key().to_owned())));
         }
-        // Its time was over meanwhile: then nothing holds its blobs.
+        // If the entry expired meanwhile, nothing holds its blobs.
         if let Some(entry) = commit.undoes
             && !self.in_trash.contains(&entry)
         {
@@ -231,17 +236,18 @@ impl<'a> Batch<'a> {
             self.answers.change(repository, change, &self.blobs)?;
         }
         let revision = self.revisions.entry(repository).or_default();
-        *revision =
-            revision.checked_add(1).ok_or_else(|| StoreError::Corrupt("the last revision".to_owned()))?;
+        *revision = revision.checked_add(1).ok_or_else(|| {
+            StoreError::Corrupt("the repository has reached the maximum revision".to_owned())
+        })?;
         let revision = *revision;
         for change in &commit.changes {
             self.change(repository, change, revision);
         }
         self.touch(repository, commit, revision);
-        self.events.tell(repository, revision, commit, self.now);
+        self.events.add_commit(repository, revision, commit, self.now);
         self.audit.extend(&commit.audit);
         self.trashed.extend(commit.trash.map(|entry| (entry, repository, commit)));
-        // Of two undos of one entry in a batch, the second finds it gone.
+        // If a batch has two undos of one entry, the second finds it gone.
         if let Some(entry) = commit.undoes {
             self.in_trash.remove(&entry);
             self.undone.push(entry);
@@ -251,7 +257,7 @@ impl<'a> Batch<'a> {
         Ok(Ok(Outcome::Applied(revision)))
     }
 
-    /// What another reader may have relied on.
+    /// Collects the changed content that other readers may depend on.
     fn touch(&mut self, repository: RepositoryId, commit: &Commit, revision: u64) {
         let touched = self.committed.entry(repository).or_insert_with(|| Touched::from(revision));
         touched.last = revision;
@@ -275,9 +281,9 @@ impl<'a> Batch<'a> {
 
     fn unknown(&self, repository: RepositoryId, commit: &Commit) -> Vec<Sha256> {
         let mut unknown = Vec::new();
-        let mut seen = HashSet::new();
+        let mut reported = HashSet::new();
         for sha256 in commit.changes.iter().flat_map(blobs_of) {
-            if !self.held.contains(&(repository, *sha256)) && seen.insert(*sha256) {
+            if !self.held.contains(&(repository, *sha256)) && reported.insert(*sha256) {
                 unknown.push(*sha256);
             }
         }
@@ -300,8 +306,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// What deletions put into the trash, as it is before.
-    fn kept_in_trash(&self) -> Vec<MultiRow> {
+    /// Statements that copy the deleted content into the trash before it changes.
+    fn copies_to_trash(&self) -> Vec<MultiRow> {
         let deletions = self.trashed.iter().map(|(entry, repository, commit)| Deletion {
             entry: *entry,
             repository: *repository,
@@ -311,7 +317,7 @@ impl<'a> Batch<'a> {
         trash::keep(&deletions.collect::<Vec<_>>())
     }
 
-    /// What a deletion's change makes of a record that is there.
+    /// Effect of a deletion's change on an existing record.
     fn gone<'b>(&'b self, repository: RepositoryId, change: &'b Change) -> Option<Gone<'b>> {
         let record = self.records.get(&(repository, change.key()))?;
         let after = match record.write {
@@ -322,12 +328,12 @@ impl<'a> Batch<'a> {
         is_there.then(|| Gone { key: change.key(), after, blobs: &record.blobs })
     }
 
-    /// The repositories that change, with their new revisions.
+    /// Changed repositories with their new revisions.
     fn bumped(&self) -> Revisions {
         self.committed.iter().map(|(id, touched)| (*id, touched.last)).collect()
     }
 
-    /// The records that are put or removed, as they are afterwards.
+    /// Records that are written or removed, in their new state.
     fn written(&self) -> Vec<Written> {
         let written = self.records.iter().filter_map(|((repository, key), record)| {
             let found = match record.write {
@@ -348,7 +354,7 @@ impl<'a> Batch<'a> {
         !self.committed.is_empty() || !self.leases.is_empty() || !self.replaced.is_empty()
     }
 
-    /// What the jobs make of it: blobs before what names them.
+    /// Changes of the whole batch. Blobs come before the records that name them.
     pub(super) fn changes(self, lease_ms: i64, now: i64) -> Result<Changes, StoreError> {
         let bumped = self.bumped();
         let written = self.written();
@@ -356,7 +362,7 @@ impl<'a> Batch<'a> {
         for ((repository, key), record) in &self.records {
             rows.add(*repository, key, record, &self.blobs);
         }
-        let mut statements = self.kept_in_trash();
+        let mut statements = self.copies_to_trash();
         statements.extend(sql::replace_bytes(&self.replaced, now.saturating_add(READ_FOR_MS)));
         statements.extend([
             sql::insert_blobs(&self.fresh, now),
@@ -367,15 +373,15 @@ impl<'a> Batch<'a> {
             sql::name(rows.named),
             sql::set_revisions(bumped.clone()),
         ]);
-        for (number, shown) in Shown::phases(&self.catalog).into_iter().enumerate() {
-            let changes = shown.changes(&self.blobs)?.into_iter();
+        for (number, phase) in CatalogPhase::phases(&self.catalog).into_iter().enumerate() {
+            let changes = phase.changes(&self.blobs)?.into_iter();
             statements.extend(changes.map(|one| if number > 0 { one.later() } else { one }));
         }
         statements.push(queued(&self.catalog));
         statements.extend(self.answers.statements(now));
         statements.push(insert_audit(self.audit.into_iter()));
-        let (told, hooks) = self.events.written(now);
-        statements.push(told);
+        let (deliveries, hooks) = self.events.statement(now);
+        statements.push(deliveries);
         statements.extend(self.undone.into_iter().flat_map(trash::give_back));
         let is_statement =
             |(_, change, _): &(_, &CatalogChange, _)| matches!(change, CatalogChange::Attest(_));
@@ -384,24 +390,23 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// What a batch changes, and what is told of it once it is durable.
+/// Changes of a batch, with what must be announced once it is durable.
 pub(super) struct Changes {
     pub(super) statements: Vec<MultiRow>,
-    /// The new revisions.
+    /// New revisions of the repositories.
     pub(super) bumped: Revisions,
     pub(super) touched: BTreeMap<RepositoryId, Touched>,
-    /// The records that it puts and removes.
+    /// Records that the batch writes and removes.
     pub(super) written: Vec<Written>,
-    /// Hooks that are told something.
     pub(super) hooks: BTreeSet<WebhookId>,
-    /// Whether there are statements to be judged.
+    /// True if there are statements to be verified.
     pub(super) attested: bool,
 }
 
-/// The rows of records that change.
+/// Rows that the changed records produce.
 #[derive(Default)]
 struct Rows {
-    /// What names a blob no longer.
+    /// References to blobs that no longer exist.
     unnamed: Vec<[Value; 3]>,
     removed: Vec<[Value; 2]>,
     put: Vec<[Value; 5]>,
@@ -409,7 +414,13 @@ struct Rows {
 }
 
 impl Rows {
-    fn add(&mut self, repository: RepositoryId, key: &str, record: &Record<'_>, ids: &HashMap<Sha256, i64>) {
+    fn add(
+        &mut self,
+        repository: RepositoryId,
+        key: &str,
+        record: &RecordState<'_>,
+        ids: &HashMap<Sha256, i64>,
+    ) {
         let place = || [Value::from(repository.0), Value::from(key)];
         let (stored, mut names) = (record.blobs.iter().copied().collect::<BTreeSet<i64>>(), BTreeSet::new());
         match record.write {
@@ -437,7 +448,7 @@ fn undoes(job: &Job) -> Option<TrashId> {
     job.commit.as_deref().and_then(|commit| commit.undoes)
 }
 
-/// Rows whose bytes were found missing or damaged, and are to be replaced.
+/// Rows with missing or damaged bytes that the job replaces.
 fn replaces(job: &Job) -> impl Iterator<Item = i64> {
     let examined = job.keeps.iter().filter(|row| row.fresh).filter_map(|row| row.examined.as_ref());
     examined.filter(|examined| examined.condition != Condition::Sound).map(|examined| examined.id)
@@ -447,13 +458,13 @@ fn keys(job: &Job) -> impl Iterator<Item = (RepositoryId, &str)> {
     job.commit.iter().flat_map(|commit| &commit.changes).map(|change| (job.repository, change.key()))
 }
 
-/// The blobs that a job names, shows or keeps.
+/// Blobs that a job names, lists or stores.
 fn named(job: &Job) -> impl Iterator<Item = (RepositoryId, Sha256)> {
     let commits = || job.commit.iter();
     let named = commits().flat_map(|commit| commit.changes.iter().flat_map(blobs_of)).copied();
-    let shown = commits().flat_map(|commit| commit.catalog.iter().flat_map(CatalogChange::sha256s));
-    let kept = job.keeps.iter().map(|row| row.sha256);
-    named.chain(shown).chain(kept).map(|sha256| (job.repository, sha256))
+    let listed = commits().flat_map(|commit| commit.catalog.iter().flat_map(CatalogChange::sha256s));
+    let stored = job.keeps.iter().map(|row| row.sha256);
+    named.chain(listed).chain(stored).map(|sha256| (job.repository, sha256))
 }
 
 fn blobs_of(change: &Change) -> &[Sha256] {

@@ -1,4 +1,5 @@
-//! Writing what people see: all changes of a batch with few statements, in an order that gives what one after the other would.
+//! Writes of the catalog. A few statements write all changes of a batch, with the same result as if
+//! each change were written by itself.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,33 +13,35 @@ use crate::documents::rows::{self as documents, OF_FILES as DOCUMENTS_OF};
 use crate::error::StoreError;
 use crate::ids::{RepositoryId, new_id, now_ms};
 
-/// The property of a version whose words are searched besides its name and summary.
+/// Property of a version whose words are searched in addition to its name and summary.
 const KEYWORDS: &str = "keywords";
 
 /// A version: repository, package, version.
-type Key<'a> = (RepositoryId, &'a str, &'a str);
+type VersionKey<'a> = (RepositoryId, &'a str, &'a str);
 
-/// Changes that can be written together: first what is shown, then statements about it and documents of it, then files hidden, then versions hidden.
+/// Changes that can be written together, in this order: additions, their statements and documents,
+/// hidden files, hidden versions.
 #[derive(Default)]
-pub(super) struct Shown<'a> {
-    /// Of each package the version shown last.
+pub(super) struct CatalogPhase<'a> {
+    /// For each package the version that was added last.
     packages: BTreeMap<(RepositoryId, &'a str), &'a Version>,
-    versions: BTreeMap<Key<'a>, &'a Version>,
-    files: BTreeMap<(Key<'a>, &'a str), (&'a Digest, u64)>,
-    /// Versions of which files alone are shown.
-    touched: BTreeSet<Key<'a>>,
-    published: BTreeMap<Key<'a>, u64>,
+    versions: BTreeMap<VersionKey<'a>, &'a Version>,
+    files: BTreeMap<(VersionKey<'a>, &'a str), (&'a Digest, u64)>,
+    /// Versions of which only files are added.
+    touched: BTreeSet<VersionKey<'a>>,
+    published: BTreeMap<VersionKey<'a>, u64>,
     statements: Vec<(RepositoryId, &'a SignedStatement)>,
     documents: Vec<(RepositoryId, &'a VersionDocument)>,
-    hidden_files: BTreeSet<(Key<'a>, &'a str)>,
-    hidden: BTreeSet<Key<'a>>,
-    by: HashMap<Key<'a>, &'a str>,
+    hidden_files: BTreeSet<(VersionKey<'a>, &'a str)>,
+    hidden: BTreeSet<VersionKey<'a>>,
+    by: HashMap<VersionKey<'a>, &'a str>,
 }
 
-impl<'a> Shown<'a> {
-    /// As few as keep the order of changes to one package; mostly one.
-    pub(super) fn phases(changes: &[(RepositoryId, &'a CatalogChange, &'a str)]) -> Vec<Shown<'a>> {
-        let mut phases: Vec<Shown<'a>> = Vec::new();
+impl<'a> CatalogPhase<'a> {
+    /// Splits changes into phases that preserve the order of changes of one package. One phase is
+    /// usually enough.
+    pub(super) fn phases(changes: &[(RepositoryId, &'a CatalogChange, &'a str)]) -> Vec<CatalogPhase<'a>> {
+        let mut phases: Vec<CatalogPhase<'a>> = Vec::new();
         let mut last: HashMap<(RepositoryId, &str), (usize, u8)> = HashMap::new();
         for (repository, change, by) in changes {
             let (name, rank) = name_and_rank(change);
@@ -46,10 +49,10 @@ impl<'a> Shown<'a> {
             let phase = if before <= rank { phase } else { phase + 1 };
             last.insert((*repository, name), (phase, rank));
             if phases.len() <= phase {
-                phases.push(Shown::default());
+                phases.push(CatalogPhase::default());
             }
-            if let Some(shown) = phases.get_mut(phase) {
-                shown.add(*repository, change, by);
+            if let Some(phase) = phases.get_mut(phase) {
+                phase.add(*repository, change, by);
             }
         }
         phases
@@ -88,7 +91,7 @@ impl<'a> Shown<'a> {
         self.files.extend(version.files.iter().map(file));
     }
 
-    /// `blobs` says which row of `blobs` has which bytes.
+    /// Statements for the changes; `blobs` maps bytes to their rows.
     pub(super) fn changes(self, blobs: &HashMap<Sha256, i64>) -> Result<Vec<MultiRow>, StoreError> {
         let [new_packages, new_versions] = self.touched();
         let mut changes =
@@ -112,7 +115,7 @@ impl<'a> Shown<'a> {
 
     fn versions(&self) -> Result<MultiRow, StoreError> {
         let now = now_ms();
-        let row = |(key, version): (&Key<'a>, &&'a Version)| -> Result<[Value; 11], StoreError> {
+        let row = |(key, version): (&VersionKey<'a>, &&'a Version)| -> Result<[Value; 11], StoreError> {
             let [repository, name, number] = key_values(*key);
             let published = Value::from(self.published.get(key).map(|at| signed(*at)));
             let properties = serde_json::to_string(&version.properties)
@@ -131,7 +134,7 @@ impl<'a> Shown<'a> {
         let rows = self.versions.iter().map(row).collect::<Result<_, _>>()?;
         let before = "INSERT INTO versions (repository, name, version, published, summary, search, properties, state, \
                       shown_at, updated_at, published_by) VALUES ";
-        // Who showed it first has published it, whoever marks it later.
+        // The update does not set the publisher: it stays the member who first added the version.
         let after = " ON CONFLICT (repository, name, version) DO UPDATE SET \
                      published = COALESCE(excluded.published, versions.published), summary = excluded.summary, \
                      search = excluded.search, properties = excluded.properties, state = excluded.state, \
@@ -139,7 +142,7 @@ impl<'a> Shown<'a> {
         Ok(MultiRow::new(before, rows, after))
     }
 
-    /// Packages and versions of files that are shown, where they are not shown yet.
+    /// Statements that insert the packages and versions of added files if they are missing.
     fn touched(&self) -> [MultiRow; 2] {
         let now = now_ms();
         let packages: BTreeSet<(RepositoryId, &str)> =
@@ -148,7 +151,7 @@ impl<'a> Shown<'a> {
             let search = format!("{name}\n").to_lowercase();
             [Value::from(repository.0), Value::from(*name), Value::from(search), Value::from(now)]
         };
-        let version = |key: &Key<'a>| {
+        let version = |key: &VersionKey<'a>| {
             let [repository, name, version] = key_values(*key);
             let search = Value::from(format!("{}\n", key.1).to_lowercase());
             let [summary, properties, state] = ["", "[]", ""].map(Value::from);
@@ -179,7 +182,7 @@ impl<'a> Shown<'a> {
     }
 
     fn files(&self, blobs: &HashMap<Sha256, i64>) -> MultiRow {
-        let row = |((key, path), (digest, size)): (&(Key<'a>, &'a str), &(&'a Digest, u64))| {
+        let row = |((key, path), (digest, size)): (&(VersionKey<'a>, &'a str), &(&'a Digest, u64))| {
             let [repository, name, version] = key_values(*key);
             let blob = digest.sha256().and_then(|sha256| blobs.get(&sha256).copied());
             let (digest, size) = (Value::from(digest.to_string()), Value::from(signed(*size)));
@@ -192,11 +195,11 @@ impl<'a> Shown<'a> {
     }
 
     fn hidden(&self) -> [MultiRow; 7] {
-        let file = |(key, path): &(Key<'a>, &'a str)| {
+        let file = |(key, path): &(VersionKey<'a>, &'a str)| {
             let [repository, name, version] = key_values(*key);
             [repository, name, version, Value::from(*path)]
         };
-        let emptied: BTreeSet<Key<'a>> = self.hidden_files.iter().map(|(key, _)| *key).collect();
+        let emptied: BTreeSet<VersionKey<'a>> = self.hidden_files.iter().map(|(key, _)| *key).collect();
         let touched: BTreeSet<(RepositoryId, &str)> =
             emptied.iter().chain(&self.hidden).map(|(repository, name, _)| (*repository, *name)).collect();
         let [packages, found] = packages_without(&touched);
@@ -205,7 +208,7 @@ impl<'a> Shown<'a> {
             MultiRow::new(DOCUMENTS_OF[0], self.hidden_files.iter().map(file).collect(), DOCUMENTS_OF[1]),
             MultiRow::new(FILES_GONE[0], self.hidden_files.iter().map(file).collect(), FILES_GONE[1]),
             MultiRow::new(EMPTIED[0], emptied.iter().map(|key| key_values(*key)).collect(), EMPTIED[1]),
-            // With a version go its files: the schema says so.
+            // Foreign keys delete the files with their version.
             MultiRow::new(
                 VERSIONS_GONE[0],
                 self.hidden.iter().map(|key| key_values(*key)).collect(),
@@ -221,7 +224,7 @@ pub(crate) const FILES_GONE: [&str; 2] =
     ["DELETE FROM files WHERE (repository, name, version, path) IN (VALUES ", ")"];
 pub(crate) const VERSIONS_GONE: [&str; 2] =
     ["DELETE FROM versions WHERE (repository, name, version) IN (VALUES ", ")"];
-/// The same of versions without a file.
+/// Deletes versions that have no files left.
 pub(crate) const EMPTIED: [&str; 2] = [
     VERSIONS_GONE[0],
     ") AND NOT EXISTS (SELECT 1 FROM files f WHERE f.repository = versions.repository \
@@ -239,7 +242,8 @@ pub(crate) const FOUND_BY: [&str; 2] = [
     ")",
 ];
 
-/// Packages without a version left go; of the others the version shown last is what is found.
+/// Statements that delete packages without versions. They set the search text of the other packages
+/// to that of the version added last.
 fn packages_without(touched: &BTreeSet<(RepositoryId, &str)>) -> [MultiRow; 2] {
     let rows =
         || touched.iter().map(|(repository, name)| [Value::from(repository.0), Value::from(*name)]).collect();
@@ -249,7 +253,7 @@ fn packages_without(touched: &BTreeSet<(RepositoryId, &str)>) -> [MultiRow; 2] {
     ]
 }
 
-/// What of the index of packages is to be looked at again, each package once.
+/// Queues changed packages for the search index, each once.
 pub(super) fn queued(changes: &[(RepositoryId, &CatalogChange, &str)]) -> MultiRow {
     let packages: BTreeSet<(RepositoryId, &str)> =
         changes.iter().map(|(repository, change, _)| (*repository, change.package())).collect();
@@ -271,11 +275,11 @@ fn name_and_rank(change: &CatalogChange) -> (&str, u8) {
     }
 }
 
-fn key_values((repository, name, version): Key<'_>) -> [Value; 3] {
+fn key_values((repository, name, version): VersionKey<'_>) -> [Value; 3] {
     [Value::from(repository.0), Value::from(name), Value::from(version)]
 }
 
-/// What is searched: the name, then the summary and the property `keywords`, in lower case.
+/// Search text: the name, then the summary and the property `keywords`, in lower case.
 fn search(version: &Version) -> String {
     let keywords = version.properties.iter().filter(|(name, _)| name == KEYWORDS).map(|(_, value)| value);
     let words = keywords.fold(version.summary.clone(), |words, more| words + " " + more);

@@ -1,18 +1,20 @@
-//! What a commit must look like before it is handed in: one that the database would refuse must not fail with others.
+//! Checks of a commit before it joins a batch: a commit that the database would reject must not
+//! make its whole batch fail.
 
 use std::collections::HashMap;
 
-use crate::answers::AnswerChange;
 use crate::attestations::statement::{MAX_KIND_BYTES, MAX_STATEMENT_BYTES, SignedStatement};
+use crate::cached_answers::AnswerChange;
 use crate::catalog::{CatalogChange, Version};
 use crate::documents::document::{MAX_FORM_BYTES, VersionDocument};
 use crate::error::StoreError;
 use crate::records::{Change, Commit, MAX_CHANGES, MAX_COMMIT_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 
-/// Longest name, version and path of a file together, in bytes: they are one key of an index.
+/// Maximum length of name, version and path of a file together, in bytes. Together they form one
+/// key of an index, whose size the database limits.
 const MAX_CATALOG_KEY_BYTES: usize = 2500;
 
-/// The commit with at most one change a key, the last; `Invalid` when it is beyond a limit.
+/// Checks a commit and reduces it to the last change of each key. `Invalid` if it exceeds a limit.
 pub(crate) fn checked(commit: Commit) -> Result<Commit, StoreError> {
     for change in &commit.changes {
         check_change(change)?;
@@ -24,15 +26,17 @@ pub(crate) fn checked(commit: Commit) -> Result<Commit, StoreError> {
     let mut commit = commit;
     commit.changes = last_of_each_key(commit.changes);
     if commit.changes.len() + commit.catalog.len() > MAX_CHANGES {
-        return Err(StoreError::Invalid(format!("a commit has at most {MAX_CHANGES} changes")));
+        return Err(StoreError::Invalid(format!("a commit may have at most {MAX_CHANGES} changes")));
     }
     if bytes(&commit) > MAX_COMMIT_BYTES {
-        return Err(StoreError::Invalid(format!("a commit has at most {MAX_COMMIT_BYTES} bytes of values")));
+        return Err(StoreError::Invalid(format!(
+            "a commit may have at most {MAX_COMMIT_BYTES} bytes of values"
+        )));
     }
     Ok(commit)
 }
 
-/// How many bytes of values.
+/// Total bytes of the values.
 pub(super) fn bytes(commit: &Commit) -> usize {
     let value = |change: &Change| match change {
         Change::Put { value, .. } => value.len(),
@@ -54,11 +58,11 @@ fn last_of_each_key(changes: Vec<Change>) -> Vec<Change> {
 fn check_change(change: &Change) -> Result<(), StoreError> {
     let key = change.key();
     if key.is_empty() || key.len() > MAX_KEY_BYTES || key.contains('\0') {
-        return Err(StoreError::Invalid(format!("a key is 1 to {MAX_KEY_BYTES} bytes without NUL")));
+        return Err(StoreError::Invalid(format!("a key must have 1 to {MAX_KEY_BYTES} bytes without NUL")));
     }
     match change {
         Change::Put { value, .. } if value.len() > MAX_VALUE_BYTES => Err(StoreError::Invalid(format!(
-            "a value is at most {MAX_VALUE_BYTES} bytes: keep what is larger as a blob"
+            "a value may have at most {MAX_VALUE_BYTES} bytes: store larger data as a blob"
         ))),
         _ => Ok(()),
     }
@@ -67,7 +71,7 @@ fn check_change(change: &Change) -> Result<(), StoreError> {
 fn check_answer(change: &AnswerChange) -> Result<(), StoreError> {
     match change {
         AnswerChange::Put(answer) if answer.target.contains('\0') || answer.address.contains('\0') => {
-            Err(StoreError::Invalid("an upstream's address is without NUL".to_owned()))
+            Err(StoreError::Invalid("an upstream's address must not contain NUL".to_owned()))
         }
         AnswerChange::Put(_) | AnswerChange::Remove(_) => Ok(()),
     }
@@ -89,11 +93,11 @@ fn check_statement(one: &SignedStatement) -> Result<(), StoreError> {
     check_names(&one.name, &one.version, &one.source)?;
     if one.kind.is_empty() || one.kind.len() > MAX_KIND_BYTES || one.kind.contains('\0') {
         return Err(StoreError::Invalid(format!(
-            "the kind of a statement is 1 to {MAX_KIND_BYTES} bytes without NUL"
+            "the kind of a statement must have 1 to {MAX_KIND_BYTES} bytes without NUL"
         )));
     }
     if one.bundle.len() > MAX_STATEMENT_BYTES {
-        return Err(StoreError::Invalid(format!("a statement is at most {MAX_STATEMENT_BYTES} bytes")));
+        return Err(StoreError::Invalid(format!("a statement may have at most {MAX_STATEMENT_BYTES} bytes")));
     }
     Ok(())
 }
@@ -102,8 +106,9 @@ fn check_document(one: &VersionDocument) -> Result<(), StoreError> {
     check_names(&one.name, &one.version, &[one.path.as_str(), &one.source, &one.title].concat())?;
     for text in [&one.form, &one.media_type] {
         if text.is_empty() || text.len() > MAX_FORM_BYTES || text.contains('\0') {
-            let limit =
-                format!("form and media type of a document are 1 to {MAX_FORM_BYTES} bytes without NUL");
+            let limit = format!(
+                "the form and the media type of a document must have 1 to {MAX_FORM_BYTES} bytes without NUL"
+            );
             return Err(StoreError::Invalid(limit));
         }
     }
@@ -117,7 +122,7 @@ fn check_version(version: &Version) -> Result<(), StoreError> {
     }
     let properties = version.properties.iter().flat_map(|(name, value)| [name, value]);
     if properties.chain([&version.summary, &version.state]).any(|text| text.contains('\0')) {
-        return Err(StoreError::Invalid("what is shown of a version is without NUL".to_owned()));
+        return Err(StoreError::Invalid("the listed fields of a version must not contain NUL".to_owned()));
     }
     Ok(())
 }
@@ -125,8 +130,9 @@ fn check_version(version: &Version) -> Result<(), StoreError> {
 fn check_names(name: &str, version: &str, path: &str) -> Result<(), StoreError> {
     let long = name.len() + version.len() + path.len() > MAX_CATALOG_KEY_BYTES;
     if long || name.is_empty() || [name, version, path].iter().any(|text| text.contains('\0')) {
-        let limit =
-            format!("name, version and path together are at most {MAX_CATALOG_KEY_BYTES} bytes without NUL");
+        let limit = format!(
+            "name, version and path together may have at most {MAX_CATALOG_KEY_BYTES} bytes without NUL"
+        );
         return Err(StoreError::Invalid(limit));
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! What hooks are told of a batch's commits. Where no hook belongs to an organization whose repositories are in the batch, nothing is
-//! read and nothing is written.
+//! Webhook events of a batch's commits. If no organization of the batch has a webhook, nothing is
+//! read or written.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -7,17 +7,17 @@ use serde_json::{Value as Json, json};
 
 use super::job::Job;
 use crate::catalog::{CatalogChange, Version, VersionFile};
-use crate::db::{Found, MultiRow, Row, Transaction, Value, found};
+use crate::db::{MultiRow, ResultColumn, Row, Transaction, Value, found};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId, WebhookId};
 use crate::records::{Change, Commit};
 use crate::webhooks::{
-    Event, EventKind, NewDelivery, TagRecord, Wants, insert_deliveries, lane_of, read_wants,
+    EventKind, NewDelivery, QueuedEvent, TagRecord, WebhookFilter, insert_deliveries, lane_of, read_filter,
 };
 
-/// Files that one event names.
+/// Maximum number of files named in one event.
 const FILES: usize = 1000;
-/// Events of one commit have places of their own below its revision.
+/// Range of positions in a lane that one commit may use.
 const PER_COMMIT: i64 = 1 << 15;
 
 pub(crate) const HOOKS: [&str; 2] = [
@@ -30,29 +30,30 @@ pub(crate) const VERSIONS: [&str; 2] = [
     "SELECT repository, name, version, state FROM versions WHERE (repository, name, version) IN (VALUES ",
     ")",
 ];
-const VERSIONS_FIND: [Found; 4] = found!["repository": BIGINT, "name": TEXT, "version": TEXT, "state": TEXT];
-pub(crate) const SHOWN_FILES: [&str; 2] = [
+const VERSIONS_FIND: [ResultColumn; 4] =
+    found!["repository": BIGINT, "name": TEXT, "version": TEXT, "state": TEXT];
+pub(crate) const CATALOG_FILES: [&str; 2] = [
     "SELECT repository, name, version, path, digest FROM files WHERE (repository, name, version) IN (VALUES ",
     ")",
 ];
-const SHOWN_FILES_FIND: [Found; 5] =
+const CATALOG_FILES_FIND: [ResultColumn; 5] =
     found!["repository": BIGINT, "name": TEXT, "version": TEXT, "path": TEXT, "digest": TEXT];
 pub(crate) const RECORDS: [&str; 2] =
     ["SELECT repository, key, value FROM records WHERE (repository, key) IN (VALUES ", ")"];
-const RECORDS_FIND: [Found; 3] = found!["repository": BIGINT, "key": TEXT, "value": BYTEA];
+const RECORDS_FIND: [ResultColumn; 3] = found!["repository": BIGINT, "key": TEXT, "value": BYTEA];
 
 const OF_VERSIONS: [EventKind; 3] =
     [EventKind::PackagePublished, EventKind::PackageDeleted, EventKind::PackageStateChanged];
 
-/// A repository of which somebody is told.
-struct Place {
+/// A repository whose organization has webhooks.
+struct HookedRepository {
     organization: (OrganizationId, String),
     name: String,
     format: String,
-    wants: Vec<Wants>,
+    wants: Vec<WebhookFilter>,
 }
 
-impl Place {
+impl HookedRepository {
     fn hooks(&self, kind: EventKind, repository: RepositoryId) -> Vec<WebhookId> {
         let wanting = self.wants.iter().filter(|wants| wants.wants(kind, Some(repository)));
         wanting.map(|wants| wants.hook).collect()
@@ -63,29 +64,30 @@ impl Place {
     }
 }
 
-type Key<'a> = (RepositoryId, &'a str, &'a str);
+type VersionKey<'a> = (RepositoryId, &'a str, &'a str);
 
-/// A version as it is shown.
+/// Catalog entry of a version.
 #[derive(Clone, Default)]
-struct Shown {
+struct CatalogEntry {
     state: String,
-    /// Digests by path.
+    /// Digests of the files by path.
     files: BTreeMap<String, String>,
 }
 
-/// What is told of a batch, and what it is told by.
+/// Events of a batch, with the data from which they are made.
 #[derive(Default)]
 pub(super) struct Events<'a> {
-    places: HashMap<RepositoryId, Place>,
-    /// Versions as the commits so far leave them, of those that the batch is about.
-    shown: HashMap<Key<'a>, Shown>,
-    /// Records that hold tags, likewise.
+    places: HashMap<RepositoryId, HookedRepository>,
+    /// Versions that the batch concerns, in their state after the commits so far.
+    catalog: HashMap<VersionKey<'a>, CatalogEntry>,
+    /// Records with tags, in their state after the commits so far.
     tagged: HashMap<(RepositoryId, &'a str), Vec<u8>>,
-    told: Vec<NewDelivery>,
+    deliveries: Vec<NewDelivery>,
 }
 
 impl<'a> Events<'a> {
-    /// Reads what it takes to tell of these jobs' commits. `hooked`: repositories of organizations that have hooks.
+    /// Reads the data for events of these jobs. `hooked` are the repositories of organizations with
+    /// webhooks.
     pub(super) async fn read(
         transaction: &mut Transaction,
         jobs: &'a [Job],
@@ -101,7 +103,7 @@ impl<'a> Events<'a> {
             events.add_hook(row)?;
         }
         let commits = || jobs.iter().filter_map(|job| Some((job.repository, job.commit.as_deref()?)));
-        let versions: BTreeSet<Key<'a>> = commits()
+        let versions: BTreeSet<VersionKey<'a>> = commits()
             .filter(|(repository, _)| events.wants(*repository, &OF_VERSIONS))
             .flat_map(|(repository, commit)| commit.catalog.iter().map(move |one| key(repository, one)))
             .collect();
@@ -111,7 +113,7 @@ impl<'a> Events<'a> {
                 commit.tags.iter().map(move |record| (repository, record.key.as_str()))
             })
             .collect();
-        events.read_shown(transaction, &versions, &records).await?;
+        events.read_state(transaction, &versions, &records).await?;
         Ok(events)
     }
 
@@ -124,46 +126,46 @@ impl<'a> Events<'a> {
         let id = RepositoryId(columns.int("repository")?);
         let (name, format) = (columns.text("name")?, columns.text("format")?);
         let organization = (OrganizationId(columns.int("organization")?), columns.text("organization_name")?);
-        let place = Place { organization, name, format, wants: Vec::new() };
-        self.places.entry(id).or_insert(place).wants.push(read_wants(row)?);
+        let place = HookedRepository { organization, name, format, wants: Vec::new() };
+        self.places.entry(id).or_insert(place).wants.push(read_filter(row)?);
         Ok(())
     }
 
-    async fn read_shown(
+    async fn read_state(
         &mut self,
         transaction: &mut Transaction,
-        versions: &BTreeSet<Key<'a>>,
+        versions: &BTreeSet<VersionKey<'a>>,
         records: &BTreeSet<(RepositoryId, &'a str)>,
     ) -> Result<(), StoreError> {
-        let version = |(repository, name, version): &Key<'a>| {
+        let version = |(repository, name, version): &VersionKey<'a>| {
             [Value::from(repository.0), Value::from(*name), Value::from(*version)]
         };
         let record =
             |(repository, key): &(RepositoryId, &str)| [Value::from(repository.0), Value::from(*key)];
-        let asked = vec![
+        let statements = vec![
             MultiRow::new(VERSIONS[0], versions.iter().map(version).collect(), VERSIONS[1])
                 .finding(&VERSIONS_FIND),
-            MultiRow::new(SHOWN_FILES[0], versions.iter().map(version).collect(), SHOWN_FILES[1])
-                .finding(&SHOWN_FILES_FIND),
+            MultiRow::new(CATALOG_FILES[0], versions.iter().map(version).collect(), CATALOG_FILES[1])
+                .finding(&CATALOG_FILES_FIND),
             MultiRow::new(RECORDS[0], records.iter().map(record).collect(), RECORDS[1])
                 .finding(&RECORDS_FIND),
         ];
-        let mut found = transaction.fetch_each(asked).await?.into_iter();
+        let mut found = transaction.fetch_each(statements).await?.into_iter();
         let mut next = || found.next().unwrap_or_default();
-        let mut stored: HashMap<(RepositoryId, String, String), Shown> = HashMap::new();
+        let mut stored: HashMap<(RepositoryId, String, String), CatalogEntry> = HashMap::new();
         for row in &next() {
             let state = row.columns().text("state")?;
-            stored.insert(stored_key(row)?, Shown { state, ..Shown::default() });
+            stored.insert(stored_key(row)?, CatalogEntry { state, ..CatalogEntry::default() });
         }
         for row in &next() {
             let mut columns = row.columns();
-            if let Some(shown) = stored.get_mut(&stored_key(row)?) {
-                shown.files.insert(columns.text("path")?, columns.text("digest")?);
+            if let Some(entry) = stored.get_mut(&stored_key(row)?) {
+                entry.files.insert(columns.text("path")?, columns.text("digest")?);
             }
         }
         for key in versions {
-            if let Some(shown) = stored.remove(&(key.0, key.1.to_owned(), key.2.to_owned())) {
-                self.shown.insert(*key, shown);
+            if let Some(entry) = stored.remove(&(key.0, key.1.to_owned(), key.2.to_owned())) {
+                self.catalog.insert(*key, entry);
             }
         }
         let mut values: HashMap<(RepositoryId, String), Vec<u8>> = HashMap::new();
@@ -180,8 +182,14 @@ impl<'a> Events<'a> {
         Ok(())
     }
 
-    /// Tells of a commit that is applied with this revision; `now` is the time, in ms since 1970.
-    pub(super) fn tell(&mut self, repository: RepositoryId, revision: u64, commit: &'a Commit, now: i64) {
+    /// Adds the events of a commit that is applied with this revision; `now` is in ms since 1970.
+    pub(super) fn add_commit(
+        &mut self,
+        repository: RepositoryId,
+        revision: u64,
+        commit: &'a Commit,
+        now: i64,
+    ) {
         if !self.places.contains_key(&repository) {
             return;
         }
@@ -208,8 +216,8 @@ impl<'a> Events<'a> {
             let subject = format!("{}/{subject}", place.name);
             let lane = lane_of("package", repository.0, &package);
             let at = first.saturating_add(number.min(PER_COMMIT - 1));
-            let event = Event { kind, subject, data, lane, place: at };
-            self.told.extend(NewDelivery::to_each(&hooks, event));
+            let event = QueuedEvent { kind, subject, data, lane, place: at };
+            self.deliveries.extend(NewDelivery::to_each(&hooks, event));
         }
     }
 
@@ -224,19 +232,19 @@ impl<'a> Events<'a> {
         for one in &commit.catalog {
             let key = key(repository, one);
             let at = changes.iter().position(|change| change.key == key).unwrap_or_else(|| {
-                let before = self.shown.get(&key).cloned();
+                let before = self.catalog.get(&key).cloned();
                 changes.push(VersionChange { key, before, ..VersionChange::default() });
                 changes.len() - 1
             });
             if let Some(change) = changes.get_mut(at) {
                 change.add(one);
             }
-            apply(&mut self.shown, key, one);
+            apply(&mut self.catalog, key, one);
         }
         let by = commit.audit.as_ref().map_or("", |event| event.actor.as_str());
         for change in changes {
             let (_, package, version) = change.key;
-            for (kind, data) in change.events(self.shown.get(&change.key), commit, by, now) {
+            for (kind, data) in change.events(self.catalog.get(&change.key), commit, by, now) {
                 events.push((kind, package.to_owned(), format!("{package}/{version}"), data));
             }
         }
@@ -268,22 +276,22 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// What is told is written by this, and to whom.
-    pub(super) fn written(self, now: i64) -> (MultiRow, BTreeSet<WebhookId>) {
-        let hooks = self.told.iter().map(NewDelivery::hook).collect();
-        (insert_deliveries(&self.told, now), hooks)
+    /// Statement that writes the deliveries, and their webhooks.
+    pub(super) fn statement(self, now: i64) -> (MultiRow, BTreeSet<WebhookId>) {
+        let hooks = self.deliveries.iter().map(NewDelivery::hook).collect();
+        (insert_deliveries(&self.deliveries, now), hooks)
     }
 }
 
-/// What a commit does to one version.
+/// Effects of a commit on one version.
 #[derive(Default)]
 struct VersionChange<'a> {
-    key: Key<'a>,
-    before: Option<Shown>,
-    shown: Option<&'a Version>,
-    /// Files that it shows, by path.
+    key: VersionKey<'a>,
+    before: Option<CatalogEntry>,
+    added: Option<&'a Version>,
+    /// Digest and size of added files, by path.
     files: BTreeMap<&'a str, (String, u64)>,
-    /// Files that it hides, alone.
+    /// Paths of individually hidden files.
     hidden: BTreeSet<&'a str>,
 }
 
@@ -291,7 +299,7 @@ impl<'a> VersionChange<'a> {
     fn add(&mut self, change: &'a CatalogChange) {
         match change {
             CatalogChange::Show(version) => {
-                self.shown = Some(version);
+                self.added = Some(version);
                 for VersionFile { path, digest, size } in &version.files {
                     self.files.insert(path, (digest.to_string(), *size));
                 }
@@ -306,7 +314,13 @@ impl<'a> VersionChange<'a> {
         }
     }
 
-    fn events(&self, after: Option<&Shown>, commit: &Commit, by: &str, now: i64) -> Vec<(EventKind, Json)> {
+    fn events(
+        &self,
+        after: Option<&CatalogEntry>,
+        commit: &Commit,
+        by: &str,
+        now: i64,
+    ) -> Vec<(EventKind, Json)> {
         let (_, package, version) = self.key;
         let about = |more: Json| {
             let mut data = json!({"package": package, "version": version});
@@ -324,29 +338,29 @@ impl<'a> VersionChange<'a> {
                 let mut events = Vec::new();
                 let files = self.new_files(before.as_ref(), after);
                 if commit.publishes && (before.is_none() || !files.is_empty()) {
-                    let published = self.shown.and_then(|version| version.published);
+                    let published = self.added.and_then(|version| version.published);
                     let published = published.map_or(now, crate::db::signed);
                     let named: Vec<Json> = files.iter().take(FILES).cloned().collect();
-                    let told = json!({"files": named, "more_files": files.len().saturating_sub(FILES), "published_by": by,
+                    let fields = json!({"files": named, "more_files": files.len().saturating_sub(FILES), "published_by": by,
                         "published_at": published, "restored": commit.undoes.is_some()});
-                    events.push((EventKind::PackagePublished, about(told)));
+                    events.push((EventKind::PackagePublished, about(fields)));
                 }
                 let gone: Vec<&str> = self.gone(before.as_ref(), after);
                 if !gone.is_empty() {
                     events.push((EventKind::PackageDeleted, about(json!({"files": gone, "deleted_by": by}))));
                 }
                 if let Some(before) = before.as_ref().filter(|before| before.state != after.state) {
-                    let told = json!({"state": after.state, "before": before.state, "reason": self.reason(),
+                    let fields = json!({"state": after.state, "before": before.state, "reason": self.reason(),
                         "changed_by": by});
-                    events.push((EventKind::PackageStateChanged, about(told)));
+                    events.push((EventKind::PackageStateChanged, about(fields)));
                 }
                 events
             }
         }
     }
 
-    /// Files that are there now and were not before, or were others.
-    fn new_files(&self, before: Option<&Shown>, after: &Shown) -> Vec<Json> {
+    /// Files that are new or have a new digest.
+    fn new_files(&self, before: Option<&CatalogEntry>, after: &CatalogEntry) -> Vec<Json> {
         let known = |path: &str| before.and_then(|before| before.files.get(path));
         let is_new =
             |path: &str, digest: &String| after.files.contains_key(path) && known(path) != Some(digest);
@@ -354,49 +368,53 @@ impl<'a> VersionChange<'a> {
         files.map(|(path, (digest, size))| json!({"path": path, "size": size, "digest": digest})).collect()
     }
 
-    /// Files that it hid one by one, of a version that is still there.
-    fn gone(&self, before: Option<&Shown>, after: &Shown) -> Vec<&'a str> {
+    /// Individually hidden files of a version that still exists.
+    fn gone(&self, before: Option<&CatalogEntry>, after: &CatalogEntry) -> Vec<&'a str> {
         let was = |path: &&&str| before.is_some_and(|before| before.files.contains_key(**path));
         let is = |path: &&&str| after.files.contains_key(**path);
         self.hidden.iter().filter(|path| was(path) && !is(path)).copied().collect()
     }
 
-    /// Why a version is in its state, as far as it says so.
+    /// Reason for the state of a version, if it is stated.
     fn reason(&self) -> &str {
         let reason = |version: &'a Version| {
             version.properties.iter().find(|(name, _)| name == "reason").map(|(_, value)| value.as_str())
         };
-        self.shown.and_then(reason).unwrap_or_default()
+        self.added.and_then(reason).unwrap_or_default()
     }
 }
 
-fn apply<'a>(shown: &mut HashMap<Key<'a>, Shown>, key: Key<'a>, change: &'a CatalogChange) {
+fn apply<'a>(
+    catalog: &mut HashMap<VersionKey<'a>, CatalogEntry>,
+    key: VersionKey<'a>,
+    change: &'a CatalogChange,
+) {
     match change {
         CatalogChange::Show(version) => {
-            let now = shown.entry(key).or_default();
+            let now = catalog.entry(key).or_default();
             now.state.clone_from(&version.state);
             let files = version.files.iter().map(|file| (file.path.clone(), file.digest.to_string()));
             now.files.extend(files);
         }
         CatalogChange::ShowFile(file) => {
-            let now = shown.entry(key).or_default();
+            let now = catalog.entry(key).or_default();
             now.files.insert(file.path.clone(), file.digest.to_string());
         }
         CatalogChange::Attest(_) | CatalogChange::Document(_) => {}
-        CatalogChange::Hide { .. } => drop(shown.remove(&key)),
+        CatalogChange::Hide { .. } => drop(catalog.remove(&key)),
         CatalogChange::HideFile { path, .. } => {
-            let emptied = shown.get_mut(&key).is_some_and(|now| {
+            let emptied = catalog.get_mut(&key).is_some_and(|now| {
                 now.files.remove(path);
                 now.files.is_empty()
             });
             if emptied {
-                shown.remove(&key);
+                catalog.remove(&key);
             }
         }
     }
 }
 
-fn key(repository: RepositoryId, change: &CatalogChange) -> Key<'_> {
+fn key(repository: RepositoryId, change: &CatalogChange) -> VersionKey<'_> {
     match change {
         CatalogChange::Show(version) => (repository, &version.name, &version.version),
         CatalogChange::ShowFile(file) => (repository, &file.name, &file.version),

@@ -7,88 +7,87 @@ use tokio::sync::oneshot;
 
 use super::check;
 use super::unanswered::Ticket;
-use crate::blobs::row::{BlobRow, Place};
+use crate::blobs::row::{BlobLocation, BlobRow};
 use crate::error::{ExceededQuota, StoreError};
 use crate::ids::RepositoryId;
 use crate::records::{Commit, Outcome};
 
-/// Most jobs in one transaction.
+/// Maximum number of jobs in one transaction.
 pub(super) const MAX_JOBS: usize = 256;
-/// A batch is closed once it has this many bytes.
+/// Number of bytes at which a batch is closed.
 pub(super) const MAX_BYTES: usize = 16 << 20;
-/// How many jobs may wait in the queue; further callers wait for a place in it.
+/// Capacity of the queue. Further callers wait for a slot.
 pub(super) const QUEUE: usize = 1024;
 
-/// One commit, or blobs to be kept.
+/// One commit, or blobs to be stored without a commit.
 pub(super) struct Job {
     pub(super) repository: RepositoryId,
-    /// None: nothing but `keeps`.
+    /// The commit; `None` for a job with only `keeps`.
     pub(super) commit: Option<Arc<Commit>>,
     pub(super) keeps: Vec<BlobRow>,
-    /// When it was handed in.
+    /// Time at which the job was submitted.
     pub(super) since: Instant,
     pub(super) done: oneshot::Sender<Result<Done, StoreError>>,
-    /// Until it is dropped, which is when it is answered.
+    /// Ticket of the unanswered job, dropped together with the job.
     pub(super) _ticket: Ticket,
 }
 
 impl Job {
-    /// Whether it is a deletion that keeps what the database has for an undo.
+    /// True for a deletion that copies the stored content into the trash for an undo.
     pub(super) fn is_into_trash(&self) -> bool {
         self.commit.as_ref().is_some_and(|commit| commit.trash.is_some())
     }
 
-    /// About how many bytes it adds to the transaction.
+    /// Approximate bytes that the job adds to the transaction.
     pub(super) fn bytes(&self) -> usize {
         let inline = |row: &BlobRow| match &row.place {
-            Place::Inline(bytes) => bytes.len(),
-            Place::Stored(_) => 0,
+            BlobLocation::Inline(bytes) => bytes.len(),
+            BlobLocation::Stored(_) => 0,
         };
         let blobs: usize = self.keeps.iter().map(inline).sum();
         blobs + self.commit.as_deref().map_or(0, check::bytes)
     }
 }
 
-/// The result of a job.
 pub(crate) struct Done {
-    /// None when there was no commit in it.
+    /// Outcome of the commit; `None` without a commit.
     pub(crate) outcome: Option<Outcome>,
-    /// Why the commit was not applied, where that is no outcome: what it keeps is held all the same.
+    /// Quota that prevented the commit. The repository holds the job's blobs nevertheless.
     pub(crate) refused: Option<ExceededQuota>,
-    /// For each kept blob, which row it now is.
-    pub(crate) rows: Vec<KeptRow>,
-    /// Nothing was done: bytes of the same digest are stored, and it is not known whether they can
-    /// be read.
+    /// Row of each stored blob, in the order of `keeps`.
+    pub(crate) rows: Vec<SettledRow>,
+    /// True if nothing was done because bytes of the same digest are stored and must be examined
+    /// first.
     pub(crate) unexamined: bool,
 }
 
 impl Done {
-    /// Asks for an examination of what is stored.
+    /// Result that requests an examination of stored bytes.
     pub(super) fn unexamined() -> Done {
         Done { outcome: None, refused: None, rows: Vec::new(), unexamined: true }
     }
 }
 
-/// The row that a kept blob now is.
+/// Row of a stored blob.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct KeptRow {
+pub(crate) struct SettledRow {
     pub(crate) id: i64,
-    /// Whether the row has the bytes that were handed in, and not those that were there before.
+    /// True if the row has the submitted bytes; false if it keeps the bytes that it had before.
     pub(crate) is_own: bool,
 }
 
-/// Whether a repository that is locked is waited for.
+/// Handling of repositories that another process has locked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waiting {
-    /// Its jobs are left out.
+    /// Jobs of locked repositories are left out.
     No,
-    /// It was: the transaction has it locked.
+    /// The transaction has waited and holds the lock.
     Over,
 }
 
-/// Tells each job that nothing of the batch is written.
+/// Answers each job with the error `problem`: nothing of the batch was written.
 pub(super) fn fail(jobs: Vec<Job>, problem: &StoreError) {
-    tracing::warn!(commits = jobs.len(), %problem, "a batch of commits could not be written");
+    tracing::warn!(commits = jobs.len(), %problem, "writing a batch of commits failed");
     for job in jobs {
         let _ = job.done.send(Err(StoreError::database(problem.to_string())));
     }

@@ -1,10 +1,15 @@
-//! Lanes: commits to a repository that another process has locked wait here, each repository for itself, while the writer goes on
-//! with all others. So do those of which one cannot be written together with those before it.
+//! Lanes: queues of individual repositories. Commits to a repository that another process has
+//! locked wait here, while the writer continues with all others. Commits that cannot share a
+//! transaction with earlier commits wait here too.
 //!
-//! A lane begins with the first job that is given to it and ends when it has none left. In between all jobs of its repository
-//! go through it, so that they keep their order. It waits in the database's own queue for the lock, which is fair to the
-//! servers that share it, and then takes all that has come meanwhile: servers that publish into one repository write batches as
-//! large as one server alone would. When the database gives up waiting, the jobs that waited as long are refused.
+//! A lane begins with its first job and ends when it is empty. Meanwhile, all jobs of its
+//! repository go through the lane, so that they keep their order.
+//!
+//! The lane waits for the lock in the database's own queue, which is fair to all servers. Then it
+//! takes all jobs that have arrived meanwhile. Servers that publish into one repository thus write
+//! batches as large as a single server would.
+//!
+//! If the database stops waiting for the lock, the jobs that were submitted before the wait fail.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,37 +18,40 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::task::TaskTracker;
 
-use super::attempt::{Begun, Target, attempt_within};
+use super::attempt::{BatchTarget, Begun, attempt_within};
 use super::job::{Done, Job, MAX_BYTES, MAX_JOBS, QUEUE, fail};
 use super::together::Together;
-use crate::db::{Acknowledgement, Failed, is_silent};
+use crate::db::{Acknowledgement, Failed, is_timeout};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 
-/// For how long the commits to a repository go through a lane after another process was found to have it locked: it is likely to have it
-/// again, and what would be read to find that out is read in vain.
+/// Time for which a repository's commits use a lane after another process had it locked. That
+/// process will likely lock the repository again, and an attempt that finds the lock wastes its
+/// reads.
 const CONTENDED: Duration = Duration::from_secs(1);
 
-/// Lanes that use a connection at one time: one fewer than the writer and they have together.
+/// Maximum lanes with a connection at one time: one fewer than the writer and the lanes have
+/// together.
 const AT_ONCE: usize = 3;
 
-/// To whom a result goes.
-pub(super) type Answered = (oneshot::Sender<Result<Done, StoreError>>, Result<Done, StoreError>);
+/// A result and its receiver.
+pub(super) type JobAnswer = (oneshot::Sender<Result<Done, StoreError>>, Result<Done, StoreError>);
 
-/// Cheap to clone.
+/// Lanes of all repositories. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Lanes {
-    target: Arc<Target>,
-    /// A repository is in here as long as its lane lasts.
+    target: Arc<BatchTarget>,
+    /// Waiting jobs. A repository has an entry as long as its lane exists.
     waiting: Arc<Mutex<HashMap<RepositoryId, VecDeque<Job>>>>,
-    /// When another process was last found to have a repository locked; for as long as that says something.
+    /// Repositories that another process recently had locked, with the time. Old entries are
+    /// removed.
     contended: Arc<Mutex<HashMap<RepositoryId, Instant>>>,
     turns: Arc<Semaphore>,
     tasks: TaskTracker,
 }
 
 impl Lanes {
-    pub(super) fn new(target: &Arc<Target>) -> Lanes {
+    pub(super) fn new(target: &Arc<BatchTarget>) -> Lanes {
         Lanes {
             target: Arc::clone(target),
             waiting: Arc::default(),
@@ -61,8 +69,9 @@ impl Lanes {
         self.contended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the jobs of repositories that have a lane, or that others have just had locked; the others. Where that are many
-    /// repositories, the writer serves them better, with one batch for all.
+    /// Takes the jobs of repositories with a lane or with a recent lock, and returns the others.
+    /// Leaves contended repositories to the writer if there are many, because one batch for all is
+    /// faster than many lanes.
     pub(super) fn take_theirs(&self, jobs: Vec<Job>) -> Vec<Job> {
         let mut contended = self.contended();
         contended.retain(|_, since| since.elapsed() < CONTENDED);
@@ -81,7 +90,7 @@ impl Lanes {
         others
     }
 
-    /// Leaves jobs of repositories that another process has locked to their lanes.
+    /// Moves jobs of locked repositories to their lanes.
     pub(super) fn give_locked(&self, jobs: Vec<Job>) {
         if !jobs.is_empty() {
             let now = Instant::now();
@@ -90,7 +99,8 @@ impl Lanes {
         self.give(jobs);
     }
 
-    /// Takes the jobs of repositories of which one has a job that cannot be written with those before it; the others.
+    /// Takes all jobs of repositories with a job that cannot share the batch, and returns the
+    /// others.
     pub(super) fn take_apart(&self, jobs: Vec<Job>) -> Vec<Job> {
         if !jobs.iter().any(Job::is_into_trash) {
             return jobs;
@@ -104,7 +114,7 @@ impl Lanes {
         others
     }
 
-    /// Leaves jobs to the lanes of their repositories, which begin where there are none.
+    /// Adds jobs to the lanes of their repositories, which are started if necessary.
     pub(super) fn give(&self, jobs: Vec<Job>) {
         for job in jobs {
             let repository = job.repository;
@@ -125,17 +135,18 @@ impl Lanes {
         }
     }
 
-    /// Returns when no lane has anything left.
+    /// Waits until all lanes are empty.
     pub(super) async fn finish(&self) {
         self.tasks.close();
         self.tasks.wait().await;
         self.tasks.reopen();
     }
 
-    /// Answers jobs once no server gives out any more what was before them; other batches are written meanwhile.
-    pub(super) fn answer(&self, done: Vec<Answered>, acknowledgement: Acknowledgement) {
+    /// Sends results once no server answers from the state before them. Does not delay the next
+    /// batches.
+    pub(super) fn answer(&self, done: Vec<JobAnswer>, acknowledgement: Acknowledgement) {
         // The caller may have stopped waiting.
-        let answer = |done: Vec<Answered>| done.into_iter().for_each(|(to, answer)| drop(to.send(answer)));
+        let answer = |done: Vec<JobAnswer>| done.into_iter().for_each(|(to, answer)| drop(to.send(answer)));
         if acknowledgement.is_at_once() {
             return answer(done);
         }
@@ -146,7 +157,7 @@ impl Lanes {
     }
 
     async fn run(&self, repository: RepositoryId) {
-        // Never closed.
+        // The semaphore is never closed.
         while let Ok(turn) = self.turns.acquire().await {
             if self.ends(repository) {
                 return;
@@ -156,12 +167,12 @@ impl Lanes {
                 Ok(begun) => self.write(repository, begun).await,
                 Err(problem) => fail(self.since_before(repository, began), &problem),
             }
-            // Others that wait for a turn come first now.
+            // Gives the turn to other lanes that wait for one.
             drop(turn);
         }
     }
 
-    /// Whether the lane has no more jobs; then it is gone.
+    /// Removes the lane if it has no more jobs; returns true then.
     fn ends(&self, repository: RepositoryId) -> bool {
         let mut waiting = self.waiting();
         let is_empty = waiting.get(&repository).is_none_or(VecDeque::is_empty);
@@ -171,7 +182,7 @@ impl Lanes {
         is_empty
     }
 
-    /// Takes the jobs that were handed in before this moment.
+    /// Takes the jobs that were submitted before this moment.
     fn since_before(&self, repository: RepositoryId, moment: Instant) -> Vec<Job> {
         let mut waiting = self.waiting();
         let Some(lane) = waiting.get_mut(&repository) else { return Vec::new() };
@@ -182,13 +193,13 @@ impl Lanes {
 
     async fn lock(&self, repository: RepositoryId) -> Result<Begun, StoreError> {
         match Begun::with(&self.target, repository).await {
-            // A new connection may be better: this one is not used again.
-            Err(problem) if is_silent(&problem) => Begun::with(&self.target, repository).await,
+            // The pool does not use the silent connection again, so try once more with another.
+            Err(problem) if is_timeout(&problem) => Begun::with(&self.target, repository).await,
             begun => begun,
         }
     }
 
-    /// The jobs of the next batch, and those that have waited too long.
+    /// Returns the jobs of the next batch, and those that have waited too long.
     fn next(&self, repository: RepositoryId) -> (Vec<Job>, Vec<Job>) {
         let (patience, mut bytes, mut together) = (self.patience(), 0, Together::default());
         let (mut jobs, mut late) = (Vec::new(), Vec::new());
@@ -211,13 +222,15 @@ impl Lanes {
         (jobs, late)
     }
 
-    /// How long a job may have waited and still be begun: it was silent once, and waited for others' turns.
+    /// Maximum age at which a job is still started. It allows for one silent connection and for the
+    /// turns of other lanes.
     fn patience(&self) -> Duration {
         let limits = self.target.database.limits();
         limits.deadline() + limits.lock * 2
     }
 
-    /// Writes what waits now that the repository is locked, those among it that came while another process had it.
+    /// Writes the waiting jobs once the repository is locked, including those that arrived during
+    /// the wait.
     async fn write(&self, repository: RepositoryId, begun: Begun) {
         let (jobs, late) = self.next(repository);
         if !late.is_empty() {
@@ -236,8 +249,8 @@ impl Lanes {
                         answered.map(|(job, answer)| (job.done, answer.unwrap_or_else(|| Err(locked()))));
                     return self.answer(done.collect(), acknowledgement);
                 }
-                // A new connection may be better: this one is not used again.
-                Err(Failed::Before(problem)) if again && is_silent(&problem) => again = false,
+                // The pool does not use the silent connection again, so try another one.
+                Err(Failed::Before(problem)) if again && is_timeout(&problem) => again = false,
                 Err(Failed::Before(problem) | Failed::Commit(problem)) => return fail(jobs, &problem),
             }
         }

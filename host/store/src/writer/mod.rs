@@ -1,11 +1,13 @@
-//! Commits: handed to one task, which makes many of them durable at once.
+//! The writer: one task that makes many commits durable at once.
 //!
-//! A durable transaction costs a flush of the disk, whatever is in it. So the writer takes all that has come in while the last
-//! one was flushed, judges each in the order of arrival, in memory, as if those before it were applied, and writes the result
-//! with a number of statements that does not grow with the number of commits.
+//! A durable transaction costs a disk flush, independent of its size. So the writer takes all
+//! commits that arrived during the last flush. It evaluates them in memory, in the order of
+//! arrival, as if the earlier ones were applied. The number of statements for the result does not
+//! grow with the number of commits.
 //!
-//! The writer never waits for a lock. A repository that another process has locked is left to a [`lane`](lanes) of its own,
-//! which waits, while the commits to all others go on; and no statement waits longer than its time.
+//! The writer never waits for a lock. A repository that another process has locked gets its own
+//! [`lane`](lanes), which waits while the commits to all others continue. Each statement has a time
+//! limit.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument as _;
 
 use crate::blobs::row::BlobRow;
-use crate::db::{Acknowledgement, Database, Failed, is_blocked, is_silent};
+use crate::db::{Acknowledgement, Database, Failed, is_blocked, is_timeout};
 use crate::error::StoreError;
 use crate::ids::RepositoryId;
 use crate::part_span;
@@ -36,24 +38,25 @@ pub(crate) mod trash;
 mod unanswered;
 
 pub(crate) use attempt::Memory;
-use attempt::{Answers, Target, attempt, probe_commit};
+use attempt::{BatchTarget, JobResults, attempt, probe_commit};
 pub(crate) use check::checked;
-pub(crate) use job::{Done, KeptRow};
+pub(crate) use job::{Done, SettledRow};
 use job::{Job, MAX_BYTES, MAX_JOBS, QUEUE, fail};
 use lanes::Lanes;
 use progress::Progress;
 use unanswered::Unanswered;
 
-/// How often the writer lets others go first before it closes a batch: those it just answered come again.
+/// Number of times that the writer yields before it closes a batch. The yields let clients that
+/// were just answered submit again.
 const YIELDS: u32 = 2;
 
 enum Message {
     Job(Job),
-    /// Everything before it is to be finished, and nothing after it begun.
+    /// Finish everything before this message, and begin nothing after it.
     Stop(oneshot::Sender<()>),
 }
 
-/// The way to the writing task.
+/// Handle of the writer task.
 pub(crate) struct Writer {
     queue: mpsc::Sender<Message>,
     progress: Arc<Progress>,
@@ -61,26 +64,27 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Starts the task, which ends with the last handle, or when it is told to. `lease_ms` is how long a kept blob is held.
+    /// Starts the task, which ends with the last handle or with `stop`. `lease_ms` is how long a
+    /// stored blob is pinned.
     pub(crate) fn start(database: Database, memory: Memory, lease_ms: i64) -> Writer {
         let (queue, jobs) = mpsc::channel(QUEUE);
         let progress = Arc::<Progress>::default();
-        let target = Target { database, memory, lease_ms, progress: Arc::clone(&progress) };
+        let target = BatchTarget { database, memory, lease_ms, progress: Arc::clone(&progress) };
         tokio::spawn(run(Arc::new(target), jobs));
         Writer { queue, progress, unanswered: Arc::default() }
     }
 
-    /// How many jobs wait to be taken into a batch.
+    /// Number of jobs that wait for a batch.
     pub(crate) fn waiting(&self) -> usize {
         self.queue.max_capacity() - self.queue.capacity()
     }
 
-    /// For how long the oldest job has waited for its answer; none: there is no job.
+    /// Age of the oldest unanswered job; `None` if all are answered.
     pub(crate) fn oldest(&self) -> Option<Duration> {
         self.unanswered.oldest()
     }
 
-    /// Finishes what was handed in. Later jobs are `Unavailable`.
+    /// Finishes the submitted jobs. Later ones fail with `Unavailable`.
     pub(crate) async fn stop(&self) {
         let (done, stopped) = oneshot::channel();
         if self.queue.send(Message::Stop(done)).await.is_ok() {
@@ -88,12 +92,12 @@ impl Writer {
         }
     }
 
-    /// For how long something was handed in, or tried, and nothing was committed.
+    /// Time for which jobs or probes have been pending without any commit.
     pub(crate) fn stalled_for(&self) -> Option<Duration> {
         self.progress.stalled_for()
     }
 
-    /// Hands in a commit, or blobs alone that are to be kept, and waits until it is durable.
+    /// Submits a commit, or blobs alone, and waits until it is durable.
     pub(crate) async fn submit(
         &self,
         repository: RepositoryId,
@@ -114,7 +118,7 @@ impl Writer {
     }
 }
 
-async fn run(target: Arc<Target>, mut queue: mpsc::Receiver<Message>) {
+async fn run(target: Arc<BatchTarget>, mut queue: mpsc::Receiver<Message>) {
     let lanes = Lanes::new(&target);
     loop {
         let message = tokio::select! {
@@ -141,7 +145,7 @@ async fn run(target: Arc<Target>, mut queue: mpsc::Receiver<Message>) {
     }
 }
 
-/// What waits, up to the bounds of a batch.
+/// Collects waiting jobs, up to the bounds of a batch.
 async fn collect(
     first: Message,
     queue: &mut mpsc::Receiver<Message>,
@@ -170,9 +174,9 @@ async fn collect(
     }
 }
 
-/// Writes a batch and answers all, but for those that are left to lanes. What the database refuses as a whole is tried one by
-/// one, so that no commit fails for another's sake.
-async fn write(target: &Target, lanes: &Lanes, jobs: Vec<Job>) {
+/// Writes a batch and answers its jobs, except those that are left to lanes. If the database
+/// rejects the batch, tries the jobs one by one, so that no commit fails because of another.
+async fn write(target: &BatchTarget, lanes: &Lanes, jobs: Vec<Job>) {
     metrics::histogram!("packhouse_store_batch_commits")
         .record(f64::from(u32::try_from(jobs.len()).unwrap_or(u32::MAX)));
     let waited = metrics::histogram!("packhouse_store_commit_wait_seconds");
@@ -183,8 +187,8 @@ async fn write(target: &Target, lanes: &Lanes, jobs: Vec<Job>) {
             target.progress.committed();
             answer(jobs, answers, acknowledgement, lanes);
         }
-        Err(Failed::Before(problem)) if is_blocked(&problem) || is_silent(&problem) => {
-            tracing::warn!(commits = jobs.len(), %problem, "a batch of commits is tried again, each repository alone");
+        Err(Failed::Before(problem)) if is_blocked(&problem) || is_timeout(&problem) => {
+            tracing::warn!(commits = jobs.len(), %problem, "retrying a batch of commits, each repository separately");
             lanes.give(jobs);
         }
         Err(Failed::Before(problem)) if jobs.len() > 1 && is_refusal(&problem) => {
@@ -196,7 +200,7 @@ async fn write(target: &Target, lanes: &Lanes, jobs: Vec<Job>) {
     }
 }
 
-async fn write_one(target: &Target, lanes: &Lanes, job: Job) {
+async fn write_one(target: &BatchTarget, lanes: &Lanes, job: Job) {
     match attempt(target, std::slice::from_ref(&job)).await {
         Ok((answers, acknowledgement)) => {
             target.progress.committed();
@@ -207,7 +211,7 @@ async fn write_one(target: &Target, lanes: &Lanes, job: Job) {
     }
 }
 
-/// Whether the database answered and said no, rather than not answering.
+/// True if the database rejected the statement, rather than not answering.
 fn is_refusal(problem: &StoreError) -> bool {
     match problem {
         StoreError::Unavailable { source, .. } => {
@@ -218,7 +222,7 @@ fn is_refusal(problem: &StoreError) -> bool {
     }
 }
 
-fn answer(jobs: Vec<Job>, answers: Answers, acknowledgement: Acknowledgement, lanes: &Lanes) {
+fn answer(jobs: Vec<Job>, answers: JobResults, acknowledgement: Acknowledgement, lanes: &Lanes) {
     let (mut locked, mut done) = (Vec::new(), Vec::new());
     for (job, answer) in jobs.into_iter().zip(answers) {
         match answer {

@@ -1,56 +1,56 @@
-//! Whether the writer makes progress: a stall is visible from outside, and commits are probed until it is over.
+//! Progress of the writer. It shows since when commits are pending, and when the next probe is due.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long nothing may be committed before it is tried out whether anything can be, and between two such trials.
+/// Time without a commit after which a probe runs, and the interval of probes.
 const TRIED_AFTER: Duration = Duration::from_secs(2);
 
-/// Since when something was to be committed and nothing was.
+/// Start of the time with pending commits and without any success.
 #[derive(Default)]
-pub(super) struct Progress(Mutex<State>);
+pub(super) struct Progress(Mutex<ProgressState>);
 
 #[derive(Default, Clone, Copy)]
-struct State {
+struct ProgressState {
     since: Option<Instant>,
     tried: Option<Instant>,
 }
 
 impl Progress {
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn change(&self, change: impl FnOnce(&mut ProgressState)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> ProgressState {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something is to be committed.
+    /// Records that a commit is pending.
     pub(super) fn begun(&self) {
         self.change(|state| {
             state.since.get_or_insert_with(Instant::now);
         });
     }
 
-    /// The database took a batch.
+    /// Records that the database accepted a batch.
     pub(super) fn committed(&self) {
-        self.change(|state| *state = State::default());
+        self.change(|state| *state = ProgressState::default());
     }
 
-    /// A trial begins.
+    /// Records the start of a probe.
     pub(super) fn tried(&self) {
         self.change(|state| state.tried = Some(Instant::now()));
     }
 
-    /// For how long nothing was committed that was to be.
+    /// Time for which commits have been pending without any success.
     pub(super) fn stalled_for(&self) -> Option<Duration> {
         self.state().since.map(|since| since.elapsed())
     }
 
-    /// Returns when it is time to try out whether anything can be committed: never, while all is committed.
+    /// Waits until a probe is due. It never returns while nothing is pending.
     pub(super) async fn is_due(&self) {
         loop {
-            let State { since, tried } = self.state();
+            let ProgressState { since, tried } = self.state();
             let due = since.map(|since| tried.map_or(since, |tried| tried.max(since)) + TRIED_AFTER);
             match due {
                 Some(due) if due <= Instant::now() => return,
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_committed_is_tried_out_until_it_is() {
+    fn a_stall_ends_with_a_commit() {
         let progress = Progress::default();
         assert!(progress.stalled_for().is_none());
         progress.begun();

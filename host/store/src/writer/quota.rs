@@ -1,13 +1,15 @@
-//! Quotas: what a batch's commits make of the bytes that are shown, counted in memory as the database's counters will have them, so
-//! that a commit that would pass a quota is refused by itself, and however many publish at once never pass it together.
+//! Quotas of a batch. The writer computes in memory how its commits change the catalog's bytes,
+//! exactly as the database's counters do. A batch refuses only the commits that would exceed a
+//! quota, and concurrent publishes cannot exceed it together.
 //!
-//! Read and counted are only repositories that have a quota, or whose organization has one. Nobody else can show anything there before
-//! the transaction ends: their rows are locked, and where there is an organization's quota, so is the organization's.
+//! The batch reads and counts only repositories with a quota of their own or of their organization.
+//! It locks their rows, and the row of an organization with a quota, so that their catalogs cannot
+//! change before the transaction ends.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::job::Job;
-use crate::catalog::{CatalogChange, ShownFile};
+use crate::catalog::{CatalogChange, CatalogFile};
 use crate::db::{MultiRow, Row, Transaction, Value, signed};
 use crate::error::{ExceededQuota, QuotaOf, StoreError};
 use crate::ids::{OrganizationId, RepositoryId};
@@ -26,7 +28,7 @@ const TOTALS: [&str; 2] = [
     ") GROUP BY r.organization",
 ];
 
-/// The quotas that a repository's publishes are judged by.
+/// Quotas that apply to publishes into a repository.
 pub(crate) struct Quotas {
     repository: RepositoryId,
     organization: OrganizationId,
@@ -34,7 +36,7 @@ pub(crate) struct Quotas {
     of_organization: Option<u64>,
 }
 
-/// Of a row of the repositories; none where no quota is set.
+/// Reads the quotas from a row of `repositories`; `None` without any quota.
 pub(super) fn set(row: &Row) -> Result<Option<Quotas>, StoreError> {
     let mut columns = row.columns();
     let (repository, organization) =
@@ -45,7 +47,6 @@ pub(super) fn set(row: &Row) -> Result<Option<Quotas>, StoreError> {
     Ok(is_set.then_some(Quotas { repository, organization, own, of_organization }))
 }
 
-/// What is used, and of how much.
 #[derive(Clone, Copy)]
 struct Account {
     quota: Option<u64>,
@@ -63,21 +64,21 @@ impl Account {
     }
 }
 
-/// A file's path in a repository.
-type Place = (RepositoryId, String);
-/// Its size by package and version: several versions may show one file.
+/// A path in a repository.
+type FilePath = (RepositoryId, String);
+/// Size of a path by package and version. Several versions may list one file.
 type Sizes = BTreeMap<(String, String), i64>;
 
-/// Empty where no repository of the batch has a quota.
+/// Quotas and catalog bytes of a batch. It is empty if no repository of the batch has a quota.
 #[derive(Default)]
 pub(super) struct Ledger {
     repositories: HashMap<RepositoryId, (OrganizationId, Account)>,
     organizations: HashMap<OrganizationId, Account>,
-    files: HashMap<Place, Sizes>,
+    files: HashMap<FilePath, Sizes>,
 }
 
 impl Ledger {
-    /// Reads what the changes of these jobs are about, in repositories with a quota.
+    /// Reads the content that the changes of these jobs concern, in repositories with a quota.
     pub(super) async fn read(
         transaction: &mut Transaction,
         jobs: &[Job],
@@ -90,7 +91,8 @@ impl Ledger {
         if quotas.is_empty() {
             return Ok(ledger);
         }
-        // First the lock: what is read after it stands until the end.
+        // Locks first, so that everything read after the lock is valid until the end of the
+        // transaction.
         ledger.open_organizations(transaction, &quotas).await?;
         ledger.open_repositories(transaction, &quotas).await?;
         ledger.read_files(transaction, jobs).await?;
@@ -149,7 +151,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// The files of versions that are hidden, and all that have a path that one of them or a change has.
+    /// Reads the files of hidden versions, and all files that share a path with one of them or with
+    /// a change.
     async fn read_files(&mut self, transaction: &mut Transaction, jobs: &[Job]) -> Result<(), StoreError> {
         let (mut paths, mut hidden) = (BTreeSet::new(), BTreeSet::new());
         for job in jobs.iter().filter(|job| self.repositories.contains_key(&job.repository)) {
@@ -158,7 +161,7 @@ impl Ledger {
                     CatalogChange::Show(version) => {
                         paths.extend(version.files.iter().map(|file| (job.repository, file.path.clone())));
                     }
-                    CatalogChange::ShowFile(ShownFile { path, .. })
+                    CatalogChange::ShowFile(CatalogFile { path, .. })
                     | CatalogChange::HideFile { path, .. } => {
                         paths.insert((job.repository, path.clone()));
                     }
@@ -177,7 +180,7 @@ impl Ledger {
         for row in of_hidden.iter().flatten() {
             paths.insert((RepositoryId(row.columns().int("repository")?), row.columns().text("path")?));
         }
-        let path = |(repository, path): &Place| [Value::from(repository.0), Value::from(path.as_str())];
+        let path = |(repository, path): &FilePath| [Value::from(repository.0), Value::from(path.as_str())];
         let rows = MultiRow::new(PATHS[0], paths.iter().map(path).collect(), PATHS[1]);
         for row in transaction.fetch_each(vec![rows]).await?.iter().flatten() {
             let mut columns = row.columns();
@@ -188,7 +191,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Takes in what a commit shows and hides. The quota that it would pass, where it publishes; nothing of it is taken in then.
+    /// Adds the catalog changes of a commit. If a publish would exceed a quota, it returns the
+    /// quota and adds nothing.
     pub(super) fn enter(
         &mut self,
         repository: RepositoryId,
@@ -196,9 +200,9 @@ impl Ledger {
         publishes: bool,
     ) -> Result<(), ExceededQuota> {
         let Some(&(organization, account)) = self.repositories.get(&repository) else { return Ok(()) };
-        let mut entry = Entry { files: &mut self.files, repository, before: HashMap::new(), added: 0 };
+        let mut entry = QuotaEntry { files: &mut self.files, repository, before: HashMap::new(), added: 0 };
         changes.iter().for_each(|change| entry.add(change));
-        let Entry { before, added, .. } = entry;
+        let QuotaEntry { before, added, .. } = entry;
         let total = self.organizations.get(&organization).copied();
         let judged = account
             .judge(QuotaOf::Repository, added)
@@ -217,15 +221,15 @@ impl Ledger {
     }
 }
 
-/// A commit's changes, with what stood before at the paths that they change.
-struct Entry<'a> {
-    files: &'a mut HashMap<Place, Sizes>,
+/// Changes of a commit, with the previous content of the changed paths.
+struct QuotaEntry<'a> {
+    files: &'a mut HashMap<FilePath, Sizes>,
     repository: RepositoryId,
-    before: HashMap<Place, Sizes>,
+    before: HashMap<FilePath, Sizes>,
     added: i64,
 }
 
-impl Entry<'_> {
+impl QuotaEntry<'_> {
     fn add(&mut self, change: &CatalogChange) {
         match change {
             CatalogChange::Show(version) => {
@@ -238,7 +242,7 @@ impl Entry<'_> {
             CatalogChange::HideFile { name, version, path } => self.hide(name, version, path),
             CatalogChange::Hide { name, version } => {
                 let version_of = (name.clone(), version.clone());
-                let has = |(place, sizes): &(&Place, &Sizes)| {
+                let has = |(place, sizes): &(&FilePath, &Sizes)| {
                     place.0 == self.repository && sizes.contains_key(&version_of)
                 };
                 let paths: Vec<String> =
@@ -248,7 +252,7 @@ impl Entry<'_> {
         }
     }
 
-    /// The versions that show the path, remembered as they were before the commit.
+    /// Returns the versions that list the path, after it has saved their state before the commit.
     fn at(&mut self, path: &str) -> &mut Sizes {
         let place = (self.repository, path.to_owned());
         let sizes = self.files.entry(place.clone()).or_default();
@@ -256,11 +260,13 @@ impl Entry<'_> {
         sizes
     }
 
-    /// As the counters have it: a path counts when it comes, and with what its size changes by.
+    /// Adds a file as the database's counters do: the first file at a path adds its size, and a
+    /// later one only the difference.
     fn show(&mut self, name: &str, version: &str, path: &str, size: u64) {
         let size = signed(size);
         let sizes = self.at(path);
-        // Versions that show one path show one file. Should they not agree, the larger counts: which the counters take is not known.
+        // Versions that list one path list the same file. If their sizes differ, the larger one
+        // counts, because it is unknown which one the counters use.
         let largest = sizes.values().copied().max().unwrap_or_default();
         let replaced = sizes.insert((name.to_owned(), version.to_owned()), size);
         self.added += match replaced {

@@ -1,12 +1,12 @@
-//! The statements of a batch: each over all its rows at once.
+//! Statements of a batch, each for all its rows at once.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::job::Waiting;
 use super::quota::{self, Quotas};
 use crate::accounts::Revisions;
-use crate::blobs::row::{BlobRow, Examined, Place};
-use crate::db::{Found as Column, MultiRow, Row, Transaction, Value, found, signed};
+use crate::blobs::row::{BlobLocation, BlobRow, Examined};
+use crate::db::{MultiRow, ResultColumn as Column, Row, Transaction, Value, found, signed};
 use crate::digest::{Digest, Sha256};
 use crate::error::StoreError;
 use crate::ids::{RepositoryId, TrashId};
@@ -29,16 +29,16 @@ pub(crate) const ENTRIES: [&str; 2] =
 const ENTRIES_FIND: [Column; 4] =
     found!["repository": BIGINT, "key": TEXT, "revision": BIGINT, "blobs": TEXT];
 pub(crate) const BLOBS: [&str; 2] = [
-    "WITH wanted (repository, sha256, now) AS (VALUES ",
-    ") SELECT wanted.repository, b.sha256, b.id, b.place, \
-        CAST(CASE WHEN EXISTS (SELECT 1 FROM record_blobs n WHERE n.blob = b.id AND n.repository = wanted.repository) \
-        OR EXISTS (SELECT 1 FROM leases l WHERE l.blob = b.id AND l.repository = wanted.repository AND l.until > wanted.now) \
+    "WITH requested (repository, sha256, now) AS (VALUES ",
+    ") SELECT requested.repository, b.sha256, b.id, b.place, \
+        CAST(CASE WHEN EXISTS (SELECT 1 FROM record_blobs n WHERE n.blob = b.id AND n.repository = requested.repository) \
+        OR EXISTS (SELECT 1 FROM leases l WHERE l.blob = b.id AND l.repository = requested.repository AND l.until > requested.now) \
         THEN 1 ELSE 0 END AS BIGINT) AS held \
-      FROM wanted JOIN blobs b ON b.sha256 = wanted.sha256",
+      FROM requested JOIN blobs b ON b.sha256 = requested.sha256",
 ];
 const BLOBS_FIND: [Column; 5] =
     found!["repository": BIGINT, "sha256": BYTEA, "id": BIGINT, "place": TEXT, "held": BIGINT];
-/// Gives a row the bytes that were sent again, in the place of those that were examined.
+/// Replaces the examined bytes of a row by those that were uploaded again.
 pub(crate) const REPLACE: [&str; 2] = [
     "WITH sent (id, was, size, checked, place, data) AS (VALUES ",
     ") UPDATE blobs SET size = s.size, checked = s.checked, place = s.place, data = s.data, damaged_at = NULL \
@@ -53,43 +53,43 @@ pub(crate) const REVISIONS: [&str; 2] = [
       WHERE id IN (SELECT id FROM bumped)",
 ];
 
-/// A blob that is stored, as one repository sees it.
-pub(super) struct Found {
+/// A stored blob from the view of one repository.
+pub(super) struct StoredBlob {
     pub(super) repository: RepositoryId,
     pub(super) sha256: Sha256,
     pub(super) id: i64,
-    /// The key of its bytes; none where they lie in the row.
+    /// Key of the bytes; `None` if they are in the row.
     pub(super) place: Option<String>,
-    /// Whether a record or a lease of this repository holds it.
+    /// True if a record or a pin of this repository holds the blob.
     pub(super) held: bool,
 }
 
-/// A record that is stored.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct StoredRecord {
     pub(super) revision: u64,
-    /// Rows of the blobs that it names.
+    /// Rows of the blobs that the record names.
     pub(super) blobs: Vec<i64>,
 }
 
-/// What is stored of what a batch is about.
+/// Stored state of everything that a batch concerns.
 pub(super) struct Stored {
     pub(super) revisions: HashMap<RepositoryId, u64>,
-    /// Of those repositories where one of both is set.
+    /// Quotas of the repositories that have any.
     pub(super) quotas: Vec<Quotas>,
-    /// Repositories of organizations that have hooks.
+    /// Repositories of organizations with webhooks.
     pub(super) hooked: BTreeSet<RepositoryId>,
-    /// Repositories that are there and were not waited for.
+    /// Existing repositories that another process had locked, and for which this read did not wait.
     pub(super) locked: HashSet<RepositoryId>,
-    pub(super) entries: HashMap<(RepositoryId, String), Known>,
-    pub(super) blobs: Vec<Found>,
+    pub(super) entries: HashMap<(RepositoryId, String), StoredRecord>,
+    pub(super) blobs: Vec<StoredBlob>,
 }
 
-/// How often at most what is stored is read because it was changed between the reading and the lock of one statement.
+/// Maximum reads of the state. A statement must read again if a repository changed between its
+/// start and its lock.
 const READINGS: u32 = 4;
 
-/// Locks a repository until the transaction's end, for which it waits. What is read by the statement that waits is what was there before
-/// the wait, so this one reads nothing.
+/// Locks a repository until the end of the transaction, and waits for the lock. A statement that
+/// waits sees the state before its wait, so this statement only locks, and a later one reads.
 pub(super) async fn wait_for(
     transaction: &mut Transaction,
     repository: RepositoryId,
@@ -98,8 +98,9 @@ pub(super) async fn wait_for(
     Ok(())
 }
 
-/// Asks for all of it. Where other processes may change it, the repositories are locked by the same statement, but for those that
-/// another has locked and that are not waited for: what was read stands until the transaction's end.
+/// Reads the state. If other processes may change it, the same statement locks the repositories, so
+/// the result is valid until the end of the transaction. Leaves out repositories that another
+/// process has locked, unless `waiting` has waited for them.
 pub(super) async fn stored(
     transaction: &mut Transaction,
     repositories: &BTreeSet<RepositoryId>,
@@ -113,16 +114,17 @@ pub(super) async fn stored(
         match read.stored()? {
             Some(stored) => return Ok(stored),
             None if readings < READINGS => readings += 1,
-            None => return Err(StoreError::database("a repository changes though it is locked")),
+            None => return Err(StoreError::database("a repository changed while it was locked")),
         }
     }
 }
 
-/// What a statement found.
+/// Raw result of a read.
 struct Read {
-    /// Where other processes may change them: the repositories that are locked now, as they are.
+    /// Present rows of the repositories that are now locked; `None` if no other process can change
+    /// them.
     mine: Option<Vec<Row>>,
-    /// The repositories as they were when the statement began, like all that it found.
+    /// Repositories as they were at the start of the statement, like everything else that it read.
     repositories: Vec<Row>,
     entries: Vec<Row>,
     blobs: Vec<Row>,
@@ -141,15 +143,15 @@ async fn read(
         [Value::from(repository.0), Value::from(&sha256.0), Value::from(now)]
     };
     let ([entries, entries_end], [blobs, blobs_end]) = (ENTRIES, BLOBS);
-    let mut asked = vec![
+    let mut statements = vec![
         MultiRow::new(REPOSITORIES[0], ids(repositories), REPOSITORIES[1]).finding(&REPOSITORIES_FIND),
         MultiRow::new(entries, keys.iter().map(key).collect(), entries_end).finding(&ENTRIES_FIND),
         MultiRow::new(blobs, named.iter().map(blob).collect(), blobs_end).finding(&BLOBS_FIND),
     ];
     if transaction.is_shared() {
-        asked.push(lock(repositories, waiting).finding(&LOCK_FINDS));
+        statements.push(lock(repositories, waiting).finding(&LOCK_FINDS));
     }
-    let mut found = transaction.fetch_each(asked).await?.into_iter();
+    let mut found = transaction.fetch_each(statements).await?.into_iter();
     let mut next = || found.next().unwrap_or_default();
     let (repositories, entries, blobs) = (next(), next(), next());
     Ok(Read { repositories, entries, blobs, mine: found.next() })
@@ -168,7 +170,8 @@ fn ids(repositories: &BTreeSet<RepositoryId>) -> Vec<[Value; 1]> {
 }
 
 impl Read {
-    /// None when a repository was changed between the beginning of the statement and the moment at which it was locked.
+    /// Converts the rows; `None` if a repository changed between the start of the statement and its
+    /// lock.
     fn stored(self) -> Result<Option<Stored>, StoreError> {
         let Read { mine, mut repositories, entries, blobs } = self;
         let mut locked = HashSet::new();
@@ -203,8 +206,8 @@ fn hooked(row: &Row) -> Result<Option<RepositoryId>, StoreError> {
     Ok(columns.bool("hooked")?.then_some(id))
 }
 
-/// Where the bytes of these rows lie, by the rows' ids. On PostgreSQL the rows are locked until the transaction's end: what is returned
-/// is what the transaction that had a row locked before has left there.
+/// Location of the bytes of these rows, keyed by id. On PostgreSQL the rows are locked until the
+/// end of the transaction. The result includes changes of transactions that held a lock before.
 pub(super) async fn lock_places(
     transaction: &mut Transaction,
     rows: &BTreeSet<i64>,
@@ -221,14 +224,15 @@ fn read_place(row: &Row) -> Result<(i64, Option<String>), StoreError> {
     Ok((columns.int("id")?, columns.opt_text("place")?))
 }
 
-/// A blob of an entry of the trash; none where the entry has none.
+/// A blob of a trash entry; `None` if the entry has none.
 pub(super) struct InTrash {
     pub(super) entry: TrashId,
     pub(super) repository: RepositoryId,
     pub(super) blob: Option<(Sha256, i64)>,
 }
 
-/// Which of these entries are there, with what they hold; on PostgreSQL they stay until the transaction's end.
+/// Trash entries among these that exist, with their blobs. On PostgreSQL, the entries are locked
+/// until the end of the transaction.
 pub(super) async fn in_trash(
     transaction: &mut Transaction,
     entries: impl Iterator<Item = TrashId>,
@@ -259,14 +263,14 @@ fn revision(row: &Row) -> Result<(RepositoryId, u64), StoreError> {
     Ok((RepositoryId(columns.int("id")?), columns.unsigned("revision")?))
 }
 
-fn entry(row: &Row) -> Result<((RepositoryId, String), Known), StoreError> {
+fn entry(row: &Row) -> Result<((RepositoryId, String), StoredRecord), StoreError> {
     let mut columns = row.columns();
     let place = (RepositoryId(columns.int("repository")?), columns.text("key")?);
     let (revision, blobs) = (columns.unsigned("revision")?, columns.opt_text("blobs")?);
-    Ok((place, Known { revision, blobs: named_by(blobs.as_deref())? }))
+    Ok((place, StoredRecord { revision, blobs: named_by(blobs.as_deref())? }))
 }
 
-/// The rows of blobs that the column `blobs` of a record has.
+/// Parses the column `blobs` of a record into ids of blob rows.
 pub(crate) fn named_by(blobs: Option<&str>) -> Result<Vec<i64>, StoreError> {
     let number = |number: &str| {
         number.parse().map_err(|_| StoreError::Corrupt(format!("a record names the blob {number:?}")))
@@ -274,16 +278,16 @@ pub(crate) fn named_by(blobs: Option<&str>) -> Result<Vec<i64>, StoreError> {
     blobs.unwrap_or_default().split_ascii_whitespace().map(number).collect()
 }
 
-/// The column for these.
+/// Column `blobs` of a record with these ids.
 pub(super) fn blobs_column(ids: &BTreeSet<i64>) -> Option<String> {
     let numbers: Vec<String> = ids.iter().map(i64::to_string).collect();
     (!numbers.is_empty()).then(|| numbers.join(" "))
 }
 
-fn found_blob(row: &Row) -> Result<Found, StoreError> {
+fn found_blob(row: &Row) -> Result<StoredBlob, StoreError> {
     let mut columns = row.columns();
     let repository = RepositoryId(columns.int("repository")?);
-    Ok(Found {
+    Ok(StoredBlob {
         repository,
         sha256: Sha256(columns.hash("sha256")?),
         id: columns.int("id")?,
@@ -298,8 +302,8 @@ pub(super) fn insert_blobs(fresh: &[&BlobRow], now: i64) -> MultiRow {
     MultiRow::new(before, rows, " ON CONFLICT (sha256) DO NOTHING")
 }
 
-/// Rows whose bytes were found missing, damaged or too many to be read get those that were sent.
-/// What they had before is an orphan, which goes when nobody reads it any more.
+/// Statements that replace missing, damaged or unreadable bytes of rows by uploaded ones. The old
+/// bytes become orphans, which are removed once no reader can still use them.
 pub(super) fn replace_bytes(replaced: &[(&BlobRow, &Examined)], due: i64) -> [MultiRow; 2] {
     let row = |(sent, before): &(&BlobRow, &Examined)| {
         let (place, data) = columns_of(&sent.place);
@@ -318,11 +322,11 @@ pub(super) fn replace_bytes(replaced: &[(&BlobRow, &Examined)], due: i64) -> [Mu
     ]
 }
 
-/// The columns `place` and `data`.
-fn columns_of(place: &Place) -> (Option<&str>, Option<&[u8]>) {
+/// Columns `place` and `data` of a blob.
+fn columns_of(place: &BlobLocation) -> (Option<&str>, Option<&[u8]>) {
     match place {
-        Place::Inline(bytes) => (None, Some(bytes.as_ref())),
-        Place::Stored(key) => (Some(key.as_str()), None),
+        BlobLocation::Inline(bytes) => (None, Some(bytes.as_ref())),
+        BlobLocation::Stored(key) => (Some(key.as_str()), None),
     }
 }
 

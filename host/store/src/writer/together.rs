@@ -1,5 +1,5 @@
-//! Which jobs may share a transaction. A deletion into the trash keeps what the database has before it: nothing that it touches may be
-//! changed by another job of its batch.
+//! Decides which jobs may share a transaction. A deletion into the trash copies the stored content,
+//! so no other job of its batch may change that content.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,16 +7,17 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use super::job::Job;
 use crate::catalog::CatalogChange;
 
-/// What the jobs of a batch touch so far, as hashes: two that are equal by chance only part what could have gone together.
+/// Hashes of everything that the jobs of a batch touch so far. A hash collision only keeps a job
+/// out of the batch.
 #[derive(Default)]
 pub(super) struct Together {
     all: HashSet<u64>,
-    /// By deletions into the trash.
+    /// Hashes of content that deletions into the trash touch.
     trashed: HashSet<u64>,
 }
 
 impl Together {
-    /// Whether a job may be written with those before it; then it is one of them.
+    /// Adds a job to the batch if it may share the transaction; returns false otherwise.
     pub(super) fn admits(&mut self, job: &Job) -> bool {
         let touched: Vec<u64> = touched(job).collect();
         let others = if job.is_into_trash() { &self.all } else { &self.trashed };
@@ -31,12 +32,12 @@ impl Together {
     }
 }
 
-/// The records and versions of a job.
+/// Hashes of the records and versions of a job.
 fn touched(job: &Job) -> impl Iterator<Item = u64> {
     let changes = job.commit.iter().flat_map(|commit| &commit.changes);
-    let shown = job.commit.iter().flat_map(|commit| &commit.catalog);
+    let catalog = job.commit.iter().flat_map(|commit| &commit.catalog);
     let records = changes.map(|change| hash(&(job.repository, change.key())));
-    records.chain(shown.map(|change| hash(&(job.repository, version(change)))))
+    records.chain(catalog.map(|change| hash(&(job.repository, version(change)))))
 }
 
 fn version(change: &CatalogChange) -> (&str, &str) {
@@ -46,8 +47,8 @@ fn version(change: &CatalogChange) -> (&str, &str) {
         }
         CatalogChange::Attest(statement) => (&statement.name, &statement.version),
         CatalogChange::Document(document) => (&document.name, &document.version),
-        CatalogChange::Show(shown) => (&shown.name, &shown.version),
-        CatalogChange::ShowFile(shown) => (&shown.name, &shown.version),
+        CatalogChange::Show(added) => (&added.name, &added.version),
+        CatalogChange::ShowFile(file) => (&file.name, &file.version),
     }
 }
 
@@ -59,7 +60,7 @@ fn hash(value: &impl Hash) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "test code: to fail is how it speaks")]
+    #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
     use std::sync::Arc;
     use std::time::Instant;
@@ -102,7 +103,7 @@ mod tests {
     fn deletions_go_with_what_touches_something_else() {
         let mut together = Together::default();
         assert!(together.admits(&job(1, "a", None)));
-        assert!(together.admits(&job(1, "a", None)), "what is no deletion goes with everything");
+        assert!(together.admits(&job(1, "a", None)), "a commit that deletes nothing joins every batch");
         assert!(together.admits(&job(1, "b", Some(1))));
         assert!(together.admits(&job(1, "c", Some(2))));
         assert!(together.admits(&job(2, "b", None)), "another repository's is another record");

@@ -1,10 +1,10 @@
-//! What a deletion puts into the trash, and what an undo adds to its commit: statements of the commit's own transaction, so that either
-//! is whole or not there.
+//! Statements with which a deletion fills the trash and an undo empties it. The statements are part
+//! of the commit's own transaction, so each deletion and undo is atomic.
 
 use std::collections::BTreeSet;
 
 use crate::attestations::rows::{AGAIN, INTO_TRASH};
-use crate::catalog::{CatalogChange, ShownFile};
+use crate::catalog::{CatalogChange, CatalogFile};
 use crate::db::{MultiRow, Value};
 use crate::digest::Sha256;
 use crate::documents::rows as documents;
@@ -30,8 +30,9 @@ pub(crate) const FILES: [&str; 2] = [
      f.digest, f.size, f.downloads FROM gone g JOIN files f ON f.repository = g.repository AND f.name = g.name \
      AND f.version = g.version WHERE g.entry IN (SELECT id FROM trash) ON CONFLICT DO NOTHING",
 ];
-/// What is brought back was not published anew: what the commit's own new versions have added to the days is taken away again. `CROSS
-/// JOIN` keeps SQLite to this order: by itself it walks through all versions of the repository, and looks each up in the entry.
+/// Subtracts restored versions from the days' counts of publishes, because an undo is not a
+/// publish. `CROSS JOIN` makes SQLite join in this order. Otherwise SQLite scans all versions of
+/// the repository and looks up each in the entry.
 pub(crate) const PUBLISHES_AGAIN: [&str; 2] = [
     "UPDATE activity SET publishes = publishes - x.times FROM (SELECT v.repository, COALESCE(v.published, v.shown_at) / 86400000 AS day, \
      COUNT(*) AS times FROM trash e CROSS JOIN trash_versions t CROSS JOIN versions v WHERE t.entry = e.id \
@@ -40,7 +41,7 @@ pub(crate) const PUBLISHES_AGAIN: [&str; 2] = [
     ") GROUP BY v.repository, COALESCE(v.published, v.shown_at) / 86400000) x \
      WHERE activity.repository = x.repository AND activity.name = '' AND activity.day = x.day",
 ];
-/// What an undo gives back besides what a publish would show.
+/// Restores details of versions that a publish would not set.
 pub(crate) const VERSIONS_AGAIN: [&str; 2] = [
     "UPDATE versions SET shown_at = t.shown_at, updated_at = t.updated_at, published = t.published, published_by = t.published_by, \
      downloads = t.downloads, last_downloaded_at = t.last_downloaded_at FROM trash_versions t, trash e WHERE e.id = t.entry \
@@ -57,13 +58,13 @@ const EMPTY: [&str; 2] = ["DELETE FROM trash WHERE id IN (VALUES ", ")"];
 /// A record that a deletion changes, removes or relies on.
 pub(super) struct Gone<'a> {
     pub(super) key: &'a str,
-    /// Of its value from now on; none when it is removed, or stays.
+    /// Digest of its new value; `None` if it is removed or stays.
     pub(super) after: Option<Sha256>,
-    /// Rows of the blobs that it names.
+    /// Rows of the blobs that the record names.
     pub(super) blobs: &'a [i64],
 }
 
-/// A deletion that goes into an entry of the trash.
+/// A deletion that fills an entry of the trash.
 pub(super) struct Deletion<'a> {
     pub(super) entry: TrashId,
     pub(super) repository: RepositoryId,
@@ -71,7 +72,7 @@ pub(super) struct Deletion<'a> {
     pub(super) catalog: &'a [CatalogChange],
 }
 
-/// What comes before the deletions' own statements.
+/// Statements that copy the content before the deletions change it.
 pub(super) fn keep(deletions: &[Deletion<'_>]) -> Vec<MultiRow> {
     let (mut records, mut blobs, mut versions) = (Vec::new(), Vec::new(), Vec::new());
     for Deletion { entry, repository, gone, catalog } in deletions {
@@ -105,11 +106,11 @@ fn hides(change: &CatalogChange) -> Option<(&str, &str)> {
         CatalogChange::Show(_)
         | CatalogChange::Attest(_)
         | CatalogChange::Document(_)
-        | CatalogChange::ShowFile(ShownFile { .. }) => None,
+        | CatalogChange::ShowFile(CatalogFile { .. }) => None,
     }
 }
 
-/// What comes after an undo's own statements: with it the entry is gone.
+/// Statements after the changes of an undo. The last one deletes the entry.
 pub(super) fn give_back(entry: TrashId) -> [MultiRow; 6] {
     [PUBLISHES_AGAIN, VERSIONS_AGAIN, FILES_AGAIN, AGAIN, documents::AGAIN, EMPTY]
         .map(|[before, after]| MultiRow::new(before, vec![[Value::from(entry.0)]], after).later())

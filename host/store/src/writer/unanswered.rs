@@ -1,14 +1,14 @@
-//! Jobs that are not answered yet, so that it can be seen from outside how long the oldest of them has waited.
+//! Unanswered jobs, which show how long the oldest one has waited.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// In the order in which they were handed in.
+/// Submission times of the unanswered jobs, in order.
 #[derive(Default)]
 pub(super) struct Unanswered(Mutex<BTreeMap<u64, Instant>>);
 
-/// A job that is not answered, until this is dropped.
+/// Represents an unanswered job until it is dropped.
 pub(super) struct Ticket {
     number: u64,
     of: Arc<Unanswered>,
@@ -19,7 +19,7 @@ impl Unanswered {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more, from now on.
+    /// Adds a job until its ticket is dropped.
     pub(super) fn begin(self: &Arc<Self>) -> Ticket {
         let mut jobs = self.jobs();
         let number = jobs.last_key_value().map_or(0, |(last, _)| last.wrapping_add(1));
@@ -28,7 +28,7 @@ impl Unanswered {
         Ticket { number, of: Arc::clone(self) }
     }
 
-    /// For how long the oldest has waited.
+    /// Age of the oldest unanswered job.
     pub(super) fn oldest(&self) -> Option<Duration> {
         self.jobs().first_key_value().map(|(_, since)| since.elapsed())
     }
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_is_told_until_it_is_answered() {
+    fn the_oldest_job_is_reported_until_it_is_answered() {
         let unanswered = Arc::<Unanswered>::default();
         assert_eq!(unanswered.oldest(), None);
         let (first, begun) = (unanswered.begin(), Instant::now());

@@ -1,4 +1,5 @@
-//! Receives the body of a shared fetch: readers see the bytes as they come, the last of them once the whole is right and kept.
+//! Receives the body of a shared fetch. Readers get the bytes as they arrive, except the last ones,
+//! which they get after the whole body was verified and stored.
 
 use packhouse_store::{Arrival, Arriving, Blob, StoreError};
 use reqwest::Response;
@@ -9,19 +10,18 @@ use super::super::error::UpstreamError;
 use super::super::fetched::FetchedResponse;
 use super::fetcher::Fetcher;
 
-/// A body that is to be received.
 pub(super) struct Download<'a> {
     pub response: Response,
     pub coding: Coding,
     pub head: FetchedResponse,
-    /// The request slot that is held already.
+    /// The request slot, if it is still held.
     pub slot: Option<SemaphorePermit<'a>>,
-    /// Where readers find the bytes.
+    /// Publishes the bytes to readers.
     pub readers: watch::Sender<Option<Arriving>>,
 }
 
 impl Fetcher {
-    /// Receives a body and keeps it. Its readers are told what went wrong.
+    /// Receives and stores a body. Readers get the error if it fails.
     pub(super) async fn download(&self, download: Download<'_>) {
         let Download { response, coding, head, slot, readers } = download;
         let algorithms = body::algorithms(&self.shared.expected());
@@ -38,7 +38,7 @@ impl Fetcher {
             Ok(blob) => arrival.end(blob),
             Err(error) => {
                 let (repository, path) = (&*self.plan.repository_name, self.plan.path());
-                tracing::warn!(repository, path, status = head.status, %error, "an upstream's answer is not kept");
+                tracing::warn!(repository, path, status = head.status, %error, "receiving an upstream response failed");
                 let error = match error {
                     StoreError::BrokenOff(why) => {
                         self.note_failure(&UpstreamError::Unavailable(why.clone()));

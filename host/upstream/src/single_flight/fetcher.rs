@@ -1,17 +1,18 @@
-//! What a shared fetch works with, and how it keeps its response.
+//! Executor of a shared fetch: records the upstream's behaviour, coordinates with other servers,
+//! and caches the response.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use packhouse_store::{Blob, CachedAnswer, ShownFile, StoreError, now_ms};
+use packhouse_store::{Blob, CachedAnswer, CatalogFile, StoreError, now_ms};
 
 use super::super::authentication::CredentialProblem;
 use super::super::circuit_breaker::{Pause, UpstreamFailure};
 use super::super::client::UpstreamClient;
 use super::super::context::FetchContext;
 use super::super::error::{UpstreamError, whole_seconds};
-use super::super::fetched::{FetchedResponse, Refusal};
+use super::super::fetched::{FetchedResponse, UpstreamRefusal};
 use super::super::health::HealthState;
 use super::super::plan::FetchPlan;
 use super::super::redirects::Redirected;
@@ -19,28 +20,27 @@ use super::super::request::same_origin;
 use super::super::unverified::CompleteResponse;
 use super::shared_fetch::SharedFetch;
 
-/// See the module.
 pub(crate) struct Fetcher {
     pub context: Arc<FetchContext>,
     pub client: Arc<UpstreamClient>,
     pub plan: Arc<FetchPlan>,
     pub shared: Arc<SharedFetch>,
-    /// This server has said to the others that it fetches this.
+    /// True once this server has announced the fetch to other servers.
     pub claimed: AtomicBool,
 }
 
-/// How long another server that fetches the same is waited for, and how often it is looked whether it has it.
+/// How long to wait for another server's fetch of the same response, and how often to check for it.
 const OTHERS: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(50);
 
 impl Fetcher {
-    /// Notes an answer for the circuit breaker and the upstream's health, whatever its status.
+    /// Records an answer with any status for the circuit breaker and the upstream's health.
     pub(super) fn note_answer(&self, redirected: &Redirected) {
         if self.asks_upstream_itself() {
             self.client.breaker.succeeded();
         }
         let problem = redirected.problem.as_ref().map(ToString::to_string);
-        if let (Some(CredentialProblem::NotShown(_)), Some(problem)) = (&redirected.problem, &problem) {
+        if let (Some(CredentialProblem::NotSent(_)), Some(problem)) = (&redirected.problem, &problem) {
             self.client.health.note_hint(problem);
         }
         match self.refusal(redirected) {
@@ -50,7 +50,7 @@ impl Fetcher {
                     path = self.plan.path(),
                     status = redirected.response.status().as_u16(),
                     problem,
-                    "an upstream refuses a request"
+                    "upstream refused a request"
                 );
                 let detail = refusal.at(self.plan.path());
                 self.client.health.note(HealthState::Refused, Some(detail));
@@ -59,8 +59,8 @@ impl Fetcher {
         }
     }
 
-    /// Notes an error for the circuit breaker and the upstream's health where it says something
-    /// about the upstream.
+    /// Records an error for the circuit breaker and the upstream's health, if it concerns the
+    /// upstream.
     pub(super) fn note_failure(&self, error: &UpstreamError) {
         let (status, retry_after) = match error {
             UpstreamError::Failing(status, retry_after) => (*status, *retry_after),
@@ -74,7 +74,7 @@ impl Fetcher {
                 path = self.plan.path(),
                 status,
                 seconds = wait.as_secs(),
-                "an upstream asks to wait: until then what is cached is served"
+                "the upstream asks to wait; cached responses are served until then"
             );
         }
         if error.is_failure() && self.asks_upstream_itself() {
@@ -87,13 +87,13 @@ impl Fetcher {
         }
     }
 
-    /// Returns whether the request goes to the upstream's own host. Metadata may name archives on
-    /// other hosts: their failures must not stop requests to the upstream.
+    /// Returns true if the request goes to the upstream's own host. Metadata may link to archives
+    /// on other hosts, and their failures must not stop requests to the upstream.
     pub(super) fn asks_upstream_itself(&self) -> bool {
         same_origin(&self.plan.request.url, &self.client.upstream)
     }
 
-    /// The error while the circuit breaker sends nothing.
+    /// Returns the error while the circuit breaker blocks requests.
     pub(super) fn paused(&self, pause: Pause) -> UpstreamError {
         if pause.is_throttled {
             return UpstreamError::Throttled(Some(pause.wait));
@@ -102,15 +102,16 @@ impl Fetcher {
         UpstreamError::CircuitOpen { seconds: whole_seconds(pause.wait), reason }
     }
 
-    /// How the upstream refuses to say what it has; none for any other answer, and for one to a
+    /// Returns the refusal in a response. None for any other response, and for a response to a
     /// `POST`, which names no package or file.
-    pub(super) fn refusal(&self, redirected: &Redirected) -> Option<Refusal> {
+    pub(super) fn refusal(&self, redirected: &Redirected) -> Option<UpstreamRefusal> {
         let status = redirected.response.status().as_u16();
         let refuses = self.plan.is_cacheable() && matches!(status, 401 | 402 | 403 | 405 | 409 | 451);
-        refuses.then(|| Refusal { status, problem: redirected.problem.clone() })
+        refuses.then(|| UpstreamRefusal { status, problem: redirected.problem.clone() })
     }
 
-    /// Whether another server's fetch of the same is to be waited for, which this has done once more when it returns.
+    /// Waits briefly if another server is fetching the same response. Returns true if the caller
+    /// should check the cache again.
     pub(super) async fn has_waited(&self, begun: Instant) -> bool {
         let FetchPlan { settings, repository, name, freshness, .. } = &*self.plan;
         let claimed = self.claimed.load(Ordering::Relaxed);
@@ -118,17 +119,18 @@ impl Fetcher {
         if claimed || !waits || begun.elapsed() >= OTHERS {
             return false;
         }
-        // Where it cannot be told this server fetches.
+        // If the claim cannot be checked, this server fetches.
         if self.context.store.claim_fetch(*repository, name).await.unwrap_or(true) {
             self.claimed.store(true, Ordering::Relaxed);
-            // Whom it waited for may have cached it since it was looked for.
+            // After a wait, the other server may have cached the response since the last check.
             return begun.elapsed() >= LOOK;
         }
         tokio::time::sleep(LOOK).await;
         true
     }
 
-    /// Says that the fetch has ended. Metadata that no plugin has read is not cached yet: others wait on for it.
+    /// Announces the end of the fetch to other servers. Does nothing for metadata: they are cached
+    /// only after a plugin has read them, and their end is announced then.
     pub(super) async fn release(&self) {
         let FetchPlan { repository, name, .. } = &*self.plan;
         if self.claimed.load(Ordering::Relaxed) && !self.plan.needs_verification() {
@@ -136,12 +138,12 @@ impl Fetcher {
         }
     }
 
-    /// Caches a response, or keeps it until a plugin has read it.
+    /// Caches a response, or stores it until a plugin has read it.
     pub(super) async fn cache(&self, head: &FetchedResponse, blob: Option<Blob>) -> Result<(), StoreError> {
         let FetchPlan { repository, name, request, target, show_as, .. } = &*self.plan;
         let shown = match (&blob, show_as) {
             (Some(blob), Some((name, version, path))) => {
-                Some(ShownFile::of(blob, name, version, path).await?)
+                Some(CatalogFile::of(blob, name, version, path).await?)
             }
             _ => None,
         };

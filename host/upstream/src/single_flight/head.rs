@@ -1,4 +1,4 @@
-//! Sends the request of a shared fetch and judges the head of its response.
+//! Sends the request of a shared fetch and evaluates the head of its response.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,32 +12,32 @@ use url::Url;
 
 use super::super::body::{self, Coding};
 use super::super::error::UpstreamError;
-use super::super::fetched::{Content, FetchedResponse, Refusal};
+use super::super::fetched::{FetchedResponse, ResponseContent, UpstreamRefusal};
 use super::super::headers;
 use super::super::plan::FetchPlan;
 use super::super::redirects::{self, Redirected};
 use super::fetcher::Fetcher;
 
-/// The bytes of a response without success that its plugin can read.
+/// Maximum size in bytes of an unsuccessful response that is passed to its plugin.
 const EXCERPT: usize = 64 * 1024;
 
-/// A response whose head was judged.
-pub(super) enum Judged {
-    /// All of it is here.
+/// A response whose head was evaluated.
+pub(super) enum JudgedHead {
+    /// The whole response is available.
     Complete(FetchedResponse),
-    /// Its body is still to be received.
+    /// The body must still be received.
     Body { response: Response, coding: Coding, head: FetchedResponse },
 }
 
-/// A judged response, and the request slot that it occupies.
-pub(super) struct Received<'a> {
-    pub judged: Judged,
+/// An evaluated response, and the request slot that it occupies.
+pub(super) struct ReceivedHead<'a> {
+    pub judged: JudgedHead,
     pub slot: Option<SemaphorePermit<'a>>,
 }
 
 impl Fetcher {
     /// Waits for a slot and sends the request, unless a fresh response was cached in the meantime.
-    pub(super) async fn receive_head(&self) -> Result<Received<'_>, UpstreamError> {
+    pub(super) async fn receive_head(&self) -> Result<ReceivedHead<'_>, UpstreamError> {
         let FetchPlan { settings, repository, name, freshness, .. } = &*self.plan;
         let begun = Instant::now();
         let cached = loop {
@@ -54,14 +54,14 @@ impl Fetcher {
                 && settings.is_fresh(answer, *freshness, now_ms())
             {
                 let fetched = FetchedResponse { revalidated: true, ..FetchedResponse::from_cache(answer) };
-                return Ok(Received { judged: Judged::Complete(fetched), slot: None });
+                return Ok(ReceivedHead { judged: JudgedHead::Complete(fetched), slot: None });
             }
             if !self.has_waited(begun).await {
                 break cached;
             }
         };
         let slot = self.client.request_slot().await?;
-        // A pause is no failure of its own.
+        // A pause does not count as a failure.
         if self.asks_upstream_itself() {
             self.client.breaker.admit(Instant::now()).map_err(|pause| self.paused(pause))?;
         }
@@ -70,10 +70,10 @@ impl Fetcher {
             Ok(redirected) => self.note_answer(redirected),
             Err(error) => self.note_failure(error),
         }
-        Ok(Received { judged: self.judge(sent?, cached).await?, slot: Some(slot) })
+        Ok(ReceivedHead { judged: self.judge(sent?, cached).await?, slot: Some(slot) })
     }
 
-    /// Whether a cached response's bytes have the digests that the waiters expect.
+    /// Returns true if a cached response's bytes have the digests that the waiters expect.
     async fn is_expected(&self, cached: &CachedAnswer) -> Result<bool, StoreError> {
         let Some(blob) = &cached.blob else { return Ok(true) };
         match body::verify(blob, &self.shared.expected()).await {
@@ -107,22 +107,22 @@ impl Fetcher {
         &self,
         redirected: Redirected,
         cached: Option<CachedAnswer>,
-    ) -> Result<Judged, UpstreamError> {
+    ) -> Result<JudgedHead, UpstreamError> {
         let refusal = self.refusal(&redirected);
         let Redirected { response, url, .. } = redirected;
         let (status, url) = (response.status().as_u16(), &url);
         if let Some(refusal) = refusal {
-            return Ok(Judged::Complete(self.refused(response, url, refusal).await));
+            return Ok(JudgedHead::Complete(self.refused(response, url, refusal).await));
         }
         match (status, cached) {
-            (304, Some(answer)) => self.revalidated(&answer).await.map(Judged::Complete),
-            (404 | 410, cached) => self.not_found(response, url, cached).await.map(Judged::Complete),
-            (400..500, _) => Ok(Judged::Complete(self.excerpt(response, url).await)),
+            (304, Some(answer)) => self.revalidated(&answer).await.map(JudgedHead::Complete),
+            (404 | 410, cached) => self.not_found(response, url, cached).await.map(JudgedHead::Complete),
+            (400..500, _) => Ok(JudgedHead::Complete(self.excerpt(response, url).await)),
             (200 | 203, _) if self.plan.request.method == Method::HEAD => {
-                let headers = Arc::new(headers::kept(response.headers()));
+                let headers = Arc::new(headers::stored(response.headers()));
                 let head = FetchedResponse { headers, ..bare(200, url) };
                 self.cache(&head, None).await?;
-                Ok(Judged::Complete(head))
+                Ok(JudgedHead::Complete(head))
             }
             (200 | 203, _) => self.with_body(response, 200, url),
             (201..300, _) if !self.plan.is_cacheable() => self.with_body(response, status, url),
@@ -130,17 +130,18 @@ impl Fetcher {
         }
     }
 
-    fn with_body(&self, response: Response, status: u16, url: &Url) -> Result<Judged, UpstreamError> {
+    fn with_body(&self, response: Response, status: u16, url: &Url) -> Result<JudgedHead, UpstreamError> {
         let coding = Coding::of(response.headers(), url.path(), self.plan.is_file())?;
-        let mut headers = headers::kept(response.headers());
+        let mut headers = headers::stored(response.headers());
         if coding != Coding::Plain {
             headers.retain(|(name, _)| name != "content-encoding" && name != "content-length");
         }
         let head = FetchedResponse { headers: Arc::new(headers), ..bare(status, url) };
-        Ok(Judged::Body { response, coding, head })
+        Ok(JudgedHead::Body { response, coding, head })
     }
 
-    /// The upstream confirmed the cached response, or it is served on as if it had.
+    /// Marks the cached response as confirmed and returns it. With `keep_withdrawn`, this also
+    /// happens for a response that has vanished from the upstream.
     async fn revalidated(&self, cached: &CachedAnswer) -> Result<FetchedResponse, UpstreamError> {
         let FetchPlan { repository, name, .. } = &*self.plan;
         let now = now_ms();
@@ -149,7 +150,8 @@ impl Fetcher {
         Ok(FetchedResponse { revalidated: true, ..FetchedResponse::from_cache(&answer) })
     }
 
-    /// The upstream has nothing there, or no longer. That is remembered for a while.
+    /// Handles a 404 or 410: caches it for a while and drops an older response. With
+    /// `keep_withdrawn`, confirms the older response instead.
     async fn not_found(
         &self,
         response: Response,
@@ -168,9 +170,8 @@ impl Fetcher {
         Ok(fetched)
     }
 
-    /// The upstream refuses the request: to plugins, what is behind it is not there. What is cached
-    /// stays cached.
-    async fn refused(&self, response: Response, url: &Url, refusal: Refusal) -> FetchedResponse {
+    /// Handles a refusal: plugins get a 404. Cached responses stay cached.
+    async fn refused(&self, response: Response, url: &Url, refusal: UpstreamRefusal) -> FetchedResponse {
         let excerpt = self.excerpt(response, url).await;
         let refused = (headers::REFUSED.to_owned(), refusal.status.to_string());
         let headers = Arc::new(excerpt.headers.iter().cloned().chain([refused]).collect());
@@ -187,19 +188,20 @@ impl Fetcher {
     }
 
     async fn excerpt(&self, response: Response, url: &Url) -> FetchedResponse {
-        let (status, headers) = (response.status().as_u16(), headers::kept(response.headers()));
+        let (status, headers) = (response.status().as_u16(), headers::stored(response.headers()));
         let bytes = if self.plan.request.method == Method::HEAD {
             Bytes::new()
         } else {
             body::excerpt(response, self.client.bounds.idle, EXCERPT).await
         };
-        let content = Content::Complete(Some(Blob::from_bytes(bytes)));
+        let content = ResponseContent::Complete(Some(Blob::from_bytes(bytes)));
         FetchedResponse { headers: Arc::new(headers), content, ..bare(status, url) }
     }
 }
 
-/// A response from this address, without its query: links are not relative to that, and behind a redirect it may hold a signature
-/// that gives access for a while, which must not be stored.
+/// Creates a response from this address, without its query. Relative links do not need the query.
+/// After a redirect, the query may contain a signature that grants temporary access and must not be
+/// stored.
 fn bare(status: u16, url: &Url) -> FetchedResponse {
     let mut address = url.clone();
     address.set_query(None);

@@ -1,7 +1,8 @@
-//! One request to an upstream for all calls that want the same response.
+//! Combines concurrent calls that need the same response into one request to the upstream.
 //!
-//! A [`SharedFetch`] is a request that is under way, a [`Waiter`] one of those who wait for it. A [`Fetcher`] is what
-//! the request needs: it [`run`]s from the [`head`] of the response to the [`download`] of the body.
+//! A [`SharedFetch`] is a request in progress, and a [`Waiter`] is a call that waits for it. A
+//! [`Fetcher`] executes the request: it [`run`]s from the [`head`] of the response to the
+//! [`download`] of the body.
 
 mod download;
 mod fetcher;
@@ -24,19 +25,19 @@ use super::context::FetchContext;
 use super::plan::FetchPlan;
 use super::sync::lock;
 
-/// All fetches that are under way.
 pub(crate) struct SingleFlight {
     pub context: Arc<FetchContext>,
     under_way: Mutex<HashMap<CacheKey, Arc<SharedFetch>>>,
 }
 
 impl SingleFlight {
-    /// Nothing is under way yet.
+    /// Creates an empty set of fetches.
     pub(crate) fn new(context: Arc<FetchContext>) -> Arc<SingleFlight> {
         Arc::new(SingleFlight { context, under_way: Mutex::default() })
     }
 
-    /// Joins a fetch that is under way for the same response, or starts one. `expected`: what the body's digests must be.
+    /// Joins a fetch in progress for the same response, or starts one. `expected` contains the
+    /// required digests of the body.
     pub(crate) fn join_or_start(
         self: &Arc<Self>,
         client: &Arc<UpstreamClient>,
@@ -72,12 +73,12 @@ impl SingleFlight {
         waiter
     }
 
-    /// Whether a fetch of this response is under way.
+    /// Returns true if a fetch of this response is in progress.
     pub(crate) fn is_under_way(&self, key: CacheKey) -> bool {
         lock(&self.under_way).contains_key(&key)
     }
 
-    /// Removes a fetch that has ended: later calls find its response in the cache.
+    /// Removes a finished fetch. Later calls find its response in the cache.
     fn remove(&self, key: CacheKey, shared: &Arc<SharedFetch>) {
         let mut under_way = lock(&self.under_way);
         if under_way.get(&key).is_some_and(|known| Arc::ptr_eq(known, shared)) {

@@ -1,11 +1,12 @@
-//! Runs a shared fetch: hands the head of the response to all who wait, and receives its body once somebody demands it.
+//! Runs a shared fetch: passes the head of the response to all waiting calls, and receives the body
+//! once one of them demands it.
 
 use tokio::sync::watch;
 
-use super::super::fetched::{Content, FetchedResponse};
+use super::super::fetched::{FetchedResponse, ResponseContent};
 use super::download::Download;
 use super::fetcher::Fetcher;
-use super::head::{Judged, Received};
+use super::head::{JudgedHead, ReceivedHead};
 use super::shared_fetch::BodyDemand;
 
 impl Fetcher {
@@ -34,18 +35,23 @@ impl Fetcher {
             }
         };
         match received {
-            Ok(Received { judged: Judged::Body { response, coding, head }, slot }) => {
+            Ok(ReceivedHead { judged: JudgedHead::Body { response, coding, head }, slot }) => {
                 let (readers, content) = watch::channel(None);
-                self.shared
-                    .publish_head(Ok(FetchedResponse { content: Content::Body(content), ..head.clone() }));
-                // Whoever decides about the body may have to ask the same upstream something else first. That request must not wait
-                // for a slot that is held meanwhile.
+                self.shared.publish_head(Ok(FetchedResponse {
+                    content: ResponseContent::Body(content),
+                    ..head.clone()
+                }));
+                // The fetch gives up its slot while no call has demanded the body. A call may first
+                // send another request to the same upstream, and that request must not wait for
+                // this slot.
                 let slot = slot.filter(|_| is_demanded);
                 if is_demanded || demand.wait().await {
                     self.download(Download { response, coding, head, slot, readers }).await;
                 }
             }
-            Ok(Received { judged: Judged::Complete(fetched), .. }) => self.shared.publish_head(Ok(fetched)),
+            Ok(ReceivedHead { judged: JudgedHead::Complete(fetched), .. }) => {
+                self.shared.publish_head(Ok(fetched))
+            }
             Err(error) => self.shared.publish_head(Err(error)),
         }
     }

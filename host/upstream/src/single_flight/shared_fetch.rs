@@ -1,7 +1,9 @@
-//! A fetch as those see it who wait for it. All of them get its head, and each reads its bytes at its own pace.
+//! A fetch from the point of view of the calls that wait for it. All of them get its head, and each
+//! reads the bytes at its own pace.
 //!
-//! Nothing of a body is read before somebody demands it, and by then each has said which digests it expects. The response is kept
-//! when it is complete and right. If all waiters have gone before they demanded the body, the request is cancelled.
+//! The body is not read before a call demands it. By then every waiting call has named the digests
+//! that it expects. The response is cached when it is complete and verified. If all waiters are
+//! gone before they demanded the body, the request is cancelled.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,42 +17,43 @@ use super::super::fetched::FetchedResponse;
 use super::super::sync::lock;
 use super::super::unverified::UnverifiedResponse;
 
-/// The head once it is here, or why there is none.
-type Head = Option<Result<FetchedResponse, UpstreamError>>;
+/// The head, or the error, once it is known.
+type HeadResult = Option<Result<FetchedResponse, UpstreamError>>;
 
-/// See the module.
+/// A request in progress that several calls share.
 pub(crate) struct SharedFetch {
-    head: watch::Sender<Head>,
+    head: watch::Sender<HeadResult>,
     waiters: mpsc::WeakSender<()>,
-    /// Holds the channel open once the body is demanded: later calls join in, though nobody waits at the moment.
+    /// Keeps the channel open once the body is demanded, so that later calls can join even if no
+    /// call is waiting.
     demanded: Mutex<Option<mpsc::Sender<()>>>,
-    expected: Mutex<Expected>,
-    /// It brought nothing that a later call could use.
+    expected: Mutex<ExpectedDigests>,
+    /// True if later calls cannot use the result.
     failed: AtomicBool,
-    /// The response, where a plugin must read it before it is cached.
+    /// The response, if a plugin must read it before it is cached.
     pub unverified: Arc<UnverifiedResponse>,
     started: Instant,
 }
 
 #[derive(Default)]
-struct Expected {
+struct ExpectedDigests {
     digests: Vec<Digest>,
-    /// Whether the bytes have been compared with them.
+    /// True once the bytes have been compared with the digests.
     compared: bool,
 }
 
-/// One call that waits. The request is cancelled with the last.
+/// A waiting call. The request is cancelled when the last one is dropped.
 #[derive(Clone)]
 pub(crate) struct Waiter {
     pub shared: Arc<SharedFetch>,
     alive: mpsc::Sender<()>,
 }
 
-/// Tells the fetcher whether anybody demands the body.
+/// Tells the fetcher when a call demands the body.
 pub(crate) struct BodyDemand(mpsc::Receiver<()>);
 
 impl SharedFetch {
-    /// A new one with its first waiter.
+    /// Creates a fetch with its first waiter.
     pub(crate) fn start() -> (Waiter, BodyDemand) {
         let (alive, demand) = mpsc::channel(1);
         let shared = Arc::new(SharedFetch {
@@ -65,8 +68,8 @@ impl SharedFetch {
         (Waiter { shared, alive }, BodyDemand(demand))
     }
 
-    /// One more waiter. None when the fetch has been cancelled or has failed, or what it brought could not be read: whoever comes after a
-    /// failure was told asks anew.
+    /// Adds a waiter. None if the fetch was cancelled or failed, or if its response was unreadable:
+    /// a call that comes after the failure sends a new request.
     pub(crate) fn join(self: &Arc<Self>) -> Option<Waiter> {
         if self.failed.load(Ordering::Acquire) || self.unverified.is_rejected() {
             return None;
@@ -75,7 +78,7 @@ impl SharedFetch {
         Some(Waiter { shared: Arc::clone(self), alive })
     }
 
-    /// Hands the head, or why there is none, to all who wait.
+    /// Passes the head, or the error, to all waiting calls.
     pub(crate) fn publish_head(&self, head: Result<FetchedResponse, UpstreamError>) {
         if head.as_ref().map_or(true, |fetched| fetched.status >= 400) {
             self.note_failed();
@@ -83,22 +86,23 @@ impl SharedFetch {
         self.head.send_replace(Some(head));
     }
 
-    /// Nobody joins it any more. To be called before anybody is told of the failure.
+    /// Prevents further calls from joining. Must be called before the failure is published.
     pub(crate) fn note_failed(&self) {
         self.failed.store(true, Ordering::Release);
     }
 
-    /// The time since the start.
+    /// Returns the time since the start.
     pub(crate) fn age(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// All digests that are expected so far.
+    /// Returns all digests that are expected so far.
     pub(crate) fn expected(&self) -> Vec<Digest> {
         lock(&self.expected).digests.clone()
     }
 
-    /// The same, for the comparison. Whoever expects another digest later must compare it itself.
+    /// Returns the expected digests for the comparison. A caller that expects another digest later
+    /// must compare it itself.
     pub(crate) fn expected_for_comparison(&self) -> Vec<Digest> {
         let mut expected = lock(&self.expected);
         expected.compared = true;
@@ -107,7 +111,7 @@ impl SharedFetch {
 }
 
 impl Waiter {
-    /// Expects this digest of the body too. False when the bytes have been compared already.
+    /// Adds an expected digest of the body. Returns false if the bytes have already been compared.
     pub(crate) fn expect(&self, digest: &Digest) -> bool {
         let mut expected = lock(&self.shared.expected);
         if !expected.digests.contains(digest) {
@@ -119,7 +123,7 @@ impl Waiter {
         true
     }
 
-    /// Waits for the head.
+    /// Waits for the head of the response.
     pub(crate) async fn head(&self) -> Result<FetchedResponse, UpstreamError> {
         let mut head = self.shared.head.subscribe();
         let fetched = head.wait_for(Option::is_some).await.map_err(|_| cancelled())?.clone();
@@ -135,20 +139,20 @@ impl Waiter {
 }
 
 impl BodyDemand {
-    /// Waits until somebody demands the body. False when no waiter is left.
+    /// Waits until a call demands the body. Returns false if no waiter is left.
     pub(crate) async fn wait(&mut self) -> bool {
         self.0.recv().await.is_some()
     }
 }
 
-/// Waits until the bytes begin to arrive.
+/// Waits until the body begins to arrive, and returns it.
 pub(crate) async fn arriving(mut body: watch::Receiver<Option<Arriving>>) -> Result<Arriving, UpstreamError> {
     let arriving = body.wait_for(Option::is_some).await.map_err(|_| cancelled())?.clone();
     arriving.ok_or_else(cancelled)
 }
 
 fn cancelled() -> UpstreamError {
-    UpstreamError::Unavailable("the request to the upstream was given up".to_owned())
+    UpstreamError::Unavailable("the request to the upstream was cancelled".to_owned())
 }
 
 #[cfg(test)]
@@ -170,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_comes_after_a_failure_does_not_share_it() {
+    async fn a_call_after_a_failure_does_not_join_the_fetch() {
         for head in [Err(cancelled()), Ok(FetchedResponse::bare(404, "http://upstream"))] {
             let (first, _demand) = SharedFetch::start();
             let second = first.shared.join().unwrap();
@@ -183,7 +187,7 @@ mod tests {
         assert!(first.shared.join().is_some());
         let key = CacheKey { repository: RepositoryId(1), name: [0; 32] };
         UnverifiedResponses::default().reject(key, &first.shared.unverified, 0).await;
-        assert!(first.shared.join().is_none(), "it could not be read, and has not ended yet");
+        assert!(first.shared.join().is_none(), "no call joins an unreadable response");
         first.shared.note_failed();
         assert!(first.shared.join().is_none());
     }
@@ -196,11 +200,11 @@ mod tests {
         first.demand_body();
         drop(first);
         assert!(demand.wait().await);
-        assert!(shared.join().is_some(), "and whoever comes later need not ask again");
+        assert!(shared.join().is_some(), "a later call can join");
     }
 
     #[tokio::test]
-    async fn what_is_expected_too_late_is_compared_by_whoever_expects_it() {
+    async fn a_digest_expected_after_the_comparison_is_not_accepted() {
         let (first, _demand) = SharedFetch::start();
         let digest = |byte: &str| format!("md5:{}", byte.repeat(32)).parse::<Digest>().unwrap();
         assert!(first.expect(&digest("0")));

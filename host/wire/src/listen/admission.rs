@@ -1,5 +1,5 @@
-//! Which connections are let in, and which are sent away when nothing is under way on them. No network has more than its share of
-//! them; where they become scarce, idle ones go sooner.
+//! Admission of connections and closing of idle ones. Each client network gets a limited share of
+//! the connections. When few connection slots are left, idle connections are closed sooner.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,35 +9,35 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::Rules;
+use super::ListenerRules;
 use crate::connection::ConnectionState;
 use packhouse_config::Limits;
 use packhouse_config::client_network::ClientNetwork;
 use packhouse_config::live::Live;
 
-/// How long a connection may be idle while few places are left.
+/// How long a connection may be idle while few slots are left.
 const SCARCE_IDLE: Duration = Duration::from_secs(5);
-/// Places are scarce when fewer than one in so many are free.
+/// Slots are scarce when less than this fraction (1/8) of them is free.
 const SCARCE_SHARE: usize = 8;
-/// How often idle connections are looked for at least.
+/// Longest interval between checks for idle connections.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The connections of one listener.
+/// Admission of connections on one listener.
 pub(super) struct Admission {
     places: Arc<Semaphore>,
     total: usize,
     limits: Live<Limits>,
-    open: Mutex<Open>,
+    open: Mutex<OpenConnections>,
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenConnections {
     next: u64,
     connections: HashMap<u64, Arc<ConnectionState>>,
     networks: HashMap<ClientNetwork, usize>,
 }
 
-/// A connection that was let in; its place is free again when this is dropped.
+/// An admitted connection; dropping it frees its slot.
 pub(super) struct Admitted {
     pub(super) state: Arc<ConnectionState>,
     admission: Arc<Admission>,
@@ -46,7 +46,7 @@ pub(super) struct Admitted {
 }
 
 impl Admission {
-    pub(super) fn new(rules: &Rules) -> Arc<Self> {
+    pub(super) fn new(rules: &ListenerRules) -> Arc<Self> {
         let total = rules.connections;
         Arc::new(Self {
             places: Arc::new(Semaphore::new(total)),
@@ -56,17 +56,18 @@ impl Admission {
         })
     }
 
-    /// A place for the next connection, once there is one.
+    /// Waits for a free slot for the next connection.
     pub(super) async fn place(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.places).acquire_owned().await.ok()
     }
 
-    /// Lets a connection in; none where its network has as many as it may. A trusted proxy stands for many clients, and is not counted.
+    /// Admits a connection; `None` if its network has reached its limit. Connections of a trusted
+    /// proxy are not counted, because it serves many clients.
     pub(super) fn admit(
         self: &Arc<Self>,
         peer: IpAddr,
         place: OwnedSemaphorePermit,
-        rules: &Rules,
+        rules: &ListenerRules,
     ) -> Option<Admitted> {
         let trusted = rules.trusted.get().iter().any(|network| network.contains(peer));
         let network = (!trusted).then(|| ClientNetwork::of(peer));
@@ -81,12 +82,12 @@ impl Admission {
         Some(Admitted { state, admission: Arc::clone(self), id, _place: place })
     }
 
-    /// How many connections one network may have: never all of them.
+    /// Returns how many connections one network may have; never more than half of all.
     fn per_network(&self) -> usize {
         self.limits.get().connections_per_address.min(self.total.div_ceil(2)).max(1)
     }
 
-    /// Closes connections that are idle for too long, for ever.
+    /// Closes connections that are idle for too long. Runs forever.
     pub(super) async fn close_idle(&self) {
         loop {
             let most = self.limits.get().idle;
@@ -99,13 +100,14 @@ impl Admission {
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Open {
-    /// Counts one more connection of the network, unless it has as many as it may.
+impl OpenConnections {
+    /// Counts a new connection of the network unless it has reached its limit. Returns whether it
+    /// was counted.
     fn count(&mut self, network: ClientNetwork, most: usize) -> bool {
         let count = self.networks.entry(network).or_default();
         let fits = *count < most;
@@ -124,7 +126,8 @@ impl Open {
 }
 
 impl Admitted {
-    /// A proxy has said whose connection it is: from now on it counts as theirs. False where they have as many as they may.
+    /// Counts the connection towards the limit of the client that a proxy has named. Returns false
+    /// if the client's network has reached its limit.
     pub(super) fn belongs_to(&self, client: IpAddr) -> bool {
         let network = ClientNetwork::of(client);
         let mut open = self.admission.open();
@@ -155,9 +158,9 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     #[tokio::test]
-    async fn a_connection_counts_as_its_clients_and_one_of_a_proxy_as_the_named_clients() {
+    async fn a_connection_counts_for_its_client_or_the_client_named_by_a_proxy() {
         let trusted = Live::new(vec!["10.0.0.0/8".parse().unwrap()]);
-        let rules = Rules { trusted, ..rules(&CancellationToken::new()) };
+        let rules = ListenerRules { trusted, ..rules(&CancellationToken::new()) };
         let admission = Admission::new(&rules);
         let admit = async |peer: IpAddr| {
             let place = admission.place().await.unwrap();

@@ -1,5 +1,6 @@
-//! What comes before the first request of a connection: a PROXY header where proxies send one, and the handshake of TLS. Both
-//! together have a time of their own, so that a stranger who says nothing holds a place for no longer.
+//! Opening of a connection before its first request: the PROXY protocol header, if proxies send
+//! one, and the TLS handshake. Both together have a time limit, so that a silent client cannot
+//! occupy a connection slot for longer.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,42 +12,41 @@ use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 
-use super::Rules;
+use super::ListenerRules;
 use super::admission::Admitted;
 use crate::proxy_protocol;
 use crate::tls::Tls;
 
-/// The first byte of every handshake of TLS (RFC 8446, section 5.1).
+/// First byte of every TLS handshake (RFC 8446, section 5.1).
 const HANDSHAKE: u8 = 22;
-/// What a client hears that speaks plain HTTP where TLS is spoken.
+/// Response to a client that speaks plain HTTP on a TLS port.
 const SPEAK_TLS: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 58\r\n\
     Connection: close\r\n\r\nThis port speaks HTTPS. Write https:// in the address.\r\n\r\n";
-/// How long such a client is given to take it.
+/// How long such a client gets to read the response.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// How much of what it sends is read meanwhile.
+/// Maximum bytes read from the client meanwhile.
 const LAST_BYTES: u64 = 64 * 1024;
 const OUTCOMES: &str = "packhouse_tls_handshakes_total";
 
-/// A connection on which requests may come.
-pub(super) struct Opened {
-    /// Its bytes, decrypted.
+/// A connection that is ready for requests.
+pub(super) struct OpenedConnection {
+    /// Stream of bytes after decryption.
     pub(super) stream: Either<TcpStream, Box<TlsStream<TcpStream>>>,
-    /// Whose it is.
     pub(super) peer: SocketAddr,
-    /// What its answers carry.
+    /// `Strict-Transport-Security` header of the responses.
     pub(super) hsts: Option<HeaderValue>,
 }
 
-/// Opens the connection; none where nothing is to be served on it.
+/// Opens the connection; `None` if the client cannot send requests on it.
 pub(super) async fn open(
     stream: TcpStream,
     peer: SocketAddr,
     admitted: &Admitted,
-    rules: &Rules,
-) -> Option<Opened> {
+    rules: &ListenerRules,
+) -> Option<OpenedConnection> {
     if rules.tls.is_none() && !rules.proxy_protocol {
-        return Some(Opened { stream: Either::Left(stream), peer, hsts: None });
+        return Some(OpenedConnection { stream: Either::Left(stream), peer, hsts: None });
     }
     let state = admitted.state.clone();
     let opening = tokio::time::timeout(rules.limits.get().handshake, begin(stream, peer, admitted, rules));
@@ -57,14 +57,14 @@ pub(super) async fn open(
     match opened {
         Ok(Ok(opened)) => opened,
         Ok(Err(error)) => {
-            tracing::debug!(%peer, %error, "a connection did not come to a request");
+            tracing::debug!(%peer, %error, "connection failed before its first request");
             None
         }
         Err(_) => {
             if rules.tls.is_some() {
                 metrics::counter!(OUTCOMES, "outcome" => "timeout").increment(1);
             }
-            tracing::debug!(%peer, "a connection took too long to come to a request");
+            tracing::debug!(%peer, "connection timed out before its first request");
             None
         }
     }
@@ -74,19 +74,19 @@ async fn begin(
     mut stream: TcpStream,
     mut peer: SocketAddr,
     admitted: &Admitted,
-    rules: &Rules,
-) -> io::Result<Option<Opened>> {
+    rules: &ListenerRules,
+) -> io::Result<Option<OpenedConnection>> {
     let from_proxy =
         rules.proxy_protocol && rules.trusted.get().iter().any(|network| network.contains(peer.ip()));
     if from_proxy && let Some(client) = proxy_protocol::read(&mut stream).await? {
         if !admitted.belongs_to(client.ip()) {
             metrics::counter!("packhouse_connections_refused_total").increment(1);
-            return Err(io::Error::other("a network has as many connections as it may"));
+            return Err(io::Error::other("the client network has reached its limit of connections"));
         }
         peer = client;
     }
     let Some(tls) = &rules.tls else {
-        return Ok(Some(Opened { stream: Either::Left(stream), peer, hsts: None }));
+        return Ok(Some(OpenedConnection { stream: Either::Left(stream), peer, hsts: None }));
     };
     let mut first = [0];
     if stream.peek(&mut first).await? == 0 {
@@ -98,10 +98,10 @@ async fn begin(
     }
     let shaken = shake_hands(tls, stream).await?;
     Ok(shaken.map(|stream| {
-        // An address is no name that a browser could remember, and `localhost` is everybody's.
+        // Browsers store HSTS only for host names, and many servers share `localhost`.
         let named = stream.get_ref().1.server_name().is_some_and(|name| name != "localhost");
         let hsts = rules.hsts.clone().filter(|_| named);
-        Opened { stream: Either::Right(Box::new(stream)), peer, hsts }
+        OpenedConnection { stream: Either::Right(Box::new(stream)), peer, hsts }
     }))
 }
 
@@ -116,7 +116,7 @@ async fn shake_hands(tls: &Tls, stream: TcpStream) -> io::Result<Option<TlsStrea
     shaken
 }
 
-/// Says in plain HTTP what is wrong, and waits a little so that it is heard.
+/// Sends the error over plain HTTP and waits briefly, so that the client can read it.
 async fn refuse_plain(mut stream: TcpStream) -> io::Result<()> {
     stream.write_all(SPEAK_TLS).await?;
     stream.shutdown().await?;
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_refusal_of_plain_http_says_its_length() {
+    fn the_plain_http_response_has_the_right_length() {
         let text = std::str::from_utf8(SPEAK_TLS).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head} {}", body.len());

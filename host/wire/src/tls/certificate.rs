@@ -1,4 +1,4 @@
-//! A certificate with its key, as files or a database hold them, checked before it is served.
+//! Certificates with their keys, from files or the database, checked before use.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -15,57 +15,56 @@ use x509_parser::parse_x509_certificate;
 use super::provider;
 use packhouse_config::tls::CertificateFiles;
 
-/// Why a certificate cannot be served. Each is a sentence for the operator; no key is in one.
+/// Reason why a certificate cannot be used. The messages are for the operator and never contain a
+/// key.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// The file cannot be read.
+    /// The file could not be read.
     #[error("the file {} cannot be read: {source}", file.display())]
     Unreadable {
-        /// Which.
+        /// Path of the unreadable file.
         file: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// There is no certificate in it.
-    #[error("{0} holds no certificate in PEM (-----BEGIN CERTIFICATE-----)")]
+    /// The file contains no certificate.
+    #[error("{0} contains no certificate in PEM format (-----BEGIN CERTIFICATE-----)")]
     NoCertificate(String),
-    /// There is no key in it.
-    #[error(
-        "{0} holds no private key in PEM, or one with a passphrase: write it as in -----BEGIN PRIVATE KEY-----"
-    )]
+    /// The file contains no usable private key.
+    #[error("{0} contains no private key in PEM format without a passphrase (-----BEGIN PRIVATE KEY-----)")]
     NoKey(String),
-    /// It is no certificate, or of a kind that cannot be served.
-    #[error("{place} cannot be served: {why}")]
+    /// The certificate or key is damaged or of an unsupported kind.
+    #[error("{place} cannot be used for TLS: {why}")]
     Unusable {
-        /// Which file.
+        /// Name of the file or other source.
         place: String,
-        /// Why.
+        /// Description of the problem in words.
         why: String,
     },
-    /// The key is another's.
-    #[error("the private key in {key} is not the one of the certificate in {cert}")]
+    /// The key belongs to another certificate.
+    #[error("the private key in {key} does not belong to the certificate in {cert}")]
     Mismatch {
-        /// Where the certificate is.
+        /// File or other source of the certificate.
         cert: String,
-        /// Where the key is.
+        /// File or other source of the private key.
         key: String,
     },
 }
 
-/// Longer is no file of certificates or of a key, but a mistake in its name.
+/// Maximum size of a PEM file. A longer file is probably the wrong one.
 const LONGEST: u64 = 1024 * 1024;
 
-/// Reads a file of certificates or of a key. `InvalidData` for one of more than 1 MiB.
+/// Reads a file with certificates or a key. `InvalidData` if it is larger than 1 MiB.
 pub fn read_pem(file: &Path) -> io::Result<Vec<u8>> {
     let mut pem = Vec::new();
     File::open(file)?.take(LONGEST + 1).read_to_end(&mut pem)?;
     if pem.len() as u64 > LONGEST {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is longer than 1 MiB"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is larger than 1 MiB"));
     }
     Ok(pem)
 }
 
-/// A certificate that can be served.
+/// A certificate that is ready for use.
 #[derive(Clone, Debug)]
 pub struct Certificate {
     key: Arc<CertifiedKey>,
@@ -75,7 +74,7 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Reads both files.
+    /// Reads a certificate and its key from files.
     pub fn load(files: &CertificateFiles) -> Result<Certificate, CertificateError> {
         let read = |file: &Path| {
             read_pem(file).map_err(|source| CertificateError::Unreadable { file: file.to_owned(), source })
@@ -88,7 +87,7 @@ impl Certificate {
         )
     }
 
-    /// From the PEM of the chain and of the key; `places` name both in errors.
+    /// Parses the chain and the key from PEM. `places` names both sources in errors.
     pub fn from_pem(chain: &[u8], key: &[u8], places: [&str; 2]) -> Result<Certificate, CertificateError> {
         let [cert_place, key_place] = places;
         let unusable = |place: &str, why: &dyn std::fmt::Display| CertificateError::Unusable {
@@ -117,27 +116,27 @@ impl Certificate {
         Ok(Certificate { key: Arc::new(key), names, begins, ends })
     }
 
-    /// What is served.
+    /// Returns the chain with the key.
     pub fn key(&self) -> Arc<CertifiedKey> {
         Arc::clone(&self.key)
     }
 
-    /// The hosts that it is for, as it names them.
+    /// Returns the host names in the certificate.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// From when on it holds, in ms since 1970.
+    /// Returns the start of the certificate's validity in Unix ms.
     pub fn begins(&self) -> i64 {
         self.begins
     }
 
-    /// Until when it holds, in ms since 1970.
+    /// Returns the end of the certificate's validity in Unix ms.
     pub fn ends(&self) -> i64 {
         self.ends
     }
 
-    /// Whether a client that wants this host takes it, as far as names go.
+    /// Returns whether the certificate covers this host name.
     pub fn is_for(&self, host: &ServerName<'_>) -> bool {
         match host {
             ServerName::DnsName(host) => {
@@ -153,7 +152,8 @@ impl Certificate {
     }
 }
 
-/// Whether the name in a certificate covers this host; `*` stands for one label (RFC 6125, section 6.4.3).
+/// Returns whether the name in a certificate covers this host; `*` stands for one label (RFC 6125,
+/// section 6.4.3).
 fn name_covers(name: &str, host: &str) -> bool {
     match name.strip_prefix("*.") {
         Some(rest) => host.split_once('.').is_some_and(|(label, tail)| !label.is_empty() && tail == rest),
@@ -161,7 +161,7 @@ fn name_covers(name: &str, host: &str) -> bool {
     }
 }
 
-/// Its names, and when it begins and ends, in ms since 1970.
+/// Returns the names of a certificate, and the start and end of its validity in Unix ms.
 fn facts(certificate: &[u8]) -> Option<(Vec<String>, i64, i64)> {
     let (_, certificate) = parse_x509_certificate(certificate).ok()?;
     let mut names = Vec::new();
@@ -209,13 +209,13 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_served_is_said_in_words() {
+    fn unusable_certificates_have_readable_errors() {
         let error = |chain: &str, key: &str| {
             Certificate::from_pem(chain.as_bytes(), key.as_bytes(), ["a.pem", "a.key"])
                 .unwrap_err()
                 .to_string()
         };
-        assert!(error("", "").contains("a.pem holds no certificate"));
+        assert!(error("", "").contains("a.pem contains no certificate"));
         let nonsense = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         assert!(error(nonsense, "").contains("damaged"));
     }

@@ -1,37 +1,39 @@
-//! Reads `maven-metadata.xml`. What a client puts has no document type, no entities but XML's own, and nothing deeper than Maven writes
-//! it. What an upstream sends is read as Maven's own reader does.
+//! Parser of `maven-metadata.xml`. A client's document must not have a document type, entities
+//! other than XML's own, or deeply nested elements. The parser reads an upstream's document like
+//! Maven's own reader.
 
-use super::{Metadata, Plugin, SnapshotFile};
+use super::{MavenMetadata, MavenPlugin, SnapshotFile};
 use crate::version::is_possible;
 use quick_xml::Reader;
 use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesRef, Event};
 use std::borrow::Cow;
 
-/// How deep elements may stand in each other; Maven's own are five deep.
+/// Deepest nesting of elements; Maven's own documents have five levels.
 const DEPTH: usize = 16;
 
-/// Why bytes are no metadata, in words for the client.
+/// The reason why a document is not valid metadata, as text for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BadMetadata(pub(crate) String);
 
-/// How a document is read.
+/// Strictness of the parser.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reading {
     Strict,
-    /// A document type is passed over, and an entity that is not known stands for itself.
+    /// Document types are ignored, and the text of unknown entities stays as it is.
     Lenient,
 }
 
-impl Metadata {
-    /// What a client put. Elements that are not known are skipped.
+impl MavenMetadata {
+    /// Reads a document that a client uploaded. Unknown elements are skipped.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, BadMetadata> {
         let text = std::str::from_utf8(bytes).map_err(|_| bad("it is not UTF-8"))?;
         read(text, Reading::Strict)
     }
 
-    /// What an upstream sent, in any encoding that such documents have, and without versions that no artifact can have.
-    pub(crate) fn read_foreign(bytes: &[u8]) -> Result<Self, BadMetadata> {
+    /// Reads a document of an upstream, in UTF-8, UTF-16 or Latin-1. Leaves out versions that no
+    /// artifact can have.
+    pub(crate) fn read_upstream(bytes: &[u8]) -> Result<Self, BadMetadata> {
         let mut metadata = read(&decoded(bytes), Reading::Lenient)?;
         let listed = metadata.versions.len();
         metadata.versions.retain(|version| is_possible(version));
@@ -43,7 +45,8 @@ impl Metadata {
     }
 }
 
-/// UTF-16 by its mark, UTF-8, or else Latin-1, whatever a declaration says.
+/// Decodes UTF-16 with a byte order mark, UTF-8, or else Latin-1. The declaration of the document
+/// is ignored.
 pub(crate) fn decoded(bytes: &[u8]) -> Cow<'_, str> {
     let utf16 = |unit: fn([u8; 2]) -> u16| {
         let (pairs, _) = bytes.as_chunks::<2>();
@@ -57,10 +60,10 @@ pub(crate) fn decoded(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-fn read(text: &str, reading: Reading) -> Result<Metadata, BadMetadata> {
+fn read(text: &str, reading: Reading) -> Result<MavenMetadata, BadMetadata> {
     let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}').trim_start());
     reader.config_mut().expand_empty_elements = true;
-    let mut builder = Builder::default();
+    let mut builder = MetadataBuilder::default();
     loop {
         let event = reader.read_event().map_err(|error| bad(format!("it is not XML: {error}")))?;
         match event {
@@ -81,26 +84,26 @@ fn read(text: &str, reading: Reading) -> Result<Metadata, BadMetadata> {
     }
 }
 
-/// What was read so far, and where it stands.
+/// State of the parser: the path of the open elements, and the content so far.
 #[derive(Default)]
-struct Builder {
+struct MetadataBuilder {
     path: Vec<String>,
     text: String,
-    seen_root: bool,
+    has_root: bool,
     file: SnapshotFile,
-    plugin: Plugin,
-    metadata: Metadata,
+    plugin: MavenPlugin,
+    metadata: MavenMetadata,
 }
 
-impl Builder {
+impl MetadataBuilder {
     fn open(&mut self, name: &str) -> Result<(), BadMetadata> {
-        if self.path.is_empty() && (self.seen_root || name != "metadata") {
-            return Err(bad("its root is not one `metadata` element"));
+        if self.path.is_empty() && (self.has_root || name != "metadata") {
+            return Err(bad("its root is not a single `metadata` element"));
         }
         if self.path.len() >= DEPTH {
-            return Err(bad(format!("its elements stand more than {DEPTH} deep in each other")));
+            return Err(bad(format!("its elements are nested more than {DEPTH} levels deep")));
         }
-        self.seen_root = true;
+        self.has_root = true;
         self.path.push(name.to_owned());
         self.text.clear();
         Ok(())
@@ -108,13 +111,13 @@ impl Builder {
 
     fn text(&mut self, text: &str) -> Result<(), BadMetadata> {
         if self.path.is_empty() && !text.trim().is_empty() {
-            return Err(bad("it has text outside of its root"));
+            return Err(bad("it has text outside of its root element"));
         }
         self.text.push_str(text);
         Ok(())
     }
 
-    /// What an element held goes where its path says.
+    /// Stores the text of the element that ends here. The path of the element selects the field.
     fn close(&mut self) {
         let text = self.text.trim().to_owned();
         let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
@@ -152,8 +155,8 @@ impl Builder {
         self.text.clear();
     }
 
-    fn finish(self) -> Result<Metadata, BadMetadata> {
-        if self.seen_root && self.path.is_empty() {
+    fn finish(self) -> Result<MavenMetadata, BadMetadata> {
+        if self.has_root && self.path.is_empty() {
             Ok(self.metadata)
         } else {
             Err(bad("it ends before its root element does"))
@@ -161,7 +164,7 @@ impl Builder {
     }
 }
 
-/// The characters that a reference stands for.
+/// Resolves a character or entity reference.
 fn resolve(reference: &BytesRef<'_>) -> Result<String, BadMetadata> {
     let unknown = || bad(format!("it uses the entity `&{};`, which XML does not define", &**reference));
     match reference.resolve_char_ref() {
@@ -184,23 +187,26 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// As `mvn deploy` writes it for an artifact.
+    /// The document of an artifact as `mvn deploy` writes it.
     const ARTIFACT: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<metadata>\n  <groupId>org.example</groupId>\n  \
         <artifactId>lib</artifactId>\n  <versioning>\n    <release>1.1</release>\n    <versions>\n      \
         <version>1.0</version>\n      <version>1.1</version>\n    </versions>\n    \
         <lastUpdated>20261121050140</lastUpdated>\n  </versioning>\n</metadata>\n";
 
     fn refused(document: &str) -> String {
-        Metadata::read(document.as_bytes()).unwrap_err().0
+        MavenMetadata::read(document.as_bytes()).unwrap_err().0
     }
 
     #[test]
     fn an_artifacts_document_is_read() {
-        let read = Metadata::read(ARTIFACT.as_bytes()).unwrap();
+        let read = MavenMetadata::read(ARTIFACT.as_bytes()).unwrap();
         assert_eq!(read.group.as_deref(), Some("org.example"));
         assert_eq!(read.versions, ["1.0", "1.1"]);
         assert_eq!((read.release.as_deref(), read.latest), (Some("1.1"), None));
-        assert_eq!(Metadata::read(format!("\u{feff}{ARTIFACT}").as_bytes()).unwrap().versions, read.versions);
+        assert_eq!(
+            MavenMetadata::read(format!("\u{feff}{ARTIFACT}").as_bytes()).unwrap().versions,
+            read.versions
+        );
     }
 
     #[test]
@@ -210,7 +216,7 @@ mod tests {
             <snapshotVersion><classifier>sources</classifier><extension>jar</extension><value>2-x</value><updated>1</updated>\
             </snapshotVersion><snapshotVersion><extension>pom</extension><value>2-y</value></snapshotVersion>\
             </snapshotVersions></versioning></metadata>";
-        let read = Metadata::read(document.as_bytes()).unwrap();
+        let read = MavenMetadata::read(document.as_bytes()).unwrap();
         assert_eq!((read.timestamp.as_deref(), read.build.as_deref()), (Some("20261121.050140"), Some("2")));
         let files: Vec<_> =
             read.files.iter().map(|file| (&*file.classifier, &*file.extension, &*file.value)).collect();
@@ -222,7 +228,7 @@ mod tests {
         let read = |name: &str| {
             let document =
                 format!("<metadata><plugins><plugin><name>{name}</name></plugin></plugins></metadata>");
-            Metadata::read(document.as_bytes()).map(|metadata| metadata.plugins[0].name.clone().unwrap())
+            MavenMetadata::read(document.as_bytes()).map(|metadata| metadata.plugins[0].name.clone().unwrap())
         };
         assert_eq!(read("A &amp; B&#x21; <![CDATA[<c>]]>").unwrap(), "A & B! <c>");
         assert!(read("&xxe;").unwrap_err().0.contains("`&xxe;`"));
@@ -230,7 +236,7 @@ mod tests {
 
     #[test]
     fn an_upstreams_document_is_read_as_maven_reads_it() {
-        let versions = |bytes: &[u8]| Metadata::read_foreign(bytes).map(|metadata| metadata.versions);
+        let versions = |bytes: &[u8]| MavenMetadata::read_upstream(bytes).map(|metadata| metadata.versions);
         let document = |before: &str, name: &str| {
             format!(
                 "{before}<metadata><versioning><versions><version>1.0</version><version>1.1</version>\
@@ -247,7 +253,7 @@ mod tests {
         for bytes in [&latin1, &utf16, &doctype, &entity] {
             assert_eq!(versions(bytes).unwrap(), ["1.0", "1.1"], "{}", String::from_utf8_lossy(bytes));
         }
-        let read = Metadata::read_foreign(&latin1).unwrap();
+        let read = MavenMetadata::read_upstream(&latin1).unwrap();
         assert_eq!(read.plugins[0].name.as_deref(), Some("é"));
         let odd = ARTIFACT.replace("1.0</version>", "${project.version}</version>");
         let odd = odd.replace("1.1</version>", "1.1</version><version>3/4</version>");
@@ -258,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_metadata_is_refused() {
+    fn invalid_metadata_is_refused() {
         assert!(refused("<!DOCTYPE metadata [<!ENTITY x 'y'>]><metadata/>").contains("document type"));
         assert!(refused("<project/>").contains("root"));
         assert!(refused("<metadata/><metadata/>").contains("root"));
@@ -267,14 +273,14 @@ mod tests {
         assert!(refused("<metadata></project>").contains("not XML"));
         assert!(refused("hello").contains("outside"));
         assert!(refused(&format!("<metadata>{}", "<a>".repeat(20))).contains("deep"));
-        assert!(Metadata::read(b"\xff\xfe").unwrap_err().0.contains("UTF-8"));
+        assert!(MavenMetadata::read(b"\xff\xfe").unwrap_err().0.contains("UTF-8"));
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            let _ = Metadata::read(&bytes);
-            let _ = Metadata::read_foreign(&bytes);
+            let _ = MavenMetadata::read(&bytes);
+            let _ = MavenMetadata::read_upstream(&bytes);
         }
 
         #[test]
@@ -284,7 +290,7 @@ mod tests {
                 "&amp;", "&#1;", "&#xffffffff;", "&x;", "]]>", "<![CDATA[", "<!--", "-->", "<?x?>", "<!DOCTYPE x>", "1.0", "<",
             ]), 0..20,
         )) {
-            let _ = Metadata::read(parts.concat().as_bytes());
+            let _ = MavenMetadata::read(parts.concat().as_bytes());
         }
     }
 }

@@ -1,13 +1,13 @@
-//! Writes `maven-metadata.xml` as Maven does: the same bytes for the same facts.
+//! Writer of `maven-metadata.xml` in Maven's style. The same content always gives the same bytes.
 
-use super::{Metadata, Plugin, SnapshotFile};
+use super::{MavenMetadata, MavenPlugin, SnapshotFile};
 use quick_xml::escape::escape;
 
-impl Metadata {
-    /// The document, indented by two, with a line's end at its end.
+impl MavenMetadata {
+    /// Renders the document with an indentation of two spaces and a newline at its end.
     pub(crate) fn write(&self) -> String {
         let mut xml = Xml::default();
-        // Maven says so of a document that lists a snapshot's files.
+        // Maven sets this attribute on documents that list the files of a snapshot.
         let root = if self.files.is_empty() { "metadata" } else { "metadata modelVersion=\"1.1.0\"" };
         xml.inside(root, |xml| {
             xml.leaf("groupId", self.group.as_deref());
@@ -57,7 +57,7 @@ fn write_file(file: &SnapshotFile, xml: &mut Xml) {
     });
 }
 
-fn write_plugin(plugin: &Plugin, xml: &mut Xml) {
+fn write_plugin(plugin: &MavenPlugin, xml: &mut Xml) {
     xml.inside("plugin", |xml| {
         xml.leaf("name", plugin.name.as_deref());
         xml.leaf("prefix", Some(&plugin.prefix));
@@ -65,7 +65,7 @@ fn write_plugin(plugin: &Plugin, xml: &mut Xml) {
     });
 }
 
-/// A document as it grows.
+/// A document that is being written.
 struct Xml {
     text: String,
     depth: usize,
@@ -78,7 +78,7 @@ impl Default for Xml {
 }
 
 impl Xml {
-    /// An element with others in it. `tag` may carry attributes.
+    /// Writes an element with child elements. `tag` may contain attributes.
     fn inside(&mut self, tag: &str, fill: impl FnOnce(&mut Self)) {
         let name = tag.split(' ').next().unwrap_or_default();
         self.line(&format!("<{tag}>"));
@@ -88,7 +88,7 @@ impl Xml {
         self.line(&format!("</{name}>"));
     }
 
-    /// An element with text; nothing without any.
+    /// Writes an element with this text, or nothing if there is no text.
     fn leaf(&mut self, name: &str, text: Option<&str>) {
         if let Some(text) = text {
             self.line(&format!("<{name}>{}</{name}>", escape(text)));
@@ -108,15 +108,15 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn an_artifacts_document_looks_like_mavens() {
-        let metadata = Metadata {
+    fn the_document_of_an_artifact_looks_like_mavens() {
+        let metadata = MavenMetadata {
             group: Some("org.example".into()),
             artifact: Some("lib".into()),
             latest: Some("1.1-SNAPSHOT".into()),
             release: Some("1.0".into()),
             versions: vec!["1.0".into(), "1.1-SNAPSHOT".into()],
             updated: Some("20261121050140".into()),
-            ..Metadata::default()
+            ..MavenMetadata::default()
         };
         let expected = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<metadata>\n  <groupId>org.example</groupId>\n  \
             <artifactId>lib</artifactId>\n  <versioning>\n    <latest>1.1-SNAPSHOT</latest>\n    <release>1.0</release>\n    \
@@ -131,8 +131,8 @@ mod tests {
     }
 
     prop_compose! {
-        fn plugin()(name in prop::option::of("[A-Za-z&<>'\"]{1,8}"), prefix in "[a-z]{1,5}", artifact in "[a-z-]{1,9}") -> Plugin {
-            Plugin { name, prefix, artifact }
+        fn plugin()(name in prop::option::of("[A-Za-z&<>'\"]{1,8}"), prefix in "[a-z]{1,5}", artifact in "[a-z-]{1,9}") -> MavenPlugin {
+            MavenPlugin { name, prefix, artifact }
         }
     }
 
@@ -141,11 +141,11 @@ mod tests {
             group in prop::option::of("[a-zé.]{1,9}"), version in prop::option::of("[0-9a-z]{1,5}"),
             versions in prop::collection::vec("[0-9a-z.<&>-]{1,8}", 0..5), timestamp in prop::option::of("[0-9.]{1,15}"),
             files in prop::collection::vec(file(), 0..3), plugins in prop::collection::vec(plugin(), 0..3),
-        ) -> Metadata {
+        ) -> MavenMetadata {
             let release = versions.first().cloned();
             let updated = Some("20261121050140".to_owned());
             let build = timestamp.as_ref().map(|_| "7".to_owned());
-            Metadata { artifact: group.clone(), latest: None, group, version, release, versions, timestamp, build, files, plugins, updated, left_out: 0 }
+            MavenMetadata { artifact: group.clone(), latest: None, group, version, release, versions, timestamp, build, files, plugins, updated, left_out: 0 }
         }
     }
 
@@ -153,7 +153,7 @@ mod tests {
         #[test]
         fn what_is_written_is_read_back(metadata in metadata()) {
             let written = metadata.write();
-            let read = Metadata::read(written.as_bytes()).unwrap();
+            let read = MavenMetadata::read(written.as_bytes()).unwrap();
             prop_assert_eq!(&read, &metadata);
             prop_assert!(read.agrees_with(&metadata));
         }

@@ -1,27 +1,34 @@
-//! The upstream's `maven-metadata.xml`, without what must not be offered.
+//! The upstream's `maven-metadata.xml`, without versions that must not be offered.
 //!
-//! A version that was there once and no longer is was withdrawn: it is shown as such, so that its files are not served any more.
-//! One that is too young is left out by asking for its POM, whose age the host judges as it does for every file.
+//! A version that the upstream once listed and no longer lists was withdrawn. The plugin marks it
+//! as withdrawn, and keeps it in the document only if the host allows this. Versions that are too
+//! young are left out. To find these versions, the plugin requests their POMs. The host judges the
+//! age of a POM like that of every file, and hides a young one.
 
-use super::{FilePath, ask, encoded, is_page};
-use crate::index::Document;
+use super::{FilePath, encoded, is_page, listed_fetch};
+use crate::index::IndexDocument;
 use crate::layout::{METADATA, join};
-use crate::metadata::{self, BadMetadata, Metadata};
-use crate::version::{self, Version};
+use crate::metadata::{self, BadMetadata, MavenMetadata};
+use crate::version::{self, MavenVersion};
 use packhouse_sdk::{
     Context, Expectation, Failure, Found, ReadAt, Release, ReleaseVerdict, Reply, Repository,
-    Version as Shown,
+    Version as ListedVersion,
 };
 
-/// Bytes of an upstream's document.
+/// Largest document of an upstream, in bytes.
 const LIMIT: u64 = 16 * 1024 * 1024;
-/// Versions whose age is asked for, the newest first; older ones are taken to be old enough.
-const ASKED: usize = 20;
-/// The key of the versions that an upstream offered when it was asked last.
+/// Number of versions, the newest first, whose age the plugin checks. It takes all others to be old
+/// enough.
+const AGE_CHECKS: usize = 20;
+/// Prefix of the records of the versions that an upstream offered last time.
 const OFFERED: &str = "u/";
 
-/// The document of a folder; none where the upstream has none, or refuses to say.
-pub(crate) fn document(cx: &Context, proxy: &Repository, folder: &str) -> Result<Option<Document>, Failure> {
+/// The document of a folder; `None` if the upstream has none or refuses access.
+pub(crate) fn document(
+    cx: &Context,
+    proxy: &Repository,
+    folder: &str,
+) -> Result<Option<IndexDocument>, Failure> {
     let path = join(folder, METADATA);
     let reply = cx.upstream("GET", &encoded(&path)).limit(LIMIT).metadata().start(proxy)?;
     let bytes = match reply.look()? {
@@ -32,15 +39,16 @@ pub(crate) fn document(cx: &Context, proxy: &Repository, folder: &str) -> Result
         }
         Found::Refused => return Ok(None),
     };
-    let mut metadata = Metadata::read_foreign(&bytes).map_err(|why| garbage(folder, &why))?;
+    let mut metadata = MavenMetadata::read_upstream(&bytes).map_err(|why| unusable(folder, &why))?;
     let package = package(folder);
     cx.log().left_out(&package, "versions", metadata.left_out);
     if metadata.versions.is_empty() || metadata.version.is_some() {
-        return Ok(Some(Document { bytes, modified: 0 }));
+        return Ok(Some(IndexDocument { bytes, modified: 0 }));
     }
     let mut changed = metadata.left_out > 0;
     let vanished = withdraw(proxy, folder, &metadata.versions)?;
-    // Of those that are offered further, the age is judged with that of the others.
+    // The age of withdrawn versions that stay offered is judged below, together with the age of all
+    // other versions.
     let offered = not_withheld(proxy, &package, vanished, true)?;
     if !offered.is_empty() {
         metadata.versions.extend(offered);
@@ -54,27 +62,29 @@ pub(crate) fn document(cx: &Context, proxy: &Repository, folder: &str) -> Result
     }
     if changed {
         name_newest(&mut metadata);
-        return Ok(Some(Document { bytes: metadata.write().into_bytes(), modified: 0 }));
+        return Ok(Some(IndexDocument { bytes: metadata.write().into_bytes(), modified: 0 }));
     }
-    Ok(Some(Document { bytes, modified: 0 }))
+    Ok(Some(IndexDocument { bytes, modified: 0 }))
 }
 
-/// The document of a folder in an upstream's reply.
+/// Reads the document of a folder from a reply of the upstream.
 fn read(reply: Reply, folder: &str) -> Result<Vec<u8>, Failure> {
-    // A page for people is no document: it is not even taken in, and what is kept stays.
+    // An HTML page is not metadata. The plugin does not read its body, so that the host keeps the
+    // cached document.
     if is_page(&reply.headers()?, &join(folder, METADATA)) {
-        return Err(garbage(folder, &BadMetadata("it is a page for people".to_owned())));
+        return Err(unusable(folder, &BadMetadata("it is an HTML page".to_owned())));
     }
     Ok(reply.body()?.read_all(LIMIT)?)
 }
 
-fn garbage(folder: &str, why: &BadMetadata) -> Failure {
+fn unusable(folder: &str, why: &BadMetadata) -> Failure {
     let BadMetadata(why) = why;
     Failure::unusable_upstream(format!("{why}, for {}", join(folder, METADATA)))
 }
 
-/// Shows what an artifact no longer offers as withdrawn, and what it offers again as it was; answers all that it once offered
-/// and does not now.
+/// Marks versions that the upstream no longer offers as withdrawn, and removes the mark from
+/// versions that it offers again. Returns all versions that the upstream offered once and does not
+/// offer now.
 fn withdraw(proxy: &Repository, folder: &str, offered: &[String]) -> Result<Vec<String>, Failure> {
     let key = format!("{OFFERED}{folder}");
     let before: Vec<(String, bool)> = proxy.get_json(&key)?.map(|entry| entry.value).unwrap_or_default();
@@ -89,35 +99,36 @@ fn withdraw(proxy: &Repository, folder: &str, offered: &[String]) -> Result<Vec<
         .collect();
     if now != before {
         let mut change = proxy.begin()?;
-        for (version, there) in &now {
-            let was = before.iter().find(|(known, _)| known == version).is_none_or(|(_, there)| *there);
-            if was != *there {
-                change.show(&shown(folder, version, *there));
+        for (version, is_offered) in &now {
+            let was_offered =
+                before.iter().find(|(known, _)| known == version).is_none_or(|(_, offered)| *offered);
+            if was_offered != *is_offered {
+                change.show(&listed_version(folder, version, *is_offered));
             }
         }
         change.put_json(&key, &now, Expectation::Anything, &[])?;
-        // It expects nothing, so it is applied.
+        // The commit has no expectations, so it always applies.
         let _ = change.commit()?;
     }
     Ok(gone.map(|(version, _)| version.clone()).collect())
 }
 
-/// The artifact as it is shown: `group:artifact`.
+/// The name under which the artifact is listed: `group:artifact`.
 fn package(folder: &str) -> String {
     let (group, artifact) = folder.rsplit_once('/').unwrap_or(("", folder));
     format!("{}:{artifact}", group.replace('/', "."))
 }
 
-fn shown(folder: &str, version: &str, there: bool) -> Shown {
-    let shown = Shown::new(package(folder), version);
-    if there {
-        shown
+fn listed_version(folder: &str, version: &str, is_offered: bool) -> ListedVersion {
+    let listed = ListedVersion::new(package(folder), version);
+    if is_offered {
+        listed
     } else {
-        shown.state("withdrawn").property("reason", "The upstream no longer offers it")
+        listed.state("withdrawn").property("reason", "The upstream no longer offers it")
     }
 }
 
-/// Those versions that nothing but their age may keep from being offered.
+/// Returns the versions that the host does not withhold. Their age is not judged here.
 fn not_withheld(
     proxy: &Repository,
     package: &str,
@@ -127,31 +138,33 @@ fn not_withheld(
     let releases: Vec<Release> =
         versions.iter().map(|version| Release::of(version, None, withdrawn)).collect();
     let judged = versions.into_iter().zip(proxy.judge_releases(package, &releases)?);
-    let kept = judged.filter(|(_, verdict)| *verdict != ReleaseVerdict::Withheld);
-    Ok(kept.map(|(version, _)| version).collect())
+    let offered = judged.filter(|(_, verdict)| *verdict != ReleaseVerdict::Withheld);
+    Ok(offered.map(|(version, _)| version).collect())
 }
 
-/// When the newest version was there: when the document was last changed. If that may be offered, so may all.
-fn newest(metadata: &Metadata) -> Release {
+/// A stand-in for the newest version, which is as old as the last change of the document. If the
+/// host offers the stand-in, all versions are old enough.
+fn newest(metadata: &MavenMetadata) -> Release {
     Release::of("", metadata.updated.as_deref().and_then(metadata::updated_ms), false)
 }
 
-/// True when something was left out. The host judges the age, by the same rule as for the files themselves.
+/// Leaves out versions that are too young. Returns true if there were any. The host judges the age,
+/// by the same rule as for the files themselves.
 fn leave_out_young(
     cx: &Context,
     proxy: &Repository,
     folder: &str,
-    metadata: &mut Metadata,
+    metadata: &mut MavenMetadata,
 ) -> Result<bool, Failure> {
     let Some((_, artifact)) = folder.rsplit_once('/') else { return Ok(false) };
-    let newest: Vec<String> = metadata.versions.iter().rev().take(ASKED).cloned().collect();
-    let asked = newest.into_iter().filter(|version| !version::is_snapshot(version)).map(|version| {
+    let newest: Vec<String> = metadata.versions.iter().rev().take(AGE_CHECKS).cloned().collect();
+    let replies = newest.into_iter().filter(|version| !version::is_snapshot(version)).map(|version| {
         let pom = FilePath::stored(&format!("{folder}/{version}/{artifact}-{version}.pom"));
-        Ok((version, ask(cx, "HEAD", &pom).start(proxy)?))
+        Ok((version, listed_fetch(cx, "HEAD", &pom).start(proxy)?))
     });
-    let asked: Vec<_> = asked.collect::<Result<_, Failure>>()?;
+    let replies: Vec<_> = replies.collect::<Result<_, Failure>>()?;
     let mut young = Vec::new();
-    for (version, reply) in asked {
+    for (version, reply) in replies {
         if matches!(reply.status()?, 404 | 410) {
             young.push(version);
         }
@@ -160,12 +173,13 @@ fn leave_out_young(
     Ok(!young.is_empty())
 }
 
-/// `latest` and `release` are among what is offered.
-fn name_newest(metadata: &mut Metadata) {
-    let mut versions: Vec<Version> = metadata.versions.iter().map(|text| Version::new(text)).collect();
+/// Sorts the versions, and sets `latest` and `release` to the newest of them.
+fn name_newest(metadata: &mut MavenMetadata) {
+    let mut versions: Vec<MavenVersion> =
+        metadata.versions.iter().map(|text| MavenVersion::new(text)).collect();
     versions.sort_unstable();
     let release = versions.iter().rev().find(|version| !version.is_snapshot());
-    metadata.release = release.cloned().map(Version::into_text);
-    metadata.latest = versions.last().cloned().map(Version::into_text);
-    metadata.versions = versions.into_iter().map(Version::into_text).collect();
+    metadata.release = release.cloned().map(MavenVersion::into_text);
+    metadata.latest = versions.last().cloned().map(MavenVersion::into_text);
+    metadata.versions = versions.into_iter().map(MavenVersion::into_text).collect();
 }

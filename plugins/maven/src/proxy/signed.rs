@@ -1,14 +1,18 @@
-//! What an upstream has of signatures of a file, as the host judges it: `.sigstore.json`, `.sigstore` and `.asc` beside it.
+//! Signatures that an upstream has beside a file, for the host to judge: `.sigstore.json`,
+//! `.sigstore` and `.asc`.
 //!
-//! They are asked for where a policy judges by them, since most clients never do. A file of which there are some is fetched first, for its
-//! SHA-256: upstreams need not say it, and the host judges by it. What was stated is noted, so that a request that finds nothing new changes nothing.
+//! If a policy judges by signatures, the plugin itself requests them, because most clients never
+//! do. If a file has signatures, the plugin first fetches the whole file and computes its SHA-256.
+//! The host judges signatures by this digest, and upstreams need not state it. The plugin records
+//! the signatures that it stated to the host, so that a request without new signatures changes
+//! nothing.
 
-use super::stated::Policy;
-use super::{ask_unshown, encoded, good, header, is_page};
+use super::stated::ChecksumPolicy;
+use super::{encoded, header, is_page, success_headers, unlisted_fetch};
 use crate::busy;
-use crate::layout::{FilePath, Item};
+use crate::layout::{FilePath, VersionFile};
 use crate::records;
-use crate::statements::{Part, SUFFIXES, statement};
+use crate::statements::{SUFFIXES, SignatureRole, statement};
 use packhouse_sdk::{
     Blob, Context, Digest, Error, Expectation, Failure, Freshness, ReadAt, Repository, Settings, Statement,
     Step, Version,
@@ -16,91 +20,103 @@ use packhouse_sdk::{
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// What was stated of a file.
+/// The signatures of a file that were stated to the host.
 #[derive(Clone, Deserialize, PartialEq, Serialize)]
-struct Stated {
-    /// The file's.
+struct StatedSignatures {
+    /// SHA-256 of the file.
     sha256: Digest,
-    /// The signatures' endings.
+    /// File name endings of the signatures.
     by: BTreeSet<String>,
 }
 
-/// How a file of a proxy stands to policies that judge by what is signed.
-pub(super) enum Judged {
-    /// No policy does, or nothing is known to be signed of it.
-    AsItIs,
-    /// It is a signature of the file at this path, which needs none itself and is judged as that file is.
+/// The signature status of a file of a proxy, for policies that judge by signatures.
+pub(super) enum SignatureStatus {
+    /// No policy judges by signatures, or the file has no known signatures.
+    NotRequired,
+    /// The file is a signature of the file at this path. It needs no signature itself, and is
+    /// judged like the signed file.
     SignatureOf(String),
-    /// It is to be this file, of which something is signed.
+    /// The file has signatures, and must have this digest.
     Signed(Digest),
 }
 
-/// States what the upstream has that is signed of this file and was not stated yet. Where it does not answer, what is known stands.
+/// States to the host the signatures of this file that the upstream has and the record lacks.
+/// Returns the status of the file. If the upstream does not answer, the recorded signatures stay.
 ///
 /// # Errors
-/// 503 where others are faster each time; those of a fetch of the file.
-pub(super) fn state(cx: &Context, proxy: &Repository, file: &FilePath) -> Result<Judged, Failure> {
-    let Some(item) = file.item.as_ref() else { return Ok(Judged::AsItIs) };
+/// 503 if every retry of the commit lost the race; errors of a fetch of the file.
+pub(super) fn state(cx: &Context, proxy: &Repository, file: &FilePath) -> Result<SignatureStatus, Failure> {
+    let Some(item) = file.item.as_ref() else { return Ok(SignatureStatus::NotRequired) };
     if !Settings::of(proxy)?.judged_by_provenance {
-        return Ok(Judged::AsItIs);
+        return Ok(SignatureStatus::NotRequired);
     }
-    match Part::of(file) {
-        Part::Signature(signed) => {
+    match SignatureRole::of(file) {
+        SignatureRole::Signature(signed) => {
             state_file(cx, proxy, item, &FilePath { path: signed.to_owned(), item: file.item.clone() })?;
-            Ok(Judged::SignatureOf(signed.to_owned()))
+            Ok(SignatureStatus::SignatureOf(signed.to_owned()))
         }
-        Part::Neither => Ok(Judged::AsItIs),
-        Part::File => state_file(cx, proxy, item, file),
+        SignatureRole::Neither => Ok(SignatureStatus::NotRequired),
+        SignatureRole::File => state_file(cx, proxy, item, file),
     }
 }
 
-fn state_file(cx: &Context, proxy: &Repository, item: &Item, file: &FilePath) -> Result<Judged, Failure> {
+fn state_file(
+    cx: &Context,
+    proxy: &Repository,
+    item: &VersionFile,
+    file: &FilePath,
+) -> Result<SignatureStatus, Failure> {
     let (key, mut found, mut fetched) = (records::stated(&file.path), None, None);
     proxy.update_if_needed(busy, |change| {
-        let before = proxy.get_json::<Stated>(&key)?;
+        let before = proxy.get_json::<StatedSignatures>(&key)?;
         let known = before.as_ref().map(|entry| entry.value.clone());
         let found = found.get_or_insert_with(|| signatures(cx, proxy, file));
-        let new = |known: &Stated| found.iter().any(|(suffix, _)| !known.by.contains(*suffix));
+        let new = |known: &StatedSignatures| found.iter().any(|(suffix, _)| !known.by.contains(*suffix));
         match &known {
-            None if found.is_empty() => return Ok(Step::Done(Judged::AsItIs)),
-            Some(known) if !new(known) => return Ok(Step::Done(Judged::Signed(known.sha256.clone()))),
+            None if found.is_empty() => return Ok(Step::Done(SignatureStatus::NotRequired)),
+            Some(known) if !new(known) => {
+                return Ok(Step::Done(SignatureStatus::Signed(known.sha256.clone())));
+            }
             _ => {}
         }
         if fetched.is_none() {
-            let blob = whole(cx, proxy, file)?;
+            let blob = fetch_whole(cx, proxy, file)?;
             fetched = Some((blob.sha256()?, blob.size()?));
         }
-        let Some((sha256, size)) = fetched.clone() else { return Ok(Step::Done(Judged::AsItIs)) };
+        let Some((sha256, size)) = fetched.clone() else {
+            return Ok(Step::Done(SignatureStatus::NotRequired));
+        };
         let mut by: BTreeSet<String> = match known {
-            // What was stated of other bytes says nothing of these, and is not counted for them.
+            // Signatures that were stated for other bytes are stated again for these bytes.
             Some(known) if known.sha256 == sha256 => known.by,
             _ => BTreeSet::new(),
         };
-        change.show(&shown(item).file(file.path.as_str(), sha256.clone(), size));
+        change.show(&listed_version(item).file(file.path.as_str(), sha256.clone(), size));
         for (suffix, bytes) in found.iter().filter(|(suffix, _)| !by.contains(*suffix)) {
             let source = format!("{}{suffix}", file.path);
             change.attest(&statement(item, &file.path, &source, sha256.clone(), bytes.clone()));
         }
         by.extend(found.iter().map(|(suffix, _)| (*suffix).to_owned()));
-        let stated = Stated { sha256: sha256.clone(), by };
+        let stated = StatedSignatures { sha256: sha256.clone(), by };
         change.put_json(&key, &stated, Expectation::unchanged(before.as_ref()), &[])?;
-        Ok(Step::Commit(Judged::Signed(sha256)))
+        Ok(Step::Commit(SignatureStatus::Signed(sha256)))
     })
 }
 
-/// The signatures that the upstream has, each with its ending; without bytes where it is too large to be judged. All are asked for at once.
+/// Requests the signatures of a file at the upstream, all at once. Returns each signature with the
+/// ending of its file name. A signature that is too large to be judged has no bytes.
 fn signatures(cx: &Context, proxy: &Repository, file: &FilePath) -> Vec<(&'static str, Vec<u8>)> {
-    let most = Statement::MAX_BYTES as u64;
-    let ask = |suffix: &'static str| {
+    let limit = Statement::MAX_BYTES as u64;
+    let start = |suffix: &'static str| {
         let path = format!("{}{suffix}", file.path);
-        let fetch = cx.upstream("GET", &encoded(&path)).fresh(Freshness::Immutable).limit(most);
+        let fetch = cx.upstream("GET", &encoded(&path)).fresh(Freshness::Immutable).limit(limit);
         Some((suffix, path, fetch.metadata().start(proxy).ok()?))
     };
-    let asked: Vec<_> = SUFFIXES.into_iter().filter_map(ask).collect();
-    let answers = asked.into_iter().filter_map(|(suffix, path, reply)| {
+    let replies: Vec<_> = SUFFIXES.into_iter().filter_map(start).collect();
+    let signatures = replies.into_iter().filter_map(|(suffix, path, reply)| {
         let body = match reply.status() {
             Ok(200) if !is_page(&reply.headers().ok()?, &path) => {
-                reply.body().and_then(|body| body.read_all(most))
+                reply.body().and_then(|body| body.read_all(limit))
             }
             Err(error) => Err(error),
             Ok(_) => return None,
@@ -111,16 +127,17 @@ fn signatures(cx: &Context, proxy: &Repository, file: &FilePath) -> Vec<(&'stati
             Err(_) => None,
         }
     });
-    answers.collect()
+    signatures.collect()
 }
 
-/// The file as the upstream has it, checked as ever; it is not shown yet, and so is not judged yet.
-fn whole(cx: &Context, proxy: &Repository, file: &FilePath) -> Result<Blob, Failure> {
-    let mut reply = ask_unshown(cx, "GET", file).metadata().start(proxy)?;
-    let headers = good(&reply, &file.path)?;
-    let policy = Policy::of(proxy)?;
+/// Fetches the whole file and verifies it like every other file. The host does not list the file
+/// yet, and therefore does not judge it yet.
+fn fetch_whole(cx: &Context, proxy: &Repository, file: &FilePath) -> Result<Blob, Failure> {
+    let mut reply = unlisted_fetch(cx, "GET", file).metadata().start(proxy)?;
+    let headers = success_headers(&reply, &file.path)?;
+    let policy = ChecksumPolicy::of(proxy)?;
     if header(&headers, "age").is_none()
-        && policy == Policy::Fail
+        && policy == ChecksumPolicy::Fail
         && let Some(stated) = policy.stated(cx, proxy, file, &headers)?
     {
         reply.expect(&stated);
@@ -130,7 +147,7 @@ fn whole(cx: &Context, proxy: &Repository, file: &FilePath) -> Result<Blob, Fail
     Ok(blob)
 }
 
-fn shown(item: &Item) -> Version {
+fn listed_version(item: &VersionFile) -> Version {
     Version::new(item.name(), &item.version)
         .property("group", &item.group)
         .property("artifact", &item.artifact)

@@ -1,4 +1,5 @@
-//! What an upstream states of a file's bytes, in its headers or in files beside it, and what becomes of a file that is not that.
+//! Checksums that an upstream states for a file, in headers or in files beside it, and the setting
+//! for files that do not match.
 
 use super::{encoded, header, is_page};
 use crate::checksum::Algorithm;
@@ -6,49 +7,49 @@ use crate::layout::FilePath;
 use packhouse_sdk::{Blob, Context, Digest, Error, Failure, Freshness, ReadAt, Reply, Repository, Setting};
 use serde::Deserialize;
 
-/// Bytes of a checksum's file.
+/// Largest checksum file, in bytes.
 const SUM_LIMIT: u64 = 4096;
 
-/// Checksums that a file is compared with, in the order in which they are looked for. Nearly every upstream
-/// has the first. If it has not, the others are asked for at the same time.
+/// Checksums with which the plugin compares a file, in the order in which it looks for them. Nearly
+/// every upstream has SHA-1. If SHA-1 is missing, the plugin requests the others at the same time.
 const STATED: [&[Algorithm]; 2] = [&[Algorithm::Sha1], &[Algorithm::Sha256, Algorithm::Md5]];
 
 /// The name of the setting.
 pub(crate) const POLICY: &str = "checksum_policy";
 
-/// What becomes of a file that is not what its upstream's checksum says.
+/// Handling of a file that does not match the checksum of its upstream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Policy {
-    /// It is neither served nor kept.
+pub(super) enum ChecksumPolicy {
+    /// The file is neither served nor stored.
     #[default]
     Fail,
-    /// It is served, and the log says so. The same goes for a file whose checksum cannot be read.
+    /// The file is served, and a warning is logged, also if the checksum cannot be read.
     Warn,
-    /// No checksum is asked for.
+    /// No checksum is requested.
     Ignore,
 }
 
-/// As it is described to the host.
+/// The description of the setting for the host.
 pub(crate) fn policy_setting() -> Setting {
-    let summary = "What becomes of a file of a proxy that is not what its upstream's checksum says: it is refused, served with a \
-        line in the log, or never compared";
+    let summary = "Proxies only: a file that does not match the checksum of its upstream is refused (fail), served with a warning \
+        in the log (warn), or not noticed, because checksums are never compared (ignore)";
     Setting::choice(&["fail", "warn", "ignore"], summary)
 }
 
-impl Policy {
-    /// As a repository has it.
+impl ChecksumPolicy {
+    /// Reads the setting of a repository.
     pub(super) fn of(proxy: &Repository) -> Result<Self, Error> {
         #[derive(Default, Deserialize)]
         #[serde(default)]
-        struct Own {
-            checksum_policy: Policy,
+        struct ChecksumSettings {
+            checksum_policy: ChecksumPolicy,
         }
-        proxy.settings::<Own>().map(|own| own.checksum_policy)
+        proxy.settings::<ChecksumSettings>().map(|settings| settings.checksum_policy)
     }
 
-    /// The first checksum that the upstream states of a file: in a header, else in a file beside it. None where it states none, or where
-    /// none matters.
+    /// The first checksum that the upstream states for a file, in a header or else in a file beside
+    /// it. `None` if it states none, or if checksums are ignored.
     pub(super) fn stated(
         self,
         cx: &Context,
@@ -66,9 +67,10 @@ impl Policy {
             }
         }
         for algorithms in STATED {
-            let start = |&algorithm: &Algorithm| (algorithm, ask(cx, proxy, file, algorithm));
-            let asked: Vec<_> = algorithms.iter().map(start).collect();
-            for (algorithm, reply) in asked {
+            let start =
+                |&algorithm: &Algorithm| (algorithm, start_checksum_fetch(cx, proxy, file, algorithm));
+            let replies: Vec<_> = algorithms.iter().map(start).collect();
+            for (algorithm, reply) in replies {
                 match reply.map_err(Failure::from).and_then(|reply| read(reply, algorithm)) {
                     Ok(Some(hex)) => return Ok(Some(Digest::new(algorithm.name(), &hex)?)),
                     Ok(None) => {}
@@ -81,26 +83,32 @@ impl Policy {
     }
 }
 
-/// A checksum as the upstream's file beside a file has it.
+/// Fetches a checksum of a file from the upstream.
 pub(super) fn sum(
     cx: &Context,
     proxy: &Repository,
     file: &FilePath,
     algorithm: Algorithm,
 ) -> Result<Option<String>, Failure> {
-    read(ask(cx, proxy, file, algorithm)?, algorithm)
+    read(start_checksum_fetch(cx, proxy, file, algorithm)?, algorithm)
 }
 
-/// Sends the request for a checksum's file.
-fn ask(cx: &Context, proxy: &Repository, file: &FilePath, algorithm: Algorithm) -> Result<Reply, Error> {
+/// Sends the request for a checksum file.
+fn start_checksum_fetch(
+    cx: &Context,
+    proxy: &Repository,
+    file: &FilePath,
+    algorithm: Algorithm,
+) -> Result<Reply, Error> {
     let path = format!("{}.{}", file.path, algorithm.name());
-    // That of bytes that may change must be of the same moment as they.
+    // The checksum of a file that may change must be as fresh as the file.
     let fresh = if file.may_change() { Freshness::Never } else { Freshness::Immutable };
     let fetch = cx.upstream("GET", &encoded(&path)).fresh(fresh).limit(SUM_LIMIT);
     fetch.metadata().start(proxy)
 }
 
-/// The checksum that a file states. One that nobody may see is not there: Maven, too, then takes the file.
+/// Reads the checksum in a reply. `None` if the upstream has no checksum or refuses to serve it:
+/// Maven accepts the file in both cases, too.
 fn read(reply: Reply, algorithm: Algorithm) -> Result<Option<String>, Failure> {
     let Some(reply) = reply.found()? else { return Ok(None) };
     if is_page(&reply.headers()?, reply.path()) {
@@ -109,29 +117,29 @@ fn read(reply: Reply, algorithm: Algorithm) -> Result<Option<String>, Failure> {
     Ok(algorithm.read(&String::from_utf8_lossy(&reply.body()?.read_all(SUM_LIMIT)?)))
 }
 
-/// Tells of a file whose checksum cannot be read.
+/// Logs that a file whose checksum could not be read is served.
 fn warn_of_unread(cx: &Context, proxy: &Repository, file: &FilePath, failure: &Failure) {
     let (repository, problem) = (proxy.name(), failure.problems.first());
     let reason = problem.map_or("", |problem| problem.message.as_str());
     let fields = [("repository", repository.as_str()), ("file", file.path.as_str()), ("reason", reason)];
-    cx.log().warn("a file whose checksum cannot be read is served", &fields);
+    cx.log().warn("served a file whose checksum could not be read", &fields);
 }
 
-/// Tells of a file that is not what was stated of it.
-pub(super) fn warn_of_another(
+/// Logs that a file that does not match its stated checksum is served.
+pub(super) fn warn_of_mismatch(
     cx: &Context,
     proxy: &Repository,
     file: &FilePath,
     stated: &Digest,
     blob: &Blob,
 ) -> Result<(), Failure> {
-    let is = blob.digest(stated.algorithm())?;
-    if is != *stated {
-        let (repository, stated, is) = (proxy.name(), stated.to_string(), is.to_string());
+    let received = blob.digest(stated.algorithm())?;
+    if received != *stated {
+        let (repository, stated, received) = (proxy.name(), stated.to_string(), received.to_string());
         let fields =
-            [("repository", &repository), ("file", &file.path), ("stated", &stated), ("received", &is)];
+            [("repository", &repository), ("file", &file.path), ("stated", &stated), ("received", &received)];
         let fields = fields.map(|(name, value)| (name, value.as_str()));
-        cx.log().warn("a file is not what its upstream's checksum says, and is served", &fields);
+        cx.log().warn("served a file that does not match the checksum of its upstream", &fields);
     }
     Ok(())
 }

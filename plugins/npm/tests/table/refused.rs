@@ -1,11 +1,12 @@
-//! Publishes that are refused: what clients would install must be what was said of it.
+//! Refused publishes: the archive that clients install must match the document.
 
 use super::release::{self, Release};
 use super::{get, published, put, refused};
 use packhouse_testkit::Case;
 use serde_json::{Value, json};
 
-/// Authorised is the address; so the document, the manifest, the attachment and the archive must all be about it.
+/// The host authorises a publish by its address. The document, the manifest, the attachment and the
+/// archive must therefore all be about the package in the address.
 pub(super) fn publishes() -> Vec<Case> {
     let good = Release::new("bad", "1.0.0");
     let with = |path: &str, value: Value| {
@@ -24,20 +25,20 @@ pub(super) fn publishes() -> Vec<Case> {
     vec![
         refused("another package's document", "/other", &good.document(), "sent to the address of other"),
         refused("another name", "/bad", &with("/name", json!("lib")), "\"lib\""),
-        refused("another manifest", "/bad", &with("/versions/1.0.0/name", json!("lib")), "not of bad"),
+        refused("another manifest", "/bad", &with("/versions/1.0.0/name", json!("lib")), "not bad"),
         refused(
             "another number",
             "/bad",
             &with("/versions/1.0.0/version", json!("2.0.0")),
-            "says that it is \"2.0.0\"",
+            "has the version number \"2.0.0\"",
         ),
         refused(
             "no number",
             "/bad",
             &with("/versions", json!({"x": {"name": "bad", "version": "x"}})),
-            "no version number",
+            "not a version number",
         ),
-        refused("two versions", "/bad", &two, "brings one version, and this one has 2"),
+        refused("two versions", "/bad", &two, "must contain one version, but this one contains 2"),
         refused("another version's attachment", "/bad", &attachment("bad-1.0.1.tgz"), "bad-1.0.0.tgz"),
         refused("another package's attachment", "/bad", &attachment("lib-1.0.0.tgz"), "bad-1.0.0.tgz"),
         refused("another scope's attachment", "/bad", &attachment("@x/bad-1.0.0.tgz"), "bad-1.0.0.tgz"),
@@ -45,7 +46,7 @@ pub(super) fn publishes() -> Vec<Case> {
             "another length",
             "/bad",
             &with("/_attachments/bad-1.0.0.tgz/length", json!(1)),
-            "said to be 1",
+            "stated length is 1",
         ),
         refused("no base64", "/bad", &with("/_attachments/bad-1.0.0.tgz/data", json!("%%%")), "not base64"),
         refused("no data", "/bad", &with("/_attachments/bad-1.0.0.tgz/data", Value::Null), "not base64"),
@@ -59,12 +60,12 @@ pub(super) fn publishes() -> Vec<Case> {
         refused("another shasum", "/bad", &with("/versions/1.0.0/dist/shasum", json!("00")), "dist.shasum")
             .code("checksum_mismatch"),
         refused(
-            "a tag that reads as a version",
+            "a tag that looks like a version",
             "/bad",
             &good.clone().tag("1.0").document(),
             "cannot be a tag",
         ),
-        refused("capitals", "/Bad", &Release::new("Bad", "1.0.0").document(), "capitals")
+        refused("capitals", "/Bad", &Release::new("Bad", "1.0.0").document(), "capital letters")
             .contains("`legacy_names`"),
         refused(
             "a tilde",
@@ -75,13 +76,13 @@ pub(super) fn publishes() -> Vec<Case> {
         refused("a dot", "/@bad%2f.x", &Release::new("@bad/.x", "1.0.0").document(), "begins with a dot"),
         published("an underscore in a scope", &Release::new("@under/_x", "1.0.0")),
         get("its tarball", "/@under/_x/-/_x-1.0.0.tgz", 200),
-        put("a name that none can have", "/.bad", 404, &Release::new(".bad", "1.0.0").document()),
+        put("an impossible name", "/.bad", 404, &Release::new(".bad", "1.0.0").document()),
         Case::new("no JSON", "PUT", "/bad", 400).body("not JSON").contains("cannot be read"),
         Case::new("nothing", "PUT", "/bad", 400).body("").contains("cannot be read"),
         Case::new("an end within the tarball", "PUT", "/bad", 400)
             .body("{\"_attachments\":{\"a\":{\"data\":\"AAAA")
-            .contains("breaks off"),
-        get("nothing of it is there", "/bad", 404),
+            .contains("ends within a string"),
+        get("nothing was stored", "/bad", 404),
     ]
 }
 
@@ -106,7 +107,7 @@ pub(super) fn tarballs() -> Vec<Case> {
             "no package.json",
             "/bad",
             &bad().files(&[("package/index.js", "x")]).document(),
-            "no package.json",
+            "not contain a package.json",
         ),
         refused(
             "two of them",
@@ -115,29 +116,35 @@ pub(super) fn tarballs() -> Vec<Case> {
             "more than once",
         ),
         refused("no gzip", "/bad", &bad().raw(b"plain").document(), "not compressed with gzip"),
-        refused("no tar", "/bad", &bad().raw(&release::gzip(&[b'x'; 1024])).document(), "no tar archive"),
+        refused("no tar", "/bad", &bad().raw(&release::gzip(&[b'x'; 1024])).document(), "not a tar archive"),
         published(
-            "a byte order mark is nothing",
+            "a byte order mark is ignored",
             &Release::new("bom", "1.0.0").package_json("\u{feff}{\"name\":\"bom\",\"version\":\"v1.0.0\"}"),
         ),
-        get("nothing of it is there", "/bad", 404),
+        get("nothing was stored", "/bad", 404),
     ]
 }
 
-/// What clients install by is what runs then: where the two differ, what the archive says is served.
+/// Clients select dependencies by the manifest, and run the archive. If the two differ, the
+/// repository serves the archive's values.
 pub(super) fn manifest_confusion() -> Vec<Case> {
-    let yes = |bare: &str, members: Value, said: Value| {
+    let accepted = |bare: &str, members: Value, manifest: Value| {
         let mut own = json!({"name": format!("@same/{bare}"), "version": "1.0.0"});
         own.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
-        let release =
-            Release::new(&format!("@same/{bare}"), "1.0.0").package_json(&own.to_string()).said(&said);
+        let release = Release::new(&format!("@same/{bare}"), "1.0.0")
+            .package_json(&own.to_string())
+            .manifest_members(&manifest);
         published(bare, &release)
     };
     let served = |bare: &str| get(bare, &format!("/@same%2f{bare}/1.0.0"), 200);
     vec![
-        yes("added", json!({}), json!({"dependencies": {"evil": "1"}, "peerDependencies": {"evil": "1"}})),
+        accepted(
+            "added",
+            json!({}),
+            json!({"dependencies": {"evil": "1"}, "peerDependencies": {"evil": "1"}}),
+        ),
         served("added").lacks("evil"),
-        yes(
+        accepted(
             "hidden",
             json!({"dependencies": {"evil": "1"}, "bin": {"git": "evil.js"}}),
             json!({"dependencies": null, "bin": null}),
@@ -145,40 +152,40 @@ pub(super) fn manifest_confusion() -> Vec<Case> {
         served("hidden")
             .contains("\"dependencies\":{\"evil\":\"1\"}")
             .contains("\"bin\":{\"git\":\"evil.js\"}"),
-        yes(
+        accepted(
             "script",
             json!({"scripts": {"postinstall": "evil"}}),
             json!({"scripts": null, "hasInstallScript": false}),
         ),
         served("script").contains("\"postinstall\":\"evil\"").contains("\"hasInstallScript\":true"),
-        yes(
+        accepted(
             "pinst",
             json!({"scripts": {"_postinstall": "husky"}}),
             json!({"scripts": {"postinstall": "husky"}, "hasInstallScript": true}),
         ),
         served("pinst").contains("\"_postinstall\":\"husky\"").lacks("hasInstallScript"),
-        yes("shrinkwrap", json!({}), json!({"_hasShrinkwrap": true})),
+        accepted("shrinkwrap", json!({}), json!({"_hasShrinkwrap": true})),
         served("shrinkwrap").lacks("_hasShrinkwrap"),
         published(
             "pinned",
             &Release::new("@same/pinned", "1.0.0")
                 .file("npm-shrinkwrap.json", "{}")
-                .said(&json!({"_hasShrinkwrap": false})),
+                .manifest_members(&json!({"_hasShrinkwrap": false})),
         ),
-        get("is told", "/@same%2fpinned", 200)
+        get("is reported", "/@same%2fpinned", 200)
             .with("accept", "application/vnd.npm.install-v1+json")
             .contains("\"_hasShrinkwrap\":true"),
-        yes("gyp", json!({}), json!({"scripts": {"install": "node-gyp rebuild"}, "gypfile": true})),
+        accepted("gyp", json!({}), json!({"scripts": {"install": "node-gyp rebuild"}, "gypfile": true})),
         get("it runs something", "/@same%2fgyp/1.0.0", 200).contains("\"hasInstallScript\":true"),
-        yes("bin", json!({"bin": "./cli.js"}), json!({"bin": {"bin": "cli.js"}})),
-        yes("programs", json!({"directories": {"bin": "tools"}}), json!({"bin": {"one": "tools/one"}})),
-        yes("git", json!({"dependencies": {"a": "u/r"}}), json!({"dependencies": {"a": "github:u/r"}})),
-        yes(
+        accepted("bin", json!({"bin": "./cli.js"}), json!({"bin": {"bin": "cli.js"}})),
+        accepted("programs", json!({"directories": {"bin": "tools"}}), json!({"bin": {"one": "tools/one"}})),
+        accepted("git", json!({"dependencies": {"a": "u/r"}}), json!({"dependencies": {"a": "github:u/r"}})),
+        accepted(
             "bundle",
             json!({"bundledDependencies": ["x"]}),
             json!({"bundledDependencies": null, "bundleDependencies": ["x"], "dependencies": {"x": "*"}}),
         ),
-        yes(
+        accepted(
             "optional",
             json!({"dependencies": {"a": "1"}, "optionalDependencies": {"a": "1"}}),
             json!({"dependencies": {}}),

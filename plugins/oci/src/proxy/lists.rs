@@ -1,9 +1,10 @@
-//! An upstream's lists: tags, and what refers to a manifest. Each comes in pages of the upstream's own size.
+//! An upstream's lists of tags and referrers. Each has pages of the upstream's own size.
 //!
-//! The next page is asked for at the address of this one, with the query that the upstream's `Link` names: a link leads
-//! nowhere else. One call follows so many pages and no more; of tags, the client is told to ask for the rest.
+//! The plugin requests the next page at the path of the current page, and takes only the query from
+//! the upstream's `Link`. A link therefore cannot lead elsewhere. One call follows a limited number
+//! of pages. If there are further tags, the client gets a link to them.
 
-use super::{LIST_LIMIT, Upstream, header, is_there, unreachable, unusable};
+use super::{LIST_LIMIT, UpstreamImage, header, is_there, unreachable, unusable};
 use crate::MANIFEST_LIMIT;
 use crate::manifest;
 use crate::records::Referrer;
@@ -11,19 +12,19 @@ use packhouse_sdk::{Context, Digest, Failure, ReadAt, Reply, Repository};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
-/// Pages of one list that one call follows.
-const PAGES: usize = 20;
-/// Tags of one page: some registries refuse to be asked for more.
-const PAGE: usize = 1_000;
-/// Bytes of all pages of a list of referrers.
+/// Limit of the pages of one list that one call follows.
+const MAX_PAGES: usize = 20;
+/// Limit of the tags to request in one page. Some registries refuse more.
+const PAGE_LIMIT: usize = 1_000;
+/// Bytes of all pages of the longest list of referrers.
 const REFERRERS_LIMIT: u64 = 8 << 20;
-/// Bytes of a link's query.
+/// Bytes of the longest query of a link.
 const QUERY_LIMIT: usize = 2_048;
 
-/// Tags of an image, in their order.
-pub(crate) struct Tags {
+/// A sorted part of the tags of an image.
+pub(crate) struct TagList {
     pub(crate) tags: BTreeSet<String>,
-    /// Whether there are more behind the last of them.
+    /// True if the image has more tags after the last one in `tags`.
     pub(crate) more: bool,
 }
 
@@ -32,34 +33,35 @@ struct TagPage {
     tags: Option<Vec<String>>,
 }
 
-/// Tags after `last`, at most so many; none where the upstream does not know the image.
+/// At most `limit` tags after `last`. `None` if the upstream does not know the image.
 ///
 /// # Errors
-/// 502 where the upstream cannot be asked, or its list does not come on.
+/// 502 if the upstream cannot be reached, or if its pages contain no further tags.
 pub(crate) fn tags(
     cx: &Context,
     proxy: &Repository,
     image: &str,
     limit: usize,
     last: &str,
-) -> Result<Option<Tags>, Failure> {
-    let upstream = Upstream::of(proxy, image)?;
-    // What cannot be a tag's beginning is left out of the upstream's address; the answer is cut below in any case.
+) -> Result<Option<TagList>, Failure> {
+    let upstream = UpstreamImage::of(proxy, image)?;
+    // The plugin sends `last` to the upstream only if it is a valid tag. The loop below drops the
+    // tags up to `last` in any case.
     let after = if crate::name::tag(last).is_ok() { format!("&last={last}") } else { String::new() };
-    let mut next = Some(format!("n={}{after}", limit.min(PAGE)));
-    let mut found = Tags { tags: BTreeSet::new(), more: false };
-    for page in 0..PAGES {
+    let mut next = Some(format!("n={}{after}", limit.min(PAGE_LIMIT)));
+    let mut found = TagList { tags: BTreeSet::new(), more: false };
+    for page in 0..MAX_PAGES {
         let Some(query) = next.take() else { return Ok(Some(found)) };
         let target = upstream.path(&format!("tags/list?{query}"));
         let reply =
             cx.upstream("GET", &target).limit(LIST_LIMIT).metadata().start(proxy).map_err(unreachable)?;
         if !is_there(&reply)? {
-            return if page == 0 { Ok(None) } else { Err(unusable("its list of tags breaks off")) };
+            return if page == 0 { Ok(None) } else { Err(unusable("its list of tags is truncated")) };
         }
         next = next_page(&reply)?;
         let bytes = reply.body().map_err(unreachable)?.read_all(LIST_LIMIT).map_err(unreachable)?;
         let list: TagPage =
-            serde_json::from_slice(&bytes).map_err(|_| unusable("its list of tags is none"))?;
+            serde_json::from_slice(&bytes).map_err(|_| unusable("its list of tags is malformed"))?;
         let mut tags = list.tags.unwrap_or_default();
         let listed = tags.len();
         tags.retain(|tag| crate::name::tag(tag).is_ok());
@@ -75,60 +77,63 @@ pub(crate) fn tags(
     }
     found.more = next.is_some();
     if found.more && found.tags.is_empty() {
-        Err(unusable("its list of tags does not come on"))
+        Err(unusable("its list of tags has too many empty pages"))
     } else {
         Ok(Some(found))
     }
 }
 
 #[derive(Deserialize)]
-struct Index {
+struct ReferrersIndex {
     manifests: Option<Vec<Referrer>>,
 }
 
-/// What refers to a manifest: as the upstream lists it, and as clients list it under the tag `sha256-…` where they find no such list. A registry
-/// that came to know lists later may still have what was pushed before under the tag alone.
+/// Returns the referrers of a manifest from two sources: the upstream's list of referrers, and the
+/// index under the tag `sha256-…`. Clients maintain this index if a registry does not support lists
+/// of referrers. A registry that supports lists now may still have older referrers under the tag
+/// alone.
 ///
 /// # Errors
-/// 502 where the upstream cannot be asked, or its list is too long.
+/// 502 if the upstream cannot be reached, or if its list is too long.
 pub(crate) fn referrers(
     cx: &Context,
     proxy: &Repository,
     image: &str,
     subject: &Digest,
 ) -> Result<Vec<Referrer>, Failure> {
-    let upstream = Upstream::of(proxy, image)?;
+    let upstream = UpstreamImage::of(proxy, image)?;
     let listed = listed(cx, proxy, &upstream, subject);
     let tagged = tagged(cx, proxy, &upstream, subject);
     match (listed, tagged) {
-        // The list is the upstream's own word, whatever becomes of the tag.
+        // The upstream's own list is enough, even if the tag cannot be fetched.
         (Ok(Some(listed)), tagged) => {
             let mut tagged = tagged.unwrap_or_default();
             tagged.retain(|one| !listed.iter().any(|known| known.digest == one.digest));
             Ok(listed.into_iter().chain(tagged).collect())
         }
         (Ok(None), tagged) => tagged,
-        // That there are no lists is not kept as long as what lies under the tag.
+        // The cached response that the upstream has no list expires earlier than the cached index
+        // under the tag. The index alone is then enough.
         (Err(_), Ok(tagged)) if !tagged.is_empty() => Ok(tagged),
         (Err(failure), _) => Err(failure),
     }
 }
 
-/// The upstream's list; none where it knows no such lists.
+/// Returns the upstream's list of referrers. `None` if the upstream does not support such lists.
 fn listed(
     cx: &Context,
     proxy: &Repository,
-    upstream: &Upstream,
+    upstream: &UpstreamImage,
     subject: &Digest,
 ) -> Result<Option<Vec<Referrer>>, Failure> {
     let path = upstream.path(&format!("referrers/{subject}"));
     let (mut found, mut bytes) = (Vec::new(), 0);
     let mut next = Some(String::new());
-    for page in 0..PAGES {
+    for page in 0..MAX_PAGES {
         let Some(query) = next.take() else { return Ok(Some(found)) };
         let target = if query.is_empty() { path.clone() } else { format!("{path}?{query}") };
         let Some(reply) = index_at(cx, proxy, &target)? else {
-            return if page == 0 { Ok(None) } else { Err(breaks_off()) };
+            return if page == 0 { Ok(None) } else { Err(truncated()) };
         };
         next = next_page(&reply)?;
         found.extend(entries(reply, &mut bytes)?);
@@ -136,11 +141,12 @@ fn listed(
     if next.is_some() { Err(unusable("its list of referrers does not end")) } else { Ok(Some(found)) }
 }
 
-/// The index under the tag `sha256-…`, as the specification has it for registries without such lists.
+/// Returns the referrers in the index under the tag `sha256-…`, which the specification defines for
+/// registries without lists of referrers.
 fn tagged(
     cx: &Context,
     proxy: &Repository,
-    upstream: &Upstream,
+    upstream: &UpstreamImage,
     subject: &Digest,
 ) -> Result<Vec<Referrer>, Failure> {
     let tag = subject.as_str().replacen(':', "-", 1);
@@ -162,26 +168,26 @@ fn entries(reply: Reply, before: &mut u64) -> Result<Vec<Referrer>, Failure> {
     if *before > REFERRERS_LIMIT {
         return Err(unusable("its list of referrers is too long"));
     }
-    let index: Index =
-        serde_json::from_slice(&bytes).map_err(|_| unusable("its list of referrers is none"))?;
+    let index: ReferrersIndex =
+        serde_json::from_slice(&bytes).map_err(|_| unusable("its list of referrers is malformed"))?;
     Ok(index.manifests.unwrap_or_default())
 }
 
-fn breaks_off() -> Failure {
-    unusable("its list of referrers breaks off")
+fn truncated() -> Failure {
+    unusable("its list of referrers is truncated")
 }
 
-/// The query of the page behind this one.
+/// The query of the next page.
 fn next_page(reply: &Reply) -> Result<Option<String>, Failure> {
     let link = header(reply, "link")?;
     match link.as_deref().and_then(next_query) {
         Some(query) if query.len() <= QUERY_LIMIT => Ok(Some(query.to_owned())),
-        Some(_) => Err(unusable("the address of its list's next page is too long")),
+        Some(_) => Err(unusable("the address of the next page of its list is too long")),
         None => Ok(None),
     }
 }
 
-/// Of the link with the relation `next` (RFC 8288) what stands behind its question mark.
+/// The query of the link with the relation `next` (RFC 8288).
 fn next_query(link: &str) -> Option<&str> {
     let mut links = link.split('<').skip(1).filter_map(|one| one.split_once('>'));
     let (target, _) = links.find(|(_, parameters)| {
@@ -197,7 +203,7 @@ mod tests {
     use super::next_query;
 
     #[test]
-    fn of_a_link_only_the_next_pages_query_counts() {
+    fn only_the_query_of_the_next_link_is_used() {
         for (link, expected) in [
             ("</v2/a/tags/list?n=2&last=b>; rel=\"next\"", Some("n=2&last=b")),
             ("<https://evil.test/x?last=b#c>;rel=next", Some("last=b")),

@@ -1,8 +1,9 @@
-//! The versions that a manifest or a layer belongs to, where policies judge a proxy.
+//! Records of the versions that a manifest or a layer belongs to, for proxies that policies judge.
 //!
-//! A client asks for a tag, and then by digest for what the tag's manifest names. A policy judges versions, and so each part is judged as the
-//! versions through which it was offered. Images share layers: one version that passes is enough, whatever other clients pull meanwhile.
-//! Nothing is noted where no policy judges the proxy.
+//! A client first requests a tag, and then requests the parts of the tag's manifest by digest.
+//! Policies judge versions, so each part is judged as the versions in which it was served. Images
+//! share layers, so a part may have several versions. One version that passes is enough, whatever
+//! other clients pull meanwhile. If no policy judges the proxy, nothing is recorded.
 
 use super::{ManifestRequest, statements};
 use crate::records;
@@ -10,49 +11,50 @@ use packhouse_sdk::{Digest, Expectation, Failure, Fetch, Outcome, Repository, Tr
 use serde::{Deserialize, Serialize};
 use std::iter::once;
 
-/// Versions that are noted of one part.
-const MOST_OWNERS: usize = 8;
-/// Parts of one manifest that are noted: a change holds 16 MiB, and a part with its owners takes up to 2,200 bytes.
-pub(super) const MOST_PARTS: usize = 7_000;
-/// How often it is tried to note them.
-const TRIES: usize = 5;
+/// Limit of the versions that are recorded for one part.
+const MAX_OWNERS: usize = 8;
+/// Limit of the recorded parts of one manifest. A change has at most 16 MiB, and a part with its
+/// owners takes up to 2,200 bytes.
+pub(super) const MAX_PARTS: usize = 7_000;
+/// Limit of the attempts to commit a record.
+const MAX_ATTEMPTS: usize = 5;
 
-/// A version that something belongs to.
+/// A version that a manifest or a layer belongs to.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub(super) struct Owner {
-    /// A tag, or the digest of a manifest that no tag was seen to name.
+pub(super) struct OwningVersion {
+    /// A tag, or the digest of a manifest for which no tag is known.
     pub(super) version: String,
     /// The manifest that was judged as this version.
     pub(super) root: Digest,
 }
 
-/// What is noted of a digest.
+/// The record of a digest.
 #[derive(Deserialize, Serialize)]
-struct Noted {
-    /// The version that was noted last.
-    owner: Owner,
-    /// The versions that were noted before it, the latest first. Older records have none.
+struct OwnersRecord {
+    /// The version that was recorded last.
+    owner: OwningVersion,
+    /// The versions that were recorded before `owner`, the latest first. Missing in older records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    others: Vec<Owner>,
-    /// False. Older programs do not read a record without it.
+    others: Vec<OwningVersion>,
+    /// Always false. Older versions of the server cannot read a record without it.
     has_parts: bool,
 }
 
-/// The digests that a manifest names, whatever else is in it.
+/// The members of a manifest that name other digests.
 #[derive(Deserialize)]
-struct Named {
-    config: Option<Descriptor>,
-    layers: Option<Vec<Descriptor>>,
-    manifests: Option<Vec<Descriptor>>,
+struct NamedParts {
+    config: Option<PartDescriptor>,
+    layers: Option<Vec<PartDescriptor>>,
+    manifests: Option<Vec<PartDescriptor>>,
 }
 
 #[derive(Deserialize)]
-struct Descriptor {
+struct PartDescriptor {
     digest: String,
 }
 
-impl Owner {
-    /// A manifest that is judged as a version of its own.
+impl OwningVersion {
+    /// The version for a manifest that is judged by itself.
     pub(super) fn itself(digest: &Digest) -> Self {
         Self { version: digest.to_string(), root: digest.clone() }
     }
@@ -62,84 +64,89 @@ impl Owner {
     }
 }
 
-/// The fetch, judged as these versions.
-pub(super) fn judged(fetch: Fetch, image: &str, owners: &[Owner]) -> Fetch {
+/// Makes the host judge a fetch as these versions.
+pub(super) fn judged(fetch: Fetch, image: &str, owners: &[OwningVersion]) -> Fetch {
     let versions = owners.iter().map(|owner| &owner.version);
-    versions.fold(fetch, |fetch, version| fetch.part_of(image, version, &super::shown_path(image, version)))
+    versions.fold(fetch, |fetch, version| fetch.part_of(image, version, &super::listed_path(image, version)))
 }
 
-impl Noted {
-    fn owners(&self) -> impl Iterator<Item = &Owner> {
+impl OwnersRecord {
+    fn owners(&self) -> impl Iterator<Item = &OwningVersion> {
         once(&self.owner).chain(&self.others)
     }
 }
 
-/// The first of these, each version once.
-fn distinct<'a>(owners: impl Iterator<Item = &'a Owner>) -> Vec<Owner> {
-    let mut distinct: Vec<Owner> = Vec::new();
+/// Returns the first [`MAX_OWNERS`] owners, each version once.
+fn distinct<'a>(owners: impl Iterator<Item = &'a OwningVersion>) -> Vec<OwningVersion> {
+    let mut distinct: Vec<OwningVersion> = Vec::new();
     for owner in owners {
         if distinct.iter().all(|known| known.version != owner.version) {
             distinct.push(owner.clone());
         }
     }
-    distinct.truncate(MOST_OWNERS);
+    distinct.truncate(MAX_OWNERS);
     distinct
 }
 
-/// The versions through which this was offered, the latest first.
-pub(super) fn noted(proxy: &Repository, image: &str, digest: &Digest) -> Result<Vec<Owner>, Failure> {
-    let entry = proxy.get_json::<Noted>(&records::owner(image, digest))?;
+/// The versions in which a digest was served, the latest first.
+pub(super) fn recorded(
+    proxy: &Repository,
+    image: &str,
+    digest: &Digest,
+) -> Result<Vec<OwningVersion>, Failure> {
+    let entry = proxy.get_json::<OwnersRecord>(&records::owners(image, digest))?;
     Ok(entry.iter().flat_map(|entry| entry.value.owners().cloned()).collect())
 }
 
-/// The versions that a manifest is judged as. What no tag was seen to name is judged by its own signatures where a policy goes by those, and
-/// else by its image alone: then there are none.
-pub(super) fn owners(asked: &ManifestRequest, digest: &Digest) -> Result<Vec<Owner>, Failure> {
-    let mut owners = noted(asked.proxy, asked.image, digest)?;
-    if !asked.judged_by_provenance {
+/// Returns the versions as which the host judges a manifest. If no tag of the manifest is known and
+/// a policy uses signatures, the host judges the manifest by its own signatures. If no tag is known
+/// and no policy uses signatures, the list is empty, and the host judges only the image.
+pub(super) fn owners(request: &ManifestRequest, digest: &Digest) -> Result<Vec<OwningVersion>, Failure> {
+    let mut owners = recorded(request.proxy, request.image, digest)?;
+    if !request.judged_by_provenance {
         return Ok(owners);
     }
     for owner in &mut owners {
-        if !statements::still_stands(asked, owner)? {
-            *owner = Owner::itself(&owner.root);
+        if !statements::is_current(request, owner)? {
+            *owner = OwningVersion::itself(&owner.root);
         }
     }
     if owners.is_empty() {
-        owners.push(Owner::itself(digest));
+        owners.push(OwningVersion::itself(digest));
     }
     let owners = distinct(owners.iter());
     for owner in owners.iter().filter(|owner| owner.version == owner.root.as_str()) {
-        statements::state(asked, &owner.version, &owner.root)?;
+        statements::update(request, &owner.version, &owner.root)?;
     }
     Ok(owners)
 }
 
-/// Notes that a manifest and its parts are offered as these versions.
-pub(super) fn note(
+/// Records that a manifest and its parts are served in these versions.
+pub(super) fn record(
     proxy: &Repository,
     image: &str,
     manifest: &Digest,
     bytes: &[u8],
-    owners: &[Owner],
+    owners: &[OwningVersion],
 ) -> Result<(), Failure> {
-    let Ok(Named { config, layers, manifests }) = serde_json::from_slice::<Named>(bytes) else {
+    let Ok(NamedParts { config, layers, manifests }) = serde_json::from_slice::<NamedParts>(bytes) else {
         return Ok(());
     };
     let all = config.into_iter().chain(layers.into_iter().flatten()).chain(manifests.into_iter().flatten());
-    let parts = all.filter_map(|part| crate::name::digest(&part.digest).ok()).take(MOST_PARTS);
+    let parts = all.filter_map(|part| crate::name::digest(&part.digest).ok()).take(MAX_PARTS);
     let parts: Vec<Digest> = once(manifest.clone()).chain(parts).collect();
-    note_parts(proxy, image, &parts, owners)
+    record_parts(proxy, image, &parts, owners)
 }
 
-/// Notes that these parts are offered as these versions. Where others are faster each time it is given up: whoever reads the manifest is
-/// answered, and the next read notes them.
-pub(super) fn note_parts(
+/// Records that these parts are served in these versions. Gives up without an error if every
+/// attempt loses the race: the next read of the manifest records the parts.
+pub(super) fn record_parts(
     proxy: &Repository,
     image: &str,
     parts: &[Digest],
-    owners: &[Owner],
+    owners: &[OwningVersion],
 ) -> Result<(), Failure> {
-    for _ in 0..TRIES {
+    for _ in 0..MAX_ATTEMPTS {
         let mut change = proxy.begin()?;
         let is_new = add(proxy, &mut change, image, parts, owners)?;
         if !is_new || matches!(change.commit()?, Outcome::Applied(_)) {
@@ -149,27 +156,27 @@ pub(super) fn note_parts(
     Ok(())
 }
 
-/// Adds the owners of these parts to a change; false where all of them are noted.
+/// Adds the owners of these parts to a change. Returns false if all of them are recorded already.
 pub(super) fn add(
     proxy: &Repository,
     change: &mut Transaction,
     image: &str,
     parts: &[Digest],
-    owners: &[Owner],
+    owners: &[OwningVersion],
 ) -> Result<bool, Failure> {
     let mut is_new = false;
     for part in parts {
-        let key = records::owner(image, part);
-        let before = proxy.get_json::<Noted>(&key)?;
-        let known: Vec<&Owner> = before.iter().flat_map(|entry| entry.value.owners()).collect();
+        let key = records::owners(image, part);
+        let before = proxy.get_json::<OwnersRecord>(&key)?;
+        let known: Vec<&OwningVersion> = before.iter().flat_map(|entry| entry.value.owners()).collect();
         if owners.iter().all(|owner| known.contains(&owner)) {
             continue;
         }
         let mut latest = distinct(owners.iter().chain(known)).into_iter();
         if let Some(owner) = latest.next() {
-            let noted = Noted { owner, others: latest.collect(), has_parts: false };
-            // Nothing of what another request notes at the same time may be lost.
-            change.put_json(&key, &noted, Expectation::unchanged(before.as_ref()), &[])?;
+            let record = OwnersRecord { owner, others: latest.collect(), has_parts: false };
+            // The expectation keeps the owners that a concurrent request adds.
+            change.put_json(&key, &record, Expectation::unchanged(before.as_ref()), &[])?;
             is_new = true;
         }
     }
@@ -178,15 +185,15 @@ pub(super) fn add(
 
 #[cfg(test)]
 mod tests {
-    use super::Noted;
+    use super::OwnersRecord;
 
     #[test]
-    fn a_record_of_one_version_is_read_and_written_as_before() {
+    fn a_record_of_one_version_keeps_its_old_form() {
         let digest = format!("sha256:{}", "ab".repeat(32));
         let text = format!(r#"{{"owner":{{"version":"1.0","root":"{digest}"}},"has_parts":false}}"#);
-        let noted: Noted = serde_json::from_str(&text).unwrap();
-        let versions: Vec<&str> = noted.owners().map(|owner| owner.version.as_str()).collect();
+        let record: OwnersRecord = serde_json::from_str(&text).unwrap();
+        let versions: Vec<&str> = record.owners().map(|owner| owner.version.as_str()).collect();
         assert_eq!(versions, ["1.0"]);
-        assert_eq!(serde_json::to_string(&noted).unwrap(), text);
+        assert_eq!(serde_json::to_string(&record).unwrap(), text);
     }
 }

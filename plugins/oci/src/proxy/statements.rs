@@ -1,11 +1,15 @@
-//! What is signed upstream of the manifest that a tag names there, as the host judges it: in manifests that refer to it, and under cosign's tags.
+//! Signed statements that an upstream has about the manifest of a tag. The statements are in
+//! referrers of the manifest and under cosign's tags. A carrier is a manifest that contains
+//! statements about another manifest.
 //!
-//! It is looked for where a policy judges by it, as fresh as the upstream's lists are kept: who signs an image does so after it is pushed. What
-//! was stated is noted with the tag, so that a request that finds nothing new changes nothing.
+//! The plugin fetches the statements only if a policy judges by them. Images are signed after they
+//! are pushed, so the plugin looks for new carriers on each request. It looks in lists of the
+//! upstream that are cached for a limited time. A record of the tag lists the carriers that were
+//! read, so that a request without new statements changes nothing.
 
-use super::parts::Owner;
-use super::{FOR_GOOD, ManifestRequest, header, is_there, lists, media_type, parts, unreachable};
-use crate::statements::{Signed, signed, tags_about};
+use super::parts::OwningVersion;
+use super::{FOREVER, ManifestRequest, header, is_there, lists, media_type, parts, unreachable};
+use crate::statements::{SignedStatement, signed_statements, tags_about};
 use crate::{MANIFEST_LIMIT, busy, manifest, records};
 use packhouse_sdk::{
     Digest, Error, Expectation, Failure, Freshness, ReadAt, Statement, Step, Transaction, Version, VersionId,
@@ -13,38 +17,39 @@ use packhouse_sdk::{
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Manifests that are looked into for what they say about one other.
-const MOST: usize = 32;
+/// Limit of the carriers that are read for one manifest.
+const MAX_CARRIERS: usize = 32;
 
-/// What was stated of a tag.
+/// The record of the statements that were handed to the host for a tag.
 #[derive(Deserialize, Serialize)]
-struct Stated {
-    /// Of which manifest.
+struct TagStatements {
+    /// The manifest that the tag named.
     digest: Digest,
-    /// The manifests in which it lies, and those in which nothing does.
+    /// The carriers that were read, with or without statements.
     carriers: BTreeSet<Digest>,
 }
 
-/// A manifest, and what is signed in it.
-type Carrier = (Digest, Vec<Signed>);
+/// A carrier and its signed statements.
+type Carrier = (Digest, Vec<SignedStatement>);
 
-/// States what the upstream has that is signed of this manifest and was not stated yet for its tag. What was stated of another manifest that
-/// the tag named before goes. Where the upstream does not answer, what is known stands.
+/// Hands the host the signed statements about this manifest that are new for its tag. Removes the
+/// statements about another manifest that the tag named before. If the upstream does not respond,
+/// the known statements stay.
 ///
 /// # Errors
-/// 503 where others are faster each time.
-pub(super) fn state(asked: &ManifestRequest, tag: &str, digest: &Digest) -> Result<(), Failure> {
-    let key = records::stated(asked.image, tag);
-    let (mut about, mut read) = (None, Vec::new());
-    asked.proxy.update_if_needed(busy, |change| {
-        let before = asked.proxy.get_json::<Stated>(&key)?;
+/// 503 if every retry of the commit loses the race.
+pub(super) fn update(request: &ManifestRequest, tag: &str, digest: &Digest) -> Result<(), Failure> {
+    let key = records::tag_statements(request.image, tag);
+    let (mut available, mut read) = (None, Vec::new());
+    request.proxy.update_if_needed(busy, |change| {
+        let before = request.proxy.get_json::<TagStatements>(&key)?;
         let known = before.as_ref().map(|entry| &entry.value).filter(|stated| stated.digest == *digest);
         let moved = before.is_some() && known.is_none();
         let carriers = known.map(|stated| stated.carriers.clone()).unwrap_or_default();
-        let new = about.get_or_insert_with(|| carriers_of(asked, digest)).difference(&carriers);
+        let new = available.get_or_insert_with(|| carriers_of(request, digest)).difference(&carriers);
         for carrier in new {
             let is_read = read.iter().any(|(known, _): &Carrier| known == carrier);
-            if !is_read && let Some(signed) = signed_in(asked, carrier) {
+            if !is_read && let Some(signed) = signed_in(request, carrier) {
                 read.push((carrier.clone(), signed));
             }
         }
@@ -52,23 +57,25 @@ pub(super) fn state(asked: &ManifestRequest, tag: &str, digest: &Digest) -> Resu
         if new.is_empty() && !moved {
             return Ok(Step::Done(()));
         }
-        add(change, asked.image, tag, digest, moved, &new);
-        if asked.is_judged {
-            // What carries a signature comes where what it is about does.
+        add(change, request.image, tag, digest, moved, &new);
+        if request.is_judged {
+            // A carrier belongs to the same versions as the manifest that it is about.
             let carriers: Vec<Digest> = new.iter().map(|(carrier, _)| carrier.clone()).collect();
-            let owner = Owner { version: tag.to_owned(), root: digest.clone() };
-            parts::add(asked.proxy, change, asked.image, &carriers, &[owner])?;
+            let owner = OwningVersion { version: tag.to_owned(), root: digest.clone() };
+            parts::add(request.proxy, change, request.image, &carriers, &[owner])?;
         }
         let carriers = carriers.into_iter().chain(new.into_iter().map(|(carrier, _)| carrier.clone()));
-        let stated = Stated { digest: digest.clone(), carriers: carriers.collect() };
+        let stated = TagStatements { digest: digest.clone(), carriers: carriers.collect() };
         change.put_json(&key, &stated, Expectation::unchanged(before.as_ref()), &[])?;
         Ok(Step::Commit(()))
     })
 }
 
-/// Whether what was stated of a version is about the manifest that was judged as it.
-pub(super) fn still_stands(asked: &ManifestRequest, owner: &Owner) -> Result<bool, Failure> {
-    let stated = asked.proxy.get_json::<Stated>(&records::stated(asked.image, &owner.version))?;
+/// Returns true if the statements of a version are about the manifest that was judged as this
+/// version.
+pub(super) fn is_current(request: &ManifestRequest, owner: &OwningVersion) -> Result<bool, Failure> {
+    let stated =
+        request.proxy.get_json::<TagStatements>(&records::tag_statements(request.image, &owner.version))?;
     Ok(stated.is_none_or(|entry| entry.value.digest == owner.root))
 }
 
@@ -81,7 +88,7 @@ fn add(change: &mut Transaction, image: &str, tag: &str, digest: &Digest, moved:
         change.show(&Version::new(image, tag).property("digest", digest.as_str()));
     }
     for (carrier, signed) in new {
-        for Signed { kind, bytes } in signed {
+        for SignedStatement { kind, bytes } in signed {
             let statement = Statement::new(id.clone(), kind, digest.clone(), bytes.clone());
             let file = format!("{image}/manifests/{tag}");
             change.attest(&statement.of_file(file).at(format!("{image}/manifests/{carrier}")));
@@ -89,25 +96,30 @@ fn add(change: &mut Transaction, image: &str, tag: &str, digest: &Digest, moved:
     }
 }
 
-/// The manifests that say something about this one, as far as the upstream says.
-fn carriers_of(asked: &ManifestRequest, digest: &Digest) -> BTreeSet<Digest> {
-    let listed = lists::referrers(asked.cx, asked.proxy, asked.image, digest).unwrap_or_default();
-    let tagged = tags_about(digest).filter_map(|tag| named(asked, &tag).ok().flatten());
-    listed.into_iter().map(|one| one.digest).chain(tagged).take(MOST).collect()
+/// The carriers of statements about a manifest. Empty if the upstream does not respond.
+fn carriers_of(request: &ManifestRequest, digest: &Digest) -> BTreeSet<Digest> {
+    let listed = lists::referrers(request.cx, request.proxy, request.image, digest).unwrap_or_default();
+    let tagged = tags_about(digest).filter_map(|tag| named(request, &tag).ok().flatten());
+    listed.into_iter().map(|one| one.digest).chain(tagged).take(MAX_CARRIERS).collect()
 }
 
-/// The manifest that a tag names; none where there is none.
-pub(super) fn named(asked: &ManifestRequest, tag: &str) -> Result<Option<Digest>, Failure> {
-    match asked.newest(tag, None)? {
-        Some(head) => head.told.map_or_else(|| named_untold(asked, tag), |told| Ok(Some(told))),
+/// The digest of the manifest that a tag names. `None` if the tag does not exist.
+pub(super) fn named(request: &ManifestRequest, tag: &str) -> Result<Option<Digest>, Failure> {
+    match request.newest(tag, None)? {
+        Some(head) => head.digest.map_or_else(|| digest_of_body(request, tag), |digest| Ok(Some(digest))),
         None => Ok(None),
     }
 }
 
-/// The same of an upstream that does not tell digests.
-pub(super) fn named_untold(asked: &ManifestRequest, tag: &str) -> Result<Option<Digest>, Failure> {
-    let reply =
-        asked.fetch("GET", tag).limit(MANIFEST_LIMIT).metadata().start(asked.proxy).map_err(unreachable)?;
+/// Fetches the manifest of a tag to compute its digest, for an upstream that does not state
+/// digests.
+pub(super) fn digest_of_body(request: &ManifestRequest, tag: &str) -> Result<Option<Digest>, Failure> {
+    let reply = request
+        .fetch("GET", tag)
+        .limit(MANIFEST_LIMIT)
+        .metadata()
+        .start(request.proxy)
+        .map_err(unreachable)?;
     if !is_there(&reply)? {
         return Ok(None);
     }
@@ -115,27 +127,32 @@ pub(super) fn named_untold(asked: &ManifestRequest, tag: &str) -> Result<Option<
     Ok(Some(reply.body().map_err(unreachable)?.sha256().map_err(unreachable)?))
 }
 
-/// What is signed in a manifest; none where it cannot be had now.
-fn signed_in(asked: &ManifestRequest, carrier: &Digest) -> Option<Vec<Signed>> {
-    let fetch =
-        asked.fetch("GET", carrier.as_str()).fresh(FOR_GOOD).expect(carrier).limit(MANIFEST_LIMIT).metadata();
-    let reply = fetch.start(asked.proxy).ok()?;
+/// The signed statements in a carrier. `None` if it cannot be fetched now.
+fn signed_in(request: &ManifestRequest, carrier: &Digest) -> Option<Vec<SignedStatement>> {
+    let fetch = request
+        .fetch("GET", carrier.as_str())
+        .fresh(FOREVER)
+        .expect(carrier)
+        .limit(MANIFEST_LIMIT)
+        .metadata();
+    let reply = fetch.start(request.proxy).ok()?;
     if !is_there(&reply).ok()? {
         return None;
     }
-    let (kind, kept) = (media_type(&reply).ok()?, header(&reply, "age").ok()?.is_some());
+    let (kind, is_cached) = (media_type(&reply).ok()?, header(&reply, "age").ok()?.is_some());
     let bytes = reply.body().ok()?.read_all(MANIFEST_LIMIT).ok()?;
-    if !kept && !manifest::is_one(&bytes, &kind) {
+    if !is_cached && !manifest::is_manifest(&bytes, &kind) {
         return None;
     }
-    signed(&bytes, |layer| signature(asked, layer)).ok()
+    signed_statements(&bytes, |layer| signature(request, layer)).ok()
 }
 
-/// A layer; no bytes of one that is too large to be judged.
-fn signature(asked: &ManifestRequest, layer: &Digest) -> Result<Option<Vec<u8>>, Failure> {
+/// The bytes of a layer. `None` if it does not exist, and empty if it is too large to be verified.
+fn signature(request: &ManifestRequest, layer: &Digest) -> Result<Option<Vec<u8>>, Failure> {
     let most = Statement::MAX_BYTES as u64;
-    let fetch = asked.cx.upstream("GET", &asked.upstream.path(&format!("blobs/{layer}")));
-    let reply = fetch.fresh(Freshness::Immutable).limit(most).expect(layer).metadata().start(asked.proxy)?;
+    let fetch = request.cx.upstream("GET", &request.upstream.path(&format!("blobs/{layer}")));
+    let reply =
+        fetch.fresh(Freshness::Immutable).limit(most).expect(layer).metadata().start(request.proxy)?;
     let bytes = match reply.status() {
         Ok(200) => reply.body().and_then(|body| body.read_all(most)),
         Ok(404 | 410) => return Ok(None),

@@ -1,6 +1,7 @@
-//! What the official conformance suite of the distribution specification asks that the table does not ask already: every kind of
-//! data that it pushes, pulled by digest and by tag and deleted again, and wrong bytes by every way of pushing. What is of the
-//! server's own, such as ranges of a layer, is in the workspace's tests.
+//! Cases of the distribution specification's official conformance suite that the other tables lack.
+//! The cases push every kind of data of the suite, pull it by digest and by tag, and delete it.
+//! They also send wrong bytes in every kind of push. The workspace's tests cover features of the
+//! server itself, such as ranges of a layer.
 
 use super::*;
 
@@ -9,9 +10,9 @@ const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
 const KIND: &str = "application/vnd.example.kind";
 const OTHER_KIND: &str = "application/vnd.example.other";
 
-/// Rows for a hosted repository called `releases`.
+/// The cases for a hosted repository named `releases`.
 pub(super) fn cases() -> Vec<Case> {
-    [parts(), data(), subjects(), wrong_bytes(), no_digest()].concat()
+    [parts(), data(), subjects(), wrong_bytes(), invalid_digests()].concat()
 }
 
 fn target(rest: &str) -> String {
@@ -22,19 +23,20 @@ fn by_digest(manifest: &str) -> String {
     target(&format!("manifests/{}", digest(manifest)))
 }
 
-/// What the manifests below are made of.
+/// The blobs of the manifests below.
 fn parts() -> Vec<Case> {
     let missing = format!("blobs/{}", digest("never pushed"));
     let blobs = [CONFIG, LAYER, OTHER, EMPTY].map(|blob| push("a part", "data", blob));
-    [vec![get("what was never pushed", &target(&missing), 404).code("BLOB_UNKNOWN")], blobs.to_vec()].concat()
+    [vec![get("a blob that was never pushed", &target(&missing), 404).code("BLOB_UNKNOWN")], blobs.to_vec()]
+        .concat()
 }
 
-/// Each kind of data is pushed, found under its digest and its tag, and goes by tag and by digest.
+/// Each kind of data is pushed, pulled by digest and by tag, and deleted by tag and by digest.
 fn data() -> Vec<Case> {
     let plain = image(OCI_IMAGE, CONFIG, &[LAYER]);
     let both = index(OCI_INDEX, OCI_IMAGE, &[&plain]);
     let with = |manifest: &str, field: &str| manifest.replacen('{', &format!("{{{field},"), 1);
-    // Base64 of `{}`, which the config is.
+    // The base64 form of `{}`, which is the config.
     let inline = descriptor(EMPTY_TYPE, EMPTY).replacen('{', r#"{"data":"e30=","#, 1);
     let elsewhere = |kind: &str| {
         let foreign = descriptor(kind, "never pushed");
@@ -57,35 +59,35 @@ fn data() -> Vec<Case> {
         &of(&descriptor(EMPTY_TYPE, EMPTY), &[descriptor(KIND, LAYER)]),
         &format!(r#""artifactType":"{KIND}""#),
     );
-    let kept = ("what an index is made of", OCI_IMAGE, plain.clone());
-    let pushed = put_manifest(kept.0, &by_digest(&kept.2), kept.1, &kept.2);
+    let base = ("the manifest of an index", OCI_IMAGE, plain.clone());
+    let pushed = put_manifest(base.0, &by_digest(&base.2), base.1, &base.2);
     let kinds = [
         (
-            "nearly four MiB of annotations",
+            "annotations of nearly 4 MiB",
             OCI_IMAGE,
             with(&plain, &format!(r#""annotations":{{{}}}"#, notes.join(","))),
         ),
-        ("an index of nothing", OCI_INDEX, index(OCI_INDEX, OCI_IMAGE, &[])),
+        ("an empty index", OCI_INDEX, index(OCI_INDEX, OCI_IMAGE, &[])),
         ("an artifact", OCI_IMAGE, artifact),
         ("an index with an artifact's type", OCI_INDEX, with(&both, &format!(r#""artifactType":"{KIND}""#))),
         (
-            "an artifact of nothing but its kind",
+            "an artifact that has only a type",
             OCI_IMAGE,
             of(&descriptor(EMPTY_TYPE, EMPTY), &[descriptor(EMPTY_TYPE, EMPTY)]),
         ),
-        ("bytes within a descriptor", OCI_IMAGE, of(&inline, &[descriptor(KIND, LAYER)])),
+        ("bytes inside a descriptor", OCI_IMAGE, of(&inline, &[descriptor(KIND, LAYER)])),
         ("layers that are not distributed", OCI_IMAGE, of(&descriptor(KIND, CONFIG), &nondistributable)),
         ("an image with fields of its own", OCI_IMAGE, with(&plain, r#""org.example.field":{"a":[1,null]}"#)),
         ("an index with fields of its own", OCI_INDEX, with(&both, r#""org.example.field":"kept""#)),
-        ("no layers", OCI_IMAGE, image(OCI_IMAGE, CONFIG, &[])),
+        ("an image without layers", OCI_IMAGE, image(OCI_IMAGE, CONFIG, &[])),
     ];
-    let rows = kinds.iter().flat_map(|(name, kind, manifest)| comes_and_goes(name, kind, manifest));
+    let rows = kinds.iter().flat_map(|(name, kind, manifest)| push_pull_delete(name, kind, manifest));
     std::iter::once(pushed).chain(rows).collect()
 }
 
-fn comes_and_goes(name: &str, kind: &str, manifest: &str) -> Vec<Case> {
+fn push_pull_delete(name: &str, kind: &str, manifest: &str) -> Vec<Case> {
     let tagged = target("manifests/tag");
-    let told =
+    let with_headers =
         |case: Case| case.header("content-type", kind).header("docker-content-digest", &digest(manifest));
     let head = |target: &str, status| case(name, "HEAD", target, status);
     let digested = by_digest(manifest);
@@ -93,10 +95,10 @@ fn comes_and_goes(name: &str, kind: &str, manifest: &str) -> Vec<Case> {
         put_manifest(name, &digested, kind, manifest),
         put_manifest(name, &tagged, kind, manifest),
         get(name, &target("tags/list"), 200).contains(r#""tags":["tag"]"#),
-        told(head(&tagged, 200)),
-        told(head(&digested, 200)),
-        told(get(name, &tagged, 200)).content(manifest),
-        told(get(name, &digested, 200)).content(manifest),
+        with_headers(head(&tagged, 200)),
+        with_headers(head(&digested, 200)),
+        with_headers(get(name, &tagged, 200)).content(manifest),
+        with_headers(get(name, &digested, 200)).content(manifest),
         case(name, "DELETE", &tagged, 202),
         head(&tagged, 404),
         head(&digested, 200),
@@ -105,7 +107,8 @@ fn comes_and_goes(name: &str, kind: &str, manifest: &str) -> Vec<Case> {
     ]
 }
 
-/// What refers to an image, an index or nothing: listed with its own type, or the config's, its size and its annotations.
+/// Referrers of an image, an index or an unknown digest. Each is listed with its size, its
+/// annotations, and its own type or the type of its config.
 fn subjects() -> Vec<Case> {
     let plain = image(OCI_IMAGE, CONFIG, &[LAYER]);
     let both = index(OCI_INDEX, OCI_IMAGE, &[&plain]);
@@ -139,10 +142,10 @@ fn subjects() -> Vec<Case> {
     vec![
         put_manifest("an index that is a subject", &target("manifests/both"), OCI_INDEX, &both),
         refer("an image without a type", OCI_IMAGE, &untyped, &plain),
-        refer("of one kind", OCI_IMAGE, &one, &plain),
-        refer("of another", OCI_IMAGE, &other, &plain),
+        refer("an image of one type", OCI_IMAGE, &one, &plain),
+        refer("an image of another type", OCI_IMAGE, &other, &plain),
         refer("an index about an index", OCI_INDEX, &list, &both),
-        get("all of them", &all, 200)
+        get("all referrers", &all, 200)
             .contains(&digest(&untyped))
             .contains(&digest(&one))
             .contains(&digest(&other))
@@ -152,13 +155,13 @@ fn subjects() -> Vec<Case> {
             &referrers(&plain, "application/x.config"),
             &listed(&untyped, OCI_IMAGE, "application/x.config"),
         ),
-        filtered("one kind", &referrers(&plain, KIND), &listed(&one, OCI_IMAGE, KIND)),
-        filtered("the other", &referrers(&plain, OTHER_KIND), &listed(&other, OCI_IMAGE, OTHER_KIND)),
-        filtered("of an index", &referrers(&both, KIND), &listed(&list, OCI_INDEX, KIND)),
+        filtered("by one type", &referrers(&plain, KIND), &listed(&one, OCI_IMAGE, KIND)),
+        filtered("by the other type", &referrers(&plain, OTHER_KIND), &listed(&other, OCI_IMAGE, OTHER_KIND)),
+        filtered("referrers of an index", &referrers(&both, KIND), &listed(&list, OCI_INDEX, KIND)),
     ]
 }
 
-/// Bytes that are not what their digest says, by each way in which the table sends right ones.
+/// Bytes that do not match their digest, in each kind of push.
 fn wrong_bytes() -> Vec<Case> {
     let end = |name: &str, bytes: &str| {
         let target = format!("/data/blobs/uploads/{{last}}?digest={}", digest("announced"));
@@ -176,31 +179,31 @@ fn wrong_bytes() -> Vec<Case> {
         begin("data"),
         chunk("0-3", "oh n"),
         chunk("4-6", "o n"),
-        end("wrong by chunks", ""),
+        end("wrong bytes in chunks", ""),
         begin("data"),
         chunk("0-3", "oh n"),
-        end("wrong by chunks and a last one", "o n"),
+        end("wrong bytes in chunks and in the last request", "o n"),
         begin("data"),
         stream.body("oh no"),
-        end("wrong by a stream", ""),
-        case("none of it is here", "HEAD", &target(&format!("blobs/{}", digest("announced"))), 404),
-        case("a manifest with spaces behind it", "PUT", &by_digest(&manifest), 400)
+        end("wrong bytes in a stream", ""),
+        case("none of the bytes are stored", "HEAD", &target(&format!("blobs/{}", digest("announced"))), 404),
+        case("a manifest followed by spaces", "PUT", &by_digest(&manifest), 400)
             .with("content-type", OCI_IMAGE)
             .body(&spaced)
             .code("MANIFEST_INVALID"),
-        case("is not here", "HEAD", &by_digest(&spaced), 404),
+        case("it is not stored", "HEAD", &by_digest(&spaced), 404),
     ]
 }
 
-fn no_digest() -> Vec<Case> {
+fn invalid_digests() -> Vec<Case> {
     let bad = target("manifests/sha256:baddigeststring");
     let manifest = image(OCI_IMAGE, CONFIG, &[LAYER]);
     vec![
-        case("pushed by what is no digest", "PUT", &bad, 400)
+        case("a push by an invalid digest", "PUT", &bad, 400)
             .with("content-type", OCI_IMAGE)
             .body(&manifest)
             .code("DIGEST_INVALID"),
-        get("pulled by it", &bad, 400).code("DIGEST_INVALID"),
-        case("deleted by it", "DELETE", &bad, 400).code("DIGEST_INVALID"),
+        get("a pull by it", &bad, 400).code("DIGEST_INVALID"),
+        case("a deletion by it", "DELETE", &bad, 400).code("DIGEST_INVALID"),
     ]
 }

@@ -1,4 +1,4 @@
-//! Manifests of every kind, their tags, what refers to them, and how they go.
+//! Manifests of every kind, their tags, their referrers, and their deletion.
 
 use super::{
     CONFIG, DOCKER_IMAGE, DOCKER_LIST, LAYER, OCI_IMAGE, OCI_INDEX, OTHER, case, digest, get, image, index,
@@ -6,7 +6,7 @@ use super::{
 };
 use packhouse_testkit::Case;
 
-/// In the order in which they are sent.
+/// The cases in the order of the requests.
 pub(super) fn cases() -> Vec<Case> {
     [
         manifests(),
@@ -33,7 +33,7 @@ fn manifests() -> Vec<Case> {
         put_manifest("by tag", "/team/app/manifests/latest", OCI_IMAGE, &manifest)
             .header("location", &location)
             .no_header("oci-subject"),
-        put_manifest("the same again", "/team/app/manifests/latest", OCI_IMAGE, &manifest),
+        put_manifest("the same manifest again", "/team/app/manifests/latest", OCI_IMAGE, &manifest),
         put_manifest(
             "by digest",
             &format!("/team/app/manifests/{}", digest(&manifest)),
@@ -41,36 +41,32 @@ fn manifests() -> Vec<Case> {
             &manifest,
         ),
         put_manifest(
-            "with a parameter",
+            "with a parameter of the media type",
             "/team/app/manifests/1.0",
             &format!("{OCI_IMAGE}; charset=utf-8"),
             &manifest,
         ),
-        case(
-            "with the digest of something else",
-            "PUT",
-            &format!("/team/app/manifests/{}", digest("x")),
-            400,
-        )
-        .with("content-type", OCI_IMAGE)
-        .body(&manifest)
-        .code("MANIFEST_INVALID")
-        .contains("computed digest does not match reference"),
+        case("with the digest of other bytes", "PUT", &format!("/team/app/manifests/{}", digest("x")), 400)
+            .with("content-type", OCI_IMAGE)
+            .body(&manifest)
+            .code("MANIFEST_INVALID")
+            .contains("computed digest does not match reference"),
     ]
 }
 
 fn reads() -> Vec<Case> {
     let manifest = image(OCI_IMAGE, CONFIG, &[LAYER, OTHER]);
     let by_digest = format!("/team/app/manifests/{}", digest(&manifest));
-    let told = |case: Case| {
+    let with_headers = |case: Case| {
         case.header("docker-content-digest", &digest(&manifest)).header("content-type", OCI_IMAGE)
     };
     vec![
-        told(get("by tag, byte for byte", "/team/app/manifests/latest", 200)).content(&manifest),
-        told(get("by digest", &by_digest, 200)).content(&manifest),
-        told(case("by HEAD", "HEAD", "/team/app/manifests/latest", 200)).content(""),
-        told(get("whatever is accepted", "/team/app/manifests/latest", 200)).with("accept", DOCKER_IMAGE),
-        get("not under another image's name", &by_digest.replace("team/app", "team/b"), 404)
+        with_headers(get("by tag, byte for byte", "/team/app/manifests/latest", 200)).content(&manifest),
+        with_headers(get("by digest", &by_digest, 200)).content(&manifest),
+        with_headers(case("by HEAD", "HEAD", "/team/app/manifests/latest", 200)).content(""),
+        with_headers(get("whatever types the client accepts", "/team/app/manifests/latest", 200))
+            .with("accept", DOCKER_IMAGE),
+        get("not below the name of another image", &by_digest.replace("team/app", "team/b"), 404)
             .code("MANIFEST_UNKNOWN"),
     ]
 }
@@ -79,31 +75,26 @@ fn refused_manifests() -> Vec<Case> {
     let manifest = image(OCI_IMAGE, CONFIG, &[LAYER]);
     let bad = refused_manifest;
     vec![
-        bad("another type", "application/json", &manifest, "unsupported manifest media type"),
-        bad("the first schema", "application/vnd.docker.distribution.manifest.v1+json", "{}", "unsupported"),
-        bad("a type that is not its own", DOCKER_IMAGE, &manifest, "is not its Content-Type"),
-        bad("no JSON", OCI_IMAGE, "{", "manifest body is not valid JSON"),
-        bad("nothing", OCI_IMAGE, "", "manifest body is not valid JSON"),
+        bad("another media type", "application/json", &manifest, "unsupported manifest media type"),
+        bad("schema 1", "application/vnd.docker.distribution.manifest.v1+json", "{}", "unsupported"),
+        bad("a Content-Type that is not its own", DOCKER_IMAGE, &manifest, "does not match its Content-Type"),
+        bad("not JSON", OCI_IMAGE, "{", "manifest body is not valid JSON"),
+        bad("an empty body", OCI_IMAGE, "", "manifest body is not valid JSON"),
         bad(
-            "both kinds at once",
+            "an image with manifests",
             OCI_IMAGE,
             &manifest.replacen("{", r#"{"manifests":[],"#, 1),
-            "no `manifests`",
+            "must not have `manifests`",
         ),
         bad(
-            "both kinds the other way",
+            "an index with layers",
             OCI_INDEX,
             &index(OCI_INDEX, OCI_IMAGE, &[]).replacen("{", r#"{"layers":[],"#, 1),
-            "no `layers`",
+            "must not have `layers`",
         ),
-        bad(
-            "over 4 MiB by its length",
-            OCI_IMAGE,
-            &" ".repeat((4 << 20) + 1),
-            "manifest exceeds maximum size",
-        ),
-        bad("deep as a well", OCI_IMAGE, &"[".repeat(100_000), "manifest body is not valid JSON"),
-        get("none of them is here", "/app/manifests/bad", 404),
+        bad("over 4 MiB", OCI_IMAGE, &" ".repeat((4 << 20) + 1), "manifest exceeds maximum size"),
+        bad("deeply nested JSON", OCI_IMAGE, &"[".repeat(100_000), "manifest body is not valid JSON"),
+        get("none of them is stored", "/app/manifests/bad", 404),
     ]
 }
 
@@ -119,9 +110,9 @@ fn missing_parts() -> Vec<Case> {
     };
     let each = "manifest names a blob that was never uploaded\nmanifest names a blob that was never uploaded";
     vec![
-        put("each missing layer is told", OCI_IMAGE, &manifest).contains(each),
+        put("each missing layer is reported", OCI_IMAGE, &manifest).contains(each),
         put("each missing manifest too", OCI_INDEX, &list).contains(each),
-        get("nothing of it is here", "/app/manifests/bad", 404),
+        get("nothing of it is stored", "/app/manifests/bad", 404),
     ]
 }
 
@@ -130,9 +121,9 @@ fn docker_images() -> Vec<Case> {
     let list = index(DOCKER_LIST, DOCKER_IMAGE, &[&manifest]);
     vec![
         put_manifest("an image", "/app/manifests/docker", DOCKER_IMAGE, &manifest),
-        get("keeps its type", "/app/manifests/docker", 200).header("content-type", DOCKER_IMAGE),
+        get("it keeps its type", "/app/manifests/docker", 200).header("content-type", DOCKER_IMAGE),
         put_manifest("a list", "/app/manifests/list", DOCKER_LIST, &list),
-        get("keeps its type too", "/app/manifests/list", 200)
+        get("the list keeps its type", "/app/manifests/list", 200)
             .header("content-type", DOCKER_LIST)
             .content(&list),
     ]
@@ -141,7 +132,7 @@ fn docker_images() -> Vec<Case> {
 fn foreign_layers() -> Vec<Case> {
     let manifest = image(OCI_IMAGE, CONFIG, &["elsewhere"])
         .replace("application/x.layer", "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip");
-    vec![put_manifest("its layer is not here", "/app/manifests/foreign", OCI_IMAGE, &manifest)]
+    vec![put_manifest("a foreign layer is not stored here", "/app/manifests/foreign", OCI_IMAGE, &manifest)]
 }
 
 fn indexes() -> Vec<Case> {
@@ -153,17 +144,14 @@ fn indexes() -> Vec<Case> {
     vec![
         put_manifest("one platform", &by_digest(&one), OCI_IMAGE, &one),
         put_manifest("another", &by_digest(&two), OCI_IMAGE, &two),
-        put_manifest("both", "/multi/manifests/latest", OCI_INDEX, &both),
+        put_manifest("an index of both", "/multi/manifests/latest", OCI_INDEX, &both),
         put_manifest("an index of indexes", "/multi/manifests/nested", OCI_INDEX, &nested),
-        put_manifest(
-            "layers in an index, as a build's cache has them",
-            "/multi/manifests/cache",
-            OCI_INDEX,
-            &cache,
-        ),
-        get("is served", "/multi/manifests/latest", 200).content(&both).header("content-type", OCI_INDEX),
-        get("with its parts", &by_digest(&two), 200).content(&two),
-        get("one tag each", "/multi/tags/list", 200)
+        put_manifest("an index of layers, like a build cache", "/multi/manifests/cache", OCI_INDEX, &cache),
+        get("the index is served", "/multi/manifests/latest", 200)
+            .content(&both)
+            .header("content-type", OCI_INDEX),
+        get("its parts are served", &by_digest(&two), 200).content(&two),
+        get("each index has a tag", "/multi/tags/list", 200)
             .content(r#"{"name":"repositories/releases/multi","tags":["cache","latest","nested"]}"#),
     ]
 }
@@ -180,7 +168,7 @@ fn referrers() -> Vec<Case> {
         put_manifest("a signature", &by_digest(&signature), OCI_IMAGE, &signature)
             .header("oci-subject", &digest(&subject)),
         put_manifest("a bill of materials", "/team/app/manifests/sbom", OCI_IMAGE, &sbom),
-        put_manifest("before its subject", &by_digest(&early), OCI_IMAGE, &early)
+        put_manifest("a referrer before its subject", &by_digest(&early), OCI_IMAGE, &early)
             .header("oci-subject", &digest("not here yet")),
         get("both are listed", &list, 200)
             .header("content-type", OCI_INDEX)
@@ -189,21 +177,22 @@ fn referrers() -> Vec<Case> {
             .contains(&digest(&sbom))
             .contains(r#""annotations":{"note":"signed"}"#)
             .lacks(&digest(&early)),
-        get("one kind of them", &format!("{list}?artifactType=application%2Fx.sbom"), 200)
+        get("referrers of one type", &format!("{list}?artifactType=application%2Fx.sbom"), 200)
             .header("oci-filters-applied", "artifactType")
             .contains(&digest(&sbom))
             .lacks(&digest(&signature)),
-        get("after the first", &format!("{list}?last={first}"), 200).lacks(&first),
-        get("of no kind that there is", &format!("{list}?artifactType=x"), 200).contains(r#""manifests":[]"#),
+        get("the page after the first", &format!("{list}?last={first}"), 200).lacks(&first),
+        get("referrers of an unknown type", &format!("{list}?artifactType=x"), 200)
+            .contains(r#""manifests":[]"#),
         get(
-            "of what came before its subject",
+            "the referrer before its subject",
             &format!("/team/app/referrers/{}", digest("not here yet")),
             200,
         )
         .contains(&digest(&early)),
-        get("of no digest", "/team/app/referrers/latest", 400).code("DIGEST_INVALID"),
-        case("deleting one", "DELETE", &by_digest(&signature), 202),
-        get("it is listed no more", &list, 200).contains(&digest(&sbom)).lacks(&digest(&signature)),
+        get("referrers of an invalid digest", "/team/app/referrers/latest", 400).code("DIGEST_INVALID"),
+        case("a referrer is deleted", "DELETE", &by_digest(&signature), 202),
+        get("it is no longer listed", &list, 200).contains(&digest(&sbom)).lacks(&digest(&signature)),
     ]
 }
 
@@ -214,9 +203,9 @@ fn several_tags_at_once() -> Vec<Case> {
     vec![
         put_manifest("by digest with tags", &target("tag=b&tag=a&tag=b"), OCI_IMAGE, &manifest)
             .header("oci-tag", "a, b"),
-        get("each is there", "/several/manifests/a", 200).content(&manifest),
-        case("too many", "PUT", &target(&many.join("&")), 414).body(&manifest),
-        case("one that is none", "PUT", &target("tag=."), 400).body(&manifest).code("NAME_INVALID"),
+        get("the image has each tag", "/several/manifests/a", 200).content(&manifest),
+        case("too many tags", "PUT", &target(&many.join("&")), 414).body(&manifest),
+        case("an invalid tag", "PUT", &target("tag=."), 400).body(&manifest).code("NAME_INVALID"),
     ]
 }
 
@@ -238,12 +227,12 @@ fn tags() -> Vec<Case> {
         list("in the order of their bytes", "", r#""A","_c","a","b""#).no_header("link"),
         list("a page", "?n=2", r#""A","_c""#).header("link", &next(2, "_c")),
         list("the next, which is the last", "?n=2&last=_c", r#""a","b""#).no_header("link"),
-        list("beyond it", "?n=2&last=b", "").no_header("link"),
-        list("none", "?n=0", "").no_header("link"),
-        list("after one that is not there", "?last=B", r#""_c","a","b""#),
-        list("more than anyone has", "?n=99999999999999999999999", r#""A","_c","a","b""#),
-        get("fewer than none", "/many/tags/list?n=-1", 400).code("PAGINATION_NUMBER_INVALID"),
-        get("no number", "/many/tags/list?n=abc", 400).code("PAGINATION_NUMBER_INVALID"),
+        list("after the last tag", "?n=2&last=b", "").no_header("link"),
+        list("no tags", "?n=0", "").no_header("link"),
+        list("after a tag that does not exist", "?last=B", r#""_c","a","b""#),
+        list("more tags than there can be", "?n=99999999999999999999999", r#""A","_c","a","b""#),
+        get("a negative number", "/many/tags/list?n=-1", 400).code("PAGINATION_NUMBER_INVALID"),
+        get("not a number", "/many/tags/list?n=abc", 400).code("PAGINATION_NUMBER_INVALID"),
         get("a control character", "/many/tags/list?last=%00", 400).code("PAGINATION_NUMBER_INVALID"),
     ]
 }
@@ -254,29 +243,29 @@ fn deletions() -> Vec<Case> {
     let delete = |name: &str, target: &str, status: u16| case(name, "DELETE", target, status);
     vec![
         put_manifest("a tag", "/gone/manifests/a", OCI_IMAGE, &one),
-        put_manifest("another of the same", "/gone/manifests/b", OCI_IMAGE, &one),
-        put_manifest("of another", "/gone/manifests/c", OCI_IMAGE, &two),
-        delete("by tag", "/gone/manifests/a", 202),
+        put_manifest("another tag of the same manifest", "/gone/manifests/b", OCI_IMAGE, &one),
+        put_manifest("a tag of another manifest", "/gone/manifests/c", OCI_IMAGE, &two),
+        delete("a deletion by tag", "/gone/manifests/a", 202),
         get("the tag is gone", "/gone/manifests/a", 404),
-        get("the manifest is not", &by_digest(&one), 200),
-        get("nor its other tag", "/gone/manifests/b", 200),
-        delete("once", "/gone/manifests/a", 404).code("MANIFEST_UNKNOWN"),
+        get("the manifest stays", &by_digest(&one), 200),
+        get("its other tag stays", "/gone/manifests/b", 200),
+        delete("the same deletion again", "/gone/manifests/a", 404).code("MANIFEST_UNKNOWN"),
         put_manifest("a tag moves", "/gone/manifests/c", OCI_IMAGE, &one),
-        get("what it was of stays", &by_digest(&two), 200),
-        delete("by digest", &by_digest(&one), 202),
+        get("its previous manifest stays", &by_digest(&two), 200),
+        delete("a deletion by digest", &by_digest(&one), 202),
         get("the manifest is gone", &by_digest(&one), 404),
-        get("its tags too", "/gone/tags/list", 200).contains(r#""tags":[]"#),
-        delete("once by digest", &by_digest(&one), 404),
-        delete("the last one", &by_digest(&two), 202),
-        get("nothing is left of the image", "/gone/tags/list", 404).code("NAME_UNKNOWN"),
+        get("its tags are gone", "/gone/tags/list", 200).contains(r#""tags":[]"#),
+        delete("the same deletion by digest again", &by_digest(&one), 404),
+        delete("the last manifest is deleted", &by_digest(&two), 202),
+        get("the image no longer exists", "/gone/tags/list", 404).code("NAME_UNKNOWN"),
     ]
 }
 
 fn deleted_and_pushed_again() -> Vec<Case> {
     let manifest = image(OCI_IMAGE, CONFIG, &[LAYER]);
     vec![
-        put_manifest("again", "/gone/manifests/a", OCI_IMAGE, &manifest),
-        get("is back", "/gone/manifests/a", 200).content(&manifest),
-        get("alone", "/gone/tags/list", 200).contains(r#""tags":["a"]"#),
+        put_manifest("the manifest is pushed again", "/gone/manifests/a", OCI_IMAGE, &manifest),
+        get("it is served", "/gone/manifests/a", 200).content(&manifest),
+        get("it has only the new tag", "/gone/tags/list", 200).contains(r#""tags":["a"]"#),
     ]
 }

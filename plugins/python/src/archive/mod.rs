@@ -1,35 +1,37 @@
-//! What a distribution's archive says of itself: a wheel's METADATA, a source's PKG-INFO. An archive that two programs could
-//! unpack differently is refused, and so is one that grows out of all proportion, or a wheel whose RECORD is not right.
+//! Reads the metadata in a distribution's archive: METADATA of a wheel, PKG-INFO of a source
+//! distribution. Refuses archives that two programs could unpack differently, archives that grow
+//! out of all proportion, and wheels with a wrong RECORD.
 
 mod record;
 mod tar;
 
-use crate::filename::{Filename, Kind};
-use crate::metadata::{self, Metadata};
+use crate::filename::{FileKind, Filename};
+use crate::metadata::{self, CoreMetadata};
 use crate::name;
 use crate::version::Version;
 use packhouse_sdk::{Blob, Error, Failure, VersionDocument};
 use packhouse_zip::{Archive, ArchiveError, most};
-use record::Record;
+use record::WheelRecord;
 
-/// Bytes of a wheel's RECORD: a line for each file.
+/// Maximum bytes of a wheel's RECORD, which has a line for each file.
 const RECORD_LIMIT: u64 = 16 << 20;
-/// Bytes of a wheel's WHEEL: a few lines.
+/// Maximum bytes of a wheel's WHEEL, which has a few lines.
 const WHEEL_LIMIT: u64 = 64 << 10;
 
-/// Files of a wheel that are compared with its RECORD: where the upload lies in S3, each is a request of its own …
+/// Maximum number of files in a wheel whose digests the plugin compares with its RECORD. If the
+/// upload is stored in S3, each compared file costs a request.
 const COMPARED: usize = 500;
-/// … and their bytes together, unpacked.
+/// Maximum unpacked bytes of all compared files together.
 const COMPARED_BYTES: u64 = 4 << 30;
 
-/// Bills of materials of a wheel that are kept beside it.
+/// Maximum number of bills of materials that the plugin extracts from one wheel.
 const SBOMS: usize = 16;
-/// Bytes of all of them.
+/// Maximum bytes of all bills of materials of one wheel together.
 const SBOMS_LIMIT: u64 = 16 << 20;
-/// Bytes of what one is called.
+/// Maximum bytes of the file name of a bill of materials.
 const SBOM_NAME: usize = 200;
 
-/// The answer to who sent `file`.
+/// Converts the error into the response for the client that uploaded `file`.
 pub(crate) fn failure(error: ArchiveError, file: &str) -> Failure {
     match error {
         ArchiveError::Refused(text) => {
@@ -39,55 +41,66 @@ pub(crate) fn failure(error: ArchiveError, file: &str) -> Failure {
     }
 }
 
-/// What an archive holds of its metadata; nothing of one that nobody reads here.
+/// Contents of a distribution's archive. It is empty if the plugin does not read this kind of
+/// archive.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
-    pub(crate) metadata: Option<Metadata>,
-    /// Byte by byte as it lies in the archive, where installers can read it.
+pub(crate) struct ArchiveContents {
+    pub(crate) metadata: Option<CoreMetadata>,
+    /// The metadata's bytes as they are in the archive, if installers can read them.
     pub(crate) bytes: Option<Vec<u8>>,
-    /// A wheel's bills of materials (PEP 770), each under its name there.
-    pub(crate) sboms: Vec<Member>,
+    /// A wheel's bills of materials (PEP 770), with their file names.
+    pub(crate) sboms: Vec<ArchivedFile>,
 }
 
-/// Which rules an archive must keep.
+/// Rules that an archive is checked against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rules {
-    /// Those for a new release.
+    /// Rules for a new release.
     New,
-    /// Those for a file that another server had: of a wheel, METADATA alone is read, in Latin-1 too.
+    /// Rules for a file that was moved from another server. The plugin does not check WHEEL and
+    /// RECORD of a wheel, and accepts metadata in Latin-1.
     Moved,
 }
 
-/// Reads the archive of a file that is called so, and checks it by these rules.
-pub(crate) fn inspect(filename: &Filename, blob: &Blob, rules: Rules) -> Result<Found, ArchiveError> {
+/// Reads the archive of a file with this name, and checks it against these rules.
+pub(crate) fn inspect(
+    filename: &Filename,
+    blob: &Blob,
+    rules: Rules,
+) -> Result<ArchiveContents, ArchiveError> {
     let (bytes, sboms) = match filename.kind {
-        Kind::Wheel => wheel(filename, blob, rules)?,
-        Kind::Zip => (zipped_source(blob)?, Vec::new()),
-        Kind::Tar => (tar::package_info(&unpacked(blob)?)?, Vec::new()),
-        Kind::Other(_) => return Ok(Found::default()),
+        FileKind::Wheel => wheel(filename, blob, rules)?,
+        FileKind::Zip => (zipped_source(blob)?, Vec::new()),
+        FileKind::Tar => (tar::package_info(&unpacked(blob)?)?, Vec::new()),
+        FileKind::Other(_) => return Ok(ArchiveContents::default()),
     };
     let is_utf8 = core::str::from_utf8(&bytes).is_ok();
     if rules == Rules::New && !is_utf8 {
-        return Err(ArchiveError::refused("its metadata are not UTF-8"));
+        return Err(ArchiveError::refused("its metadata is not UTF-8"));
     }
-    let metadata = Metadata::parse(&bytes).map_err(ArchiveError::Refused)?;
+    let metadata = CoreMetadata::parse(&bytes).map_err(ArchiveError::Refused)?;
     let (project, version) = (metadata.project(), metadata.version());
     if project.as_deref() != Some(&filename.project) || version.as_ref() != Some(&filename.version) {
-        let said = [metadata.get("name"), metadata.get("version")].map(Option::unwrap_or_default).join(" ");
+        let stated = [metadata.get("name"), metadata.get("version")].map(Option::unwrap_or_default).join(" ");
         let text =
-            format!("its metadata are those of {said:?}, not of {} {}", filename.project, filename.version);
+            format!("its metadata is for {stated:?}, not for {} {}", filename.project, filename.version);
         return Err(ArchiveError::refused(text));
     }
-    // Those of a wheel are announced to installers, which read them as UTF-8.
-    let bytes = Some(bytes).filter(|_| is_utf8 || filename.kind != Kind::Wheel);
-    Ok(Found { metadata: Some(metadata), bytes, sboms })
+    // The index announces a wheel's metadata to installers, which read it as UTF-8. Metadata in
+    // another encoding is therefore not announced.
+    let bytes = Some(bytes).filter(|_| is_utf8 || filename.kind != FileKind::Wheel);
+    Ok(ArchiveContents { metadata: Some(metadata), bytes, sboms })
 }
 
-/// A file of an archive: what it is called, and its bytes.
-type Member = (String, Vec<u8>);
+/// A file in an archive: its name and its bytes.
+type ArchivedFile = (String, Vec<u8>);
 
-/// Its METADATA and its bills of materials.
-fn wheel(filename: &Filename, blob: &Blob, rules: Rules) -> Result<(Vec<u8>, Vec<Member>), ArchiveError> {
+/// Reads METADATA and the bills of materials of a wheel.
+fn wheel(
+    filename: &Filename,
+    blob: &Blob,
+    rules: Rules,
+) -> Result<(Vec<u8>, Vec<ArchivedFile>), ArchiveError> {
     let archive = Archive::read(blob)?;
     archive.check_ratio(blob.size()?)?;
     let folder = dist_info(&archive, filename)?;
@@ -97,29 +110,32 @@ fn wheel(filename: &Filename, blob: &Blob, rules: Rules) -> Result<(Vec<u8>, Vec
     };
     let metadata = archive.content(blob, &format!("{folder}/METADATA"), metadata::LIMIT)?;
     let sboms = sboms(&archive, blob, &folder)?;
-    // Last, because the host bounds what it unpacks in one call.
+    // The comparison comes last, because it may use up the number of bytes that the host unpacks in
+    // one call.
     if let Some(record) = record {
         compare(&archive, blob, &record)?;
     }
     Ok((metadata, sboms))
 }
 
-/// The RECORD of a wheel whose WHEEL is right, and which names the wheel's files.
-fn checked_record(archive: &Archive, blob: &Blob, folder: &str) -> Result<Record, ArchiveError> {
+/// Reads the RECORD of a wheel. Checks that WHEEL states a supported version, and that RECORD lists
+/// exactly the wheel's files.
+fn checked_record(archive: &Archive, blob: &Blob, folder: &str) -> Result<WheelRecord, ArchiveError> {
     let about = archive.content(blob, &format!("{folder}/WHEEL"), WHEEL_LIMIT)?;
     let of_version_1 =
         |line: &str| line.strip_prefix("Wheel-Version:").is_some_and(|v| v.trim().starts_with("1."));
     if !String::from_utf8_lossy(&about).lines().any(of_version_1) {
-        return Err(ArchiveError::refused("its WHEEL does not say Wheel-Version: 1.x"));
+        return Err(ArchiveError::refused("its WHEEL does not contain Wheel-Version: 1.x"));
     }
     let lines = archive.content(blob, &format!("{folder}/RECORD"), RECORD_LIMIT)?;
-    let record = Record::read(&lines, folder)?;
+    let record = WheelRecord::read(&lines, folder)?;
     record.check_names(archive.files())?;
     Ok(record)
 }
 
-/// Compares files with the digests that a RECORD states. What goes beyond the bounds is not compared: the host unpacks every file for it.
-fn compare(archive: &Archive, blob: &Blob, record: &Record) -> Result<(), ArchiveError> {
+/// Compares files with their digests in RECORD. The host must unpack each compared file, so the
+/// files beyond [`COMPARED`] and [`COMPARED_BYTES`] are not compared.
+fn compare(archive: &Archive, blob: &Blob, record: &WheelRecord) -> Result<(), ArchiveError> {
     let mut room = COMPARED_BYTES;
     let stated = archive.members().filter_map(|file| Some((file, record.digest(file.name())?)));
     for (file, stated) in stated.take(COMPARED) {
@@ -130,15 +146,16 @@ fn compare(archive: &Archive, blob: &Blob, record: &Record) -> Result<(), Archiv
         let found = file.digest(blob, stated.algorithm)?;
         if found.is_some_and(|found| !stated.is_of(&found)) {
             let (name, algorithm) = (file.name(), stated.algorithm);
-            let text = format!("its RECORD states a {algorithm} of its file {name} that is not the file's");
+            let text = format!("its RECORD has a wrong {algorithm} for its file {name}");
             return Err(ArchiveError::refused(text));
         }
     }
     Ok(())
 }
 
-/// What lies in a wheel's folder `sboms`. What goes beyond the bounds stays in the wheel alone.
-fn sboms(archive: &Archive, blob: &Blob, folder: &str) -> Result<Vec<Member>, ArchiveError> {
+/// Reads the bills of materials in a wheel's folder `sboms`. Skips files of other types and files
+/// beyond the bounds, which are then only in the wheel.
+fn sboms(archive: &Archive, blob: &Blob, folder: &str) -> Result<Vec<ArchivedFile>, ArchiveError> {
     let (inside, mut room) = (format!("{folder}/sboms/"), SBOMS_LIMIT);
     let mut found = Vec::new();
     for name in archive.files() {
@@ -155,7 +172,8 @@ fn sboms(archive: &Archive, blob: &Blob, folder: &str) -> Result<Vec<Member>, Ar
     Ok(found)
 }
 
-/// The one folder `NAME-VERSION.dist-info`, which must be called like the wheel.
+/// Finds the only folder `NAME-VERSION.dist-info`. Its name and version must be those in the
+/// wheel's file name.
 fn dist_info(archive: &Archive, filename: &Filename) -> Result<String, ArchiveError> {
     let tops = archive.names().filter_map(|name| name.split_once('/').map(|(top, _)| top));
     let mut folders: Vec<&str> = tops.filter(|top| top.ends_with(".dist-info")).collect();
@@ -163,7 +181,7 @@ fn dist_info(archive: &Archive, filename: &Filename) -> Result<String, ArchiveEr
     folders.dedup();
     let [folder] = folders.as_slice() else {
         return Err(ArchiveError::refused(format!(
-            "it has {} folders NAME-VERSION.dist-info, not one",
+            "it must have one folder NAME-VERSION.dist-info, but has {}",
             folders.len()
         )));
     };
@@ -185,17 +203,17 @@ fn zipped_source(blob: &Blob) -> Result<Vec<u8>, ArchiveError> {
     let top = archive.names().next().and_then(|name| name.split('/').next()).unwrap_or_default().to_owned();
     let inside = |name: &str| name.split_once('/').is_some_and(|(first, _)| first == top);
     if !archive.names().all(inside) {
-        return Err(ArchiveError::refused("its files do not all lie in one folder NAME-VERSION"));
+        return Err(ArchiveError::refused("its files are not all in one folder NAME-VERSION"));
     }
     archive.content(blob, &format!("{top}/PKG-INFO"), metadata::LIMIT)
 }
 
-/// The tar in a `.tar.gz`.
+/// Decompresses a `.tar.gz` to the tar.
 fn unpacked(blob: &Blob) -> Result<Blob, ArchiveError> {
     match blob.decode("gzip", most(blob.size()?), &[]) {
         Ok(tar) => Ok(tar),
         Err(Error::TooLarge(_)) => Err(ArchiveError::bomb()),
-        Err(Error::Invalid(_)) => Err(ArchiveError::refused("it is not compressed by gzip, or is damaged")),
+        Err(Error::Invalid(_)) => Err(ArchiveError::refused("it is not compressed with gzip, or is damaged")),
         Err(error) => Err(ArchiveError::Host(error)),
     }
 }

@@ -1,5 +1,5 @@
-//! A wheel's RECORD: it must name the files that are in the wheel, all of them and no others, since installers disagree about
-//! which of the two they believe; and the digests that it states must be theirs.
+//! A wheel's RECORD. It must list exactly the files in the wheel, because some installers trust the
+//! RECORD and others the archive. Its digests must be those of the files.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,34 +8,36 @@ use packhouse_zip::ArchiveError;
 use std::collections::HashSet;
 use std::collections::hash_map::{Entry, HashMap};
 
-/// Digests that are compared. A RECORD may state others, which the host does not know.
+/// Digest algorithms that the plugin compares. The plugin ignores digests of other algorithms in a
+/// RECORD.
 const ALGORITHMS: [&str; 2] = ["sha256", "sha512"];
 
-/// What a RECORD says of files. Of the RECORD itself and its signatures nothing need be said, and nothing counts.
+/// The file list of a RECORD. Entries for the RECORD itself and its signatures are optional and
+/// ignored.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct WheelRecord {
     own: [String; 3],
-    /// The second field of each line by the first.
+    /// The second field of each line, keyed by the first.
     rows: HashMap<String, String>,
 }
 
-/// A digest that a RECORD states.
+/// A digest in a RECORD.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StatedDigest<'a> {
     pub(super) algorithm: &'static str,
-    /// In the Base64 of addresses.
+    /// The URL-safe Base64 of the digest.
     value: &'a str,
 }
 
 impl StatedDigest<'_> {
-    /// Returns whether this is the stated digest.
+    /// Returns true if `digest` is the stated digest.
     pub(super) fn is_of(&self, digest: &Digest) -> bool {
         URL_SAFE_NO_PAD.encode(digest.bytes()) == self.value
     }
 }
 
-impl Record {
-    /// Reads the lines of the RECORD in this folder.
+impl WheelRecord {
+    /// Parses the RECORD in this folder of the wheel.
     pub(super) fn read(lines: &[u8], folder: &str) -> Result<Self, ArchiveError> {
         let text =
             core::str::from_utf8(lines).map_err(|_| ArchiveError::refused("its RECORD is not UTF-8"))?;
@@ -43,7 +45,7 @@ impl Record {
         let mut record = Self { own, rows: HashMap::new() };
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             let (path, digest) =
-                row(line).ok_or_else(|| ArchiveError::refused("a line of its RECORD makes no sense"))?;
+                row(line).ok_or_else(|| ArchiveError::refused("a line of its RECORD is invalid"))?;
             record.add(path, digest)?;
         }
         Ok(record)
@@ -54,11 +56,11 @@ impl Record {
             return Ok(());
         }
         match self.rows.entry(path) {
-            Entry::Vacant(place) => {
-                place.insert(digest.to_owned());
+            Entry::Vacant(entry) => {
+                entry.insert(digest.to_owned());
             }
             Entry::Occupied(known) if known.get() != digest => {
-                let text = format!("its RECORD states two digests of its file {}", known.key());
+                let text = format!("its RECORD has two digests for its file {}", known.key());
                 return Err(ArchiveError::refused(text));
             }
             Entry::Occupied(_) => {}
@@ -70,23 +72,23 @@ impl Record {
         self.own.iter().any(|own| own == path)
     }
 
-    /// Compares the names with those of the wheel's files.
+    /// Checks that the RECORD lists exactly these files.
     pub(super) fn check_names<'a>(&self, files: impl Iterator<Item = &'a str>) -> Result<(), ArchiveError> {
         let mut missing: HashSet<&str> = self.rows.keys().map(String::as_str).collect();
         for file in files.filter(|file| !self.is_own(file)) {
             if !missing.remove(file) {
-                return Err(ArchiveError::refused(format!("its RECORD does not name its file {file}")));
+                return Err(ArchiveError::refused(format!("its RECORD does not list its file {file}")));
             }
         }
         match missing.into_iter().next() {
             Some(name) => {
-                Err(ArchiveError::refused(format!("its RECORD names {name}, which it does not have")))
+                Err(ArchiveError::refused(format!("its RECORD lists {name}, which is not in the wheel")))
             }
             None => Ok(()),
         }
     }
 
-    /// The digest of a file, where it states one that can be compared.
+    /// Returns the digest of a file, if the RECORD states one of a compared algorithm.
     pub(super) fn digest(&self, file: &str) -> Option<StatedDigest<'_>> {
         let (stated, value) = self.rows.get(file)?.split_once('=')?;
         let algorithm = ALGORITHMS.into_iter().find(|algorithm| *algorithm == stated)?;
@@ -94,14 +96,14 @@ impl Record {
     }
 }
 
-/// The first two fields of a line of CSV.
+/// Returns the first two fields of a line of CSV.
 fn row(line: &str) -> Option<(String, &str)> {
     let (path, rest) = field(line)?;
     let digest = rest.split(',').next().unwrap_or_default();
     Some((path, digest.trim().trim_matches('"')))
 }
 
-/// The first field of a line of CSV, and what follows its comma.
+/// Returns the first field of a line of CSV, and the rest after its comma.
 fn field(line: &str) -> Option<(String, &str)> {
     let Some(quoted) = line.strip_prefix('"') else {
         return line.split_once(',').map(|(field, rest)| (field.to_owned(), rest));
@@ -126,7 +128,7 @@ mod tests {
     use super::*;
 
     fn refusal(lines: &str, files: &[&str]) -> Option<String> {
-        let record = Record::read(lines.as_bytes(), "a-1.dist-info");
+        let record = WheelRecord::read(lines.as_bytes(), "a-1.dist-info");
         match record.and_then(|record| record.check_names(files.iter().copied())) {
             Ok(()) => None,
             Err(ArchiveError::Refused(text)) => Some(text),
@@ -135,30 +137,30 @@ mod tests {
     }
 
     #[test]
-    fn the_record_and_the_wheel_name_the_same_files() {
+    fn the_record_must_list_the_files_of_the_wheel() {
         let files = ["a/__init__.py", "a/b,\"c\".py", "a-1.dist-info/RECORD", "a-1.dist-info/RECORD.jws"];
         let lines = "a/__init__.py,sha256=x,1\r\n\"a/b,\"\"c\"\".py\",,\na-1.dist-info/RECORD,,\n";
         assert_eq!(refusal(lines, &files), None);
-        assert!(refusal(lines, &files[..1]).unwrap().contains("which it does not have"));
+        assert!(refusal(lines, &files[..1]).unwrap().contains("which is not in the wheel"));
         assert!(
             refusal("a-1.dist-info/RECORD,,\n", &files)
                 .unwrap()
-                .contains("does not name its file a/__init__.py")
+                .contains("does not list its file a/__init__.py")
         );
         for lines in ["a/__init__.py\n", "\"a/__init__.py,,\n", "\"a\"x,,\n"] {
-            assert!(refusal(lines, &[]).unwrap().contains("makes no sense"), "{lines}");
+            assert!(refusal(lines, &[]).unwrap().contains("is invalid"), "{lines}");
         }
         assert_eq!(refusal("a,sha256=x,1\na,sha256=x,1\n", &["a"]), None);
         assert!(refusal("a,sha256=x,1\na,sha256=y,1\n", &["a"]).unwrap().contains("two digests"));
     }
 
     #[test]
-    fn a_stated_digest_is_in_the_base64_of_addresses() {
+    fn a_stated_digest_is_url_safe_base64() {
         let of_nothing = "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU";
         let lines = format!(
             "a,sha256={of_nothing},0\n\"b\",\"sha256={of_nothing}=\",\"0\"\nc,,\nd,md5=x,0\ne,sha256=x,0\n"
         );
-        let record = Record::read(lines.as_bytes(), "a-1.dist-info").unwrap();
+        let record = WheelRecord::read(lines.as_bytes(), "a-1.dist-info").unwrap();
         let digest =
             Digest::new("sha256", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
                 .unwrap();

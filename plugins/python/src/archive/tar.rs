@@ -1,15 +1,15 @@
-//! A source's tar archive, of which one file is wanted: `NAME-VERSION/PKG-INFO`.
+//! Reads one file of a source distribution's tar archive: `NAME-VERSION/PKG-INFO`.
 
 use crate::metadata;
 use packhouse_sdk::{ReadAt, TarError, TarKind, TarReader, TarRules};
 use packhouse_zip::ArchiveError;
 
-/// Members of an archive.
+/// Maximum number of entries of an archive.
 const MEMBERS: u32 = 200_000;
-/// Bytes of a name, or of the records that stand for one.
+/// Maximum bytes of a name, including extended headers that replace it.
 const NAME: u64 = 16 << 10;
 
-/// The content of `PKG-INFO` in the one folder that holds everything.
+/// Returns the content of `PKG-INFO` in the only top-level folder.
 pub(super) fn package_info<R: ReadAt + ?Sized>(bytes: &R) -> Result<Vec<u8>, ArchiveError> {
     let mut reader = TarReader::new(bytes, TarRules::Strict, NAME)?;
     let mut top: Option<String> = None;
@@ -22,20 +22,21 @@ pub(super) fn package_info<R: ReadAt + ?Sized>(bytes: &R) -> Result<Vec<u8>, Arc
         let (first, rest) = name.split_once('/').unwrap_or((&name, ""));
         let is_folder = member.kind == TarKind::Folder;
         if *top.get_or_insert_with(|| first.to_owned()) != first || (rest.is_empty() && !is_folder) {
-            return Err(ArchiveError::refused("its files do not all lie in one folder NAME-VERSION"));
+            return Err(ArchiveError::refused("its files are not all in one folder NAME-VERSION"));
         }
         if rest != "PKG-INFO" {
             continue;
         }
         if found.is_some() || member.kind != TarKind::File || member.size > metadata::LIMIT {
-            return Err(ArchiveError::refused("its PKG-INFO is there twice, is no file or is too large"));
+            return Err(ArchiveError::refused("its PKG-INFO occurs twice, is not a file or is too large"));
         }
         found = Some(reader.content(&member).map_err(damaged)?);
     }
     Err(ArchiveError::refused(format!("it has more than {MEMBERS} members")))
 }
 
-/// A name that every program unpacks to the same place, without a slash at its end.
+/// Checks that every program unpacks this name to the same path. Returns the name without a leading
+/// `./`, and without slashes at its end.
 fn file_name(path: &[u8]) -> Result<String, ArchiveError> {
     let name = core::str::from_utf8(path).map_err(|_| damaged(TarError::Extended))?;
     let name = name.strip_prefix("./").unwrap_or(name).trim_end_matches('/');
@@ -44,7 +45,7 @@ fn file_name(path: &[u8]) -> Result<String, ArchiveError> {
     if harmless {
         Ok(name.to_owned())
     } else {
-        Err(ArchiveError::refused(format!("{name:?} is no name for a file in an archive")))
+        Err(ArchiveError::refused(format!("{name:?} is not a valid file name in an archive")))
     }
 }
 
@@ -55,7 +56,7 @@ fn damaged(error: TarError) -> ArchiveError {
         }
         TarError::TooLarge => "a name in it is too long",
         TarError::Truncated => "it ends too early",
-        TarError::Trailing => "something stands behind its end",
+        TarError::Trailing => "it has data after its end",
         TarError::Host(error) => return ArchiveError::Host(error),
     })
 }

@@ -1,19 +1,19 @@
-//! An upstream's page in HTML (PEP 503): its links, whatever stands around them.
+//! Reads the links of an upstream's HTML page (PEP 503), and ignores everything else.
 
-use super::json_page::{checked, of_project, sound};
+use super::json_page::{known_digests, of_project, with_digest};
 use super::markup::{Markup, Tag, unescape};
-use super::page::Visit;
+use super::page::PageVisitor;
 use super::url;
-use crate::index::{File, Metadata};
+use crate::index::{MetadataFile, ProjectFile};
 use packhouse_sdk::address::join;
 use packhouse_sdk::{Failure, ReadAt};
 
-/// Hands over the files of a page that came from `base`, one after the other.
+/// Passes each file of a page to `take`. `base` is the page's URL.
 pub(super) fn each<S: ReadAt + ?Sized>(
     page: &S,
     base: &str,
     name: &str,
-    take: &mut Visit<'_>,
+    take: &mut PageVisitor<'_>,
 ) -> Result<(), Failure> {
     let mut base = base.to_owned();
     let mut markup = Markup::new(page);
@@ -37,7 +37,7 @@ pub(super) fn each<S: ReadAt + ?Sized>(
     Ok(())
 }
 
-fn link(tag: &Tag, base: &str, name: &str) -> Option<File> {
+fn link(tag: &Tag, base: &str, name: &str) -> Option<ProjectFile> {
     let Tag { attributes, label, .. } = tag;
     let (address, fragment) = {
         let href = attributes.get("href")?;
@@ -45,21 +45,22 @@ fn link(tag: &Tag, base: &str, name: &str) -> Option<File> {
     };
     let metadata = attributes.get("data-core-metadata").or(attributes.get("data-dist-info-metadata"));
     let metadata = match metadata.map(|value| value.strip_prefix("sha256=").ok_or(value)) {
-        None => Metadata::Absent,
-        Some(Ok(hex)) => checked(hex),
-        Some(Err(_)) => Metadata::Unchecked,
+        None => MetadataFile::Absent,
+        Some(Ok(hex)) => with_digest(hex),
+        Some(Err(_)) => MetadataFile::Unchecked,
     };
     let url = join(base, address)?;
     let named = url::last_segment(&url);
-    let file = File {
+    let file = ProjectFile {
         url: Some(url),
-        hashes: sound(fragment.split('&').filter_map(|pair| pair.split_once('='))),
+        hashes: known_digests(fragment.split('&').filter_map(|pair| pair.split_once('='))),
         metadata,
         requires_python: attributes.get("data-requires-python").cloned(),
         yanked: attributes.get("data-yanked").cloned(),
-        ..File::default()
+        ..ProjectFile::default()
     };
-    // As installers do: a server that lists a folder cuts long names in its labels.
+    // The file name comes from the URL, because servers that list a folder shorten long names in
+    // labels. The label is the fallback, as in installers.
     of_project(file.clone(), named, name).or_else(|| of_project(file, unescape(label.trim()), name))
 }
 
@@ -70,7 +71,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::ops::ControlFlow;
 
-    fn read(page: &[u8], base: &str) -> Vec<File> {
+    fn read(page: &[u8], base: &str) -> Vec<ProjectFile> {
         let mut files = Vec::new();
         let mut take = |file| {
             files.push(file);
@@ -104,8 +105,8 @@ mod tests {
         assert_eq!(found[0].requires_python.as_deref(), Some(">=3.8"));
         let sha1 = "da39a3ee5e6b4b0d3255bfef95601890afd80709";
         assert_eq!(found[0].hashes, BTreeMap::from([("sha1".to_owned(), sha1.to_owned())]));
-        assert!(found[2].hashes.is_empty(), "what is no hash is none");
-        assert_eq!((found[1].yanked.as_deref(), &found[1].metadata), (Some(""), &Metadata::Unchecked));
+        assert!(found[2].hashes.is_empty(), "an invalid hash is ignored");
+        assert_eq!((found[1].yanked.as_deref(), &found[1].metadata), (Some(""), &MetadataFile::Unchecked));
     }
 
     #[test]

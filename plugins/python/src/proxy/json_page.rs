@@ -1,8 +1,8 @@
-//! An upstream's page in JSON (PEP 691). What it says is a stranger's word: each file must be called like one of this project,
-//! and what cannot be understood of it is left out.
+//! Reads an upstream's JSON page (PEP 691). The plugin does not trust the page: each file name must
+//! belong to the project, and invalid entries are left out.
 
-use super::page::{Visit, unusable};
-use crate::index::{File, Metadata};
+use super::page::{PageVisitor, unusable};
+use crate::index::{MetadataFile, ProjectFile};
 use crate::listed_name;
 use packhouse_sdk::json_scan::{Elements, Span};
 use packhouse_sdk::{Blob, Digest, Failure, address};
@@ -11,25 +11,25 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The list of files of a project in a page.
-pub(super) struct Source<'a> {
+/// The list of a project's files in a page.
+pub(super) struct FileList<'a> {
     pub(super) body: &'a Blob,
-    /// Where the list lies.
+    /// Position of the list in the body.
     pub(super) files: Span,
-    /// Where the page came from.
+    /// The page's URL after redirects.
     pub(super) base: &'a str,
-    /// Where it was asked for.
+    /// The requested target, for messages.
     pub(super) target: &'a str,
     /// The project.
     pub(super) name: &'a str,
-    /// The one file that is looked for.
-    pub(super) wanted: Option<&'a str>,
+    /// The file to look for, if only one is needed.
+    pub(super) required: Option<&'a str>,
 }
 
-/// A file as a page has it. A member of another type than it should have is as if it were not there.
+/// A file in a page. Members with an unexpected type are ignored.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-struct Listed<'a> {
+struct ListedFile<'a> {
     #[serde(borrow)]
     filename: Cow<'a, str>,
     #[serde(borrow)]
@@ -51,16 +51,16 @@ struct Listed<'a> {
     provenance: Value,
 }
 
-impl Source<'_> {
-    /// Hands over one file after the other; answers how many cannot be read.
-    pub(super) fn each(&self, take: &mut Visit<'_>) -> Result<usize, Failure> {
+impl FileList<'_> {
+    /// Passes each file to `take`. Returns the number of unreadable entries, which it skips.
+    pub(super) fn each(&self, take: &mut PageVisitor<'_>) -> Result<usize, Failure> {
         let mut elements = Elements::new(self.body, self.files);
         let mut left_out = 0;
         while let Some(element) = elements.next_element().map_err(|error| unusable(self.target, error))? {
-            if !self.may_be_wanted(element) {
+            if !self.may_be_required(element) {
                 continue;
             }
-            let Ok(listed) = serde_json::from_slice::<Listed<'_>>(element) else {
+            let Ok(listed) = serde_json::from_slice::<ListedFile<'_>>(element) else {
                 left_out += 1;
                 continue;
             };
@@ -73,30 +73,32 @@ impl Source<'_> {
         Ok(left_out)
     }
 
-    /// Whether this may be the file that is looked for. Text with a backslash in it may be written in another way.
-    fn may_be_wanted(&self, element: &[u8]) -> bool {
-        let Some(wanted) = self.wanted else { return true };
-        core::str::from_utf8(element).is_ok_and(|text| text.contains(wanted) || text.contains('\\'))
+    /// Returns true if the entry may be the required file. An entry with a backslash may contain an
+    /// escaped spelling of the name.
+    fn may_be_required(&self, element: &[u8]) -> bool {
+        let Some(required) = self.required else { return true };
+        core::str::from_utf8(element).is_ok_and(|text| text.contains(required) || text.contains('\\'))
     }
 }
 
-impl Listed<'_> {
-    /// The file, where it is one of this project's and has an address.
-    fn file(self, base: &str, name: &str) -> Option<File> {
+impl ListedFile<'_> {
+    /// Converts the entry. Returns `None` if its file is not of this project, or if its URL is
+    /// invalid.
+    fn file(self, base: &str, name: &str) -> Option<ProjectFile> {
         let metadata = self.core_metadata.or(self.dist_info_metadata).or(self.data_dist_info_metadata);
         let metadata = match &metadata {
-            Some(Value::Bool(true)) => Metadata::Unchecked,
+            Some(Value::Bool(true)) => MetadataFile::Unchecked,
             Some(Value::Object(hashes)) => match hashes.get("sha256").and_then(Value::as_str) {
-                Some(hex) => checked(hex),
-                None => Metadata::Unchecked,
+                Some(hex) => with_digest(hex),
+                None => MetadataFile::Unchecked,
             },
-            _ => Metadata::Absent,
+            _ => MetadataFile::Absent,
         };
         let hashes = self.hashes.as_object().into_iter().flatten();
         let hashes = hashes.filter_map(|(algorithm, hex)| Some((algorithm.as_str(), hex.as_str()?)));
-        let file = File {
+        let file = ProjectFile {
             url: Some(address::join(base, &self.url)?),
-            hashes: sound(hashes),
+            hashes: known_digests(hashes),
             metadata,
             requires_python: text(self.requires_python),
             yanked: match self.yanked {
@@ -106,7 +108,7 @@ impl Listed<'_> {
             size: self.size.as_u64(),
             time: text(self.upload_time),
             provenance_url: self.provenance.as_str().and_then(|address| address::join(base, address)),
-            ..File::default()
+            ..ProjectFile::default()
         };
         of_project(file, self.filename.into_owned(), name)
     }
@@ -119,24 +121,28 @@ fn text(value: Value) -> Option<String> {
     }
 }
 
-/// Metadata with a digest; one that is none checks nothing.
-pub(super) fn checked(hex: &str) -> Metadata {
+/// Returns metadata with this digest, or unchecked metadata if the digest is invalid.
+pub(super) fn with_digest(hex: &str) -> MetadataFile {
     match Digest::new("sha256", &hex.to_ascii_lowercase()) {
-        Ok(digest) => Metadata::Sha256(digest.hex().to_owned()),
-        Err(_) => Metadata::Unchecked,
+        Ok(digest) => MetadataFile::Sha256(digest.hex().to_owned()),
+        Err(_) => MetadataFile::Unchecked,
     }
 }
 
-/// Those hashes that can be compared, in lower case. Installers would refuse a file for the others.
-pub(super) fn sound<'a>(hashes: impl IntoIterator<Item = (&'a str, &'a str)>) -> BTreeMap<String, String> {
+/// Keeps the valid digests of known algorithms, in lower case. Installers would refuse a file with
+/// any other digest.
+pub(super) fn known_digests<'a>(
+    hashes: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> BTreeMap<String, String> {
     let digests = hashes.into_iter().filter_map(|(algorithm, hex)| {
         Digest::new(&algorithm.to_ascii_lowercase(), &hex.to_ascii_lowercase()).ok()
     });
     digests.map(|digest| (digest.algorithm().to_owned(), digest.hex().to_owned())).collect()
 }
 
-/// The file under its name, where that is one of this project's.
-pub(super) fn of_project(file: File, filename: String, name: &str) -> Option<File> {
+/// Sets the file name and the version in it. Returns `None` if the name does not belong to this
+/// project.
+pub(super) fn of_project(file: ProjectFile, filename: String, name: &str) -> Option<ProjectFile> {
     let version = listed_name::version_of(&filename, name)?;
-    Some(File { filename, version, ..file })
+    Some(ProjectFile { filename, version, ..file })
 }

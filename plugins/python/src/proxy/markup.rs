@@ -1,4 +1,4 @@
-//! The tags of a page in HTML, one after the other, whatever stands around them: so that no more than a window of the page is in
+//! Iterates over the tags of an HTML page and ignores the rest. Only a window of the page is in
 //! memory.
 
 use packhouse_sdk::{Error, ReadAt};
@@ -6,38 +6,38 @@ use std::collections::BTreeMap;
 
 /// Bytes that are read at a time.
 const WINDOW: u64 = 256 << 10;
-/// Bytes of one tag with its label, or of a comment.
+/// Maximum bytes of a tag with its label, or of a comment.
 const LONGEST: usize = 1 << 20;
 
 /// A tag.
 pub(super) struct Tag {
-    /// In lower case.
+    /// The lower-case name.
     pub(super) name: String,
     pub(super) attributes: BTreeMap<String, String>,
-    /// The text behind it, as it stands there.
+    /// The raw text after the tag.
     pub(super) label: String,
 }
 
-/// A pass over the tags of a page.
+/// An iterator over the tags of a page.
 pub(super) struct Markup<'a, S: ?Sized> {
     source: &'a S,
     next: u64,
-    /// The beginning of a character whose end was not read yet.
+    /// The start of a character whose remaining bytes were not read yet.
     cut: Vec<u8>,
     text: String,
-    /// Bytes of the text that were passed over.
+    /// Number of bytes of `text` that were consumed.
     taken: usize,
     is_ended: bool,
 }
 
-/// What a text begins with.
-enum Found {
-    /// A tag, and how many bytes lie before what follows it.
+/// The result of scanning the start of a text.
+enum Scan {
+    /// A tag, and the number of bytes up to its end.
     Tag(Tag, usize),
-    /// So many bytes in which there is no tag.
+    /// No tag. The number of bytes that the reader can skip.
     Nothing(usize),
-    /// Less than one of both.
-    Part,
+    /// The text ends within a tag or a comment.
+    Incomplete,
 }
 
 impl<'a, S: ReadAt + ?Sized> Markup<'a, S> {
@@ -45,26 +45,26 @@ impl<'a, S: ReadAt + ?Sized> Markup<'a, S> {
         Self { source, next: 0, cut: Vec::new(), text: String::new(), taken: 0, is_ended: false }
     }
 
-    /// The next tag; none behind the last. What is not UTF-8 is read as if other characters stood there.
+    /// Returns the next tag, or `None` after the last one. Bytes that are not UTF-8 are replaced.
     pub(super) fn next(&mut self) -> Result<Option<Tag>, Error> {
         loop {
             let rest = self.text.get(self.taken..).unwrap_or_default();
             match first(rest, self.is_ended) {
-                Found::Tag(tag, length) => {
+                Scan::Tag(tag, length) => {
                     self.taken += length;
                     return Ok(Some(tag));
                 }
-                Found::Nothing(length) if length > 0 => self.taken += length,
+                Scan::Nothing(length) if length > 0 => self.taken += length,
                 _ if self.is_ended => return Ok(None),
                 _ if rest.len() > LONGEST => {
-                    return Err(Error::Unavailable("a tag of a page is too long".to_owned()));
+                    return Err(Error::Unavailable("an HTML tag is too long".to_owned()));
                 }
                 _ => self.read_on()?,
             }
         }
     }
 
-    /// Drops what was passed over, and reads what follows.
+    /// Drops the consumed text, and reads the next window.
     fn read_on(&mut self) -> Result<(), Error> {
         self.text.drain(..self.taken);
         self.taken = 0;
@@ -84,27 +84,28 @@ impl<'a, S: ReadAt + ?Sized> Markup<'a, S> {
     }
 }
 
-fn first(text: &str, is_ended: bool) -> Found {
-    let Some(start) = text.find('<') else { return Found::Nothing(text.len()) };
+fn first(text: &str, is_ended: bool) -> Scan {
+    let Some(start) = text.find('<') else { return Scan::Nothing(text.len()) };
     let rest = text.get(start + 1..).unwrap_or_default();
     if let Some(comment) = rest.strip_prefix("!--") {
         let end = comment.find("-->").map(|at| start + 4 + at + 3);
-        return end.map_or(Found::Part, Found::Nothing);
+        return end.map_or(Scan::Incomplete, Scan::Nothing);
     }
     if !is_ended && "!--".starts_with(rest) {
-        return Found::Part;
+        return Scan::Incomplete;
     }
-    let Some((name, attributes, after)) = element(rest) else { return Found::Part };
+    let Some((name, attributes, after)) = element(rest) else { return Scan::Incomplete };
     let label = match after.find('<') {
         Some(end) => after.get(..end).unwrap_or_default(),
         None if is_ended => after,
-        None => return Found::Part,
+        None => return Scan::Incomplete,
     };
     let tag = Tag { name: name.to_ascii_lowercase(), attributes, label: label.to_owned() };
-    Found::Tag(tag, text.len() - after.len())
+    Scan::Tag(tag, text.len() - after.len())
 }
 
-/// A tag's name, its attributes, and what follows it.
+/// Parses a tag. Returns its name, its attributes and the rest of the text. `None` if the text ends
+/// within the tag.
 fn element(text: &str) -> Option<(&str, BTreeMap<String, String>, &str)> {
     let end = text.find(|symbol: char| symbol.is_whitespace() || symbol == '>')?;
     let (tag, mut rest) = text.split_at_checked(end)?;
@@ -127,7 +128,7 @@ fn element(text: &str) -> Option<(&str, BTreeMap<String, String>, &str)> {
     }
 }
 
-/// A value, quoted or not, and what follows it.
+/// Parses an attribute's value, with or without quotes. Returns the value and the rest of the text.
 fn attribute(text: &str) -> Option<(&str, &str)> {
     for quote in ['"', '\''] {
         if let Some(quoted) = text.strip_prefix(quote) {
@@ -138,7 +139,7 @@ fn attribute(text: &str) -> Option<(&str, &str)> {
     text.split_at_checked(end)
 }
 
-/// The few entities that such pages hold.
+/// Replaces the few HTML entities that index pages contain.
 pub(super) fn unescape(text: &str) -> String {
     if !text.contains('&') {
         return text.to_owned();

@@ -1,44 +1,45 @@
-//! An upstream's page of a project, read in pieces: the largest have some hundred thousand files.
+//! Reads an upstream's page of a project in pieces. The largest pages have several hundred thousand
+//! files.
 
 use super::{html_page, json_page, unexpected};
-use crate::index::File;
+use crate::index::ProjectFile;
 use crate::status::Status;
 use packhouse_sdk::json_scan::{self, Span};
 use packhouse_sdk::{Blob, Context, Error, Failure, Found, ReadAt, Reply, Repository, Settings};
 use std::ops::ControlFlow;
 
-/// Bytes of a page.
+/// Maximum bytes of a page.
 const LIMIT: u64 = 256 << 20;
-/// Bytes of what a page says of a project as a whole.
+/// Maximum bytes of a page's project status.
 const STATUS: u64 = 64 << 10;
-/// What an upstream is asked for.
+/// The `Accept` header for the upstream.
 const ACCEPT: &str =
     "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html; q=0.2, text/html; q=0.1";
 
-/// What becomes of a file of a page; [`ControlFlow::Break`] ends the reading.
-pub(super) type Visit<'v> = dyn FnMut(File) -> Result<ControlFlow<()>, Failure> + 'v;
+/// Callback for each file of a page. [`ControlFlow::Break`] ends the iteration.
+pub(super) type PageVisitor<'v> = dyn FnMut(ProjectFile) -> Result<ControlFlow<()>, Failure> + 'v;
 
-/// A page.
-pub(super) struct Page {
+/// A fetched page.
+pub(super) struct UpstreamPage {
     body: Blob,
-    /// Bytes of it.
+    /// Size of the body in bytes.
     pub(super) size: u64,
-    /// Where it came from.
+    /// The page's URL after redirects.
     base: String,
     form: PageForm,
-    /// Where it was asked for.
+    /// The requested target, for messages.
     target: String,
     pub(super) status: Status,
 }
 
 enum PageForm {
     Html,
-    /// With the place of the list of files.
+    /// The position of the list of files.
     Json(Span),
 }
 
-impl Page {
-    /// The upstream's page of a project.
+impl UpstreamPage {
+    /// Fetches the upstream's page of a project, from `simple/NAME/` or from `NAME/`.
     pub(super) fn find(cx: &Context, proxy: &Repository, name: &str) -> Result<Found<Self>, Failure> {
         let settings = Settings::of(proxy)?;
         let upstream = settings.upstream.as_deref().unwrap_or_default().trim_end_matches('/');
@@ -50,7 +51,8 @@ impl Page {
         if matches!(index, Ok(Found::There(_))) {
             return index;
         }
-        // Any server that lists folders can be an index. A page for people that stands there has no file of the project.
+        // Any server that lists folders can be an index, so this also tries the folder `NAME/`. A
+        // page for people at that path lists no file of the project and is ignored.
         match (Self::at(cx, proxy, &folder), index) {
             (Ok(Found::There(page)), _) if page.has_files(cx, name).unwrap_or_default() => {
                 Ok(Found::There(page))
@@ -82,13 +84,18 @@ impl Page {
         Ok(Self { body, size, base, form, target: target.to_owned(), status })
     }
 
-    /// Hands over one file of the project after the other.
-    pub(super) fn each(&self, cx: &Context, name: &str, take: &mut Visit<'_>) -> Result<(), Failure> {
+    /// Passes each file of the project to `take`.
+    pub(super) fn each(&self, cx: &Context, name: &str, take: &mut PageVisitor<'_>) -> Result<(), Failure> {
         self.read(cx, name, None, take)
     }
 
-    /// The file of this name.
-    pub(super) fn file(&self, cx: &Context, name: &str, filename: &str) -> Result<Option<File>, Failure> {
+    /// Finds the file of this name.
+    pub(super) fn file(
+        &self,
+        cx: &Context,
+        name: &str,
+        filename: &str,
+    ) -> Result<Option<ProjectFile>, Failure> {
         let mut found = None;
         self.read(cx, name, Some(filename), &mut |file| {
             Ok(if file.filename == filename {
@@ -110,27 +117,28 @@ impl Page {
         Ok(found)
     }
 
-    /// Where one file is `wanted`, others may be passed over.
+    /// Passes the project's files to `take`. If `required` names a file, the function may skip
+    /// other files.
     fn read(
         &self,
         cx: &Context,
         name: &str,
-        wanted: Option<&str>,
-        take: &mut Visit<'_>,
+        required: Option<&str>,
+        take: &mut PageVisitor<'_>,
     ) -> Result<(), Failure> {
         let Self { body, base, target, .. } = self;
         match self.form {
             PageForm::Html => html_page::each(body, base, name, take),
             PageForm::Json(files) => {
-                let source = json_page::Source { body, files, base, target, name, wanted };
-                cx.log().left_out(name, "files", source.each(take)?);
+                let list = json_page::FileList { body, files, base, target, name, required };
+                cx.log().left_out(name, "files", list.each(take)?);
                 Ok(())
             }
         }
     }
 }
 
-/// Where the files of a page in JSON lie, and its status.
+/// Finds the list of files in a JSON page, and the project's status.
 fn json_form(body: &Blob, target: &str) -> Result<(PageForm, Status), Failure> {
     let outline = json_scan::outline(body, "").map_err(|error| unusable(target, error))?;
     let outline = outline.ok_or_else(|| unexpected("it is not a JSON object", target))?;
@@ -145,7 +153,7 @@ fn json_form(body: &Blob, target: &str) -> Result<(PageForm, Status), Failure> {
     Ok((PageForm::Json(files), status))
 }
 
-/// Why a page cannot be used, with where it was asked for.
+/// Creates the error for an unusable page, with the requested target.
 pub(super) fn unusable(target: &str, error: Error) -> Failure {
     match error {
         Error::Unavailable(why) => unexpected(&why, target),

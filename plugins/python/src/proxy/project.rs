@@ -1,52 +1,54 @@
-//! What an upstream has of a project, as far as it may be offered, handed over one file after the other.
+//! Passes on the files of an upstream's project that a proxy may offer, and those that a policy
+//! withholds.
 
-use super::page::Page;
-use super::{release, shown};
-use crate::index::{File, Metadata, Standing, Take, key_of};
+use super::page::UpstreamPage;
+use super::{listed_version, release};
+use crate::index::{Availability, FileVisitor, MetadataFile, ProjectFile, key_of};
 use crate::records;
 use crate::status::Status;
 use packhouse_sdk::{Context, Denied, Entry, Error, Expectation, Failure, Found, Repository, SortedOut};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-/// Files that are judged at one time.
+/// Number of files that are judged together.
 const CHUNK: usize = 1_000;
 
-/// A project of an upstream's.
+/// A project of an upstream.
 pub(crate) struct UpstreamProject<'a> {
     cx: &'a Context,
     pub(crate) proxy: &'a Repository,
     name: &'a str,
-    page: Found<Page>,
+    page: Found<UpstreamPage>,
 }
 
 impl<'a> UpstreamProject<'a> {
-    /// Asks for the page of a project.
+    /// Fetches the page of a project.
     pub(crate) fn open(cx: &'a Context, proxy: &'a Repository, name: &'a str) -> Result<Self, Failure> {
-        Ok(Self { cx, proxy, name, page: Page::find(cx, proxy, name)? })
+        Ok(Self { cx, proxy, name, page: UpstreamPage::find(cx, proxy, name)? })
     }
 
-    /// Bytes of its page; 0 without one.
+    /// Returns the size of the page in bytes, or 0 if there is no page.
     pub(crate) fn size(&self) -> u64 {
         self.page.as_ref().there().map_or(0, |page| page.size)
     }
 
-    /// Its status, where there is a page.
+    /// Returns the project's status, or `None` if there is no page.
     pub(crate) fn status(&self) -> Option<&Status> {
         self.page.as_ref().there().map(|page| &page.status)
     }
 
-    /// Hands over what is in the page, in its order, and what was fetched and has gone from it. False where there is neither,
-    /// and where the upstream refuses to say.
-    pub(crate) fn each(&self, take: &mut Take<'_>) -> Result<bool, Failure> {
+    /// Passes the page's files to `take` in their order, then the fetched files that the page no
+    /// longer lists. Returns false if the upstream has no page and no fetched file is passed, or if
+    /// the upstream refuses the request.
+    pub(crate) fn each(&self, take: &mut FileVisitor<'_>) -> Result<bool, Failure> {
         if matches!(self.page, Found::Refused) {
             return Ok(false);
         }
-        let mut fetched = Fetched::read(self.proxy, self.name)?;
+        let mut fetched = FetchedFiles::read(self.proxy, self.name)?;
         let mut chunk = Vec::new();
         if let Found::There(page) = &self.page {
             page.each(self.cx, self.name, &mut |file| {
-                fetched.note(&file);
+                fetched.record(&file);
                 chunk.push(file);
                 if chunk.len() == CHUNK {
                     self.judge(std::mem::take(&mut chunk), take)?;
@@ -59,57 +61,66 @@ impl<'a> UpstreamProject<'a> {
         for filename in fetched.gone() {
             let Some(file) = fetched.withdraw(self.proxy, self.name, &filename)? else { continue };
             for file in self.proxy.offered(self.name, vec![file], |file| release(file, true))? {
-                take(file, Standing::Offered)?;
+                take(file, Availability::Offered)?;
                 is_found = true;
             }
         }
         Ok(is_found)
     }
 
-    fn judge(&self, files: Vec<File>, take: &mut Take<'_>) -> Result<(), Failure> {
+    fn judge(&self, files: Vec<ProjectFile>, take: &mut FileVisitor<'_>) -> Result<(), Failure> {
         let SortedOut { offered, denied } =
             self.proxy.sorted_out(self.name, files, |file| release(file, false))?;
-        offered.into_iter().try_for_each(|file| take(file, Standing::Offered))?;
-        denied.into_iter().try_for_each(|denied| take(marked(denied), Standing::Denied))
+        offered.into_iter().try_for_each(|file| take(file, Availability::Offered))?;
+        denied.into_iter().try_for_each(|denied| take(as_yanked(denied), Availability::Denied))
     }
 }
 
-/// A file that a policy withholds, as it may stand in a list: an installer passes what is yanked by, and tells the reason. Where exactly its
-/// version is wanted the file is asked for, and refused in the policy's words; so nothing else of it is announced.
-fn marked(denied: Denied<File>) -> File {
+/// Marks a withheld file as yanked. Installers skip yanked files and display the reason. If a user
+/// requires the exact version, the installer requests the file, and the host refuses with the
+/// policy's text. The host would refuse the file's companions too, so the page does not announce
+/// them.
+fn as_yanked(denied: Denied<ProjectFile>) -> ProjectFile {
     let Denied { one, because } = denied;
-    File { yanked: Some(because), metadata: Metadata::Absent, signature: false, provenance: false, ..one }
+    ProjectFile {
+        yanked: Some(because),
+        metadata: MetadataFile::Absent,
+        signature: false,
+        provenance: false,
+        ..one
+    }
 }
 
-/// The files of a project that were fetched, and which of them the upstream's page has.
-struct Fetched {
-    files: BTreeMap<String, Known>,
-    /// The keys of their versions, and those of them that the page has.
+/// The fetched files of a project, and which of them the upstream's page lists.
+struct FetchedFiles {
+    files: BTreeMap<String, FetchedFile>,
+    /// Keys of the files' versions.
     versions: BTreeSet<String>,
     listed_versions: BTreeSet<String>,
-    /// The version that was noted last: files of one version mostly stand together.
+    /// The version that was recorded last. Files of one version are usually adjacent.
     last: String,
 }
 
-/// What is known of a file that was fetched.
-struct Known {
+/// The state of a file that was fetched.
+struct FetchedFile {
     is_withdrawn: bool,
     is_listed: bool,
 }
 
-impl Fetched {
+impl FetchedFiles {
     fn read(proxy: &Repository, name: &str) -> Result<Self, Error> {
         let (mut files, mut versions) = (BTreeMap::new(), BTreeSet::new());
         for entry in proxy.scan(records::files(name)) {
-            let Entry { value: File { filename, version, withdrawn, .. }, .. } = entry?.json::<File>()?;
+            let Entry { value: ProjectFile { filename, version, withdrawn, .. }, .. } =
+                entry?.json::<ProjectFile>()?;
             versions.insert(key_of(&version));
-            files.insert(filename, Known { is_withdrawn: withdrawn, is_listed: false });
+            files.insert(filename, FetchedFile { is_withdrawn: withdrawn, is_listed: false });
         }
         Ok(Self { files, versions, listed_versions: BTreeSet::new(), last: String::new() })
     }
 
-    /// Notes that the page has this file.
-    fn note(&mut self, file: &File) {
+    /// Records that the page lists this file.
+    fn record(&mut self, file: &ProjectFile) {
         if self.files.is_empty() {
             return;
         }
@@ -125,25 +136,34 @@ impl Fetched {
         }
     }
 
-    /// What the page has no longer, or has again.
+    /// Returns the names of fetched files that the page does not list, or that are recorded as
+    /// withdrawn.
     fn gone(&self) -> Vec<String> {
-        let changed = |known: &Known| !known.is_listed || known.is_withdrawn;
+        let changed = |known: &FetchedFile| !known.is_listed || known.is_withdrawn;
         self.files.iter().filter(|(_, known)| changed(known)).map(|(filename, _)| filename.clone()).collect()
     }
 
-    /// Notes with its record whether a file is gone; answers it where it is.
-    fn withdraw(&self, proxy: &Repository, name: &str, filename: &str) -> Result<Option<File>, Failure> {
+    /// Marks a file's record as withdrawn if the page does not list the file, and removes the mark
+    /// if it does. Returns the file if it is withdrawn.
+    fn withdraw(
+        &self,
+        proxy: &Repository,
+        name: &str,
+        filename: &str,
+    ) -> Result<Option<ProjectFile>, Failure> {
         let withdrawn = self.files.get(filename).is_some_and(|known| !known.is_listed);
-        let Some(entry) = proxy.get_json::<File>(&records::file(name, filename))? else { return Ok(None) };
+        let Some(entry) = proxy.get_json::<ProjectFile>(&records::file(name, filename))? else {
+            return Ok(None);
+        };
         let file = entry.value;
         if withdrawn != file.withdrawn {
-            let changed = File { withdrawn, ..file.clone() };
+            let changed = ProjectFile { withdrawn, ..file.clone() };
             let mut change = proxy.begin()?;
             change.put_json(&entry.key, &changed, Expectation::Revision(entry.revision), &[])?;
             let is_version_there = self.listed_versions.contains(&key_of(&file.version));
-            change.show(&shown(name, &file).state(if is_version_there { "" } else { "withdrawn" }));
-            // Whoever else notes it at the same time has noted the same.
-            let _stale_is_noted_already = change.commit()?;
+            change.show(&listed_version(name, &file).state(if is_version_there { "" } else { "withdrawn" }));
+            // If the commit is stale, a concurrent request has recorded the same.
+            let _stale_if_already_recorded = change.commit()?;
         }
         Ok(withdrawn.then_some(file))
     }

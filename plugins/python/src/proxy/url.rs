@@ -1,6 +1,7 @@
-//! Names of files in the addresses of an upstream's pages.
+//! File names in the URLs of an upstream's pages.
 
-/// What stands behind the last slash of an address's path, decoded; as it is where it cannot be.
+/// Returns the last path segment of a URL, percent-decoded. Returns the segment unchanged if it
+/// cannot be decoded to UTF-8.
 pub(super) fn last_segment(url: &str) -> String {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     let segment = path.rsplit('/').next().unwrap_or_default();

@@ -1,14 +1,14 @@
-//! The Simple API's HTML (PEP 503, with what later PEPs added as attributes).
+//! The Simple API's HTML (PEP 503, and the attributes of later PEPs).
 
 use super::{API_VERSION, address, provenance};
-use crate::index::{File, Metadata};
+use crate::index::{MetadataFile, ProjectFile};
 use crate::status::{Marker, Status};
 use packhouse_sdk::{Error, Output, Request};
 
-/// What ends each page.
+/// The end of each page.
 pub(super) const END: &str = "</body>\n</html>\n";
 
-/// The list of projects.
+/// Writes the list of projects.
 pub(super) fn list(out: &mut Output<'_>, names: &[String]) -> Result<(), Error> {
     out.push(&head("Simple index", ""))?;
     for name in names {
@@ -17,7 +17,7 @@ pub(super) fn list(out: &mut Output<'_>, names: &[String]) -> Result<(), Error> 
     out.push(END)
 }
 
-/// What stands before the links to a project's files.
+/// Writes the start of a project's page, up to its links.
 pub(super) fn begin_project(out: &mut Output<'_>, project: &str, status: &Status) -> Result<(), Error> {
     let mut meta = String::new();
     if status.status != Marker::Active {
@@ -42,8 +42,8 @@ fn tag(name: &str, content: &str) -> String {
     format!("<meta name=\"{name}\" content=\"{}\">\n", escape(content))
 }
 
-/// One file as it stands among the links.
-pub(super) fn link(project: &str, file: &File, request: &Request) -> String {
+/// Renders the link to a file.
+pub(super) fn link(project: &str, file: &ProjectFile, request: &Request) -> String {
     let mut link = format!("<a href=\"{}", escape(&address(project, &file.version, &file.filename)));
     if let Some((algorithm, hex)) = file.hashes.get_key_value("sha256").or(file.hashes.iter().next()) {
         link += &format!("#{algorithm}={hex}");
@@ -54,9 +54,9 @@ pub(super) fn link(project: &str, file: &File, request: &Request) -> String {
         attribute("data-requires-python", requires);
     }
     let metadata = match &file.metadata {
-        Metadata::Absent => None,
-        Metadata::Unchecked => Some("true".to_owned()),
-        Metadata::Sha256(hex) => Some(format!("sha256={hex}")),
+        MetadataFile::Absent => None,
+        MetadataFile::Unchecked => Some("true".to_owned()),
+        MetadataFile::Sha256(hex) => Some(format!("sha256={hex}")),
     };
     if let Some(metadata) = metadata {
         attribute("data-core-metadata", &metadata);

@@ -1,14 +1,14 @@
 //! The Simple API's JSON (PEP 691, 700, 714, 740, 792).
 
 use super::{API_VERSION, address, provenance};
-use crate::index::{File, Metadata};
+use crate::index::{MetadataFile, ProjectFile};
 use crate::status::Status;
 use packhouse_sdk::{Error, Output, Request};
 use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// The list of projects.
+/// Writes the list of projects.
 pub(super) fn list(out: &mut Output<'_>, names: &[String]) -> Result<(), Error> {
     begin(out)?;
     out.push(",\"projects\":")?;
@@ -16,7 +16,7 @@ pub(super) fn list(out: &mut Output<'_>, names: &[String]) -> Result<(), Error> 
     out.push("}")
 }
 
-/// What stands before the list of a project's files.
+/// Writes the start of a project's document, up to its list of files.
 pub(super) fn begin_project(out: &mut Output<'_>, project: &str, status: &Status) -> Result<(), Error> {
     begin(out)?;
     out.push(",\"name\":")?;
@@ -26,16 +26,16 @@ pub(super) fn begin_project(out: &mut Output<'_>, project: &str, status: &Status
     out.push(",\"files\":[")
 }
 
-/// What stands behind it; the versions are in their order.
+/// Writes the rest of a project's document after its list of files. `versions` must be sorted.
 pub(super) fn end_project(out: &mut Output<'_>, versions: &[impl Serialize]) -> Result<(), Error> {
     out.push("],\"versions\":")?;
     out.json(versions)?;
     out.push("}")
 }
 
-/// One file as it stands in the list.
-pub(super) fn file(project: &str, file: &File, request: &Request) -> Result<String, Error> {
-    Ok(serde_json::to_string(&Listed::of(request, project, file))?)
+/// Renders an entry of the list of files.
+pub(super) fn file(project: &str, file: &ProjectFile, request: &Request) -> Result<String, Error> {
+    Ok(serde_json::to_string(&FileEntry::of(request, project, file))?)
 }
 
 fn begin(out: &mut Output<'_>) -> Result<(), Error> {
@@ -43,7 +43,7 @@ fn begin(out: &mut Output<'_>) -> Result<(), Error> {
     out.json(&json!({"api-version": API_VERSION}))
 }
 
-/// One item after the other: the largest projects have ten thousand.
+/// Writes a list one item at a time, because the largest lists have ten thousand items.
 fn array(out: &mut Output<'_>, items: impl Iterator<Item = impl Serialize>) -> Result<(), Error> {
     let mut before = "[";
     for item in items {
@@ -54,18 +54,18 @@ fn array(out: &mut Output<'_>, items: impl Iterator<Item = impl Serialize>) -> R
     out.push(if before == "[" { "[]" } else { "]" })
 }
 
-/// A file as the API has it.
+/// A file as the API lists it.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
-struct Listed<'a> {
+struct FileEntry<'a> {
     filename: &'a str,
     url: String,
     hashes: &'a BTreeMap<String, String>,
     requires_python: Option<&'a str>,
-    core_metadata: Told<'a>,
-    dist_info_metadata: Told<'a>,
-    data_dist_info_metadata: Told<'a>,
-    yanked: Told<'a>,
+    core_metadata: FlagOrDetail<'a>,
+    dist_info_metadata: FlagOrDetail<'a>,
+    data_dist_info_metadata: FlagOrDetail<'a>,
+    yanked: FlagOrDetail<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     gpg_sig: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,12 +75,12 @@ struct Listed<'a> {
     provenance: Option<String>,
 }
 
-impl<'a> Listed<'a> {
-    fn of(request: &Request, project: &str, file: &'a File) -> Self {
+impl<'a> FileEntry<'a> {
+    fn of(request: &Request, project: &str, file: &'a ProjectFile) -> Self {
         let metadata = match &file.metadata {
-            Metadata::Absent => Told::Whether(false),
-            Metadata::Unchecked => Told::Whether(true),
-            Metadata::Sha256(sha256) => Told::Digest { sha256 },
+            MetadataFile::Absent => FlagOrDetail::Flag(false),
+            MetadataFile::Unchecked => FlagOrDetail::Flag(true),
+            MetadataFile::Sha256(sha256) => FlagOrDetail::Digest { sha256 },
         };
         Self {
             filename: &file.filename,
@@ -90,7 +90,7 @@ impl<'a> Listed<'a> {
             core_metadata: metadata,
             dist_info_metadata: metadata,
             data_dist_info_metadata: metadata,
-            yanked: file.yanked.as_deref().map_or(Told::Whether(false), yanked),
+            yanked: file.yanked.as_deref().map_or(FlagOrDetail::Flag(false), yanked),
             gpg_sig: file.signature.then_some(true),
             size: file.size,
             upload_time: file.time.as_deref(),
@@ -99,16 +99,17 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// A member that is a truth value where there is nothing more to tell.
+/// A member that is a boolean, or a more specific value.
 #[derive(Clone, Copy, Serialize)]
 #[serde(untagged)]
-enum Told<'a> {
-    Whether(bool),
+enum FlagOrDetail<'a> {
+    Flag(bool),
     Reason(&'a str),
     Digest { sha256: &'a str },
 }
 
-/// An empty reason would be read as false.
-fn yanked(reason: &str) -> Told<'_> {
-    if reason.is_empty() { Told::Whether(true) } else { Told::Reason(reason) }
+/// Converts the reason of a yank. An empty reason becomes `true`, because clients treat an empty
+/// text as false.
+fn yanked(reason: &str) -> FlagOrDetail<'_> {
+    if reason.is_empty() { FlagOrDetail::Flag(true) } else { FlagOrDetail::Reason(reason) }
 }

@@ -1,23 +1,26 @@
-//! In what order the items of a page stand that come from several pieces: what is noted of each with its piece, and the sorting of all.
-//! A page of thousands of files has as many of them to read and to sort after each upload, so both are made to cost little.
+//! Sorts the items of a page that come from several pieces. The note of each piece lists its items.
+//! After each upload to a project with thousands of files, the plugin reads and sorts all items
+//! again, so both steps must be cheap.
 
-/// Characters of a number in a note, with seven bits in each: it is read without being looked for.
+/// Number of characters for a number in a note. Each character holds seven bits. Because of the
+/// fixed width, a reader need not search for the end of a number.
 const DIGITS: usize = 4;
 
-/// Something that stands in a list of the page.
+/// An item of a list in the page.
 #[derive(Clone, Copy)]
-pub(super) struct Item<'a> {
+pub(super) struct PageItem<'a> {
     pub(super) name: &'a str,
-    /// Which piece has it.
+    /// Index of the piece that contains the item.
     pub(super) piece: usize,
-    /// Where its text is in that, with what stands between it and the item before.
+    /// Position of its text in the piece, including the separator before it.
     pub(super) start: usize,
     pub(super) end: usize,
-    /// Its version, as texts can be compared.
+    /// The version's sort key.
     order: &'a str,
 }
 
-/// Notes an item whose text has so many bytes. Those of a piece are noted in their order.
+/// Appends an item to a piece's note. `text` is the length of its text in bytes. The caller adds
+/// the items in the order of their texts in the piece.
 pub(super) fn note(note: &mut String, order: &str, name: &str, text: usize) {
     for number in [order.len(), name.len(), text] {
         let digits = (0..DIGITS).rev().map(|digit| (number >> (7 * digit) & 0x7f) as u8);
@@ -27,25 +30,27 @@ pub(super) fn note(note: &mut String, order: &str, name: &str, text: usize) {
     note.push_str(name);
 }
 
-/// What is noted with these pieces, the lowest version first, then by name.
-pub(super) fn in_order<'a>(notes: impl Iterator<Item = &'a str>) -> Vec<Item<'a>> {
+/// Reads the items from the notes of these pieces, sorted by version, then by name.
+pub(super) fn in_order<'a>(notes: impl Iterator<Item = &'a str>) -> Vec<PageItem<'a>> {
     let mut items = Vec::new();
     let mut common: Option<&str> = None;
     for (piece, mut rest) in notes.enumerate() {
         let (first, mut start) = (items.len(), 0);
         while let Some((order, name, length)) = next(&mut rest) {
             let end = start + length;
-            items.push(Item { name, piece, start, end, order });
+            items.push(PageItem { name, piece, start, end, order });
             start = end;
         }
-        // What the first and the last begin with, all between them do.
+        // The items of a piece are sorted, so a common prefix of the first and the last key is
+        // common to all its keys.
         for item in [items.get(first), items.last()].into_iter().flatten() {
             common = Some(common.map_or(item.order, |common| both_begin_with(common, item.order)));
         }
     }
     let skipped = common.map_or(0, str::len);
-    // What decides between most is sorted alone: the first bytes behind those that all have.
-    let mut ranked: Vec<(u64, &Item<'_>)> = items
+    // The eight bytes after the common prefix decide most comparisons. Comparing them as one number
+    // is fast.
+    let mut ranked: Vec<(u64, &PageItem<'_>)> = items
         .iter()
         .map(|item| (rank(item.order.as_bytes().get(skipped..).unwrap_or_default()), item))
         .collect();
@@ -68,13 +73,13 @@ fn number(digits: &[u8]) -> usize {
     digits.iter().fold(0, |number, digit| number << 7 | usize::from(*digit))
 }
 
-/// What both texts, which are ASCII, begin with.
+/// Returns the common prefix of two ASCII texts.
 fn both_begin_with<'a>(one: &'a str, other: &str) -> &'a str {
     let same = one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
     one.get(..same).unwrap_or_default()
 }
 
-/// The first eight bytes as a number: they compare as the texts do, unless they are the same.
+/// Returns the first eight bytes as a number. Two different numbers compare like their texts.
 fn rank(text: &[u8]) -> u64 {
     if let Some(first) = text.first_chunk() {
         return u64::from_be_bytes(*first);
@@ -83,32 +88,32 @@ fn rank(text: &[u8]) -> u64 {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "test code: to fail is how it speaks")]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::ops::Range;
 
-    /// Pieces of these items: each in its order.
-    fn noted(pieces: &mut [Vec<(String, String, usize)>]) -> Vec<String> {
-        let noted = |piece: &mut Vec<(String, String, usize)>| {
+    /// Builds the note of each piece, after sorting its items.
+    fn notes(pieces: &mut [Vec<(String, String, usize)>]) -> Vec<String> {
+        let note_of = |piece: &mut Vec<(String, String, usize)>| {
             piece.sort();
             let mut text = String::new();
             piece.iter().for_each(|(order, name, length)| note(&mut text, order, name, *length));
             text
         };
-        pieces.iter_mut().map(noted).collect()
+        pieces.iter_mut().map(note_of).collect()
     }
 
     proptest! {
         #[test]
-        fn all_are_there_in_their_order_and_where_they_stand(
+        fn all_items_are_sorted_and_keep_their_position(
             mut pieces in prop::collection::vec(
                 prop::collection::vec(("1[ab]{0,12}[0-9]{0,3}|", "[a-zé]{0,9}", 0_usize..300_000), 0..9),
                 0..9,
             ),
         ) {
-            let notes = noted(&mut pieces);
+            let notes = notes(&mut pieces);
             let mut expected = Vec::new();
             for (piece, items) in pieces.iter().enumerate() {
                 let mut start = 0;
@@ -121,11 +126,11 @@ mod tests {
             let found: Vec<_> =
                 found.into_iter().map(|item| (item.order, item.name, item.piece, item.start..item.end)).collect();
             prop_assert!(found.is_sorted_by(|one, other| (one.0, one.1) <= (other.0, other.1)));
-            let by_place = |mut items: Vec<(_, _, usize, Range<usize>)>| {
+            let by_position = |mut items: Vec<(_, _, usize, Range<usize>)>| {
                 items.sort_by_key(|item| (item.2, item.3.start, item.3.end, item.0, item.1));
                 items
             };
-            prop_assert_eq!(by_place(found), by_place(expected));
+            prop_assert_eq!(by_position(found), by_position(expected));
         }
 
         #[test]

@@ -1,12 +1,14 @@
-//! The page of a hosted project with many files, made of pieces that the host remembers: the next page after an upload costs the run
-//! of files that the new one is in, and not all of them.
+//! Builds the page of a hosted project with many files from cached pieces. A run is a range of
+//! adjacent record keys, and each run has one piece. After an upload, the next page renders only
+//! the run that contains the new file, and at most one neighbour.
 //!
-//! Runs are cut in the order of the records' keys. In what order files and versions stand in the page is noted with each piece.
+//! The order of record keys differs from the order of a page. The note of each piece therefore
+//! lists its items with their sort keys.
 
-use super::order::{self, Item};
+use super::order::{self, PageItem};
 use super::{html, json};
-use crate::accept::Form;
-use crate::index::{File, key_of};
+use crate::accept::IndexFormat;
+use crate::index::{ProjectFile, key_of};
 use crate::projects;
 use crate::records::{self, FileRecord, VersionRecord};
 use crate::status::Status;
@@ -17,52 +19,53 @@ use packhouse_sdk::{
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A page that is asked for.
+/// A requested page.
 #[derive(Clone, Copy)]
-pub(super) struct Page<'a> {
+pub(super) struct PiecedPage<'a> {
     pub(super) cx: &'a Context,
     pub(super) request: &'a Request<'a>,
     pub(super) repository: &'a Repository,
     pub(super) project: &'a str,
-    pub(super) form: Form,
+    pub(super) format: IndexFormat,
 }
 
-/// A piece.
-enum Made {
-    /// With the host.
-    Remembered(Piece),
-    /// Here, because it is too large to be remembered or its text is needed here.
-    Here(PieceParts),
+/// A piece of the page.
+enum RenderedPiece {
+    /// Cached by the host.
+    Cached(Piece),
+    /// Held in memory: the piece is too large for the cache, or the plugin needs its text.
+    InMemory(PieceParts),
 }
 
-/// Bytes of a stretch up to which it costs more to have the host append it than to have the text here.
+/// Average length of a piece's stretches, in bytes, from which copying by the host is cheaper than
+/// fetching the text. A stretch is a part of a piece that the page contains unbroken.
 const SHORT: u64 = 2048;
 
-impl Made {
+impl RenderedPiece {
     fn note(&self) -> &str {
         match self {
-            Self::Remembered(piece) => piece.note(),
-            Self::Here(parts) => &parts.note,
+            Self::Cached(piece) => piece.note(),
+            Self::InMemory(parts) => &parts.note,
         }
     }
 
-    /// Fetches the text of a piece that stands in the page in so many stretches, where they are short.
+    /// Fetches the text of a piece that occurs in the page in many short stretches.
     fn fetch_if_scattered(&mut self, stretches: u64) -> Result<(), Error> {
-        if let Self::Remembered(piece) = self
+        if let Self::Cached(piece) = self
             && stretches > 1
             && piece.body_size() / stretches < SHORT
         {
-            *self = Self::Here(PieceParts { note: piece.note().to_owned(), body: piece.text()? });
+            *self = Self::InMemory(PieceParts { note: piece.note().to_owned(), body: piece.text()? });
         }
         Ok(())
     }
 }
 
-impl Page<'_> {
+impl PiecedPage<'_> {
     pub(super) fn render(self) -> Result<Content, Failure> {
-        let Self { cx, repository, project, form, .. } = self;
+        let Self { cx, repository, project, format, .. } = self;
         let status = repository.get_json(&records::status(project))?.map(|entry| entry.value);
-        let is_json = form == Form::Json;
+        let is_json = format == IndexFormat::Json;
         let status: Status = status.unwrap_or_default();
         let mut out = Output::new(cx);
         if is_json {
@@ -77,13 +80,13 @@ impl Page<'_> {
         }
         let mut first = self.between().len();
         for (piece, text) in stretches {
-            // Before the first item there is none.
+            // The first item has no separator before it.
             let text = text.start + std::mem::take(&mut first)..text.end;
             match pieces.get(piece) {
-                Some(Made::Remembered(piece)) => {
+                Some(RenderedPiece::Cached(piece)) => {
                     out.add(piece.section(text.start as u64, (text.end - text.start) as u64));
                 }
-                Some(Made::Here(parts)) => out.push(parts.body.get(text).unwrap_or_default())?,
+                Some(RenderedPiece::InMemory(parts)) => out.push(parts.body.get(text).unwrap_or_default())?,
                 None => {}
             }
         }
@@ -97,13 +100,14 @@ impl Page<'_> {
         Ok(out.finish()?)
     }
 
-    /// What stands between two files.
+    /// Returns the separator between two files.
     fn between(self) -> &'static str {
-        if self.form == Form::Json { "," } else { "" }
+        if self.format == IndexFormat::Json { "," } else { "" }
     }
 
-    /// All versions: each is an item without a text.
-    fn versions(self) -> Result<Vec<Made>, Error> {
+    /// Returns the pieces of all versions. Their items have no text, because the page needs only
+    /// the names.
+    fn versions(self) -> Result<Vec<RenderedPiece>, Error> {
         let name = format!("versions\n{}", self.project);
         self.pieces(&records::versions(self.project), &name, "", |entry, _| {
             let version = entry.json::<VersionRecord>()?.value.version;
@@ -111,11 +115,12 @@ impl Page<'_> {
         })
     }
 
-    /// All files as they stand in the page.
-    fn files(self) -> Result<Vec<Made>, Error> {
-        let Self { request, project, form, .. } = self;
-        let html = form != Form::Json;
-        // Where nothing is yanked no piece has to look for it; else each depends on all that is.
+    /// Returns the pieces of all files, with the texts that the page contains.
+    fn files(self) -> Result<Vec<RenderedPiece>, Error> {
+        let Self { request, project, format, .. } = self;
+        let html = format != IndexFormat::Json;
+        // If no version is yanked, the pieces do not read the yanks. Otherwise each piece depends
+        // on all yanks.
         let any_yanked =
             self.repository.keys(records::all_yanked(project)).page(1).next().transpose()?.is_some();
         let name = format!("files\n{html}\n{any_yanked}\n{}\n{project}", request.address());
@@ -129,22 +134,23 @@ impl Page<'_> {
             let record = entry.json::<FileRecord>()?.value;
             let reason = yanked.as_ref().and_then(|yanked| yanked.get(&key_of(&record.version)));
             let order = order_of(&record.version);
-            let file = File::of(filename.clone(), record, reason.cloned());
+            let file = ProjectFile::of(filename.clone(), record, reason.cloned());
             let text =
                 if html { html::link(project, &file, request) } else { json::file(project, &file, request)? };
             Ok((order, filename, text))
         })
     }
 
-    /// What is made of the records below a prefix, in pieces, in which `between` stands before each text. `make` is told whether a record
-    /// is the first of its piece, and answers order, name and text.
+    /// Returns the pieces of all records whose keys start with `prefix`: cached, or newly rendered.
+    /// `between` precedes each text. `make` receives a record, and true for the first record of a
+    /// piece. It returns the record's sort key, name and text.
     fn pieces(
         self,
         prefix: &str,
         name: &str,
         between: &str,
         mut make: impl FnMut(Entry, bool) -> Result<(String, String, String), Error>,
-    ) -> Result<Vec<Made>, Error> {
+    ) -> Result<Vec<RenderedPiece>, Error> {
         let runs = self.repository.runs(prefix)?;
         let mut render = |run: &KeyRun| {
             let mut items = Vec::with_capacity(run.count());
@@ -154,22 +160,22 @@ impl Page<'_> {
             Ok::<_, Error>(parts(items, between))
         };
         let names: Vec<String> = runs.iter().map(|run| [name, "\n\n", &run.place()].concat()).collect();
-        let remembered = self.repository.pieces(&names, |at| {
+        let cached = self.repository.pieces(&names, |at| {
             let rendered = runs.get(at).map(&mut render).transpose()?;
             Ok::<_, Error>(rendered.filter(PieceParts::fits))
         })?;
         let made = |(run, piece): (&KeyRun, Option<Piece>)| {
             Ok(match piece {
-                Some(piece) => Made::Remembered(piece),
-                None => Made::Here(render(run)?),
+                Some(piece) => RenderedPiece::Cached(piece),
+                None => RenderedPiece::InMemory(render(run)?),
             })
         };
-        runs.iter().zip(remembered).map(made).collect()
+        runs.iter().zip(cached).map(made).collect()
     }
 }
 
-/// A piece of these items: order, name and text of each. They stand in it in the order of the page, so that what stands together there
-/// mostly does so here.
+/// Makes a piece of these items: sort key, name and text of each. It sorts the items like the page,
+/// so that neighbours in the page are usually neighbours in the piece too.
 fn parts(mut items: Vec<(String, String, String)>, between: &str) -> PieceParts {
     items.sort_unstable();
     let mut parts = PieceParts::default();
@@ -181,12 +187,12 @@ fn parts(mut items: Vec<(String, String, String)>, between: &str) -> PieceParts 
     parts
 }
 
-/// What the pieces hold, the lowest version first, then by name.
-fn in_order(pieces: &[Made]) -> Vec<Item<'_>> {
-    order::in_order(pieces.iter().map(Made::note))
+/// Returns the items of the pieces, sorted by version, then by name.
+fn in_order(pieces: &[RenderedPiece]) -> Vec<PageItem<'_>> {
+    order::in_order(pieces.iter().map(RenderedPiece::note))
 }
 
-/// How many of these are in each piece.
+/// Counts the stretches of each piece.
 fn counts(stretches: &[(usize, Range<usize>)]) -> Vec<u64> {
     let mut counts = Vec::new();
     for (piece, _) in stretches {
@@ -198,10 +204,10 @@ fn counts(stretches: &[(usize, Range<usize>)]) -> Vec<u64> {
     counts
 }
 
-/// Texts that follow each other in one piece as in the page, taken together.
-fn stretches(items: &[Item<'_>]) -> Vec<(usize, Range<usize>)> {
+/// Joins the texts of items into stretches, if they are adjacent both in one piece and in the page.
+fn stretches(items: &[PageItem<'_>]) -> Vec<(usize, Range<usize>)> {
     let mut found: Vec<(usize, Range<usize>)> = Vec::new();
-    for Item { piece, start, end, .. } in items {
+    for PageItem { piece, start, end, .. } in items {
         match found.last_mut() {
             Some((last, stretch)) if last == piece && stretch.end == *start => stretch.end = *end,
             _ => found.push((*piece, *start..*end)),
@@ -210,7 +216,7 @@ fn stretches(items: &[Item<'_>]) -> Vec<(usize, Range<usize>)> {
     found
 }
 
-/// What is no version stands before all that are.
+/// Returns the sort key of a version. Invalid versions come before all valid ones.
 fn order_of(version: &str) -> String {
     Version::parse(version).map(|version| version.sort_key()).unwrap_or_default()
 }

@@ -1,10 +1,11 @@
-//! The Python index's protocol as a table: what clients send, and what must come back.
+//! The protocol of the Python index as a table of requests and expected responses.
 //!
-//! It runs natively over the memory host (`protocol.rs`), and through the component and the runtime (the workspace's tests
-//! include this file). Times differ between the two, so that no row depends on one. Each part has projects of its own, and
-//! all run in one repository, in their order.
+//! `protocol.rs` runs the rows against the native code and the in-memory host. The workspace's
+//! tests include this file, and run the same rows against the compiled component in the real
+//! runtime. Times differ between the two runs, so no row depends on a time. All parts run in one
+//! repository, in the order of [`cases`]. Each part has projects of its own.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 
 mod extras;
 mod moved;
@@ -19,11 +20,11 @@ use sha2::{Digest as _, Sha256};
 
 const JSON: &str = "application/vnd.pypi.simple.v1+json";
 const HTML: &str = "application/vnd.pypi.simple.v1+html";
-/// What pip sends.
+/// The `Accept` header of pip.
 const PIP: &str =
     "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html; q=0.1, text/html; q=0.01";
 
-/// All parts, for a repository with the settings that it has if nothing is said, in which nothing is published.
+/// All cases, for an empty repository with default settings.
 pub(crate) fn cases() -> Vec<Case> {
     [
         nothing_published(),
@@ -48,7 +49,7 @@ pub(crate) fn cases() -> Vec<Case> {
     .concat()
 }
 
-/// For a repository whose `redeploy` is `identical`.
+/// Cases for a repository whose `redeploy` is `identical`.
 pub(crate) fn identical() -> Vec<Case> {
     let file = wheel::wheel("same", "1.0", "");
     vec![
@@ -59,20 +60,20 @@ pub(crate) fn identical() -> Vec<Case> {
     ]
 }
 
-/// For a repository whose `republish_deleted` is true.
+/// Cases for a repository whose `republish_deleted` is true.
 pub(crate) fn republished() -> Vec<Case> {
     let address = "/packages/again/1.0/again-1.0-py3-none-any.whl";
     let (first, second) = (wheel::wheel("again", "1.0", ""), wheel::wheel("again", "1.0", "Author: me\n"));
     vec![
         upload("first", "again", "1.0", &first, 200),
-        upload("while it is there", "again", "1.0", &second, 409),
+        upload("while it exists", "again", "1.0", &second, 409),
         Case::new("deleted", "DELETE", address, 204),
-        upload("its name again", "again", "1.0", &second, 200),
-        Case::new("the other bytes", "GET", address, 200).content(&second),
+        upload("its name is used again", "again", "1.0", &second, 200),
+        Case::new("the new bytes are served", "GET", address, 200).content(&second),
     ]
 }
 
-/// The form as twine sends it, with the file called so.
+/// Sends the form like twine, with this file name.
 fn form(name: &str, project: &str, version: &str, filename: &str, file: &[u8], status: u16) -> Case {
     let filetype = if filename.ends_with(".whl") { "bdist_wheel" } else { "sdist" };
     Case::new(name, "POST", "/", status)
@@ -87,12 +88,12 @@ fn form(name: &str, project: &str, version: &str, filename: &str, file: &[u8], s
         .part("content", Some(filename), file)
 }
 
-/// A wheel of this project's version.
+/// Uploads a wheel of this project and version.
 fn upload(name: &str, project: &str, version: &str, file: &[u8], status: u16) -> Case {
     form(name, project, version, &wheel::wheel_name(project, version), file, status)
 }
 
-fn asked(name: &str, path: &str, status: u16) -> Case {
+fn get(name: &str, path: &str, status: u16) -> Case {
     Case::new(name, "GET", path, status)
 }
 
@@ -110,15 +111,15 @@ fn demo() -> Vec<u8> {
 
 fn nothing_published() -> Vec<Case> {
     vec![
-        asked("the address works", "/", 200).header("content-type", "text/html; charset=utf-8"),
-        asked("an empty list", "/simple/", 200)
+        get("the root page", "/", 200).header("content-type", "text/html; charset=utf-8"),
+        get("an empty list", "/simple/", 200)
             .with("accept", JSON)
             .content(r#"{"meta":{"api-version":"1.4"},"projects":[]}"#),
-        asked("no project", "/simple/demo-project/", 404).code("not_found"),
-        asked("no file", "/packages/demo/1.0/demo-1.0.tar.gz", 404).code("not_found"),
-        asked("no legacy document", "/pypi/demo/json", 404).code("not_found"),
+        get("no project", "/simple/demo-project/", 404).code("not_found"),
+        get("no file", "/packages/demo/1.0/demo-1.0.tar.gz", 404).code("not_found"),
+        get("no legacy document", "/pypi/demo/json", 404).code("not_found"),
         Case::new("an upload to the index", "POST", "/simple/", 405).header("allow", "GET, HEAD"),
-        asked("no such address", "/nothing", 404),
+        get("an unknown path", "/nothing", 404),
     ]
 }
 
@@ -177,9 +178,9 @@ fn pages() -> Vec<Case> {
     let (address, hash) =
         ("../../packages/demo-project/1.0/demo_project-1.0-py3-none-any.whl", sha256(&file));
     vec![
-        asked("the list", "/simple/", 200).with("accept", JSON).contains(r#"{"name":"demo-project"}"#),
-        asked("the list in HTML", "/simple/", 200).contains("<a href=\"demo-project/\">demo-project</a>"),
-        asked("a project in JSON", "/simple/demo-project/", 200)
+        get("the list", "/simple/", 200).with("accept", JSON).contains(r#"{"name":"demo-project"}"#),
+        get("the list in HTML", "/simple/", 200).contains("<a href=\"demo-project/\">demo-project</a>"),
+        get("a project in JSON", "/simple/demo-project/", 200)
             .with("accept", PIP)
             .header("content-type", JSON)
             .contains(r#""versions":["1.0","1.9rc1","1.10"]"#)
@@ -192,35 +193,39 @@ fn pages() -> Vec<Case> {
             .contains(r#""yanked":false"#)
             .contains(r#""gpg-sig":true"#)
             .contains(r#""project-status":{"status":"active"}"#),
-        asked("a project in HTML", "/simple/demo-project/", 200)
+        get("a project in HTML", "/simple/demo-project/", 200)
             .with("accept", HTML)
             .header("content-type", HTML)
             .contains("<meta name=\"pypi:repository-version\" content=\"1.4\">")
             .contains(&format!("<a href=\"{address}#sha256={hash}\" data-requires-python=\"&gt;=3.8\""))
             .contains(&format!("data-core-metadata=\"sha256={}\"", sha256(metadata)))
             .contains("data-gpg-sig=\"true\">demo_project-1.0.tar.gz</a>"),
-        asked("its metadata", "/packages/demo-project/1.0/demo_project-1.0-py3-none-any.whl.metadata", 200)
+        get("its metadata", "/packages/demo-project/1.0/demo_project-1.0-py3-none-any.whl.metadata", 200)
             .content(metadata),
     ]
 }
 
 fn negotiation() -> Vec<Case> {
     vec![
-        asked("nothing said", "/simple/demo-project/", 200)
+        get("no Accept header", "/simple/demo-project/", 200)
             .header("content-type", "text/html; charset=utf-8"),
-        asked("anything", "/simple/demo-project/", 200)
+        get("any media type", "/simple/demo-project/", 200)
             .with("accept", "*/*")
             .header("content-type", "text/html; charset=utf-8"),
-        asked("the latest", "/simple/demo-project/", 200)
+        get("the latest", "/simple/demo-project/", 200)
             .with("accept", "application/vnd.pypi.simple.latest+json")
             .header("content-type", JSON),
-        asked("by the query", &format!("/simple/demo-project/?format={}", JSON.replace('+', "%2B")), 200)
-            .with("accept", "text/html")
-            .header("content-type", JSON),
-        asked("what there is not", "/simple/demo-project/", 406)
+        get(
+            "the query parameter",
+            &format!("/simple/demo-project/?format={}", JSON.replace('+', "%2B")),
+            200,
+        )
+        .with("accept", "text/html")
+        .header("content-type", JSON),
+        get("an unknown media type", "/simple/demo-project/", 406)
             .with("accept", "application/vnd.pypi.simple.v2+json")
             .code("not_acceptable"),
-        asked("what there is not, of the list", "/simple/", 406)
+        get("an unknown media type for the list", "/simple/", 406)
             .with("accept", "image/png")
             .code("not_acceptable"),
     ]
@@ -228,30 +233,31 @@ fn negotiation() -> Vec<Case> {
 
 fn redirects() -> Vec<Case> {
     vec![
-        asked("the list without its slash", "/simple", 301).header("location", "simple/"),
-        asked("a project without its slash", "/simple/demo-project", 301).header("location", "demo-project/"),
-        asked("the same, not normalised", "/simple/Demo_Project", 301).header("location", "demo-project/"),
-        asked("not normalised", "/simple/Demo._Project/", 301).header("location", "../demo-project/"),
-        asked("what is no name", "/simple/-x-/", 404).code("not_found"),
-        asked("what would break a header", "/simple/a%20b", 404).code("not_found"),
+        get("the list without its slash", "/simple", 301).header("location", "simple/"),
+        get("a project without its slash", "/simple/demo-project", 301).header("location", "demo-project/"),
+        get("without its slash and not normalized", "/simple/Demo_Project", 301)
+            .header("location", "demo-project/"),
+        get("not normalized", "/simple/Demo._Project/", 301).header("location", "../demo-project/"),
+        get("an invalid name", "/simple/-x-/", 404).code("not_found"),
+        get("a name that would break a header", "/simple/a%20b", 404).code("not_found"),
     ]
 }
 
 fn files() -> Vec<Case> {
     let at = |name: &str| format!("/packages/demo-project/1.0/{name}");
     vec![
-        asked("a wheel", &at("demo_project-1.0-py3-none-any.whl"), 200)
+        get("a wheel", &at("demo_project-1.0-py3-none-any.whl"), 200)
             .content(demo())
             .header("content-type", "application/zip")
             .header("cache-control", "private, max-age=31536000, immutable"),
-        asked("a source", &at("demo_project-1.0.tar.gz"), 200).header("content-type", "application/gzip"),
-        asked("its signature", &at("demo_project-1.0.tar.gz.asc"), 200)
+        get("a source", &at("demo_project-1.0.tar.gz"), 200).header("content-type", "application/gzip"),
+        get("its signature", &at("demo_project-1.0.tar.gz.asc"), 200)
             .content("-----BEGIN PGP SIGNATURE-----")
             .header("content-type", "application/pgp-signature"),
-        asked("no signature", &at("demo_project-1.0-py3-none-any.whl.asc"), 404).code("not_found"),
-        asked("no provenance", &at("demo_project-1.0-py3-none-any.whl.provenance"), 404).code("not_found"),
-        asked("under another version", "/packages/demo-project/1.1/demo_project-1.0.tar.gz", 404),
-        asked("under another project", "/packages/demo/1.0/demo_project-1.0.tar.gz", 404),
+        get("no signature", &at("demo_project-1.0-py3-none-any.whl.asc"), 404).code("not_found"),
+        get("no provenance", &at("demo_project-1.0-py3-none-any.whl.provenance"), 404).code("not_found"),
+        get("under another version", "/packages/demo-project/1.1/demo_project-1.0.tar.gz", 404),
+        get("under another project", "/packages/demo/1.0/demo_project-1.0.tar.gz", 404),
         Case::new("HEAD", "HEAD", &at("demo_project-1.0.tar.gz"), 200).content(""),
     ]
 }

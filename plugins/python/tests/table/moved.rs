@@ -1,14 +1,15 @@
-//! Files that another server had: what is refused as a new release is taken, and served as it is.
+//! Files that are moved from another server. The server accepts such files even if it would refuse
+//! a new release with the same contents, and serves them unchanged.
 
-use super::{JSON, asked, form, upload, wheel};
+use super::{JSON, form, get, upload, wheel};
 use packhouse_testkit::Case;
 
-/// Of a file that another server had.
+/// Marks a request as a move from another server.
 fn moved(case: Case) -> Case {
     case.with("packhouse-published-at", "unknown")
 }
 
-/// Wheels and sources whose archive is not as a new release's must be.
+/// Wheels and source distributions whose archives the server refuses in a new release.
 pub(super) fn moved_wheels() -> Vec<Case> {
     let changed = |version: &str, end: &str, change: &dyn Fn(Vec<u8>) -> Vec<u8>| {
         wheel::changed_wheel("old", version, end, change)
@@ -24,12 +25,12 @@ pub(super) fn moved_wheels() -> Vec<Case> {
     let sent = |case: &str, version: &str, file: &[u8]| moved(upload(case, "old", version, file, 200));
     let at = |version: &str, name: &str| format!("/packages/old/{version}/{name}");
     vec![
-        upload("new: a row too many", "old", "1.0", &surplus, 400).contains("which it does not have"),
-        upload("new: a row too few", "old", "1.1", &lacking, 400).contains("does not name its file"),
-        upload("new: a wrong digest", "old", "1.2", &wrong, 400).contains("a sha256 of its file"),
+        upload("new: a row too many", "old", "1.0", &surplus, 400).contains("which is not in the wheel"),
+        upload("new: a row too few", "old", "1.1", &lacking, 400).contains("does not list its file"),
+        upload("new: a wrong digest", "old", "1.2", &wrong, 400).contains("a wrong sha256 for its file"),
         upload("new: in Latin-1", "old", "1.3", &latin, 400).contains("not UTF-8"),
         form("new: a source in Latin-1", "old", "1.4", "old-1.4.tar.gz", &source, 400).contains("not UTF-8"),
-        asked("nothing came of it", "/simple/old/", 404),
+        get("none of them was published", "/simple/old/", 404),
         sent("moved: a row too many", "1.0", &surplus),
         sent("moved: a row too few", "1.1", &lacking),
         sent("moved: a wrong digest", "1.2", &wrong),
@@ -37,20 +38,20 @@ pub(super) fn moved_wheels() -> Vec<Case> {
         moved(form("moved: a source in Latin-1", "old", "1.4", "old-1.4.tar.gz", &source, 200)),
         sent("moved: no archive at all", "1.5", b"PK"),
         moved(upload("moved: the same again", "old", "1.0", &surplus, 409)).code("version_already_exists"),
-        asked("its bytes", &at("1.0", "old-1.0-py3-none-any.whl"), 200).content(&surplus),
-        asked("its metadata", &at("1.0", "old-1.0-py3-none-any.whl.metadata"), 200).contains("Name: old"),
-        asked("what installers cannot read", &at("1.3", "old-1.3-py3-none-any.whl.metadata"), 404),
-        asked("but of a source", &at("1.4", "old-1.4.tar.gz.metadata"), 200).content(&info),
-        asked("none", &at("1.5", "old-1.5-py3-none-any.whl.metadata"), 404),
-        asked("all of them", "/simple/old/", 200)
+        get("its bytes", &at("1.0", "old-1.0-py3-none-any.whl"), 200).content(&surplus),
+        get("its metadata", &at("1.0", "old-1.0-py3-none-any.whl.metadata"), 200).contains("Name: old"),
+        get("metadata that installers cannot read", &at("1.3", "old-1.3-py3-none-any.whl.metadata"), 404),
+        get("the same metadata of a source", &at("1.4", "old-1.4.tar.gz.metadata"), 200).content(&info),
+        get("no metadata", &at("1.5", "old-1.5-py3-none-any.whl.metadata"), 404),
+        get("all are listed", "/simple/old/", 200)
             .with("accept", JSON)
             .contains(r#""versions":["1.0","1.1","1.2","1.3","1.4","1.5"]"#),
-        asked("what is said in Latin-1", "/pypi/old/1.4/json", 200).contains("Andr\u{e9}"),
-        asked("of nothing", "/pypi/old/1.5/json", 200).contains(r#""version":"1.5""#),
+        get("Latin-1 text", "/pypi/old/1.4/json", 200).contains("Andr\u{e9}"),
+        get("a document without metadata", "/pypi/old/1.5/json", 200).contains(r#""version":"1.5""#),
     ]
 }
 
-/// Kinds of files that nobody publishes any more.
+/// Kinds of files that can no longer be published.
 pub(super) fn moved_files() -> Vec<Case> {
     let sent = |name: &str, status| {
         let case = Case::new(name, "POST", "/", status).part(":action", None, "file_upload");
@@ -58,7 +59,7 @@ pub(super) fn moved_files() -> Vec<Case> {
         moved(case.part("content", Some(name), name))
     };
     let first = wheel::wheel("kinds", "1.0", "Requires-Python: >=3.8\n");
-    let page = asked("all of them", "/simple/kinds/", 200).with("accept", JSON).contains(">=2.7");
+    let page = get("all are listed", "/simple/kinds/", 200).with("accept", JSON).contains(">=2.7");
     let names = [
         "kinds-1.0.tar.bz2",
         "Kinds-1.0.tgz",
@@ -78,19 +79,19 @@ pub(super) fn moved_files() -> Vec<Case> {
     ];
     cases.extend(names.iter().map(|name| sent(name, 200)));
     cases.extend([
-        sent("kinds-trunk.zip", 400).contains("a version of PEP 440"),
+        sent("kinds-trunk.zip", 400).contains("a PEP 440 version"),
         sent("other-1.0.egg", 400).contains("a file of kinds"),
         sent("kinds-1.0.txt", 400),
         sent("kinds-1.0-py2.7.egg", 409),
         page,
-        asked("its bytes", egg, 200).content("kinds-1.0-py2.7.egg"),
-        asked("none of its metadata", &format!("{egg}.metadata"), 404),
-        asked("the wheel says more", "/pypi/kinds/1.0/json", 200)
+        get("its bytes", egg, 200).content("kinds-1.0-py2.7.egg"),
+        get("no metadata of an egg", &format!("{egg}.metadata"), 404),
+        get("the wheel's metadata is used", "/pypi/kinds/1.0/json", 200)
             .contains(r#""summary":"About kinds""#)
             .contains(r#""packagetype":"bdist_wininst""#),
-        asked("a version without metadata", "/pypi/kinds/0.9/json", 200).contains(r#""name":"kinds""#),
+        get("a version without metadata", "/pypi/kinds/0.9/json", 200).contains(r#""name":"kinds""#),
         Case::new("deleted", "DELETE", egg, 204),
-        asked("it is gone", egg, 404),
+        get("it is gone", egg, 404),
     ]);
     cases
 }

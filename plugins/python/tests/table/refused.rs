@@ -1,13 +1,13 @@
-//! What is refused: forms, names, wheels, zips and sources that are wrong or that could be read in two ways.
+//! Refused uploads: forms, names, wheels, zips and sources that are wrong or ambiguous.
 
 use super::wheel::{self, Faults};
-use super::{asked, form, upload};
+use super::{form, get, upload};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use packhouse_testkit::Case;
 use sha2::{Digest as _, Sha256, Sha512};
 
-/// Forms that say too little, too much or something wrong.
+/// Forms with missing, repeated or wrong fields.
 pub(super) fn refused_forms() -> Vec<Case> {
     let file = wheel::wheel("forms", "1.0", "");
     let name = "forms-1.0-py3-none-any.whl";
@@ -35,11 +35,11 @@ pub(super) fn refused_forms() -> Vec<Case> {
             .code("checksum_mismatch"),
         whole("no digest", 400).part("md5_digest", None, "x").code("invalid_checksum"),
         whole("another protocol", 400).part("protocol_version", None, "2").contains("twice"),
-        asked("nothing came of it", "/simple/forms/", 404),
+        get("nothing was published", "/simple/forms/", 404),
     ]
 }
 
-/// Names and versions that do not agree, or that are none.
+/// Names and versions that are invalid or do not agree.
 pub(super) fn refused_names() -> Vec<Case> {
     let file = wheel::wheel("names", "1.0", "");
     let name = "names-1.0-py3-none-any.whl";
@@ -47,22 +47,20 @@ pub(super) fn refused_names() -> Vec<Case> {
         form(case, project, version, called, &file, 400)
     };
     vec![
-        sent("another project in the form", "other", "1.0", name)
-            .contains("the upload says that it is other 1.0"),
-        sent("another version in the form", "names", "2.0", name).contains("says that it is names 2.0"),
-        sent("no name", "-names", "1.0", name).contains("no name of a project"),
+        sent("another project in the form", "other", "1.0", name).contains("the form is for other 1.0"),
+        sent("another version in the form", "names", "2.0", name).contains("the form is for names 2.0"),
+        sent("no name", "-names", "1.0", name).contains("not a valid project name"),
         sent("no version", "names", "one", name).contains("PEP 440"),
-        sent("a name that leads away", "names", "1.0", "../names-1.0-py3-none-any.whl")
-            .contains("no name of a distribution file"),
+        sent("a name with a path", "names", "1.0", "../names-1.0-py3-none-any.whl")
+            .contains("not a valid name for a distribution file"),
         sent("a Windows program", "names", "1.0", "names-1.0.win32.exe").contains("neither a wheel"),
-        sent("tags that are none", "names", "1.0", "names-1.0-py3-none.whl")
-            .contains("NAME-VERSION-TAGS.whl"),
+        sent("invalid tags", "names", "1.0", "names-1.0-py3-none.whl").contains("NAME-VERSION-TAGS.whl"),
         form("another type", "names", "1.0", "names-1.0.tar.gz", &file, 400).contains("gzip"),
-        asked("nothing came of it", "/simple/names/", 404),
+        get("nothing was published", "/simple/names/", 404),
     ]
 }
 
-/// Wheels that are about something else than their name.
+/// Wheels whose contents do not match their name.
 pub(super) fn refused_wheels() -> Vec<Case> {
     let name = "mine-1.0-py3-none-any.whl";
     let sent = |case: &str, file: &[u8], words: &str| {
@@ -90,7 +88,11 @@ pub(super) fn refused_wheels() -> Vec<Case> {
             &wheel::wheel("victim", "1.0", ""),
             "belongs to another name or version",
         ),
-        sent("another version's", &wheel::wheel("mine", "2.0", ""), "belongs to another name or version"),
+        sent(
+            "another version's wheel",
+            &wheel::wheel("mine", "2.0", ""),
+            "belongs to another name or version",
+        ),
         sent(
             "metadata of another project",
             &changed("METADATA", &replaced("Name: mine", "Name: victim")),
@@ -99,7 +101,7 @@ pub(super) fn refused_wheels() -> Vec<Case> {
         sent(
             "metadata of another version",
             &changed("METADATA", &replaced("Version: 1.0", "Version: 1.1")),
-            "of mine 1.0",
+            "not for mine 1.0",
         ),
         sent(
             "two names",
@@ -109,7 +111,7 @@ pub(super) fn refused_wheels() -> Vec<Case> {
         sent(
             "no metadata",
             &changed("METADATA", &|_| None),
-            "names mine-1.0.dist-info/METADATA, which it does not have",
+            "lists mine-1.0.dist-info/METADATA, which is not in the wheel",
         ),
         sent("no WHEEL", &changed("WHEEL", &|_| None), "WHEEL"),
         sent(
@@ -121,16 +123,16 @@ pub(super) fn refused_wheels() -> Vec<Case> {
         sent(
             "a file that RECORD does not name",
             &wheel::zip(&wheel::borrowed(&added)),
-            "does not name its file mine/evil.py",
+            "does not list its file mine/evil.py",
         ),
-        sent("no archive", b"PK", "no zip archive"),
-        sent("nothing", b"", "no zip archive"),
-        asked("nothing came of it", "/simple/mine/", 404),
-        asked("nor of the other", "/simple/victim/", 404),
+        sent("no archive", b"PK", "not a zip archive"),
+        sent("nothing", b"", "not a zip archive"),
+        get("nothing was published", "/simple/mine/", 404),
+        get("nor under the other name", "/simple/victim/", 404),
     ]
 }
 
-/// Wheels whose RECORD states digests of their files, right ones and wrong ones.
+/// Wheels whose RECORD has correct or wrong digests.
 pub(super) fn refused_digests() -> Vec<Case> {
     let long = b"VERSION = 1 # and so on\n".repeat(1000);
     let sha256 = |bytes: &[u8]| format!("sha256={}", URL_SAFE_NO_PAD.encode(Sha256::digest(bytes)));
@@ -150,7 +152,8 @@ pub(super) fn refused_digests() -> Vec<Case> {
     };
     let short = b"VERSION = \"1.0\"\n";
     let (other, other_512) = (sha256(b"other"), sha512(b"other"));
-    // As many files as are compared and one more, of which the RECORD states one digest that is wrong.
+    // The wheel has more files than the plugin compares. The digest of the file `wrong` in its
+    // RECORD is wrong.
     let many = |case: &str, wrong: usize, status: u16| {
         let mut files = wheel::wheel_files("many", "1.0", "");
         let right = sha256(b"x");
@@ -164,7 +167,7 @@ pub(super) fn refused_digests() -> Vec<Case> {
         files.extend(names.into_iter().map(|name| (name, b"x".to_vec())));
         upload(case, "many", "1.0", &wheel::zip(&wheel::borrowed(&files)), status)
     };
-    // A file with the right digest that says that it unpacks to this size.
+    // The wheel has a file with a correct digest, but its header states this unpacked size.
     let sized = |case: &str, size: usize| {
         let mut files = wheel::wheel_files("sized", "1.0", "");
         if let Some((_, record)) = files.last_mut() {
@@ -177,20 +180,30 @@ pub(super) fn refused_digests() -> Vec<Case> {
             .contains("its file sized/long.py unpacks to another size")
     };
     vec![
-        refused("a wrong digest of a stored file", &other, "", "a sha256 of its file summed/__init__.py"),
-        refused("of a compressed file", &sha256(short), &other, "a sha256 of its file summed/long.py"),
-        refused("by SHA-512", "", &other_512, "a sha512 of its file summed/long.py"),
-        refused("what is none", "sha256=x", "", "a sha256 of its file summed/__init__.py"),
-        asked("nothing came of it", "/simple/summed/", 404),
+        refused(
+            "a wrong digest of a stored file",
+            &other,
+            "",
+            "a wrong sha256 for its file summed/__init__.py",
+        ),
+        refused(
+            "a wrong digest of a compressed file",
+            &sha256(short),
+            &other,
+            "a wrong sha256 for its file summed/long.py",
+        ),
+        refused("a wrong SHA-512", "", &other_512, "a wrong sha512 for its file summed/long.py"),
+        refused("an invalid digest", "sha256=x", "", "a wrong sha256 for its file summed/__init__.py"),
+        get("nothing was published", "/simple/summed/", 404),
         sent("right digests", "1.0", &sha256(short), &sha512(&long), 200),
-        sent("with padding", "1.1", "", &format!("{}=", sha256(&long)), 200),
-        sent("one that nobody compares", "1.2", "md5=x", "sha384=x", 200),
-        many("a wrong digest of the last file that is compared", 499, 400)
+        sent("a digest with padding", "1.1", "", &format!("{}=", sha256(&long)), 200),
+        sent("algorithms that are not compared", "1.2", "md5=x", "sha384=x", 200),
+        many("a wrong digest of the last compared file", 499, 400)
             .code("invalid_distribution")
-            .contains("a sha256 of its file many/m499.py"),
-        many("of the one behind it", 500, 200),
-        sized("a file that is longer than it says", long.len() - 1),
-        sized("one that is shorter", long.len() + 1),
+            .contains("a wrong sha256 for its file many/m499.py"),
+        many("a wrong digest after the limit", 500, 200),
+        sized("a file longer than its header states", long.len() - 1),
+        sized("a file shorter than its header states", long.len() + 1),
     ]
 }
 
@@ -211,29 +224,29 @@ pub(super) fn refused_zips() -> Vec<Case> {
     large.last_mut().unwrap().1 = &bomb;
     vec![
         broken(
-            "another name in front",
+            "another name in the local header",
             Faults { local_name: Some("zips/__evil__.py"), ..none() },
             "two headers that differ",
         ),
-        broken("something in front", Faults { before: b"MZ", ..none() }, "before its first file"),
-        broken("something in between", Faults { between: b"PK\x03\x04", ..none() }, "stands behind its file"),
-        broken("something behind", Faults { behind: b"PK", ..none() }, "behind its end record"),
+        broken("data in front", Faults { before: b"MZ", ..none() }, "before its first file"),
+        broken("data in between", Faults { between: b"PK\x03\x04", ..none() }, "data after its file"),
+        broken("data after the end", Faults { behind: b"PK", ..none() }, "after its end record"),
         sent("two archives", &[&whole[..], &whole].concat(), "do not agree"),
-        broken("too few entries", Faults { more_entries: 1, ..none() }, "not as many entries"),
+        broken("too few entries", Faults { more_entries: 1, ..none() }, "does not have as many entries"),
         broken("encrypted", Faults { flags: 1, ..none() }, "encrypted"),
         broken("another compression", Faults { method: Some(14), ..none() }, "neither stored nor deflated"),
         broken("a second name", Faults { extra: b"\x75\x70\x01\x00\x01", ..none() }, "two names"),
         broken("a damaged extra field", Faults { extra: b"\x01\x00\xff", ..none() }, "extra field"),
-        broken("another size", Faults { size: Some(3), ..none() }, "stored in another size"),
-        sent("one file twice", &wheel::zip(&with("zips/__init__.py")), "two files"),
-        sent("a file and a folder", &wheel::zip(&with("zips/__init__.py/")), "two files"),
-        sent("a file above", &wheel::zip(&with("../evil.py")), "no name for a file"),
-        sent("an absolute file", &wheel::zip(&with("/evil.py")), "no name for a file"),
-        sent("a Windows path", &wheel::zip(&with("zips\\evil.py")), "no name for a file"),
-        sent("a zero in a name", &wheel::zip(&with("zips/a\0.py")), "no name for a file"),
+        broken("another size", Faults { size: Some(3), ..none() }, "packed and unpacked sizes differ"),
+        sent("one file twice", &wheel::zip(&with("zips/__init__.py")), "twice"),
+        sent("a file and a folder", &wheel::zip(&with("zips/__init__.py/")), "twice"),
+        sent("a file above", &wheel::zip(&with("../evil.py")), "not a valid file name"),
+        sent("an absolute file", &wheel::zip(&with("/evil.py")), "not a valid file name"),
+        sent("a Windows path", &wheel::zip(&with("zips\\evil.py")), "not a valid file name"),
+        sent("a zero in a name", &wheel::zip(&with("zips/a\0.py")), "not a valid file name"),
         sent("a bomb", &wheel::zip(&large), "100 times its size"),
-        sent("cut off", &whole[..whole.len() - 1], "behind its end record"),
-        asked("nothing came of it", "/simple/zips/", 404),
+        sent("cut off", &whole[..whole.len() - 1], "after its end record"),
+        get("nothing was published", "/simple/zips/", 404),
     ]
 }
 
@@ -249,7 +262,7 @@ pub(super) fn refused_sources() -> Vec<Case> {
     let whole = wheel::tar(&[("source-1.0/PKG-INFO", info)]);
     let bomb = wheel::gzip(&vec![0; 70 << 20]);
     vec![
-        sent("no gzip", &whole, "not compressed by gzip"),
+        sent("no gzip", &whole, "not compressed with gzip"),
         sent("a bomb", &bomb, "100 times its size"),
         sent("no PKG-INFO", &tar(&[("source-1.0/setup.py", b"")]), "no file NAME-VERSION/PKG-INFO"),
         sent("two folders", &tar(&[("source-1.0/PKG-INFO", info), ("other/x", b"")]), "one folder"),
@@ -257,16 +270,16 @@ pub(super) fn refused_sources() -> Vec<Case> {
         sent(
             "PKG-INFO twice",
             &tar(&[("source-1.0/PKG-INFO", info), ("source-1.0/PKG-INFO", info)]),
-            "there twice",
+            "occurs twice",
         ),
         sent(
             "a file above",
             &tar(&[("source-1.0/PKG-INFO", info), ("source-1.0/../../x", b"")]),
-            "no name for a file",
+            "not a valid file name",
         ),
-        sent("another project's", &wheel::sdist("victim", "1.0"), "\"victim 1.0\""),
+        sent("another project's source", &wheel::sdist("victim", "1.0"), "\"victim 1.0\""),
         sent("cut off", &wheel::gzip(&whole[..700]), "it ends too early"),
-        sent("something behind", &wheel::gzip(&[&whole[..], b"more"].concat()), "behind its end"),
+        sent("data after the end", &wheel::gzip(&[&whole[..], b"more"].concat()), "data after its end"),
         sent("damaged", &wheel::gzip(&whole.iter().map(|byte| byte ^ 1).collect::<Vec<_>>()), "damaged"),
         form(
             "a zipped source",

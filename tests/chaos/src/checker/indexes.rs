@@ -1,11 +1,12 @@
-//! Indexes: they list what must be there and nothing that cannot be; in the end, from each server, exactly what it serves.
+//! An index must list every version that must exist, and no version that cannot exist. At the end,
+//! each server's index must list exactly the versions that this server serves.
 
 use super::paths::{Path, paths};
 use super::{Rule, Violation, violation};
-use crate::history::{Event, Outcome, Way, What};
+use crate::history::{Event, Operation, Outcome, Way};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is listed wrongly, and what is not.
+/// Finds versions that are listed wrongly or missing.
 pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     let paths = paths(events);
     let mut packages = BTreeMap::<&str, Vec<(&str, &Path<'_>)>>::new();
@@ -16,8 +17,8 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     let served = served(events);
     let mut found = Vec::new();
     for event in events {
-        let What::Index { package, listed } = &event.what else { continue };
-        // No index is an empty one.
+        let Operation::Index { package, listed } = &event.what else { continue };
+        // A missing index (404) counts as an empty one.
         if !matches!(event.outcome, Outcome::Done | Outcome::NotThere) {
             continue;
         }
@@ -34,9 +35,9 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
             let there = served.get(&(server, package.as_str())).cloned().unwrap_or_default();
             for version in listed.symmetric_difference(&there) {
                 let why = if there.contains(version) {
-                    "is served and not listed"
+                    "is served but not listed"
                 } else {
-                    "is listed and not served"
+                    "is listed but not served"
                 };
                 found.push(violation(Rule::Index, event, format!("{version} {why}")));
             }
@@ -48,7 +49,7 @@ pub(super) fn check(events: &[Event]) -> Vec<Violation> {
 fn wrong(index: &Event, listed: bool, path: &Path<'_>) -> Option<&'static str> {
     if listed {
         if path.perhaps_from().is_none_or(|begun| begun > index.ended) {
-            return Some("is listed before anybody published it");
+            return Some("is listed before it was published");
         }
         return path
             .gone_from()
@@ -56,15 +57,15 @@ fn wrong(index: &Event, listed: bool, path: &Path<'_>) -> Option<&'static str> {
             .then_some("is listed after its deletion");
     }
     let there = path.there_from().is_some_and(|there| index.begun >= there);
-    let kept = path.perhaps_gone_from().is_none_or(|gone| gone > index.ended);
-    (there && kept).then_some("was acknowledged, or seen, and is not listed")
+    let not_gone = path.perhaps_gone_from().is_none_or(|gone| gone > index.ended);
+    (there && not_gone).then_some("was acknowledged or read, but is not listed")
 }
 
-/// By server and package, the versions that its last reads found.
+/// The versions that the last reads found, by server and package.
 fn served(events: &[Event]) -> BTreeMap<(usize, &str), BTreeSet<String>> {
     let mut served = BTreeMap::<_, BTreeSet<String>>::new();
     for event in events.iter().filter(|event| event.last && event.outcome == Outcome::Done) {
-        let (What::Read { path, .. }, Way::Server(server)) = (&event.what, event.way) else { continue };
+        let (Operation::Read { path, .. }, Way::Server(server)) = (&event.what, event.way) else { continue };
         let (package, version) = path.rsplit_once('/').expect("a path has a version");
         served.entry((server, package)).or_default().insert(version.to_owned());
     }

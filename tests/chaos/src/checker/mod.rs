@@ -1,7 +1,9 @@
-//! What a history must hold to. Pure: the same events give the same answer, so that planted faults can be tried on it.
+//! The rules that a history must obey. The functions are pure: the same events give the same
+//! result, so that faults can be planted in a history to test the rules.
 //!
-//! An operation takes effect at some moment between its request and its answer; one without an answer at any moment after its
-//! request, or never. What is found holds whatever those moments were.
+//! An operation takes effect at some moment between its request and its answer. Without an answer,
+//! it takes effect at any moment after its request, or never. The checker reports a violation only
+//! if no choice of these moments explains the history.
 
 mod answers;
 mod indexes;
@@ -13,44 +15,44 @@ mod tokens;
 use crate::history::{Event, Micros};
 use std::fmt;
 
-/// How long after somebody has seen a publish that nobody acknowledged it may be unseen elsewhere: a server that keeps answers under
-/// a lease may keep them for one.
+/// How long an unacknowledged publish may be invisible on other servers after one client has read
+/// it, in µs. A server that caches answers under a lease may keep a 404 that long.
 pub const UNACKNOWLEDGED: Micros = 3_000_000;
 
-/// What was broken.
+/// The rule that was broken.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Rule {
-    /// What was acknowledged, or seen, is there, everywhere. Where its object was removed, a read may say so until a publish of the
-    /// same bytes is acknowledged.
+    /// Acknowledged or read versions must be readable on every server. After an object was removed,
+    /// a read may report the loss until a publish of the same bytes is acknowledged.
     Lost,
-    /// What was deleted is gone, and what was never published is not there.
+    /// Deleted versions must be gone, and versions that were never published must not exist.
     Undead,
-    /// The bytes are those that were published.
+    /// The bytes must be those that were published.
     Bytes,
-    /// A path is published once.
+    /// A path can be published only once.
     Once,
-    /// A revoked credential is refused.
+    /// A revoked credential must be refused.
     Revoked,
-    /// A good credential is not.
+    /// A valid credential must not be refused.
     WrongRefusal,
-    /// An index lists what is there, and nothing else.
+    /// An index must list exactly the existing versions.
     Index,
-    /// Nothing is left that nothing names, and nothing is missing that something names.
+    /// Every stored object must be referenced, and every referenced object must be stored.
     Storage,
-    /// Errors are 503 with `Retry-After`, or a connection that breaks.
+    /// Errors must be 503 with `Retry-After`, or a broken connection.
     Answer,
-    /// Once everything is well again, everything is answered.
+    /// After the last fault has ended, every request must be answered.
     Recovery,
 }
 
-/// Where.
+/// A violation of a rule by one event.
 #[derive(Clone, Debug)]
 pub struct Violation {
-    /// What was broken.
+    /// The rule.
     pub rule: Rule,
-    /// By which event.
+    /// The event that broke it.
     pub event: Event,
-    /// In which way.
+    /// A description of the violation.
     pub why: String,
 }
 
@@ -60,7 +62,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// All that is wrong with it.
+/// Returns all violations in a history.
 pub fn check(events: &[Event]) -> Vec<Violation> {
     let mut found = answers::check(events);
     found.extend(paths::check(events));

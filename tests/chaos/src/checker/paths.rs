@@ -1,11 +1,12 @@
-//! Each path: published once, there with the right bytes from its acknowledgement on, and gone from its deletion on.
+//! Rules for paths: only one publish of a path succeeds. After its acknowledgement the path is
+//! readable with the right bytes, and after its deletion it is gone.
 
 use super::losses::{Losses, losses};
 use super::{Rule, UNACKNOWLEDGED, Violation, violation};
-use crate::history::{Event, Micros, Outcome, What};
+use crate::history::{Event, Micros, Operation, Outcome};
 use std::collections::BTreeMap;
 
-/// What is known of one path.
+/// The events of one path.
 #[derive(Debug, Default)]
 pub(super) struct Path<'a> {
     publishes: Vec<&'a Event>,
@@ -13,14 +14,14 @@ pub(super) struct Path<'a> {
     deletes: Vec<&'a Event>,
 }
 
-/// The paths of a history.
+/// Groups a history by path.
 pub(super) fn paths(events: &[Event]) -> BTreeMap<&str, Path<'_>> {
     let mut paths = BTreeMap::<&str, Path<'_>>::new();
     for event in events {
         match &event.what {
-            What::Publish { path, .. } => paths.entry(path).or_default().publishes.push(event),
-            What::Read { path, .. } => paths.entry(path).or_default().reads.push(event),
-            What::Delete { path } => paths.entry(path).or_default().deletes.push(event),
+            Operation::Publish { path, .. } => paths.entry(path).or_default().publishes.push(event),
+            Operation::Read { path, .. } => paths.entry(path).or_default().reads.push(event),
+            Operation::Delete { path } => paths.entry(path).or_default().deletes.push(event),
             _ => {}
         }
     }
@@ -28,7 +29,7 @@ pub(super) fn paths(events: &[Event]) -> BTreeMap<&str, Path<'_>> {
 }
 
 impl Path<'_> {
-    /// From when on it must be there for whoever asks, if nobody has begun to delete it.
+    /// The time from which every read must find the version, if no deletion of it has begun.
     pub(super) fn there_from(&self) -> Option<Micros> {
         let done = |events: &[&Event], more| {
             events
@@ -37,23 +38,23 @@ impl Path<'_> {
                 .map(move |event| event.ended + more)
                 .min()
         };
-        let (acknowledged, seen) = (done(&self.publishes, 0), done(&self.reads, UNACKNOWLEDGED));
-        acknowledged.into_iter().chain(seen).min()
+        let (acknowledged, read_before) = (done(&self.publishes, 0), done(&self.reads, UNACKNOWLEDGED));
+        acknowledged.into_iter().chain(read_before).min()
     }
 
-    /// From when on it may be there.
+    /// The time from which a read may find the version.
     pub(super) fn perhaps_from(&self) -> Option<Micros> {
-        // One that was refused as a double has done nothing.
+        // A publish that was refused as a duplicate had no effect.
         let tried = self.publishes.iter().filter(|event| event.outcome != Outcome::Conflict);
         tried.map(|event| event.begun).min()
     }
 
-    /// From when on it may be gone again.
+    /// The time from which a read may miss the version again.
     pub(super) fn perhaps_gone_from(&self) -> Option<Micros> {
         self.deletes.iter().map(|event| event.begun).min()
     }
 
-    /// From when on it must be gone.
+    /// The time from which no read may find the version.
     pub(super) fn gone_from(&self) -> Option<Micros> {
         let done = self.deletes.iter().filter(|event| event.outcome == Outcome::Done);
         done.map(|event| event.ended).min()
@@ -64,14 +65,14 @@ impl Path<'_> {
         for read in &self.reads {
             self.check_read(read, losses, found);
         }
-        // Whoever is told that it is not there to be deleted is told so rightly.
+        // A deletion may get 404 only while the version may be absent.
         for delete in self.deletes.iter().filter(|delete| delete.outcome == Outcome::NotThere) {
             let before = self.deletes.iter().any(|other| other.begun < delete.begun);
             if !before && self.there_from().is_some_and(|there| delete.begun >= there) {
                 found.push(violation(
                     Rule::Lost,
                     delete,
-                    "it was acknowledged, and is not there to be deleted",
+                    "it was acknowledged, but the deletion did not find it",
                 ));
             }
         }
@@ -80,7 +81,7 @@ impl Path<'_> {
     fn check_publishes(&self, found: &mut Vec<Violation>) {
         let done: Vec<_> = self.publishes.iter().filter(|event| event.outcome == Outcome::Done).collect();
         for (at, second) in done.iter().enumerate().skip(1) {
-            let (What::Publish { digest: one, .. }, What::Publish { digest, once, .. }) =
+            let (Operation::Publish { digest: one, .. }, Operation::Publish { digest, once, .. }) =
                 (&done[at - 1].what, &second.what)
             else {
                 continue;
@@ -96,14 +97,14 @@ impl Path<'_> {
                     && other.begun <= refused.ended
             });
             if !other {
-                found.push(violation(Rule::Answer, refused, "409, and nobody else published it"));
+                found.push(violation(Rule::Answer, refused, "409, but nobody else published it"));
             }
         }
     }
 
     fn check_read(&self, read: &Event, losses: &Losses<'_>, found: &mut Vec<Violation>) {
         match read.outcome {
-            // Whoever is told that its bytes are lost is told that it is there.
+            // An answer that reports lost bytes also states that the version exists.
             Outcome::Done | Outcome::Damaged => {
                 if self.perhaps_from().is_none_or(|begun| begun > read.ended) {
                     found.push(violation(Rule::Undead, read, "nobody had published it"));
@@ -114,28 +115,28 @@ impl Path<'_> {
                 if read.outcome == Outcome::Done {
                     self.check_bytes(read, found);
                 } else if !self.may_be_lost(read, losses) {
-                    found.push(violation(Rule::Lost, read, "its object was not removed, or is repaired"));
+                    found.push(violation(Rule::Lost, read, "its object was not removed, or was repaired"));
                 }
             }
             Outcome::NotThere => {
                 let there = self.there_from().is_some_and(|there| read.begun >= there);
-                let kept = self.perhaps_gone_from().is_none_or(|gone| gone > read.ended);
-                if there && kept {
-                    found.push(violation(Rule::Lost, read, "it was acknowledged, or seen, before"));
+                let not_gone = self.perhaps_gone_from().is_none_or(|gone| gone > read.ended);
+                if there && not_gone {
+                    found.push(violation(Rule::Lost, read, "it was acknowledged or read before"));
                 }
             }
             _ => {}
         }
     }
 
-    /// Whether a read may have met the loss of bytes that somebody published here.
+    /// Returns true if a read may have met the loss of bytes that were published at this path.
     fn may_be_lost(&self, read: &Event, losses: &Losses<'_>) -> bool {
         let sent = self.publishes.iter().filter(|event| event.outcome != Outcome::Conflict);
         sent.filter_map(|event| losses.get(digest(event))).flatten().any(|loss| loss.may_meet(read))
     }
 
     fn check_bytes(&self, read: &Event, found: &mut Vec<Violation>) {
-        let What::Read { digest: came, .. } = &read.what else { return };
+        let Operation::Read { digest: came, .. } = &read.what else { return };
         let mut sent = self.publishes.iter().filter(|event| event.outcome != Outcome::Conflict);
         let acknowledged = self.publishes.iter().find(|event| event.outcome == Outcome::Done);
         let right = match acknowledged {
@@ -143,20 +144,20 @@ impl Path<'_> {
             None => sent.any(|event| digest(event) == *came),
         };
         if !right {
-            found.push(violation(Rule::Bytes, read, "those are not the bytes that were published"));
+            found.push(violation(Rule::Bytes, read, "the bytes are not the published ones"));
         }
     }
 }
 
-/// The bytes that a publish sent.
+/// Digest of the bytes that a publish sent.
 fn digest(publish: &Event) -> &str {
     match &publish.what {
-        What::Publish { digest, .. } => digest,
+        Operation::Publish { digest, .. } => digest,
         _ => "",
     }
 }
 
-/// What is wrong with any of them.
+/// Returns the violations of all paths.
 pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     let (losses, mut found) = (losses(events), Vec::new());
     paths(events).values().for_each(|path| path.check(&losses, &mut found));

@@ -1,18 +1,19 @@
-//! The storage when nothing is under way: a row for each object and an object for each row, and each row is needed.
+//! The storage after all operations have ended: every row has an object, every object has a row,
+//! and every row is referenced.
 
 use super::{Rule, Violation, violation};
-use crate::history::{Event, What};
+use crate::history::{Event, Operation};
 
-/// What is there too much, and what too little.
+/// Finds superfluous and missing objects and rows.
 pub(super) fn check(events: &[Event]) -> Vec<Violation> {
     let mut found = Vec::new();
     for event in events {
-        let What::Storage { missing, orphans, unnamed, unfinished } = event.what else { continue };
+        let Operation::Storage { missing, orphans, unnamed, unfinished } = event.what else { continue };
         for (count, what) in [
             (missing, "blobs whose object is missing"),
-            (orphans, "objects that no row names"),
-            (unnamed, "blobs that nothing names"),
-            (unfinished, "uploads that are not finished"),
+            (orphans, "objects without a row"),
+            (unnamed, "unreferenced blobs"),
+            (unfinished, "unfinished uploads"),
         ] {
             if count > 0 {
                 found.push(violation(Rule::Storage, event, format!("{count} {what}")));

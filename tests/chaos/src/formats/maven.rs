@@ -1,6 +1,6 @@
-//! Maven: a file at a path, and metadata that the server makes.
+//! Maven: a file at a path, and metadata that the server generates.
 
-use super::Item;
+use super::PackageVersion;
 use crate::history::Outcome;
 use packhouse_tests::{Client, Request, Response};
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ pub(super) fn path(package: &str, version: &str) -> String {
     format!("/repositories/maven/org/example/{package}/{version}/{package}-{version}.jar")
 }
 
-pub(super) fn publish(client: &Client, item: &Item) -> Outcome {
+pub(super) fn publish(client: &Client, item: &PackageVersion) -> Outcome {
     let request = Request::new("PUT", &path(&item.package, &item.version)).body(item.bytes.as_slice());
     Outcome::of(&client.try_send(request), &[201])
 }

@@ -1,4 +1,4 @@
-//! How each format publishes, reads, lists and deletes, over plain HTTP.
+//! The operations of each format over plain HTTP: publish, read, list and delete.
 
 mod maven;
 mod npm;
@@ -11,15 +11,15 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::io;
 
-/// An answer, or that there was none.
+/// An answer, or the error if it did not arrive.
 pub type Answer = io::Result<Response>;
 
-/// A format.
+/// A package format.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Format {
     /// Files at paths.
     Maven,
-    /// Documents with archives in them.
+    /// Documents with embedded archives.
     Npm,
     /// Forms.
     Python,
@@ -27,11 +27,11 @@ pub enum Format {
     Oci,
 }
 
-/// All of them.
+/// All formats.
 pub const FORMATS: [Format; 4] = [Format::Maven, Format::Npm, Format::Python, Format::Oci];
 
 impl Format {
-    /// The first part of its paths in the history, and its repository's name.
+    /// The name of the format's repository, and the first part of its paths in the history.
     pub fn name(self) -> &'static str {
         match self {
             Self::Maven => "maven",
@@ -41,32 +41,32 @@ impl Format {
         }
     }
 
-    /// As the API calls it.
+    /// The name of the format in the API.
     fn of_api(self) -> &'static str {
         if self == Self::Oci { "docker" } else { self.name() }
     }
 
-    /// Whether a path is taken only once. A tag can be moved.
+    /// Returns true if a path can be published only once. A tag can be moved.
     pub fn once(self) -> bool {
         self != Self::Oci
     }
 }
 
-/// A version of a package, and the bytes that somebody would publish as it.
+/// A version of a package, and the bytes to publish as its file.
 #[derive(Clone, Debug)]
-pub struct Item {
+pub struct PackageVersion {
     /// Its format.
     pub format: Format,
     /// Its package.
     pub package: String,
     /// Its version.
     pub version: String,
-    /// Its file.
+    /// The content of its file.
     pub bytes: Vec<u8>,
 }
 
-impl Item {
-    /// A version with a file of about this length, which the seed makes.
+impl PackageVersion {
+    /// Makes a version whose file has about this length. The seed determines the content.
     pub fn new(format: Format, package: &str, version: &str, seed: u64, length: usize) -> Self {
         let filler = packhouse_tests::payload::bytes(seed, length);
         let bytes = match format {
@@ -88,18 +88,18 @@ impl Item {
     }
 }
 
-/// A repository of each format on a cluster, with a token that may read and write in all.
+/// One repository of each format, with a token that can read and write in all of them.
 #[derive(Clone, Debug)]
-pub struct Shop {
-    /// The owner, signed in.
+pub struct TestRepositories {
+    /// The owner's session.
     pub api: Api,
     /// Ids of the repositories, in the order of [`FORMATS`].
     pub repositories: Vec<String>,
     client: Client,
 }
 
-impl Shop {
-    /// Makes the repositories.
+impl TestRepositories {
+    /// Creates the repositories.
     pub fn open(server: &Server) -> Self {
         let api = Api::sign_in(server);
         let create = |format: &Format| {
@@ -113,7 +113,7 @@ impl Shop {
         Self { api, repositories, client }
     }
 
-    /// A client that shows the token, for requests by this way.
+    /// A client that sends the token, through the balancer or straight to one server.
     pub fn by(&self, way: Way, addresses: &crate::cluster::Addresses) -> Client {
         let address = match way {
             Way::Balanced => addresses.balancer,
@@ -129,8 +129,8 @@ impl Shop {
     }
 }
 
-/// Publishes it.
-pub fn publish(client: &Client, item: &Item) -> Outcome {
+/// Publishes a version.
+pub fn publish(client: &Client, item: &PackageVersion) -> Outcome {
     match item.format {
         Format::Maven => maven::publish(client, item),
         Format::Npm => npm::publish(client, item),
@@ -139,7 +139,7 @@ pub fn publish(client: &Client, item: &Item) -> Outcome {
     }
 }
 
-/// Reads a version's file; its SHA-256 when it came.
+/// Reads a version's file and returns its SHA-256 if the body was complete.
 pub fn read(client: &Client, format: Format, package: &str, version: &str) -> (Outcome, String) {
     if format == Format::Oci {
         return oci::read(client, package, version);
@@ -154,7 +154,7 @@ pub fn read(client: &Client, format: Format, package: &str, version: &str) -> (O
     (Outcome::of(&answer, &[200]), digest)
 }
 
-/// Reads a package's index: the versions that it lists.
+/// Reads a package's index and returns the listed versions.
 pub fn index(client: &Client, format: Format, package: &str) -> (Outcome, BTreeSet<String>) {
     let (path, accept) = match format {
         Format::Maven => (maven::index(package), "*/*"),
@@ -179,7 +179,7 @@ pub fn index(client: &Client, format: Format, package: &str) -> (Outcome, BTreeS
     }
 }
 
-/// Deletes a version through the API, whose client that is.
+/// Deletes a version through the API. `api` is a client of the API.
 pub fn delete(api: &Client, repository: &str, format: Format, package: &str, version: &str) -> Outcome {
     let name = if format == Format::Maven { format!("org.example%3A{package}") } else { package.to_owned() };
     let path = format!("/v1/repositories/{repository}/packages/{name}/versions/{version}");

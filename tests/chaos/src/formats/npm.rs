@@ -1,6 +1,6 @@
-//! npm: a document with the archive in it, and a packument.
+//! npm: a document with an embedded archive, and a packument.
 
-use super::Item;
+use super::PackageVersion;
 use crate::history::Outcome;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,8 +14,8 @@ pub(super) fn path(package: &str, version: &str) -> String {
     format!("/repositories/npm/{package}/-/{package}-{version}.tgz")
 }
 
-pub(super) fn publish(client: &Client, item: &Item) -> Outcome {
-    let Item { package, version, bytes, .. } = item;
+pub(super) fn publish(client: &Client, item: &PackageVersion) -> Outcome {
+    let PackageVersion { package, version, bytes, .. } = item;
     let file = format!("{package}-{version}.tgz");
     let dist = json!({
         "shasum": hex::encode(sha1::Sha1::digest(bytes)),
@@ -29,7 +29,7 @@ pub(super) fn publish(client: &Client, item: &Item) -> Outcome {
     });
     let mut versions = json!({});
     versions[version] = json!({"name": package, "version": version, "_id": id, "dist": dist});
-    // A tag of its own: `latest` would be everybody's.
+    // Each version gets its own tag; otherwise all versions would share `latest`.
     let mut tags = json!({});
     tags[format!("t{}", version.replace('.', "-"))] = json!(version);
     let document = json!({
@@ -49,7 +49,7 @@ pub(super) fn listed(answer: &Response) -> Option<BTreeSet<String>> {
     Some(document.get("versions")?.as_object()?.keys().cloned().collect())
 }
 
-/// An archive of a package with so many bytes beside its manifest.
+/// A package archive with these filler bytes beside its manifest.
 pub(super) fn archive(package: &str, version: &str, filler: &[u8]) -> Vec<u8> {
     let manifest = json!({"name": package, "version": version}).to_string();
     let files = [("package/package.json", manifest.as_bytes()), ("package/data", filler)];

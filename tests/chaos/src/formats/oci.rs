@@ -1,6 +1,7 @@
-//! Images: a layer, in one request or in a session of several, and a manifest that names it.
+//! Images: a layer, uploaded in one request or in a session of several, and a manifest that refers
+//! to it.
 
-use super::{Answer, Item, get};
+use super::{Answer, PackageVersion, get};
 use crate::history::Outcome;
 use packhouse_tests::images::{MANIFEST, digest, manifest};
 use packhouse_tests::{Client, Request, Response, digests};
@@ -12,10 +13,12 @@ fn path(package: &str, rest: &str) -> String {
     format!("/v2/repositories/oci/{package}/{rest}")
 }
 
-/// The publish is of the manifest: what fails before it has published nothing, but cannot be told from it by who asked for all.
-pub(super) fn publish(client: &Client, item: &Item) -> Outcome {
+/// Publishes an image: its blobs, then its manifest, which alone makes the image visible. The
+/// outcome covers all requests. An unknown outcome may therefore mean that the manifest was not
+/// sent.
+pub(super) fn publish(client: &Client, item: &PackageVersion) -> Outcome {
     for bytes in [item.bytes.as_slice(), b"{}"] {
-        // Longer layers go by a session.
+        // Longer layers use a session.
         let pushed =
             if bytes.len() > 50_000 { session(client, item, bytes) } else { whole(client, item, bytes) };
         let outcome = Outcome::of(&pushed, &[201]);
@@ -29,7 +32,8 @@ pub(super) fn publish(client: &Client, item: &Item) -> Outcome {
     Outcome::of(&client.try_send(request), &[201])
 }
 
-/// A session that was begun by an answer that never came, or that ended unheard, is nobody's any more: then it is 404 to go on.
+/// Turns a 404 during an upload into an outcome that is always wrong. A server must not forget a
+/// session after it has answered a request of this session.
 fn not_a_session(outcome: Outcome) -> Outcome {
     if outcome == Outcome::NotThere {
         Outcome::Odd("404 in the middle of a session".to_owned())
@@ -38,12 +42,12 @@ fn not_a_session(outcome: Outcome) -> Outcome {
     }
 }
 
-fn whole(client: &Client, item: &Item, bytes: &[u8]) -> Answer {
+fn whole(client: &Client, item: &PackageVersion, bytes: &[u8]) -> Answer {
     let target = path(&item.package, &format!("blobs/uploads/?digest={}", digest(bytes)));
     client.try_send(Request::new("POST", &target).body(bytes))
 }
 
-fn session(client: &Client, item: &Item, bytes: &[u8]) -> Answer {
+fn session(client: &Client, item: &PackageVersion, bytes: &[u8]) -> Answer {
     let begun =
         client.try_send(Request::new("POST", &path(&item.package, "blobs/uploads/")).body(Vec::new()))?;
     let Some(session) = begun.header("location").filter(|_| begun.status == 202).map(below) else {
@@ -62,7 +66,7 @@ fn session(client: &Client, item: &Item, bytes: &[u8]) -> Answer {
     client.try_send(Request::new("PUT", &end).body(Vec::new()))
 }
 
-/// The path of an address.
+/// The path of a URL.
 fn below(address: &str) -> String {
     match address.split_once("://") {
         Some((_, rest)) => format!("/{}", rest.split_once('/').map(|(_, path)| path).unwrap_or_default()),
@@ -70,7 +74,7 @@ fn below(address: &str) -> String {
     }
 }
 
-/// Reads the manifest, and the layer that it names. An image whose layer is not there is not there.
+/// Reads the manifest and the layer that it names. An image without its layer counts as missing.
 pub(super) fn read(client: &Client, package: &str, version: &str) -> (Outcome, String) {
     let request =
         Request::new("GET", &path(package, &format!("manifests/{version}"))).header("Accept", MANIFEST);

@@ -1,6 +1,6 @@
-//! Python: a form with a wheel in it, and the project's page.
+//! Python: a form with a wheel, and the project's page.
 
-use super::Item;
+use super::PackageVersion;
 use crate::history::Outcome;
 use packhouse_tests::{Client, Request, Response};
 use serde_json::Value;
@@ -16,7 +16,7 @@ pub(super) fn path(package: &str, version: &str) -> String {
     format!("/repositories/python/packages/{package}/{version}/{}", file(package, version))
 }
 
-pub(super) fn publish(client: &Client, item: &Item) -> Outcome {
+pub(super) fn publish(client: &Client, item: &PackageVersion) -> Outcome {
     let part = |what: &str, value: &str| {
         format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name={what}\r\n\r\n{value}")
     };
@@ -43,7 +43,7 @@ pub(super) fn listed(answer: &Response, package: &str) -> Option<BTreeSet<String
     page.get("files")?.as_array()?.iter().map(version).collect()
 }
 
-/// A wheel with a module of so many bytes, stored as they are.
+/// A wheel with a module of these bytes, stored uncompressed.
 pub(super) fn wheel(package: &str, version: &str, filler: &[u8]) -> Vec<u8> {
     let info = format!("{package}-{version}.dist-info");
     let metadata = format!("Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n");
@@ -63,13 +63,14 @@ pub(super) fn wheel(package: &str, version: &str, filler: &[u8]) -> Vec<u8> {
     ])
 }
 
-/// A zip archive of these files, none of which is compressed.
+/// A zip archive of these files, uncompressed.
 fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
     let (mut bytes, mut directory) = (Vec::new(), Vec::new());
     for (name, content) in files {
         let offset = bytes.len() as u32;
         let size = (content.len() as u32).to_le_bytes();
-        // Names in UTF-8, stored, a day in 2025; CRC-32 and both sizes; lengths of the name and of nothing more.
+        // UTF-8 names, stored, a date in 2025; CRC-32 and both sizes; the length of the name, no
+        // extra field.
         let shared = [
             &[0x00, 0x08, 0, 0, 0, 0, 0x21, 0x5a][..],
             &crc32fast::hash(content).to_le_bytes(),

@@ -1,27 +1,28 @@
-//! Small rounds of load and faults; minutes of them with `PACKHOUSE_TEST_LONG`, an hour by `just chaos --minutes 60`.
+//! Small rounds of load and faults. They take minutes with `PACKHOUSE_TEST_LONG`. `just chaos
+//! --minutes 60` runs rounds for an hour.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "test code: to fail is how it speaks"
+    reason = "tests may panic"
 )]
 
 use packhouse_chaos::checker::{Rule, check};
 use packhouse_chaos::cluster::Cluster;
 use packhouse_chaos::faults::Fault;
 use packhouse_chaos::formats::Format;
-use packhouse_chaos::history::{Event, Outcome, Way, What};
-use packhouse_chaos::load::{Known, Load};
+use packhouse_chaos::history::{Event, Operation, Outcome, Way};
+use packhouse_chaos::load::{KnownVersion, Load};
 use packhouse_chaos::plant::PLANTS;
 use packhouse_chaos::report::Report;
-use packhouse_chaos::round::{Plan, Stage};
+use packhouse_chaos::round::{FinishedRound, Plan};
 use packhouse_chaos::tokens::Tokens;
 use packhouse_chaos::verify;
 use packhouse_tests::{Client, Request, long};
 use std::time::Duration;
 
-/// Those that need the least time and have the most to say.
+/// A selection of the faults that need little time and have found the most bugs.
 const SMALL: [Fault; 10] = [
     Fault::ServerKilled,
     Fault::ServerStopped,
@@ -49,7 +50,7 @@ fn in_order(report: &Report) {
 }
 
 #[test]
-fn nothing_is_lost_and_the_checker_finds_what_is_planted() {
+fn nothing_is_lost_and_the_checker_finds_planted_faults() {
     let plan = Plan {
         seed: seed(),
         servers: 3,
@@ -59,7 +60,7 @@ fn nothing_is_lost_and_the_checker_finds_what_is_planted() {
         hold: Duration::from_millis(if long() { 3_000 } else { 1_000 }),
         rolling: 2,
     };
-    let mut stage = Stage::set(plan.servers).unwrap();
+    let mut stage = FinishedRound::start(plan.servers).unwrap();
     let report = stage.play(&plan, |cluster, load, tokens, report| {
         in_order(report);
         plant_in_the_history(report);
@@ -68,7 +69,7 @@ fn nothing_is_lost_and_the_checker_finds_what_is_planted() {
     assert!(report.tries_of_revoked() > 500, "{}", report.text());
 }
 
-/// While a row of one repository is locked, the others take publishes.
+/// Asserts that other repositories accepted publishes while a row of one repository was locked.
 fn others_go_on(report: &Report) {
     let locked = report.incidents.iter().filter(|incident| incident.name == Fault::RowLocked.name());
     let (mut times, mut published) = (0, 0);
@@ -77,7 +78,7 @@ fn others_go_on(report: &Report) {
         let inside = |event: &&Event| event.begun >= incident.begun && event.ended <= incident.ended;
         let elsewhere = |event: &&Event| {
             event.outcome == Outcome::Done
-                && matches!(&event.what, What::Publish { path, .. } if !path.starts_with("npm/"))
+                && matches!(&event.what, Operation::Publish { path, .. } if !path.starts_with("npm/"))
         };
         published += report.events.iter().filter(inside).filter(elsewhere).count();
     }
@@ -98,45 +99,46 @@ fn two_servers_are_enough() {
         hold: Duration::from_secs(3),
         rolling: 2,
     };
-    in_order(&Stage::set(plan.servers).unwrap().play(&plan, |_, _, _, _| ()));
+    in_order(&FinishedRound::start(plan.servers).unwrap().play(&plan, |_, _, _, _| ()));
 }
 
-/// What a server with such a fault would have shown its clients, in the place of what they saw.
+/// Plants each fault in the history, and asserts that the checker finds it.
 fn plant_in_the_history(report: &Report) {
     for plant in PLANTS {
         let planted =
-            plant.planted(&report.events).unwrap_or_else(|| panic!("nothing to plant {} in", plant.name));
+            plant.planted(&report.events).unwrap_or_else(|| panic!("no event to plant {} in", plant.name));
         let found = check(&planted);
         assert!(found.iter().any(|violation| violation.rule == plant.rule), "{}: {found:#?}", plant.name);
     }
 }
 
-/// Faults of the cluster itself, made behind the servers' backs.
+/// Changes the cluster's database and S3 directly, and asserts that the checker finds each change.
 fn plant_in_the_cluster(cluster: &mut Cluster, load: &Load<'_>, tokens: &Tokens<'_>) {
     let events = || load.history.since(0);
-    // A lost row: the newest file that is there is not there any more, and its index does not tell of it.
-    let there = |known: &Known| load.read(known, Way::Server(0), false) == Outcome::Done;
+    // A lost row: the newest file disappears, and the index no longer lists it.
+    let there = |known: &KnownVersion| load.read(known, Way::Server(0), false) == Outcome::Done;
     let known = load.known().into_iter().rev().filter(|known| known.format == Format::Maven);
     let lost = known.into_iter().find(there).expect("some file is left");
     let key = format!("%{}-{}.jar%", lost.package, lost.version);
     let gone = cluster.postgres.query(&format!("delete from records where key like '{key}' returning key"));
     assert!(!gone.is_empty(), "no record has a key like {key}");
 
-    // A revocation that was undone.
+    // A revocation that is undone in the database.
     let token = tokens.last_revoked().expect("a token was revoked");
     let secret = "update tokens set revoked_at = null, ends_at = null where id = (select max(id) from tokens where revoked_at is not null)";
     cluster.postgres.sql(secret);
 
-    // A file behind everybody's back, one of those in S3.
+    // A file in S3 whose bytes change.
     let object =
         cluster.s3.keys().into_iter().find(|key| key.starts_with("blobs/") && !key.contains("canary"));
     let object = object.expect("something is in S3");
     cluster.s3.remove(&object);
 
-    // What servers keep in memory was right: what they read now is not.
+    // The servers still have the right bytes in their caches; a restart makes them read S3 again.
     cluster.nodes.iter_mut().for_each(|node| node.server.restart());
 
-    // An object that nobody knows of: the last, for it is collected once the grace time is over.
+    // An object that no server knows. This change comes last, because garbage collection removes
+    // the object after the grace period.
     let stray = Request::new("PUT", "/bucket/blobs/zz/stray").body("x");
     Client::new(cluster.s3.endpoint()).send(stray).expect(200);
     let begun = load.history.now();
@@ -160,7 +162,7 @@ fn plant_in_the_cluster(cluster: &mut Cluster, load: &Load<'_>, tokens: &Tokens<
         "{object} is removed, and it is not found"
     );
     assert!(
-        found.iter().any(|one| one.rule == Rule::Revoked && matches!(&one.event.what, What::Use { .. })),
+        found.iter().any(|one| one.rule == Rule::Revoked && matches!(&one.event.what, Operation::Use { .. })),
         "{token} is accepted again, and it is not found"
     );
 }

@@ -1,31 +1,30 @@
-//! The checker by itself: a history that is in order passes, and every fault that is planted in it is found by the rule that is
-//! there for it.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "test code: to fail is how it speaks")]
+//! The checker alone: a correct history passes, and every planted fault is found by its rule.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use packhouse_chaos::checker::{Rule, UNACKNOWLEDGED, check};
-use packhouse_chaos::history::{Event, Outcome, Way, What};
+use packhouse_chaos::history::{Event, Operation, Outcome, Way};
 use packhouse_chaos::plant::PLANTS;
 use std::collections::BTreeSet;
 
-fn event(begun: u64, ended: u64, way: Way, what: What, outcome: Outcome) -> Event {
+fn event(begun: u64, ended: u64, way: Way, what: Operation, outcome: Outcome) -> Event {
     Event { begun, ended, way, what, outcome, last: false }
 }
 
 fn publish(begun: u64, ended: u64, path: &str, digest: &str, outcome: Outcome) -> Event {
-    let what = What::Publish { path: path.into(), digest: digest.into(), once: true };
+    let what = Operation::Publish { path: path.into(), digest: digest.into(), once: true };
     event(begun, ended, Way::Balanced, what, outcome)
 }
 
 fn read(begun: u64, ended: u64, path: &str, digest: &str, outcome: Outcome) -> Event {
-    event(begun, ended, Way::Server(0), What::Read { path: path.into(), digest: digest.into() }, outcome)
+    event(begun, ended, Way::Server(0), Operation::Read { path: path.into(), digest: digest.into() }, outcome)
 }
 
 fn delete(begun: u64, ended: u64, path: &str, outcome: Outcome) -> Event {
-    event(begun, ended, Way::Balanced, What::Delete { path: path.into() }, outcome)
+    event(begun, ended, Way::Balanced, Operation::Delete { path: path.into() }, outcome)
 }
 
 fn lost(begun: u64, ended: u64, digest: &str) -> Event {
-    event(begun, ended, Way::Balanced, What::Loss { digest: digest.into() }, Outcome::Done)
+    event(begun, ended, Way::Balanced, Operation::Loss { digest: digest.into() }, Outcome::Done)
 }
 
 fn damaged(begun: u64, ended: u64, path: &str) -> Event {
@@ -34,23 +33,23 @@ fn damaged(begun: u64, ended: u64, path: &str) -> Event {
 
 fn index(begun: u64, ended: u64, listed: &[&str]) -> Event {
     let listed: BTreeSet<String> = listed.iter().map(|version| (*version).to_owned()).collect();
-    event(begun, ended, Way::Server(0), What::Index { package: "f/p".into(), listed }, Outcome::Done)
+    event(begun, ended, Way::Server(0), Operation::Index { package: "f/p".into(), listed }, Outcome::Done)
 }
 
-fn token(begun: u64, ended: u64, what: fn(String) -> What, outcome: Outcome) -> Event {
+fn token(begun: u64, ended: u64, what: fn(String) -> Operation, outcome: Outcome) -> Event {
     event(begun, ended, Way::Balanced, what("t".into()), outcome)
 }
 
-fn made(token: String) -> What {
-    What::Create { token }
+fn made(token: String) -> Operation {
+    Operation::Create { token }
 }
 
-fn revoked(token: String) -> What {
-    What::Revoke { token }
+fn revoked(token: String) -> Operation {
+    Operation::Revoke { token }
 }
 
-fn used(token: String) -> What {
-    What::Use { token }
+fn used(token: String) -> Operation {
+    Operation::Use { token }
 }
 
 fn last(mut event: Event) -> Event {
@@ -58,10 +57,11 @@ fn last(mut event: Event) -> Event {
     event
 }
 
-/// A short history in which everything happens that faults are planted in.
+/// A short, correct history with an event for every planted fault.
 fn in_order() -> Vec<Event> {
     vec![
-        // Where the first of its kind may be either way: nothing is planted there.
+        // No fault can be planted in the events of the paths 0 and 4, because either outcome of
+        // their reads is right.
         publish(1, 2, "f/p/0", "none", Outcome::Done),
         delete(3, 6, "f/p/0", Outcome::Done),
         read(4, 5, "f/p/0", "none", Outcome::Done),
@@ -99,14 +99,14 @@ fn in_order() -> Vec<Event> {
             110,
             120,
             Way::Balanced,
-            What::Storage { missing: 0, orphans: 0, unnamed: 0, unfinished: 0 },
+            Operation::Storage { missing: 0, orphans: 0, unnamed: 0, unfinished: 0 },
             Outcome::Done,
         )),
     ]
 }
 
 #[test]
-fn what_is_in_order_passes_and_every_planted_fault_is_found() {
+fn a_correct_history_passes_and_every_planted_fault_is_found() {
     let events = in_order();
     let found = check(&events);
     assert!(found.is_empty(), "{found:#?}");
@@ -117,9 +117,10 @@ fn what_is_in_order_passes_and_every_planted_fault_is_found() {
     }
 }
 
-/// What may be either way is no fault, and a hair more is.
+/// Tests each rule at its bound: up to the bound both outcomes are right, and one step later is a
+/// violation.
 #[test]
-fn the_bounds_are_sharp() {
+fn each_rule_is_exact_at_its_bounds() {
     let none: &[Rule] = &[];
     let cases: [(&str, Vec<Event>, &[Rule]); 11] = [
         (
@@ -128,12 +129,12 @@ fn the_bounds_are_sharp() {
             none,
         ),
         (
-            "one that began at it",
+            "a read that began at the acknowledgement",
             vec![publish(10, 20, "f/p/1", "a", Outcome::Done), read(20, 30, "f/p/1", "", Outcome::NotThere)],
             &[Rule::Lost],
         ),
         (
-            "a publish without an answer that never was",
+            "a publish without an answer that never took effect",
             vec![
                 publish(10, 20, "f/p/1", "a", Outcome::Broken),
                 read(20, 30, "f/p/1", "", Outcome::NotThere),
@@ -141,7 +142,7 @@ fn the_bounds_are_sharp() {
             none,
         ),
         (
-            "one that was seen, and is not seen elsewhere for a moment",
+            "a version that was read, and is not found elsewhere for a moment",
             vec![
                 publish(10, 20, "f/p/1", "a", Outcome::Broken),
                 read(20, 30, "f/p/1", "a", Outcome::Done),
@@ -169,7 +170,7 @@ fn the_bounds_are_sharp() {
             none,
         ),
         (
-            "a second try after one without an answer",
+            "a second attempt after one without an answer",
             vec![
                 publish(10, 20, "f/p/1", "a", Outcome::Broken),
                 publish(30, 40, "f/p/1", "a", Outcome::Conflict),
@@ -191,9 +192,9 @@ fn the_bounds_are_sharp() {
             vec![publish(10, 20, "f/p/1", "a", Outcome::Done), index(19, 30, &[])],
             none,
         ),
-        ("an index of what nobody published", vec![index(19, 30, &["9"])], &[Rule::Index]),
+        ("an index with a version that nobody published", vec![index(19, 30, &["9"])], &[Rule::Index]),
         (
-            "a token that was never answered to be revoked, refused after somebody asked",
+            "a token whose revocation was never answered, refused after the request",
             vec![
                 token(10, 20, made, Outcome::Done),
                 token(30, 40, revoked, Outcome::Broken),
@@ -209,25 +210,26 @@ fn the_bounds_are_sharp() {
     }
 }
 
-/// From the loss of its object on a file may be told to be lost, until a publish of the same bytes that began afterwards is acknowledged.
+/// A read may report a file as lost after the loss of its object. It must not do so after a repair:
+/// a publish of the same bytes that began after the loss and was acknowledged.
 #[test]
-fn a_loss_may_be_told_until_its_repair_is_acknowledged() {
+fn a_loss_may_be_reported_until_its_repair_is_acknowledged() {
     let published = publish(10, 20, "f/p/1", "a", Outcome::Done);
     let history = |events: &[Event]| [&[published.clone(), lost(30, 32, "a")][..], events].concat();
     let repair = |begun, ended, outcome| publish(begun, ended, "f/p/2", "a", outcome);
     let none: &[Rule] = &[];
     let cases: [(&str, Vec<Event>, &[Rule]); 12] = [
         ("a read that ended before the loss", vec![damaged(25, 29, "f/p/1")], &[Rule::Lost]),
-        ("one that ended in the middle of it", vec![damaged(25, 30, "f/p/1")], none),
-        ("one that finds the bytes in memory", vec![read(40, 45, "f/p/1", "a", Outcome::Done)], none),
-        ("one that is told of no file", vec![read(40, 45, "f/p/1", "", Outcome::NotThere)], &[Rule::Lost]),
+        ("a read that ended during the loss", vec![damaged(25, 30, "f/p/1")], none),
+        ("a read that finds the bytes in memory", vec![read(40, 45, "f/p/1", "a", Outcome::Done)], none),
+        ("a read that finds no file", vec![read(40, 45, "f/p/1", "", Outcome::NotThere)], &[Rule::Lost]),
         (
-            "one that began before the repair was acknowledged",
+            "a read that began before the repair was acknowledged",
             vec![repair(50, 60, Outcome::Done), damaged(59, 70, "f/p/1")],
             none,
         ),
         (
-            "one that began at that, of either path",
+            "a read that began at that time, of either path",
             vec![repair(50, 60, Outcome::Done), damaged(60, 70, "f/p/1"), damaged(60, 70, "f/p/2")],
             &[Rule::Lost, Rule::Lost],
         ),
@@ -257,11 +259,11 @@ fn a_loss_may_be_told_until_its_repair_is_acknowledged() {
             &[Rule::Lost],
         ),
         (
-            "a file of other bytes",
+            "a file with other bytes",
             vec![publish(10, 20, "f/p/4", "b", Outcome::Done), damaged(40, 45, "f/p/4")],
             &[Rule::Lost],
         ),
-        ("a publish that is told of it", vec![repair(50, 60, Outcome::Damaged)], &[Rule::Answer]),
+        ("a publish that reports the loss", vec![repair(50, 60, Outcome::Damaged)], &[Rule::Answer]),
     ];
     for (name, events, rules) in cases {
         let found: Vec<Rule> = check(&history(&events)).iter().map(|violation| violation.rule).collect();

@@ -1,4 +1,4 @@
-//! A round of load and faults, and proof that the checker finds what it looks for.
+//! A round of load and faults, and proof that the checker finds what it must find.
 
 mod chaos;
 mod checker;

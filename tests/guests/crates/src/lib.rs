@@ -1,6 +1,8 @@
-//! As much of a registry as cargo needs to publish a crate and to fetch it: below `/crates/REPOSITORY/` a sparse index, which
-//! asks for a token from the first request on, and the two calls of the API. Cargo sends its token in `Authorization` with no
-//! scheme before it, reads where to get one in a challenge of its own, and shows `errors[].detail` of whatever is refused.
+//! The part of a crate registry that cargo needs to publish and fetch a crate. Below
+//! `/crates/REPOSITORY/`, it serves a sparse index, which requires a token from the first request
+//! on, and two calls of the API. Cargo sends its token in `Authorization` without a scheme. The
+//! challenge, in a form that only cargo reads, tells the user where to get a token. Cargo shows
+//! `errors[].detail` of every refusal.
 
 use packhouse_sdk::{
     Authorization, Blob, Challenge, Claim, Context, Description, ErrorTemplate, Expectation, Failure, Format,
@@ -10,9 +12,9 @@ use serde_json::{Value, json};
 
 pub struct Crates;
 
-/// Bytes of a crate with its metadata.
+/// Size limit of a crate with its metadata, in bytes.
 const LIMIT: u64 = 1 << 20;
-/// Bytes of the metadata.
+/// Size limit of the metadata, in bytes.
 const METADATA_LIMIT: u32 = 64 << 10;
 
 impl Format for Crates {
@@ -48,7 +50,8 @@ fn config(_: &Context, request: &Request, _: &Params) -> Result<Response, Failur
     Ok(Response::json(&config)?)
 }
 
-/// The lines of one crate: the last segment is its name, the ones before it spread the names over folders.
+/// The index lines of one crate. The last path segment is its name; the segments before it spread
+/// the names over folders.
 fn index(cx: &Context, _: &Request, params: &Params) -> Result<Response, Failure> {
     let name = params.segments("path").last().map(String::as_str).unwrap_or_default();
     let lines: Vec<String> = cx
@@ -95,11 +98,11 @@ fn publish(cx: &Context, request: &Request, _: &Params) -> Result<Response, Fail
         Outcome::Stale(_) => {
             Err(Failure::already_exists(format!("crate version `{version}` is already uploaded")))
         }
-        Outcome::UnknownBlobs(_) => Err(Failure::internal("a blob that was kept is unknown")),
+        Outcome::UnknownBlobs(_) => Err(Failure::internal("a blob that was stored is unknown")),
     }
 }
 
-/// A length as cargo writes it: 32 bits, the least byte first.
+/// A length as cargo writes it: 32 bits, little-endian.
 fn number(body: &Blob, offset: u64) -> Result<u32, Failure> {
     let bytes = body.read(offset, 4)?;
     let bytes: [u8; 4] = bytes.try_into().map_err(|_| Failure::invalid("The body ends too early."))?;

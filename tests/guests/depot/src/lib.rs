@@ -1,5 +1,5 @@
-//! Things in boxes: `/depot/in/REPOSITORY/BOX/THING`. What the host does for formats that live at the root, judge by scopes, have
-//! groups and copy from one repository to another can be seen by it, without any real format's rules in the way.
+//! A format for things in boxes: `/depot/in/REPOSITORY/BOX/THING`. It tests the host's support for
+//! root paths, scopes, groups and copies between repositories, without the rules of a real format.
 
 use packhouse_sdk::{
     Challenge, Claim, Context, Description, ErrorStyle, Expectation, Failure, Format, Intent, Outcome,
@@ -61,7 +61,8 @@ fn key(params: &Params) -> String {
     format!("{}/{}", params.joined("box"), params.joined("thing"))
 }
 
-/// What a publish asks before it writes is within a credential that can only write.
+/// Plans a read that also accepts credentials which can only write, because clients query before
+/// they write.
 fn plan_fetch(request: &Request, params: &Params) -> Result<Intent, Failure> {
     let intent = Intent::read().subject(named(params));
     Ok(if request.query("before") == Some("add") { intent.for_publish() } else { intent })
@@ -72,7 +73,8 @@ fn plan_copy(request: &Request, params: &Params) -> Result<Intent, Failure> {
     Ok(Intent::publish().subject(named(params)).also_read(from))
 }
 
-/// The first that has it: the target, or a group's members in their order.
+/// Answers from the first repository that has the thing: the target, or a group's members in their
+/// order.
 fn fetch(cx: &Context, _: &Request, params: &Params) -> Result<Response, Failure> {
     let key = key(params);
     for repository in std::iter::once(cx.target()?).chain(cx.others()) {
@@ -90,7 +92,7 @@ fn store(cx: &Context, request: &Request, params: &Params) -> Result<Response, F
     Ok(Response::created())
 }
 
-/// 201 where the source could be read and has it, else 202.
+/// Answers 201 if the source can be read and has the thing, otherwise 202.
 fn copy(cx: &Context, _: &Request, params: &Params) -> Result<Response, Failure> {
     let key = key(params);
     let Some(source) = cx.others().first() else { return Ok(Response::accepted()) };

@@ -1,4 +1,4 @@
-//! What no plugin should do.
+//! Hostile behaviour that no plugin should have.
 
 use std::hint::black_box;
 use std::mem;
@@ -50,13 +50,14 @@ pub fn spin() -> ! {
     }
 }
 
-/// Ends only at the end of the engine's stack: nothing of it lies in the guest's own memory.
+/// Recursion that ends at the engine's stack limit, because it does not use the stack in the
+/// guest's memory.
 #[inline(never)]
 fn recurse(depth: u64) -> u64 {
     if depth == u64::MAX { depth } else { recurse(depth + 1).wrapping_mul(31) ^ depth }
 }
 
-/// Ends where the guest's own stack does, at the bottom of its memory.
+/// Recursion that ends at the guest's own stack limit, at the bottom of its memory.
 #[expect(unconditional_recursion, reason = "that is the attack")]
 fn recurse_with_frames(depth: u64) -> u64 {
     let frame = black_box([depth; 64]);
@@ -76,9 +77,9 @@ fn leak() -> ! {
     }
 }
 
-/// A handle that this call was never given, by its number.
+/// A made-up handle that this call never received.
 fn forge() -> Result<Response, Failure> {
-    // SAFETY: none, which is the point: the host must notice.
+    // SAFETY: this is unsound on purpose; the test asserts that the host notices it.
     let forged = unsafe { Repository::from_handle(4_711) };
     Ok(text(200, forged.name()))
 }
@@ -93,7 +94,7 @@ fn many_headers() -> Response {
     response(200, headers.collect(), Content::None)
 }
 
-/// The body is kept and a change is half made.
+/// Traps after the body was stored and a change was begun.
 fn trap_mid_publish(request: &Request, target: &Repository) -> Result<Response, Failure> {
     let body = request.take_body().ok_or_else(|| refusal(400, "no_body", ""))?;
     let digest = target.keep(&body).map_err(refused)?;
@@ -102,7 +103,7 @@ fn trap_mid_publish(request: &Request, target: &Repository) -> Result<Response, 
     std::process::abort()
 }
 
-/// A blob that another repository holds.
+/// Requests a blob of another repository.
 fn other_blob(digest: &str, target: &Repository) -> Result<Response, Failure> {
     match target.blob(digest).map_err(refused)? {
         Some(blob) => Ok(crate::blob(blob)),
@@ -110,7 +111,8 @@ fn other_blob(digest: &str, target: &Repository) -> Result<Response, Failure> {
     }
 }
 
-/// A record of another repository, by every spelling that may lead out of one's own.
+/// Requests a record of another repository by every spelling of the key that might escape from the
+/// target repository.
 fn other_record(key: &str, target: &Repository) -> Result<Response, Failure> {
     let spellings = [
         key.to_owned(),
@@ -130,16 +132,20 @@ fn other_record(key: &str, target: &Repository) -> Result<Response, Failure> {
     if found > 0 { Ok(text(200, found.to_string())) } else { Err(refusal(404, "not_found", key)) }
 }
 
-/// Every way to write, by an intent to read: which of them the host denied.
+/// Tries every way to write under an intent to read, and lists which ones the host denied.
 fn write_on_read(target: &Repository) -> Response {
     let writer = Writer::new();
-    let kept = match Writer::finish(writer) {
+    let finished = match Writer::finish(writer) {
         Ok(blob) => denied(target.keep(&blob)),
         Err(_) => "failed",
     };
     text(
         200,
-        format!("begin {}, keep {kept}, upload {}", denied(target.begin()), denied(target.begin_upload(""))),
+        format!(
+            "begin {}, keep {finished}, upload {}",
+            denied(target.begin()),
+            denied(target.begin_upload(""))
+        ),
     )
 }
 
@@ -152,7 +158,7 @@ fn denied<T>(result: Result<T, Error>) -> &'static str {
 }
 
 fn invalid_utf8() -> Result<Response, Failure> {
-    // SAFETY: none, which is the point: the host must notice.
+    // SAFETY: this is unsound on purpose; the test asserts that the host notices it.
     let text = unsafe { String::from_utf8_unchecked(vec![0xff, 0xfe, 0xc0, 0x80]) };
     Ok(crate::text(200, "").with_header(text))
 }
@@ -179,7 +185,7 @@ fn flood_writer() -> Result<Response, Failure> {
     }
 }
 
-/// The same of one blob, over and over, in one call.
+/// Appends the same section of one blob many times in one call.
 fn flood_parts() -> Result<Response, Failure> {
     let (writer, of) = (Writer::new(), written(&vec![7; 1 << 20])?);
     let parts: Vec<Part> =
@@ -188,7 +194,7 @@ fn flood_parts() -> Result<Response, Failure> {
     Ok(text(200, "written"))
 }
 
-/// Sections that do not lie within their blob.
+/// Requests sections outside their blob.
 fn wrong_parts() -> Result<Response, Failure> {
     let (writer, of) = (Writer::new(), written(b"abc")?);
     let section = |offset, length| Part::Section(Section { of: &of, offset, length });
@@ -201,7 +207,7 @@ fn wrong_parts() -> Result<Response, Failure> {
     Ok(text(200, format!("{} {}", outcomes.join(" "), String::from_utf8_lossy(&written))))
 }
 
-/// Names of pieces that the host does not take.
+/// Tries invalid names of pieces.
 fn wrong_pieces(target: &Repository) -> Response {
     let names = [vec![String::new()], vec!["n".repeat((16 << 10) + 1)], vec!["n".to_owned(); 1_001]];
     let outcomes = names.map(|names| outcome(memo::find_noted(target, &names)));
@@ -209,7 +215,7 @@ fn wrong_pieces(target: &Repository) -> Response {
     text(200, format!("{} {}", outcomes.join(" "), most.unwrap_or_default()))
 }
 
-/// One large note, over and over, in one answer.
+/// Adds one large note many times to one answer.
 fn flood_notes(target: &Repository) -> Result<Response, Failure> {
     let making = Making::start(target, "large").map_err(refused)?;
     Making::finish_noted(making, &vec![7; 1 << 20], &[]).map_err(refused)?;
@@ -231,7 +237,7 @@ fn written(bytes: &[u8]) -> Result<Blob, Failure> {
     Writer::finish(writer).map_err(refused)
 }
 
-/// More than a transaction may hold; told when it is committed.
+/// Adds more changes than a transaction may hold; the commit reports the error.
 fn flood_transaction(target: &Repository) -> Result<Response, Failure> {
     let transaction = target.begin().map_err(refused)?;
     let value = vec![7; 1 << 20];

@@ -1,4 +1,4 @@
-//! What a plugin should do.
+//! Ordinary behaviour of a plugin.
 
 use std::sync::atomic::Ordering;
 
@@ -10,7 +10,7 @@ use crate::packhouse::format::types::{Error, Header};
 use crate::packhouse::format::upstream::{Fetch, Reply};
 use crate::{ROUTED, blob, refusal, refused, second, text};
 
-/// None for a path that is not of this kind.
+/// Returns `None` if no well-behaved response has this path.
 pub fn respond(
     path: &str,
     request: &Request,
@@ -20,7 +20,7 @@ pub fn respond(
     Some(match path {
         "ok" | "known-alone" => Ok(text(200, "ok")),
         "routed-here" | "routed-here-publish" => {
-            // An answer is kept for each query alone.
+            // Reading the query makes the host cache an answer for each query separately.
             request.query();
             Ok(text(200, ROUTED.load(Ordering::Relaxed).to_string()))
         }
@@ -40,13 +40,13 @@ pub fn respond(
     })
 }
 
-/// Keeps the body, and names it nowhere.
+/// Stores the body without a record that refers to it.
 fn keep(request: &Request, target: &Repository) -> Result<String, Failure> {
     let body = request.take_body().ok_or_else(|| refusal(400, "no_body", ""))?;
     target.keep(&body).map_err(refused)
 }
 
-/// Keeps the body and names it in a record that must not be there yet.
+/// Stores the body and creates a record for it, which must not exist yet.
 fn put(request: &Request, target: &Repository) -> Result<Response, Failure> {
     let digest = keep(request, target)?;
     let transaction = target.begin().map_err(refused)?;
@@ -66,7 +66,7 @@ fn get(name: &str, target: &Repository) -> Result<Response, Failure> {
     Ok(blob(target.blob(&digest).map_err(refused)?.ok_or_else(missing)?))
 }
 
-/// The body decoded, at most 1 MiB.
+/// Answers with the decoded body, at most 1 MiB.
 fn decode(request: &Request) -> Result<Response, Failure> {
     let body = request.take_body().ok_or_else(|| refusal(400, "no_body", ""))?;
     Ok(blob(body.decode(&second(request), 1 << 20, &["sha1".to_owned()]).map_err(refused)?))

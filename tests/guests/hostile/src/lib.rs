@@ -1,7 +1,8 @@
-//! A plugin that does what no plugin should: the first segment of the path says what. A few segments are well-behaved, to show that
-//! the next request on the same plugin works.
+//! A plugin that does what no plugin should; the first path segment selects the attack. Some
+//! segments select ordinary behaviour, so that tests can show that the next request on the same
+//! plugin works.
 //!
-//! Written on the generated bindings, not on the SDK: the SDK would not let it do most of this.
+//! It uses the generated bindings instead of the SDK, because the SDK would prevent most of this.
 
 mod attack;
 mod behave;
@@ -21,7 +22,7 @@ struct Hostile;
 /// How often `route` ran in this instance.
 static ROUTED: AtomicU32 = AtomicU32::new(0);
 
-/// What a request of this path would do.
+/// The action of a request with this path.
 fn action(path: &str) -> &'static str {
     match path {
         "put"
@@ -103,7 +104,7 @@ fn refusal(status: u16, code: &str, message: &str) -> Failure {
     Failure { status, headers: Vec::new(), problems: vec![problem] }
 }
 
-/// What an error of the host's becomes: a refusal whose code is the error's name.
+/// Turns an error of the host into a refusal whose code is the error's name.
 fn refused(error: Error) -> Failure {
     match error {
         Error::Denied => refusal(403, "denied", ""),

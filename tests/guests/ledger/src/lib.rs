@@ -1,13 +1,17 @@
-//! Accounts with an amount each: a plugin with a planted bug. It is several plugins in one: a test changes the digit at the end of `VARIANT` in the
-//! component's bytes and has it mended, or asking the host something else, or worse, without building it again. What is read looks at its query,
-//! so that a test which writes another after each path has the plugin asked, and none has it answered from the response cache.
+//! A plugin with a planted bug: it stores accounts with an amount each. It is several plugins in
+//! one. A test changes the digit at the end of `VARIANT` in the component's bytes, without another
+//! build. The resulting plugin has no bug, calls other functions of the host, or fails in other
+//! ways. Every read looks at the query, so the host caches answers for each query separately. A
+//! test that sends a new query each time reaches the plugin instead of the response cache.
 
 use packhouse_sdk::{
-    Context, Description, Expectation, Failure, Format, Intent, LoginState, Outcome, Params, Plan, Request, Response, Router,
+    Context, Description, Expectation, Failure, Format, Intent, LoginState, Outcome, Params, Plan, Request,
+    Response, Router,
 };
 
-/// 0 has the bug, 1 is mended, 2 asks another question first, 3 traps, 4 never ends, 5 asks its upstream for more, 6 has a word of its own for
-/// dinner, 7 writes while it reads.
+/// The digit selects the variant: 0 has the bug, 1 has no bug, 2 calls another function of the host
+/// first. 3 traps, 4 never ends, 5 requests more from its upstream. 6 gives a fixed answer for
+/// `dinner`, 7 writes during a read.
 static VARIANT: [u8; 16] = *b"ledger variant 0";
 
 struct Ledger;
@@ -19,8 +23,10 @@ impl Format for Ledger {
 
     fn routes(router: &mut Router) {
         router.get("/-/denied", Plan::read, denied);
-        router.get("/-/spin", Plan::read, |_, _, _| loop {
-            std::hint::spin_loop();
+        router.get("/-/spin", Plan::read, |_, _, _| {
+            loop {
+                std::hint::spin_loop();
+            }
         });
         router.get("/-/bad", Plan::read, |_, _, _| Ok(Response::text("bad").header("x", "a\r\nb")));
         router.get("/-/far/{name}", Plan::read, far);
@@ -32,11 +38,12 @@ impl Format for Ledger {
 }
 
 fn variant() -> u8 {
-    // SAFETY: it is a static; only what the compiler knows of it is to be forgotten.
+    // SAFETY: the pointer is to a static. The volatile read only keeps the compiler from using the
+    // value at build time.
     unsafe { std::ptr::read_volatile(&raw const VARIANT[15]) }
 }
 
-/// The bug: what was put is not always a number.
+/// Contains the bug: the stored text is not always a number.
 fn amount(cx: &Context, request: &Request, params: &Params) -> Result<Response, Failure> {
     request.query_pairs();
     let target = cx.target()?;
@@ -45,7 +52,7 @@ fn amount(cx: &Context, request: &Request, params: &Params) -> Result<Response, 
         return Err(Failure::new(409, "rates", "There are rates."));
     }
     match variant() {
-        b'3' => panic!("it was to come to this"),
+        b'3' => panic!("this variant traps"),
         b'4' => loop {
             std::hint::spin_loop();
         },
@@ -55,16 +62,17 @@ fn amount(cx: &Context, request: &Request, params: &Params) -> Result<Response, 
     let text = String::from_utf8_lossy(&entry.value).into_owned();
     let amount = match (text.parse::<i64>(), variant()) {
         (Ok(amount), _) => amount,
-        (Err(_), b'1') => return Ok(Response::text(format!("{account}: {text} is no amount"))),
+        (Err(_), b'1') => return Ok(Response::text(format!("{account}: {text} is not an amount"))),
         (Err(error), _) => panic!("{account} holds no amount: {error}"),
     };
-    let amount = if variant() == b'6' && account == "dinner" { format!("about {amount}") } else { amount.to_string() };
+    let amount =
+        if variant() == b'6' && account == "dinner" { format!("about {amount}") } else { amount.to_string() };
     let mut writer = cx.writer();
     writer.write(format!("{account}: {amount}").as_bytes())?;
     Ok(Response::blob(writer.finish()?))
 }
 
-/// What the upstream has by this name.
+/// Fetches the upstream's text of this name.
 fn far(cx: &Context, request: &Request, params: &Params) -> Result<Response, Failure> {
     request.query_pairs();
     let target = cx.target()?;
@@ -75,7 +83,7 @@ fn far(cx: &Context, request: &Request, params: &Params) -> Result<Response, Fai
         let mut transaction = target.begin()?;
         transaction.put("written", b"1", Expectation::Anything, &[]);
         if !matches!(transaction.commit()?, Outcome::Applied(_)) {
-            return Err(Failure::internal("somebody else came first"));
+            return Err(Failure::internal("another commit came first"));
         }
     }
     let bytes = cx.upstream("GET", params.segment("name")).start(target)?.body()?.read(0, 1000)?;
@@ -89,11 +97,11 @@ fn put(cx: &Context, request: &Request, params: &Params) -> Result<Response, Fai
     transaction.put(params.segment("account"), &amount, Expectation::Anything, &[]);
     match transaction.commit()? {
         Outcome::Applied(_) => Ok(Response::created()),
-        _ => Err(Failure::internal("somebody else came first")),
+        _ => Err(Failure::internal("another commit came first")),
     }
 }
 
-/// What the host refuses is its 500.
+/// Answers 500 when the host refuses.
 fn denied(cx: &Context, _: &Request, _: &Params) -> Result<Response, Failure> {
     cx.target()?.begin()?;
     Ok(Response::no_content())
@@ -107,33 +115,33 @@ fn large(cx: &Context, _: &Request, params: &Params) -> Result<Response, Failure
     Ok(Response::blob(writer.finish()?))
 }
 
-/// Asks for everything that nobody may keep, and repeats all of it.
+/// Requests every secret that a recording must not contain, and repeats the secrets in its answer.
 fn secrets(cx: &Context, request: &Request, params: &Params) -> Result<Response, Failure> {
     let target = cx.target()?;
     let body = request.planned_body()?.read(0, 1000)?;
     let login = cx.identity().begin_login()?;
-    let mut said = vec![String::from_utf8_lossy(&body).into_owned(), login.id, login.url];
+    let mut collected = vec![String::from_utf8_lossy(&body).into_owned(), login.id, login.url];
     if let LoginState::Granted(placeholder) = cx.identity().finish_login(params.segment("id"))? {
-        said.push(placeholder);
+        collected.push(placeholder);
     }
     for token in cx.identity().tokens()? {
-        said.extend([token.id, token.hint]);
+        collected.extend([token.id, token.hint]);
     }
-    said.push(cx.signing().sign(b"message")?.value.iter().map(|byte| format!("{byte:02x}")).collect());
+    collected.push(cx.signing().sign(b"message")?.value.iter().map(|byte| format!("{byte:02x}")).collect());
     let settings = target.settings::<serde_json::Value>()?;
     let reply = cx.upstream("GET", settings["upstream"].as_str().unwrap_or_default()).start(target)?;
-    said.push(reply.address()?);
+    collected.push(reply.address()?);
     for (name, value) in reply.headers()? {
-        said.push(format!("{name}: {value}"));
+        collected.push(format!("{name}: {value}"));
     }
-    said.push(settings.to_string());
-    cx.log().info("all of it", &[("said", &said.join(" "))]);
+    collected.push(settings.to_string());
+    cx.log().info("all of it", &[("said", &collected.join(" "))]);
     let mut transaction = target.begin()?;
-    transaction.put("said", said.join("\n").as_bytes(), Expectation::Anything, &[]);
+    transaction.put("said", collected.join("\n").as_bytes(), Expectation::Anything, &[]);
     if !matches!(transaction.commit()?, Outcome::Applied(_)) {
-        return Err(Failure::internal("somebody else came first"));
+        return Err(Failure::internal("another commit came first"));
     }
-    Ok(Response::text(said.join("\n")))
+    Ok(Response::text(collected.join("\n")))
 }
 
 packhouse_sdk::export!(Ledger);

@@ -1,6 +1,7 @@
-//! Leaflets under one name each, below a repository's own address and below `/odd/in/REPOSITORY/`. It says everything that a
-//! description can say of refusals and credentials, each in another way than a format that people use, so that what the host does
-//! is seen to follow the description and no name.
+//! A format for leaflets under one name each, below a repository's own address and below
+//! `/odd/in/REPOSITORY/`. Its description uses every option for refusals and credentials, each in
+//! another way than the real formats. Tests thus show that the host obeys the description and does
+//! not look at the format's name.
 
 use packhouse_sdk::{
     Authorization, Challenge, Claim, CodeKind, Context, Description, ErrorTemplate, Expectation, Failure,
@@ -43,7 +44,8 @@ impl Format for Odd {
     }
 }
 
-/// A text is no JSON, a number is no text, and the code stands in three places by whose it is.
+/// The template of error bodies, unlike those of the real formats. Each problem is an array of two
+/// strings. The code stands in one of three places, depending on its origin.
 fn errors() -> ErrorTemplate {
     let body = json!({
         "trouble": {"number": "{status}", "words": "{message}", "list": "{problems}"},
@@ -79,7 +81,7 @@ fn rows(router: &mut Router) {
     );
 }
 
-/// Its name says which limit a leaflet is under.
+/// The leaflet's name selects the limit for it.
 fn plan_put(_: &Request, params: &Params) -> Result<Intent, Failure> {
     let intent = Intent::publish().subject(params.segment("leaflet")).body(1000);
     Ok(match params.segment("leaflet") {

@@ -1,4 +1,4 @@
-//! A policy that does what no policy should, as its settings say.
+//! A policy that does what no policy should; its settings select the behaviour.
 
 use packhouse_policy::{Context, Description, Facts, Policy, Ruling};
 use serde::Deserialize;
@@ -14,7 +14,8 @@ impl Policy for Outlaw {
     type Settings = Settings;
 
     fn describe() -> Description {
-        Description::new("outlaw", "0.1.0", "Does what no policy should").setting("does", "string", "What", true)
+        Description::new("outlaw", "0.1.0", "Does what no policy should")
+            .setting("does", "string", "What", true)
     }
 
     fn judge(settings: &Settings, _context: &Context, version: &Facts) -> Ruling {

@@ -1,9 +1,9 @@
-//! What a guest has to say when it fails: `panic` in `handle`, in `route`, and what it prints by WASI; and what WASI tells it of time and
-//! chance.
+//! A guest whose output tests compare with the server's log: it panics in `handle` and in `route`,
+//! and prints text through WASI. It also uses the time and random numbers of WASI.
 
 use packhouse_sdk::{Context, Description, Failure, Format, Intent, Params, Plan, Request, Response, Router};
 
-/// As much of WASI as printing needs.
+/// The part of WASI that printing needs.
 mod wasi {
     wit_bindgen::generate!({
         inline: "
@@ -65,17 +65,17 @@ fn plan_panics(_: &Request, _: &Params) -> Result<Intent, Failure> {
     panic!("no such aisle")
 }
 
-/// Twice the time and a number.
+/// Answers with two readings of the clock and a random number.
 fn chance(_: &Context, _: &Request, _: &Params) -> Result<Response, Failure> {
-    let told = || {
+    let sample = || {
         let now = wasi::wasi::clocks::wall_clock::now();
         let number = wasi::wasi::random::random::get_random_u64();
         format!("{}.{:09} {number}", now.seconds, now.nanoseconds)
     };
-    Ok(Response::text(format!("{}\n{}", told(), told())))
+    Ok(Response::text(format!("{}\n{}", sample(), sample())))
 }
 
-/// Writes a line so often, and one more at the end.
+/// Prints a line this many times, then one last line.
 fn print(_: &Context, _: &Request, params: &Params) -> Result<Response, Failure> {
     let times = params.segment("times").parse().unwrap_or(0);
     let stderr = wasi::wasi::cli::stderr::get_stderr();

@@ -1,5 +1,5 @@
-//! A later version of `raw` that reads what that one wrote, says in each answer that it did, and asks more: a path at the root, a
-//! request header, a setting, another import.
+//! A later version of `raw`, which reads the data that `raw` wrote and marks each answer. It
+//! requires more than `raw`: a path at the root, a request header, a setting, another import.
 
 use packhouse_sdk::{
     Claim, Context, Description, Failure, Format, Params, Plan, Request, Response, Router, Setting,

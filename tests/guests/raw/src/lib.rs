@@ -1,4 +1,4 @@
-//! Files under any path: `PUT` stores one, `GET` fetches it, `DELETE` removes it.
+//! A format for files under any path: `PUT` stores a file, `GET` fetches it, `DELETE` removes it.
 
 use packhouse_sdk::{
     Context, Description, Expectation, Failure, Format, Intent, Outcome, Params, Plan, Request, Response,

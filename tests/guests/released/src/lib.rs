@@ -1,6 +1,7 @@
-//! Texts under any path, made of the contract as it was released first (`wit/released/0.1.0`) and without the SDK: what was
-//! built then must run on every later host. `GET` answers from the first repository that has the path, a proxy among them; `GET` of
-//! the address itself tells which repositories were handed over.
+//! A format for texts under any path, built from the first release of the contract
+//! (`wit/released/0.1.0`) without the SDK. Such a component must run on every later host. `GET`
+//! answers from the first repository that has the path, which may be a proxy. `GET` of the address
+//! itself lists the repositories that the host passed.
 
 wit_bindgen::generate!({ world: "plugin", path: "../../../wit/released/0.1.0", generate_all });
 

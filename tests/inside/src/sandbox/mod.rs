@@ -1,4 +1,4 @@
-//! A plugin over a store of its own, called as the server calls it: route, check, receive, handle.
+//! A plugin over its own store, called as the server calls it: route, check, receive, handle.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ use packhouse_store::{
 use tempfile::TempDir;
 use tracing::subscriber::DefaultGuard;
 
-/// What a request came to.
-pub(crate) type Outcome = Result<Result<Answer, Failure>, CallError>;
+/// The outcome of a request.
+pub(crate) type CallOutcome = Result<Result<Answer, Failure>, CallError>;
 
-/// Where the built guest lies.
+/// The path of the built guest.
 pub(crate) fn hostile() -> PathBuf {
     let file = packhouse_tests::checkout().join("target/release/guests/hostile.wasm");
     assert!(file.exists(), "{} is missing: build it with `cargo run -p xtask -- guests`", file.display());
@@ -43,7 +43,7 @@ pub(crate) async fn store(folder: &Path) -> Store {
     Store::open(config).await.expect("the store opens")
 }
 
-/// The hostile plugin with two repositories.
+/// The hostile plugin over a store with two repositories.
 pub(crate) struct World {
     pub(crate) store: Store,
     pub(crate) plugin: Arc<Plugin>,
@@ -54,7 +54,7 @@ pub(crate) struct World {
     folder: TempDir,
 }
 
-/// Limits that a test reaches soon.
+/// Limits that a test reaches quickly.
 pub(crate) fn tight() -> Limits {
     Limits {
         call_timeout: Duration::from_secs(1),
@@ -76,7 +76,7 @@ impl World {
             ..RuntimeConfig::default()
         };
         let runtime = Runtime::load(config, store.clone()).await.expect("the plugin loads");
-        let plugin = runtime.plugin("hostile").expect("it is of that format");
+        let plugin = runtime.plugin("hostile").expect("the format's plugin is loaded");
         let organization = organization(&store).await;
         let repository = repository(&store, organization, "mine").await;
         let other = repository_with_a_file(&store, organization, "other").await;
@@ -84,16 +84,16 @@ impl World {
     }
 
     /// A request without a body.
-    pub(crate) async fn get(&self, path: &str) -> Outcome {
+    pub(crate) async fn get(&self, path: &str) -> CallOutcome {
         self.send("GET", path, None).await
     }
 
     /// A request with a body.
-    pub(crate) async fn put(&self, path: &str, body: &[u8]) -> Outcome {
+    pub(crate) async fn put(&self, path: &str, body: &[u8]) -> CallOutcome {
         self.send("PUT", path, Some(body)).await
     }
 
-    async fn send(&self, method: &str, path: &str, body: Option<&[u8]>) -> Outcome {
+    async fn send(&self, method: &str, path: &str, body: Option<&[u8]>) -> CallOutcome {
         let head = head(method, path);
         let Routed { intent, instance } =
             match self.plugin.route_to_handle(&self.repository.kind, &head).await? {
@@ -117,7 +117,7 @@ impl World {
         }
     }
 
-    /// What a call of this request is given.
+    /// The call for this request.
     pub(crate) fn call(&self, head: &Arc<RequestHead>, action: Action) -> Call {
         let mut call = Call::new(Arc::clone(head), action);
         call.target = Some(self.repository.clone());
@@ -126,16 +126,17 @@ impl World {
         call
     }
 
-    /// All that is stored: records of both repositories, what is shown of them, and the files of blobs.
+    /// Lists everything in storage: records and published packages of both repositories, and the
+    /// files of blobs.
     pub(crate) async fn stored(&self) -> Vec<String> {
         let mut stored = Vec::new();
         for repository in [&self.repository, &self.other] {
             for entry in self.store.scan(repository.id, "", None, 1_000).await.expect("records can be read") {
                 stored.push(format!("{} {entry:?}", repository.name));
             }
-            let shown =
-                self.store.search(repository.id, "", 0, 250).await.expect("what is shown can be read");
-            stored.push(format!("{} {shown:?}", repository.name));
+            let packages =
+                self.store.search(repository.id, "", 0, 250).await.expect("the packages can be read");
+            stored.push(format!("{} {packages:?}", repository.name));
         }
         let mut files = Vec::new();
         list(&self.folder.path().join("blobs"), &mut files);
@@ -149,14 +150,15 @@ impl World {
         assert_eq!(self.text("ok").await, "ok");
     }
 
-    /// The text that a GET is answered with.
+    /// The text of the answer to a GET.
     pub(crate) async fn text(&self, path: &str) -> String {
-        let answer = self.get(path).await.expect("the call ends well").expect("it is no refusal");
+        let answer =
+            self.get(path).await.expect("the call does not trap").expect("the plugin did not refuse");
         String::from_utf8(content(answer).await).expect("it is text")
     }
 }
 
-/// A request of ada's.
+/// A request of the user `ada`.
 pub(crate) fn head(method: &str, path: &str) -> Arc<RequestHead> {
     Arc::new(RequestHead {
         method: method.to_owned(),
@@ -185,7 +187,7 @@ pub(crate) async fn content(answer: Answer) -> Vec<u8> {
     }
 }
 
-/// `sha256:…` of a text that a plugin answered.
+/// The digest in the form `sha256:…`, as a plugin answers it.
 pub(crate) fn sha256(digest: &str) -> Sha256 {
     digest.strip_prefix("sha256:").and_then(|hex| hex.parse().ok()).expect("it is a SHA-256")
 }
@@ -193,7 +195,7 @@ pub(crate) fn sha256(digest: &str) -> Sha256 {
 async fn organization(store: &Store) -> OrganizationId {
     let named = NewOrganization { name: "acme".to_owned(), base_url: None, host: None };
     let made = store.create_organization(named, None).await.expect("the store works");
-    made.expect("there is none of that name").id
+    made.expect("the name is free").id
 }
 
 async fn repository(store: &Store, organization: OrganizationId, name: &str) -> RepositoryView {
@@ -207,7 +209,7 @@ async fn repository(store: &Store, organization: OrganizationId, name: &str) -> 
         members: Vec::new(),
     };
     let made = store.create_repository(organization, row, None).await.expect("the store works");
-    let made = made.expect("there is none of that name");
+    let made = made.expect("the name is free");
     RepositoryView {
         id: made.id,
         revision: made.revision,
@@ -217,7 +219,7 @@ async fn repository(store: &Store, organization: OrganizationId, name: &str) -> 
     }
 }
 
-/// With the record `secret`, which names a blob of these bytes.
+/// A repository with the record `secret`, which refers to a blob of these bytes.
 async fn repository_with_a_file(store: &Store, organization: OrganizationId, name: &str) -> RepositoryView {
     use packhouse_store::{Change, Commit, Expectation};
     let view = repository(store, organization, name).await;
@@ -233,7 +235,7 @@ async fn repository_with_a_file(store: &Store, organization: OrganizationId, nam
     view
 }
 
-/// What the other repository holds.
+/// The content of the other repository's file.
 pub(crate) const SECRET: &[u8] = b"for members of the other repository";
 
 fn list(folder: &Path, files: &mut Vec<String>) {
@@ -271,7 +273,7 @@ impl Log {
         String::from_utf8_lossy(&self.0.lock().expect("no writer panicked")).into_owned()
     }
 
-    /// Asserts that one line holds all of these.
+    /// Asserts that one line contains all of these parts.
     pub(crate) fn has(&self, parts: &[&str]) {
         let text = self.text();
         let found = text.lines().any(|line| parts.iter().all(|part| line.contains(part)));

@@ -1,5 +1,6 @@
-//! Two worlds for a protocol's table: the format natively over the memory host, and its real component in the runtime over a
-//! store. They are sent the same, and must answer the same.
+//! Two worlds for a protocol table. One is the native format with a host in memory; the second is
+//! the format's real component in the runtime over a store. Both get the same requests and must
+//! give the same answers.
 
 use bytes::Bytes;
 use futures::{FutureExt as _, StreamExt as _};
@@ -16,7 +17,8 @@ use packhouse_store::{
 use packhouse_testkit::{Case, Effects, MemoryHost, TestRequest, World, run};
 use std::sync::Arc;
 
-/// The host's data path without HTTP and identity, over a store in a folder and blobs in memory.
+/// The component's world: the host's data path without HTTP and authentication. Its store is in a
+/// folder, its blobs are in memory.
 struct Wasm {
     executor: tokio::runtime::Runtime,
     plugin: Arc<Plugin>,
@@ -39,7 +41,7 @@ impl Wasm {
             let store = Store::open(config).await.unwrap();
             let plugins = packhouse_tests::checkout().join("target/release/plugins");
             assert!(plugins.is_dir(), "build the plugins first: `./bootstrap build`");
-            // Each world loads all plugins: compiled once, they are there for the others.
+            // Each world loads all plugins; the cache compiles them only once.
             let cache = Some(packhouse_tests::checkout().join("target/compiled-plugins"));
             let compiled = cache.clone();
             let config = RuntimeConfig { plugins, cache, ..RuntimeConfig::default() };
@@ -55,7 +57,7 @@ impl Wasm {
             (runtime, store, organization, view, replayer)
         });
         let plugin = runtime.plugin(format).expect("the plugin is built");
-        // Every call is recorded, and replayed at once.
+        // The recorder records every call, and `replay_all` replays it at once.
         let all = Armed { set: 1, repository: view.id, count: u32::MAX, only_failures: false };
         let recorder = runtime.recorder().clone();
         recorder.arm(vec![all]);
@@ -78,7 +80,7 @@ impl Wasm {
         answer
     }
 
-    /// Each call of the request does in a replay what it did.
+    /// Asserts that each call of the request behaves the same in a replay.
     async fn replay_all(&self) {
         while let Some(finished) = self.recorder.finished().now_or_never().flatten() {
             let recording = finished.into_recording();
@@ -122,10 +124,10 @@ impl Wasm {
         intent: &Intent,
         instance: Option<RoutedInstance<'_>>,
     ) -> Result<Answer, Failure> {
-        let seen = self.store.find_repository(self.organization, self.view.id).await.unwrap().unwrap();
+        let current = self.store.find_repository(self.organization, self.view.id).await.unwrap().unwrap();
         let is_moved = request.headers.iter().any(|(name, _)| name == "packhouse-published-at");
         let call = |action| Call {
-            target: Some(RepositoryView { revision: seen.revision, ..self.view.clone() }),
+            target: Some(RepositoryView { revision: current.revision, ..self.view.clone() }),
             moved: is_moved.then(Moved::default),
             services: Services {
                 signing: Arc::new(Signing),
@@ -186,7 +188,8 @@ impl Wasm {
         }
     }
 
-    /// What a path is below: a claim of the plugin's, or the repository's address.
+    /// Returns the address below which the request's path lies: the plugin's root path if `claim`
+    /// names one, otherwise the repository's address.
     fn address(&self, claim: Option<&str>) -> String {
         let claims = &self.plugin.description().claims;
         let path = match claims.iter().find(|known| Some(known.name.as_str()) == claim) {
@@ -243,11 +246,8 @@ async fn repository(
         upstream: None,
         members: Vec::new(),
     };
-    let row = store
-        .create_repository(organization.id, repository, None)
-        .await
-        .unwrap()
-        .expect("a name that is free");
+    let row =
+        store.create_repository(organization.id, repository, None).await.unwrap().expect("the name is free");
     let settings = settings.to_string().into();
     let view = RepositoryView {
         id: row.id,
@@ -259,7 +259,8 @@ async fn repository(
     (organization.id, view)
 }
 
-/// What the host would send: HEAD and the rest of HTTP are left to the tests of the whole program.
+/// The answer that the host would send. The tests of the whole program cover HEAD and the rest of
+/// HTTP.
 async fn answered(answer: Answer) -> packhouse_testkit::Answer {
     let body = match answer.content {
         Content::None => Vec::new(),
@@ -329,7 +330,7 @@ impl World for Wasm {
     }
 }
 
-/// The request as the host would hand it on; none for a path that it refuses.
+/// The request as the host would pass it on; `None` for a path that the host refuses.
 fn head(request: &TestRequest, address: String) -> Option<RequestHead> {
     let (path, query) = request.target.split_once('?').unwrap_or((&request.target, ""));
     let path = path.strip_prefix('/')?;
@@ -367,15 +368,16 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Two worlds that are sent the same; the one answer must be like the other.
-struct Both<'a> {
+/// Two worlds that get the same requests and must give the same answers.
+struct ComparedWorlds<'a> {
     native: &'a mut dyn World,
     wasm: &'a mut dyn World,
-    /// Names that each world has made itself, as those of uploads: the component's, and what stands for it natively.
+    /// Names that the worlds made themselves, such as names of uploads. Each pair has the
+    /// component's name and the native name.
     names: Vec<(String, String)>,
 }
 
-impl World for Both<'_> {
+impl World for ComparedWorlds<'_> {
     fn send(&mut self, request: &TestRequest) -> packhouse_testkit::Answer {
         let translate = |target: &str, (wasm, native): &(String, String)| target.replace(wasm, native);
         let target =
@@ -401,7 +403,8 @@ fn made_name(answer: &packhouse_testkit::Answer) -> Option<String> {
     answer.header("location")?.rsplit('/').next().map(str::to_owned)
 }
 
-/// What must be equal: all but the time of day and what is computed from it.
+/// Returns the parts of an answer that must be equal: everything except the time of day and values
+/// computed from it.
 fn comparable(answer: &packhouse_testkit::Answer) -> (u16, Vec<String>, Vec<(String, String)>, usize) {
     let mut names: Vec<String> = answer.headers.iter().map(|(name, _)| name.clone()).collect();
     names.sort();
@@ -412,17 +415,19 @@ fn keys(effects: &Effects) -> Vec<String> {
     effects.records.iter().map(|(key, _)| key.clone()).collect()
 }
 
-/// Runs a table natively and through the component, in a hosted repository called `releases` with these settings; `settings`
-/// holds a value for every setting that the format reads. Both worlds must answer alike and hold the same records in the end.
+/// Runs a table natively and through the component, in a hosted repository called `releases` with
+/// these settings. `settings` has a value for every setting that the format reads. Both worlds must
+/// answer the same and have the same records at the end.
 pub(crate) fn in_both_worlds<F: Format>(settings: &serde_json::Value, cases: &[Case]) {
     let description: serde_json::Value = serde_json::from_str(&F::describe().to_json()).unwrap();
     let mut native = MemoryHost::new().mount::<F>("releases", "hosted", settings.clone());
     let mut wasm = Wasm::new(description["format"].as_str().unwrap(), settings);
-    run(&mut Both { native: &mut native, wasm: &mut wasm, names: Vec::new() }, cases);
+    run(&mut ComparedWorlds { native: &mut native, wasm: &mut wasm, names: Vec::new() }, cases);
     assert_eq!(keys(&native.effects()), keys(&wasm.effects()));
 }
 
-/// What the component says of these versions: whether each is a pre-release, and where it stands among them.
+/// Returns the component's verdict on these versions: for each version, true for a pre-release, and
+/// its position in the order.
 pub(crate) fn judged(format: &str, versions: &[&str]) -> (Vec<Option<bool>>, Vec<Option<u32>>) {
     let wasm = Wasm::new(format, &serde_json::json!({}));
     let ids: Vec<_> = versions.iter().map(|version| ("a/b".to_owned(), (*version).to_owned())).collect();
@@ -436,7 +441,7 @@ pub(crate) fn judged(format: &str, versions: &[&str]) -> (Vec<Option<bool>>, Vec
     })
 }
 
-/// What the component says that these requests would do to a hosted repository.
+/// The intents that the component plans for these requests to a hosted repository.
 pub(crate) fn planned(format: &str, requests: &[(&str, &str)]) -> Vec<Intent> {
     let wasm = Wasm::new(format, &serde_json::json!({}));
     let plan = |(method, target): &(&str, &str)| {

@@ -1,4 +1,4 @@
-//! Organizations, members, repositories, tokens, and what a request asks of them.
+//! Organizations, members, repositories, tokens, and the look-ups of a request.
 
 use packhouse_store::{
     AuditEvent, AuditFilter, AuditRow, Commit, ConfirmationRow, Expectation, MemberChange, MemberRow,
@@ -8,11 +8,12 @@ use packhouse_store::{
 use crate::support::{World, commit, in_both, member, organization, put, repository};
 
 in_both! {
-    one_first_organization, hosts_are_unique, members, a_deleted_member_leaves_nothing_that_works, sessions,
-    confirmations_are_spent_once, repositories, a_deleted_repository_is_empty, settings_are_compared_and_set, tokens,
-    rotation_is_compare_and_set, a_look_up_is_one_statement, a_groups_members_are_looked_up_with_it,
+    one_first_organization, hosts_are_unique, members, a_deleted_members_credentials_stop_working, sessions,
+    confirmations_are_used_once, repositories, a_deleted_repository_is_empty, settings_are_compared_and_set,
+    tokens, rotation_is_compare_and_set, a_look_up_is_one_statement, a_groups_members_are_looked_up_with_it,
     events_are_written_with_the_change, a_commit_brings_its_event, refusals_are_counted_by_minute,
-    a_note_survives_who_asked_for_its_writing, old_events_are_forgotten, formats_are_switched, use_is_written_later,
+    a_note_survives_a_cancelled_caller, old_events_are_forgotten, formats_are_switched,
+    token_use_is_written_later,
 }
 
 fn event(world: &World, action: &str) -> AuditEvent {
@@ -50,7 +51,7 @@ async fn one_first_organization(world: &World) {
     assert_eq!(world.store.organizations().await.unwrap().len(), 1);
     let second = world.store.create_organization(organization("second"), None).await.unwrap().unwrap();
     assert!(world.store.create_organization(organization("second"), None).await.unwrap().is_none());
-    assert!(second.id > world.organization, "the server is managed from the smallest");
+    assert!(second.id > world.organization, "the smallest organization manages the server");
     assert_eq!(world.store.first_organization().await.unwrap(), Some(world.organization));
 }
 
@@ -79,7 +80,7 @@ async fn members(world: &World) {
     assert!(!format!("{found:?}").contains("argon2id"));
 }
 
-async fn a_deleted_member_leaves_nothing_that_works(world: &World) {
+async fn a_deleted_members_credentials_stop_working(world: &World) {
     let store = &world.store;
     let gone = store.create_member(world.organization, member("a@localhost"), None).await.unwrap().unwrap();
     store.create_session(session(&gone, [1; 32], i64::MAX), None).await.unwrap();
@@ -116,7 +117,7 @@ async fn sessions(world: &World) {
     assert!(store.find_session(&[3; 32], 0).await.unwrap().is_none());
 }
 
-async fn confirmations_are_spent_once(world: &World) {
+async fn confirmations_are_used_once(world: &World) {
     let owner = owner(world).await;
     let confirm = |secret: u8| ConfirmationRow {
         secret_sha256: [secret; 32],
@@ -242,7 +243,8 @@ async fn a_look_up_is_one_statement(world: &World) {
     let (store, owner) = (&world.store, owner(world).await);
     let token = store.create_token(world.organization, token(world, 1, Some(&owner)), None).await.unwrap();
     world.another("other").await;
-    // The sweep at the start may run statements of its own meanwhile, but not through all of these.
+    // The store's sweep at the start may run statements at the same time, but not during all of
+    // these repetitions.
     let mut statements = Vec::new();
     for name in ["one", "two", "three", "four", "five"] {
         statements.push(ran(store, world, name, Some(&[1; 32])).await.1);
@@ -252,7 +254,9 @@ async fn a_look_up_is_one_statement(world: &World) {
     assert_eq!(found.repository.as_ref().unwrap().id, world.repository);
     assert_eq!(found.token.as_ref().unwrap().id, token.id);
     assert_eq!((found.owner.as_deref().unwrap(), found.reaches), (&owner, true));
-    // SQLite tells whether anything was written, PostgreSQL's servers tell one another, and the store what commits of records changed.
+    // The store learns of changes without a statement, so a repeated look-up can run none. SQLite
+    // reports whether anything was written, PostgreSQL servers notify each other, and the store
+    // knows its own commits.
     world.wait_for_lease().await;
     let mut statements = Vec::new();
     for number in 0..5 {
@@ -369,7 +373,7 @@ async fn refusals_are_counted_by_minute(world: &World) {
         world.store.refused(refusal(here, "127.0.0.1"), at);
     }
     world.store.refused(refusal(None, "127.0.0.2"), minute);
-    // What sweeps in the background at the start may just be at one of its own.
+    // The store's sweep at the start may run a statement at the same time.
     let ran = world.store.statements() - before;
     assert!(ran < 4, "four refusals cost {ran} statements");
     world.store.write_refusals().await.unwrap();
@@ -384,14 +388,10 @@ async fn refusals_are_counted_by_minute(world: &World) {
     world.store.create_organization(organization("second"), None).await.unwrap().unwrap();
     world.store.refused(refusal(None, "127.0.0.3"), minute);
     world.store.write_refusals().await.unwrap();
-    assert_eq!(
-        events(world, refused).await.len(),
-        3,
-        "of several organizations, nobody knows which is meant"
-    );
+    assert_eq!(events(world, refused).await.len(), 3, "with several organizations the meant one is unknown");
 }
 
-async fn a_note_survives_who_asked_for_its_writing(world: &World) {
+async fn a_note_survives_a_cancelled_caller(world: &World) {
     let (store, refused) = (&world.store, AuditFilter { refused: Some(true), ..AuditFilter::default() });
     let refuse = |address: &str| {
         let refusal = Refusal {
@@ -403,25 +403,25 @@ async fn a_note_survives_who_asked_for_its_writing(world: &World) {
         };
         store.refused(refusal, now_ms());
     };
-    // Now and then the database has answered before it is waited for.
+    // The loop repeats because the database sometimes answers before the writer waits for it.
     for attempt in 0.. {
         refuse("127.0.0.1");
         let mut given_up = Box::pin(store.write_refusals());
         if futures::poll!(&mut given_up).is_pending() {
             break;
         }
-        assert!(attempt < 100, "it has the notes and waits for the database");
+        assert!(attempt < 100, "the writer has the notes and waits for the database");
     }
     store.write_refusals().await.unwrap();
-    assert_eq!(events(world, refused.clone()).await.len(), 1, "what was given up halfway is lost");
+    assert_eq!(events(world, refused.clone()).await.len(), 1, "the notes of the abandoned call are lost");
     refuse("127.0.0.2");
     let second = async {
         store.write_refusals().await.unwrap();
         events(world, refused.clone()).await.len()
     };
-    let (first, seen) = tokio::join!(biased; store.write_refusals(), second);
+    let (first, written) = tokio::join!(biased; store.write_refusals(), second);
     first.unwrap();
-    assert_eq!(seen, 2, "whoever finds nothing to write does not see what another is writing");
+    assert_eq!(written, 2, "a writer without work does not see what another is writing");
 }
 
 async fn old_events_are_forgotten(world: &World) {
@@ -454,7 +454,7 @@ async fn formats_are_switched(world: &World) {
     assert_eq!(events(world, AuditFilter::default()).await.len(), 3);
 }
 
-async fn use_is_written_later(world: &World) {
+async fn token_use_is_written_later(world: &World) {
     let token = world.store.create_token(world.organization, token(world, 1, None), None).await.unwrap();
     let before = world.store.statements();
     world.store.token_used(token.id, 50);

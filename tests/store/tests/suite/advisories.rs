@@ -1,11 +1,12 @@
-//! Advisories: newer ones replace older ones, are found by package, and servers see that something changed.
+//! Advisories: a newer advisory replaces an older one, look-ups find advisories by package, and
+//! servers notice changes.
 
 use packhouse_store::{AdvisoryFilter, AdvisoryPut, AdvisoryRow, AdvisoryState};
 
 use crate::support::{World, in_both};
 
 in_both! {
-    what_is_newer_replaces_what_is_older, advisories_are_found_by_package, advisories_are_listed_and_taken_away,
+    newer_advisories_replace_older_ones, advisories_are_found_by_package, advisories_are_listed_and_removed,
 }
 
 fn row(id: &str, modified: i64, packages: &[(&str, &str)]) -> AdvisoryRow {
@@ -25,7 +26,7 @@ async fn put(world: &World, rows: Vec<AdvisoryRow>) -> (u64, u64, u64) {
     (added, changed, unchanged)
 }
 
-async fn what_is_newer_replaces_what_is_older(world: &World) {
+async fn newer_advisories_replace_older_ones(world: &World) {
     assert_eq!(world.store.advisory_state().await.unwrap(), AdvisoryState::default());
     assert_eq!(put(world, vec![row("A", 5, &[("npm", "a"), ("npm", "b")])]).await, (1, 0, 0));
     let first = world.store.advisory_state().await.unwrap();
@@ -49,7 +50,7 @@ async fn advisories_are_found_by_package(world: &World) {
     assert!(world.store.advisories_of("Go", "some-thing").await.unwrap().is_empty());
 }
 
-async fn advisories_are_listed_and_taken_away(world: &World) {
+async fn advisories_are_listed_and_removed(world: &World) {
     let malware = AdvisoryRow { malware: true, ..row("MAL-1", 9, &[("npm", "bad")]) };
     let many = (0..600).map(|number| row(&format!("A-{number:03}"), 1, &[("npm", "lib")]));
     assert_eq!(put(world, many.chain([malware]).collect()).await, (601, 0, 0));

@@ -1,4 +1,4 @@
-//! Bytes that are read while they arrive.
+//! Reads of bytes that are still arriving.
 
 use bytes::Bytes;
 use futures::{FutureExt as _, StreamExt as _};
@@ -6,7 +6,7 @@ use packhouse_store::{Algorithm, Arriving, Blob, StoreError};
 
 use crate::support::World;
 
-/// Everything that a stream gives, and its error.
+/// All bytes of a stream, and its error.
 async fn drain(arriving: Arriving) -> (Vec<u8>, Option<StoreError>) {
     let (mut bytes, mut stream) = (Vec::new(), std::pin::pin!(arriving.stream()));
     while let Some(piece) = stream.next().await {
@@ -25,7 +25,7 @@ fn piece(number: u8, length: usize) -> Bytes {
 #[tokio::test]
 async fn readers_follow_and_the_last_piece_waits_for_the_end() {
     let world = World::sqlite().await;
-    // In memory all along, and in a file from some piece on.
+    // The short stream stays in memory; the long one goes to a file after some pieces.
     for length in [10, 200_000] {
         let (mut arrival, arriving) = world.store.arrive(&[Algorithm::Sha1], u64::MAX, Some(1));
         let mut first = Box::pin(arriving.stream());
@@ -33,17 +33,20 @@ async fn readers_follow_and_the_last_piece_waits_for_the_end() {
         for number in 0..4 {
             arrival.write(piece(number, length)).await.unwrap();
         }
-        let mut seen = 0;
-        while seen < 3 * length {
-            seen += first.next().await.unwrap().unwrap().len();
+        let mut received = 0;
+        while received < 3 * length {
+            received += first.next().await.unwrap().unwrap().len();
         }
-        assert_eq!(seen, 3 * length, "the last piece is held back");
+        assert_eq!(received, 3 * length, "the last piece is held back");
         assert!(first.next().now_or_never().is_none());
         assert_eq!(arriving.read_at(length as u64, 5).await.unwrap(), piece(1, 5));
         assert!(arriving.now().is_none() && arriving.wait().now_or_never().is_none());
         let blob = arrival.received().await.unwrap();
         assert!(blob.known(Algorithm::Sha1).is_some());
-        assert!(first.next().now_or_never().is_none(), "received is not yet right");
+        assert!(
+            first.next().now_or_never().is_none(),
+            "all bytes arrived, but their digest is not verified yet"
+        );
         arrival.end(blob);
         assert_eq!(first.next().await.unwrap().unwrap(), piece(3, length));
         assert!(first.next().await.is_none());
@@ -55,7 +58,7 @@ async fn readers_follow_and_the_last_piece_waits_for_the_end() {
 }
 
 #[tokio::test]
-async fn what_breaks_off_is_never_shown_to_its_end() {
+async fn an_incomplete_stream_ends_with_an_error() {
     let world = World::sqlite().await;
     for dropped in [true, false] {
         let (mut arrival, arriving) = world.store.arrive(&[], u64::MAX, None);
@@ -73,7 +76,7 @@ async fn what_breaks_off_is_never_shown_to_its_end() {
 }
 
 #[tokio::test]
-async fn too_many_bytes_are_told_as_such() {
+async fn too_many_bytes_have_their_own_error() {
     let world = World::sqlite().await;
     let (mut arrival, arriving) = world.store.arrive(&[], 10, None);
     arrival.write(piece(1, 10)).await.unwrap();
@@ -83,7 +86,7 @@ async fn too_many_bytes_are_told_as_such() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_all_there_are_read_in_the_same_way() {
+async fn complete_bytes_are_read_in_the_same_way() {
     let blob = Blob::from_bytes(piece(1, 1000));
     let arriving = Arriving::whole(blob);
     assert_eq!(arriving.declared(), Some(1000));

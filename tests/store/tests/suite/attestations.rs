@@ -1,16 +1,17 @@
-//! Signed statements: kept with what they are about, judged when there is something to judge, gone and back with it.
+//! Signed statements about published files. The store verifies them when necessary, and deletes and
+//! restores them together with their subject.
 
 use bytes::Bytes;
 use packhouse_store::{
-    AttestationId, AttestedFacts, AuditEvent, CatalogChange, Commit, Judged, MAX_STATEMENT_BYTES,
-    MAX_STATEMENTS, Restored, Sha256, SignedStatement, StoreError, Verdict, Version, VersionFile,
+    AttestationId, AttestedFacts, AuditEvent, CatalogChange, Commit, MAX_STATEMENT_BYTES, MAX_STATEMENTS,
+    Restored, Sha256, SignedStatement, StoreError, Verdict, VerificationResult, Version, VersionFile,
 };
 
 use crate::support::{World, applied, in_both};
 
 in_both! {
-    a_statement_is_kept_judged_and_judged_again, a_statement_goes_with_what_it_is_about,
-    a_statement_is_of_a_version_that_is_shown, what_is_deleted_comes_back_with_its_statements,
+    a_statement_is_stored_and_judged_and_judged_again, a_statement_is_deleted_with_its_subject,
+    a_statement_needs_a_published_version, a_restored_version_has_its_statements,
     statements_are_bounded,
 }
 
@@ -51,7 +52,7 @@ async fn attest(world: &World, statements: Vec<SignedStatement>) {
     commit(world, statements.into_iter().map(CatalogChange::Attest).collect()).await;
 }
 
-/// The sources of what is stated of a version, each with its verdict.
+/// The sources of the statements about a version, each with its verdict.
 async fn stated(world: &World, number: &str) -> Vec<(String, Verdict)> {
     let all = world.store.attestations_of(world.repository, PACKAGE, number).await.unwrap();
     all.into_iter().map(|one| (one.source, one.verdict)).collect()
@@ -61,12 +62,12 @@ async fn sources(world: &World, number: &str) -> Vec<String> {
     stated(world, number).await.into_iter().map(|(source, _)| source).collect()
 }
 
-fn judged(verdict: Verdict) -> Judged {
+fn judged(verdict: Verdict) -> VerificationResult {
     let facts = AttestedFacts { identity: "me".to_owned(), signed_at: Some(7), ..AttestedFacts::default() };
-    Judged { verdict, reason: "so".to_owned(), facts }
+    VerificationResult { verdict, reason: "so".to_owned(), facts }
 }
 
-async fn a_statement_is_kept_judged_and_judged_again(world: &World) {
+async fn a_statement_is_stored_and_judged_and_judged_again(world: &World) {
     let store = &world.store;
     commit(world, vec![show("1"), CatalogChange::Attest(statement("1", "1.jar", "a"))]).await;
     tokio::time::timeout(std::time::Duration::from_secs(5), store.attested()).await.unwrap();
@@ -86,7 +87,7 @@ async fn a_statement_is_kept_judged_and_judged_again(world: &World) {
         ("me", Some(7), "so")
     );
     assert_eq!(store.attestations_of_package(world.repository, PACKAGE).await.unwrap()["1"], all);
-    // The same again changes nothing, but for where it lies.
+    // Storing the same statement again only changes its location.
     let moved = SignedStatement { source: "elsewhere".to_owned(), ..statement("1", "1.jar", "a") };
     attest(world, vec![moved.clone(), moved]).await;
     assert!(store.attestations_pending().await.unwrap().is_empty());
@@ -104,7 +105,7 @@ async fn a_statement_is_kept_judged_and_judged_again(world: &World) {
     store.judge_attestation(AttestationId(1), "second", &judged(Verdict::Failed)).await.unwrap();
 }
 
-async fn a_statement_goes_with_what_it_is_about(world: &World) {
+async fn a_statement_is_deleted_with_its_subject(world: &World) {
     let all = || vec![statement("1", "1.jar", "a"), statement("1", "1.pom", "b"), statement("1", "", "c")];
     let file = |path: &str| CatalogChange::HideFile {
         name: PACKAGE.to_owned(),
@@ -117,10 +118,11 @@ async fn a_statement_goes_with_what_it_is_about(world: &World) {
     attest(world, vec![statement("2", "1.jar", "other")]).await;
     commit(world, vec![file("1.jar")]).await;
     assert_eq!(sources(world, "1").await, [".c", "1.pom.b"]);
-    // Where it lies, as a file that was never shown.
+    // Deleting the file at a statement's own location deletes the statement, even if that file was
+    // never published.
     commit(world, vec![file(".c")]).await;
     assert_eq!(sources(world, "1").await, ["1.pom.b"]);
-    // Hidden and shown anew, in one commit: what is stated between stays.
+    // One commit hides and publishes a version; a statement that it adds in between stays.
     let between = CatalogChange::Attest(statement("1", "1.jar", "new"));
     commit(world, vec![hide(), show("1"), between]).await;
     assert_eq!(sources(world, "1").await, ["1.jar.new"]);
@@ -129,14 +131,14 @@ async fn a_statement_goes_with_what_it_is_about(world: &World) {
     assert_eq!(sources(world, "2").await, ["1.jar.other"]);
 }
 
-async fn a_statement_is_of_a_version_that_is_shown(world: &World) {
+async fn a_statement_needs_a_published_version(world: &World) {
     attest(world, vec![statement("1", "1.jar", "early")]).await;
     commit(world, vec![show("1")]).await;
     assert!(sources(world, "1").await.is_empty());
     assert!(world.store.attestations_pending().await.unwrap().is_empty());
 }
 
-async fn what_is_deleted_comes_back_with_its_statements(world: &World) {
+async fn a_restored_version_has_its_statements(world: &World) {
     let store = &world.store;
     commit(world, vec![show("1"), CatalogChange::Attest(statement("1", "1.jar", "a"))]).await;
     for one in store.attestations_pending().await.unwrap() {

@@ -1,16 +1,19 @@
-//! What proxies keep of their upstreams: found again, held against collection, shrunk, purged.
+//! Upstream answers that proxies cache: the store finds them again, protects their blobs from
+//! garbage collection, evicts and purges them.
 
 use bytes::Bytes;
 use packhouse_store::{
-    Blob, CacheName, CacheTotals, CachedAnswer, CatalogChange, Commit, Dependencies, RepositoryId, ShownFile,
-    ShownState, Version, now_ms,
+    Blob, CacheName, CacheTotals, CachedAnswer, CatalogChange, CatalogFile, CatalogState, Commit,
+    Dependencies, RepositoryId, Version, now_ms,
 };
 
 use crate::support::{World, applied, in_both};
 
 in_both! {
-    an_answer_is_found_as_it_was_kept, kept_answers_hold_their_bytes, the_least_used_goes_first, a_purge_goes_by_target,
-    a_file_is_shown_and_its_version_left_alone, what_was_made_of_an_answer_ends_with_it, credentials_are_found,
+    an_answer_is_found_as_it_was_cached, cached_answers_hold_their_bytes,
+    the_least_used_answer_is_evicted_first, a_purge_selects_by_target,
+    a_cached_file_is_published_without_changing_its_version, values_derived_from_an_answer_end_with_it,
+    credentials_are_found,
 }
 
 const LARGE: usize = 100_000;
@@ -42,14 +45,14 @@ async fn there(world: &World, repository: RepositoryId, number: u8) -> bool {
     world.store.cached(repository, &name(number)).await.unwrap().is_some()
 }
 
-async fn an_answer_is_found_as_it_was_kept(world: &World) {
+async fn an_answer_is_found_as_it_was_cached(world: &World) {
     let store = &world.store;
     for (number, body) in [(1, None), (2, Some(vec![7; 10])), (3, Some(vec![8; LARGE]))] {
-        let kept = answer(number, "/a", body.clone());
-        store.cache(world.repository, &kept, None).await.unwrap();
+        let cached = answer(number, "/a", body.clone());
+        store.cache(world.repository, &cached, None).await.unwrap();
         let found = store.cached(world.repository, &name(number)).await.unwrap().unwrap();
-        assert_eq!((found.status, &found.headers, &found.address), (200, &kept.headers, &kept.address));
-        assert_eq!((found.fetched_at, found.validated_at), (kept.fetched_at, kept.validated_at));
+        assert_eq!((found.status, &found.headers, &found.address), (200, &cached.headers, &cached.address));
+        assert_eq!((found.fetched_at, found.validated_at), (cached.fetched_at, cached.validated_at));
         let bytes = match found.blob {
             Some(blob) => Some(blob.read_at(0, 1 << 20).await.unwrap().to_vec()),
             None => None,
@@ -63,12 +66,12 @@ async fn an_answer_is_found_as_it_was_kept(world: &World) {
     store.cache_validated(world.repository, &name(2), 5).await.unwrap();
     assert_eq!(store.cached(world.repository, &name(2)).await.unwrap().unwrap().validated_at, 5);
     let other = world.another("other").await;
-    assert!(!there(world, other, 1).await, "another repository's is none");
+    assert!(!there(world, other, 1).await, "the other repository has no such answer");
     store.uncache(world.repository, &name(1)).await.unwrap();
     assert!(!there(world, world.repository, 1).await);
 }
 
-async fn kept_answers_hold_their_bytes(world: &World) {
+async fn cached_answers_hold_their_bytes(world: &World) {
     let mut config = world.config.clone();
     config.gc_grace = std::time::Duration::ZERO;
     config.gc_lease = std::time::Duration::ZERO;
@@ -82,7 +85,7 @@ async fn kept_answers_hold_their_bytes(world: &World) {
     for _ in 0..2 {
         collected += store.collect_garbage().await.unwrap().blobs;
     }
-    assert_eq!(collected, 1, "what was purged");
+    assert_eq!(collected, 1, "the blob of the purged answer");
     let blob = store.cached(world.repository, &name(1)).await.unwrap().unwrap().blob.unwrap();
     assert_eq!(blob.read_at(0, 10).await.unwrap(), vec![1; 10]);
     let totals = CacheTotals { entries: 1, bytes: LARGE as u64 };
@@ -90,7 +93,7 @@ async fn kept_answers_hold_their_bytes(world: &World) {
     store.close().await;
 }
 
-async fn the_least_used_goes_first(world: &World) {
+async fn the_least_used_answer_is_evicted_first(world: &World) {
     for number in 1..=4 {
         keep(world, number, &format!("/{number}"), 1000).await;
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
@@ -106,7 +109,7 @@ async fn the_least_used_goes_first(world: &World) {
     assert_eq!(world.store.shrink_cache(world.repository, 0).await.unwrap(), 2);
 }
 
-async fn a_purge_goes_by_target(world: &World) {
+async fn a_purge_selects_by_target(world: &World) {
     for (number, target) in [(1, "/a/b"), (2, "/a/c"), (3, "/ab"), (4, "/é%_")] {
         keep(world, number, target, 10).await;
     }
@@ -117,7 +120,7 @@ async fn a_purge_goes_by_target(world: &World) {
     assert_eq!(world.store.purge_cache(world.repository, "").await.unwrap(), 1);
 }
 
-async fn a_file_is_shown_and_its_version_left_alone(world: &World) {
+async fn a_cached_file_is_published_without_changing_its_version(world: &World) {
     let (repository, store) = (world.repository, &world.store);
     let yanked = Version {
         name: "lib".to_owned(),
@@ -131,16 +134,16 @@ async fn a_file_is_shown_and_its_version_left_alone(world: &World) {
     applied(store.commit(repository, Commit { catalog, ..Commit::default() }).await.unwrap());
     for (number, version) in [(1, "1"), (2, "2")] {
         let answer = answer(number, "/a", Some(vec![1; 10]));
-        let file = ShownFile::of(answer.blob.as_ref().unwrap(), "lib", version, "lib.jar").await.unwrap();
+        let file = CatalogFile::of(answer.blob.as_ref().unwrap(), "lib", version, "lib.jar").await.unwrap();
         store.cache(repository, &answer, Some(file)).await.unwrap();
     }
     let versions = store.versions(repository, "lib").await.unwrap();
     let one = versions.iter().find(|version| version.version == "1").unwrap();
     assert_eq!((one.state.as_str(), one.summary.as_str(), one.files.len()), ("yanked", "A library", 1));
-    let state = |published: Option<u64>, state: &str| ShownState { published, state: state.to_owned() };
-    assert_eq!(store.shown_state(repository, "lib", "1").await.unwrap(), state(Some(5), "yanked"));
-    assert_eq!(store.shown_state(repository, "lib", "2").await.unwrap(), state(None, ""));
-    assert_eq!(store.shown_state(repository, "lib", "3").await.unwrap(), state(None, ""));
+    let state = |published: Option<u64>, state: &str| CatalogState { published, state: state.to_owned() };
+    assert_eq!(store.catalog_state(repository, "lib", "1").await.unwrap(), state(Some(5), "yanked"));
+    assert_eq!(store.catalog_state(repository, "lib", "2").await.unwrap(), state(None, ""));
+    assert_eq!(store.catalog_state(repository, "lib", "3").await.unwrap(), state(None, ""));
     assert_eq!(store.search(repository, "lib", 0, 10).await.unwrap().total, 1);
 }
 
@@ -149,7 +152,7 @@ async fn revision(world: &World) -> u64 {
     found.unwrap().revision
 }
 
-async fn what_was_made_of_an_answer_ends_with_it(world: &World) {
+async fn values_derived_from_an_answer_end_with_it(world: &World) {
     let (repository, store) = (world.repository, &world.store);
     keep(world, 1, "/a", 1000).await;
     let of = |number: u8| {
@@ -159,7 +162,8 @@ async fn what_was_made_of_an_answer_ends_with_it(world: &World) {
     };
     let (one, two) = (of(1), of(2));
     let mut before = revision(world).await;
-    // What was made before this of the first and the second answer: whether either is as good as it was.
+    // Returns whether the values derived earlier from the first and the second answer are still
+    // valid.
     let mut good = async || {
         let since = std::mem::replace(&mut before, revision(world).await);
         [&one, &two].map(|made_of| store.unchanged(repository, since, before, made_of))
@@ -167,21 +171,21 @@ async fn what_was_made_of_an_answer_ends_with_it(world: &World) {
     store.cache_used(repository, &name(1));
     store.write_cache_use().await.unwrap();
     store.cache_validated(repository, &name(1), now_ms()).await.unwrap();
-    assert_eq!(good().await, [true, true], "it says the same as before");
+    assert_eq!(good().await, [true, true], "the answer is the same as before");
     keep(world, 1, "/a", 2000).await;
     assert_eq!(good().await, [false, true], "replaced");
     keep(world, 2, "/b", 1000).await;
-    assert_eq!(good().await, [true, false], "there was none before");
+    assert_eq!(good().await, [true, false], "there was no answer before");
     store.uncache(repository, &name(1)).await.unwrap();
     assert_eq!(good().await, [false, true], "removed");
     keep(world, 3, "/c", 1000).await;
     assert_eq!(good().await, [true, true]);
     assert_eq!(store.shrink_cache(repository, 1000).await.unwrap(), 1);
-    assert_eq!(good().await, [true, false], "it had to make room");
+    assert_eq!(good().await, [true, false], "it was evicted");
     store.purge_cache(repository, "/none").await.unwrap();
-    assert_eq!(good().await, [false, false], "who purges wants everything asked anew");
+    assert_eq!(good().await, [false, false], "a purge invalidates everything");
     keep(world, 1, "/a", 10).await;
-    assert_eq!(good().await, [false, true], "and all goes on from there");
+    assert_eq!(good().await, [false, true], "and new values are valid again");
 }
 
 async fn credentials_are_found(world: &World) {

@@ -1,4 +1,4 @@
-//! What people see: shown, hidden, found.
+//! The catalog of packages: publishing, hiding and searching them.
 
 use packhouse_store::{
     Algorithm, CatalogChange, Change, Commit, Digest, Expectation, Outcome, PackageName, Version, VersionFile,
@@ -7,8 +7,10 @@ use packhouse_store::{
 use crate::support::{World, applied, commit, in_both, put};
 
 in_both! {
-    files_are_added_and_replaced, hidden_versions_are_gone, a_version_without_files_is_gone, order_within_one_commit_counts,
-    a_package_is_held_while_something_of_it_is_there, a_stale_commit_shows_nothing, every_word_is_found, wildcards_are_ordinary_characters, pages_of_a_search,
+    files_are_added_and_replaced, hidden_versions_are_gone, a_version_without_files_is_gone,
+    order_within_one_commit_counts, a_package_is_held_while_any_record_of_it_exists,
+    a_stale_commit_publishes_nothing, every_word_is_found, wildcards_are_ordinary_characters,
+    pages_of_a_search,
 }
 
 fn version(name: &str, version: &str, files: &[(&str, u64)]) -> Version {
@@ -33,7 +35,7 @@ async fn apply(world: &World, catalog: impl IntoIterator<Item = CatalogChange>) 
     applied(world.store.commit(world.repository, commit).await.unwrap());
 }
 
-async fn shown(world: &World, name: &str) -> Vec<(String, Vec<(String, u64)>)> {
+async fn listed(world: &World, name: &str) -> Vec<(String, Vec<(String, u64)>)> {
     let versions = world.store.versions(world.repository, name).await.unwrap();
     let files = |version: &Version| version.files.iter().map(|file| (file.path.clone(), file.size)).collect();
     versions.iter().map(|version| (version.version.clone(), files(version))).collect()
@@ -52,7 +54,7 @@ async fn files_are_added_and_replaced(world: &World) {
     second.state = "yanked".to_owned();
     apply(world, [CatalogChange::Show(second)]).await;
     let files = [("a", 1), ("b", 3), ("c", 4)].map(|(path, size)| (path.to_owned(), size)).to_vec();
-    assert_eq!(shown(world, "lib").await, [("1.0".to_owned(), files)]);
+    assert_eq!(listed(world, "lib").await, [("1.0".to_owned(), files)]);
     let versions = world.store.versions(world.repository, "lib").await.unwrap();
     assert_eq!((versions[0].state.as_str(), versions[0].published), ("yanked", Some(1000)));
     assert!(versions[0].properties.is_empty());
@@ -67,8 +69,8 @@ async fn hidden_versions_are_gone(world: &World) {
     apply(world, [CatalogChange::Show(later)]).await;
     assert_eq!(found(world, "two").await, ["lib"]);
     apply(world, [hide("lib", "2"), hide("lib", "3"), hide("other", "1")]).await;
-    assert_eq!(shown(world, "lib").await, [("1".to_owned(), vec![])]);
-    // What is searched is what is still shown.
+    assert_eq!(listed(world, "lib").await, [("1".to_owned(), vec![])]);
+    // A search finds only published packages.
     assert_eq!(found(world, "two").await, Vec::<String>::new());
     assert_eq!(found(world, "one").await, ["lib"]);
     apply(world, [hide("lib", "1")]).await;
@@ -78,27 +80,27 @@ async fn hidden_versions_are_gone(world: &World) {
 async fn a_version_without_files_is_gone(world: &World) {
     apply(world, [CatalogChange::Show(version("lib", "1", &[("a", 1), ("b", 2)]))]).await;
     apply(world, [hide_file("lib", "1", "a"), hide_file("lib", "1", "none")]).await;
-    assert_eq!(shown(world, "lib").await, [("1".to_owned(), vec![("b".to_owned(), 2)])]);
+    assert_eq!(listed(world, "lib").await, [("1".to_owned(), vec![("b".to_owned(), 2)])]);
     apply(world, [hide_file("lib", "1", "b")]).await;
-    assert_eq!(shown(world, "lib").await, []);
+    assert_eq!(listed(world, "lib").await, []);
     assert_eq!(found(world, "").await, Vec::<String>::new());
 }
 
 async fn order_within_one_commit_counts(world: &World) {
     let show = |files: &[(&str, u64)]| CatalogChange::Show(version("lib", "1", files));
     apply(world, [show(&[("a", 1)]), hide("lib", "1"), show(&[("b", 2)])]).await;
-    assert_eq!(shown(world, "lib").await, [("1".to_owned(), vec![("b".to_owned(), 2)])]);
+    assert_eq!(listed(world, "lib").await, [("1".to_owned(), vec![("b".to_owned(), 2)])]);
     apply(
         world,
         [show(&[("c", 3)]), hide_file("lib", "1", "b"), show(&[("b", 4)]), hide_file("lib", "1", "c")],
     )
     .await;
-    assert_eq!(shown(world, "lib").await, [("1".to_owned(), vec![("b".to_owned(), 4)])]);
+    assert_eq!(listed(world, "lib").await, [("1".to_owned(), vec![("b".to_owned(), 4)])]);
     apply(world, [show(&[("d", 1)]), hide("lib", "1")]).await;
-    assert_eq!(shown(world, "lib").await, []);
+    assert_eq!(listed(world, "lib").await, []);
 }
 
-async fn a_stale_commit_shows_nothing(world: &World) {
+async fn a_stale_commit_publishes_nothing(world: &World) {
     let mut stale = commit([put("a", "", Expectation::Present)]);
     stale.catalog.push(CatalogChange::Show(version("lib", "1", &[])));
     let outcome = world.store.commit(world.repository, stale).await.unwrap();
@@ -138,7 +140,8 @@ async fn pages_of_a_search(world: &World) {
     assert_eq!((past.names.len(), past.total), (0, 300));
 }
 
-/// Those of these packages that are held, with the keys of each that say so too.
+/// Returns those of the named packages of which a record exists. `prefix` selects the keys that
+/// count as records of a package.
 async fn held(world: &World, names: &[&str], prefix: &str) -> Vec<String> {
     let keys = |name: &str| match prefix {
         "" => Vec::new(),
@@ -149,7 +152,7 @@ async fn held(world: &World, names: &[&str], prefix: &str) -> Vec<String> {
     world.store.held_names(&[world.repository], &packages).await.unwrap().into_iter().collect()
 }
 
-async fn a_package_is_held_while_something_of_it_is_there(world: &World) {
+async fn a_package_is_held_while_any_record_of_it_exists(world: &World) {
     let shows = ["a", "b", "b", "c"].iter().zip(["1", "1", "2", "1"]);
     apply(world, shows.map(|(name, number)| CatalogChange::Show(version(name, number, &[])))).await;
     for prefix in ["", "m/"] {

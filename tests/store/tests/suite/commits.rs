@@ -9,9 +9,10 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use crate::support::{World, applied, commit, in_both, put};
 
 in_both! {
-    expectations, the_first_stale_key_is_told, a_stale_commit_changes_nothing, the_last_change_of_a_key_counts,
-    revisions_are_never_used_again, unknown_blobs, a_kept_blob_may_be_named, a_blob_of_another_repository_is_unknown,
-    one_of_many_is_first, all_of_many_are_applied, commits_of_one_batch_see_each_other, limits, no_such_repository,
+    expectations, the_first_stale_key_is_reported, a_stale_commit_changes_nothing,
+    the_last_change_of_a_key_counts, revisions_are_never_used_again, unknown_blobs,
+    a_record_may_name_a_stored_blob, a_blob_of_another_repository_is_unknown, one_of_many_is_first,
+    all_of_many_are_applied, commits_of_one_batch_see_each_other, limits, no_such_repository,
     many_statements_for_many_commits_are_few,
 }
 
@@ -32,7 +33,7 @@ async fn expectations(world: &World) {
     assert_eq!((entry.key.as_str(), entry.revision), ("a", third));
 }
 
-async fn the_first_stale_key_is_told(world: &World) {
+async fn the_first_stale_key_is_reported(world: &World) {
     let changes = [
         put("fine", "", Expectation::Absent),
         Change::Require { key: "z".to_owned(), expect: Expectation::Present },
@@ -65,14 +66,17 @@ async fn the_last_change_of_a_key_counts(world: &World) {
 }
 
 async fn revisions_are_never_used_again(world: &World) {
-    let mut seen = BTreeSet::new();
+    let mut past_revisions = BTreeSet::new();
     for _ in 0..5 {
-        assert!(seen.insert(world.put("key", "value").await));
+        assert!(past_revisions.insert(world.put("key", "value").await));
         let remove = Change::Remove { key: "key".to_owned(), expect: Expectation::Present };
-        assert!(seen.insert(applied(world.store.commit(world.repository, commit([remove])).await.unwrap())));
+        assert!(
+            past_revisions
+                .insert(applied(world.store.commit(world.repository, commit([remove])).await.unwrap()))
+        );
         assert_eq!(world.value("key").await, None);
     }
-    assert!(seen.iter().zip(seen.iter().skip(1)).all(|(one, next)| one < next));
+    assert!(past_revisions.iter().zip(past_revisions.iter().skip(1)).all(|(one, next)| one < next));
 }
 
 fn named(key: &str, blobs: Vec<Sha256>) -> Change {
@@ -87,12 +91,12 @@ async fn unknown_blobs(world: &World) {
     assert_eq!(world.value("a").await, None);
 }
 
-async fn a_kept_blob_may_be_named(world: &World) {
+async fn a_record_may_name_a_stored_blob(world: &World) {
     let blob = Blob::from_bytes(Bytes::from_static(b"bytes"));
     let sha256 = blob.sha256().await.unwrap();
     let with = Commit { changes: vec![named("a", vec![sha256])], keeps: vec![blob], ..Commit::default() };
     applied(world.store.commit(world.repository, with).await.unwrap());
-    // Held by the record and by the lease now.
+    // Now the record and the pin hold the blob.
     applied(world.store.commit(world.repository, commit([named("b", vec![sha256])])).await.unwrap());
     let other = Blob::from_bytes(Bytes::from_static(b"others"));
     world.store.keep(world.repository, std::slice::from_ref(&other)).await.unwrap();
@@ -138,7 +142,7 @@ async fn one_of_many_is_first(world: &World) {
     let outcomes = at_once(world, commits).await;
     let stale = outcomes.iter().filter(|outcome| **outcome == Outcome::Stale("contested".to_owned())).count();
     assert_eq!(stale, 63);
-    // Of the others nothing is there.
+    // The records of the other commits are absent.
     let left = world.store.keys(world.repository, "of/", None, None, 100).await.unwrap();
     let winner = world.value("contested").await.unwrap();
     assert_eq!(left, [format!("of/{winner}")]);
@@ -160,7 +164,8 @@ async fn all_of_many_are_applied(world: &World) {
 }
 
 async fn commits_of_one_batch_see_each_other(world: &World) {
-    // Each adds one to a counter at the revision that it read, and tries again when it lost.
+    // Each task adds one to a counter at the revision that it read, and tries again after a lost
+    // race.
     world.put("counter", "0").await;
     let tasks: Vec<_> = (0..16)
         .map(|_| {
@@ -219,10 +224,10 @@ async fn many_statements_for_many_commits_are_few(world: &World) {
     assert!(ran < 400, "{ran} statements for 400 commits");
 }
 
-/// Another server commits while this one's statement waits for the repository: what it then reads is what the other has left, and not what
-/// was there as the statement began.
+/// Another server commits while this server's statement waits for the repository's row. The
+/// statement must then read that commit, not the state at its own start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_committed_while_a_commit_waited_is_seen() {
+async fn a_waiting_commit_reads_the_commit_it_waited_for() {
     let Some(world) = World::postgres().await else { return };
     world.put("b", "1").await;
     let mut other = PgConnection::connect(&world.config.database_url).await.unwrap();
@@ -239,7 +244,8 @@ async fn what_was_committed_while_a_commit_waited_is_seen() {
         let puts = [put("a", "mine", Expectation::Absent), put("b", "2", Expectation::Present)];
         store.commit(id, commit(puts)).await.unwrap()
     });
-    // By another connection: within a transaction who waits is looked up once.
+    // This needs a connection of its own: within a transaction, PostgreSQL reads the list of
+    // waiting sessions only once.
     let mut watching = PgConnection::connect(&world.config.database_url).await.unwrap();
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&mut watching).await.unwrap() == 0 {

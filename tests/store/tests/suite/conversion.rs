@@ -1,4 +1,4 @@
-//! A database of a version before: what lies in it is converted when it is opened.
+//! A database of an earlier version: opening it converts its rows.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use crate::support::{World, applied, in_both};
 
 in_both! { records_keep_the_blobs_that_they_named }
 
-/// The step that is looked at; all before it make the database as it was.
+/// The migration step under test; all earlier steps build the old database.
 const STEP: &str = "_growth.sql";
-/// A record that names two blobs, one that names none, and a blob that nothing names.
+/// A record that refers to two blobs, one without blobs, and a blob without a record.
 const ROWS: &str = "INSERT INTO organizations (id, name, created_at) VALUES (1, 'first', 0);
     INSERT INTO repositories (id, organization, name, format, kind, public, settings, members, revision, settings_revision, \
     created_at) VALUES (2, 1, 'main', 'maven', 'hosted', 0, '{}', '[]', 7, 0, 0);
@@ -30,7 +30,7 @@ fn sha256(number: u8) -> Sha256 {
     Sha256([number; 32])
 }
 
-/// The statements that make the database as it was, with something in it.
+/// The statements that build the old database with some rows.
 fn before(sqlite: bool) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../host/store/src/migrations");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
@@ -91,9 +91,9 @@ async fn records_keep_the_blobs_that_they_named(world: &World) {
     make(&config.database_url).await;
     let (store, repository) = (Store::open(config).await.unwrap(), RepositoryId(2));
     assert_eq!(store.get(repository, "none").await.unwrap().unwrap().revision, 4);
-    let shown = store.versions(repository, "package").await.unwrap();
-    assert_eq!((shown.len(), shown[0].files.len()), (1, 1));
-    let (version, file) = (&shown[0], &shown[0].files[0]);
+    let versions = store.versions(repository, "package").await.unwrap();
+    assert_eq!((versions.len(), versions[0].files.len()), (1, 1));
+    let (version, file) = (&versions[0], &versions[0].files[0]);
     assert_eq!(
         (version.summary.as_str(), version.state.as_str(), version.published),
         ("a summary", "yanked", Some(5))
@@ -107,7 +107,8 @@ async fn records_keep_the_blobs_that_they_named(world: &World) {
     for (number, there) in [(11, true), (12, true), (13, false)] {
         assert_eq!(store.held_blob(repository, sha256(number)).await.unwrap().is_some(), there, "{number}");
     }
-    // What a record names no longer is let go, and what it names still is not.
+    // The change releases blobs that the record no longer names, and keeps those that it still
+    // names.
     let (key, value) = ("two".to_owned(), bytes::Bytes::from("value"));
     let change = Change::Put { key, value, expect: Expectation::Revision(3), blobs: vec![sha256(12)] };
     let commit = Commit { changes: vec![change], ..Commit::default() };

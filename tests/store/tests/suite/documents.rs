@@ -1,4 +1,5 @@
-//! Documents that come with versions: known with what they are about, gone and back with it.
+//! Documents of versions. A document is found, deleted and restored together with the version or
+//! file that it describes.
 
 use packhouse_store::{
     AuditEvent, CatalogChange, Commit, MAX_DOCUMENTS, Restored, Sha256, StoreError, Version, VersionDocument,
@@ -8,8 +9,8 @@ use packhouse_store::{
 use crate::support::{World, applied, in_both};
 
 in_both! {
-    a_document_is_of_a_version_that_is_shown, the_last_in_one_place_counts, a_document_goes_with_what_it_is_about,
-    what_is_deleted_comes_back_with_its_documents, documents_are_bounded,
+    a_document_needs_a_published_version, the_last_document_in_one_place_counts,
+    a_document_is_deleted_with_its_subject, a_restored_version_has_its_documents, documents_are_bounded,
 }
 
 const PACKAGE: &str = "lib";
@@ -63,7 +64,7 @@ async fn titles(world: &World, number: &str) -> Vec<String> {
     of(world, number).await.into_iter().map(|one| one.title).collect()
 }
 
-async fn a_document_is_of_a_version_that_is_shown(world: &World) {
+async fn a_document_needs_a_published_version(world: &World) {
     add(world, vec![document("1", "", "", "early")]).await;
     let with_it = document("1", "a.jar", "", "with it");
     commit(world, vec![show("1"), CatalogChange::Document(with_it.clone())]).await;
@@ -73,7 +74,7 @@ async fn a_document_is_of_a_version_that_is_shown(world: &World) {
     assert!(of(world, "2").await.is_empty());
 }
 
-async fn the_last_in_one_place_counts(world: &World) {
+async fn the_last_document_in_one_place_counts(world: &World) {
     let larger = |size| VersionDocument { size, ..document("1", "a.jar", "at", "bom") };
     commit(world, vec![show("1")]).await;
     add(world, vec![larger(8), larger(9), document("1", "b.jar", "at", "bom")]).await;
@@ -82,7 +83,7 @@ async fn the_last_in_one_place_counts(world: &World) {
     assert_eq!(sizes, [10, 7]);
 }
 
-async fn a_document_goes_with_what_it_is_about(world: &World) {
+async fn a_document_is_deleted_with_its_subject(world: &World) {
     let file = |path: &str| CatalogChange::HideFile {
         name: PACKAGE.to_owned(),
         version: "1".to_owned(),
@@ -103,7 +104,7 @@ async fn a_document_goes_with_what_it_is_about(world: &World) {
     assert_eq!(titles(world, "1").await, ["c", "b"]);
     commit(world, vec![file("carrier")]).await;
     assert_eq!(titles(world, "1").await, ["c"]);
-    // Hidden and shown anew, in one commit: what comes between stays.
+    // One commit hides and publishes a version; a document that it adds in between stays.
     commit(world, vec![hide(), show("1"), CatalogChange::Document(document("1", "", "", "new"))]).await;
     assert_eq!(titles(world, "1").await, ["new"]);
     commit(world, vec![hide()]).await;
@@ -111,7 +112,7 @@ async fn a_document_goes_with_what_it_is_about(world: &World) {
     assert_eq!(titles(world, "2").await, ["other"]);
 }
 
-async fn what_is_deleted_comes_back_with_its_documents(world: &World) {
+async fn a_restored_version_has_its_documents(world: &World) {
     let store = &world.store;
     commit(world, vec![show("1")]).await;
     add(world, vec![document("1", "a.jar", "", "a"), document("1", "", "at", "b")]).await;
@@ -136,7 +137,7 @@ async fn documents_are_bounded(world: &World) {
         add(world, vec![document("1", "a.jar", "", &number.to_string())]).await;
     }
     assert_eq!(of(world, "1").await.len(), MAX_DOCUMENTS as usize);
-    // One takes the place of an earlier one though there is no room for more.
+    // A document can replace an earlier one even if there is no room for more.
     add(world, vec![VersionDocument { size: 99, ..document("1", "a.jar", "", "0") }]).await;
     let sizes: Vec<u64> =
         of(world, "1").await.into_iter().map(|one| one.size).filter(|size| *size == 99).collect();

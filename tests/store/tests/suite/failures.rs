@@ -1,4 +1,4 @@
-//! What is promised when things go away: a database, a process, a folder.
+//! Guarantees when a database, a process or a folder fails.
 
 use std::time::{Duration, Instant};
 
@@ -7,11 +7,12 @@ use tempfile::TempDir;
 
 use crate::support::{World, commit, in_both, postgres, put, works};
 
-in_both! { what_was_applied_is_there_after_reopening, opening_again_changes_nothing, a_closed_store_is_unavailable }
+in_both! { applied_commits_survive_reopening, opening_again_changes_nothing, a_closed_store_is_unavailable }
 
-async fn what_was_applied_is_there_after_reopening(world: &World) {
+async fn applied_commits_survive_reopening(world: &World) {
     let revision = world.put("key", "value").await;
-    // Not closed: as after kill -9, but for what the kernel holds.
+    // The test does not close the store. The state is as after `kill -9`, which also keeps data in
+    // the kernel.
     let again = Store::open(world.config.clone()).await.unwrap();
     let entry = again.get(world.repository, "key").await.unwrap().unwrap();
     assert_eq!((entry.value.as_ref(), entry.revision), (b"value".as_slice(), revision));
@@ -56,7 +57,7 @@ async fn a_database_taken_away_is_unavailable_and_comes_back() {
     assert!(works(&world.store).await.unwrap_err().is_unavailable());
     assert!(Store::open(world.config.clone()).await.err().unwrap().is_unavailable());
     cluster.resume();
-    // Every other second it is tried out whether anything can be committed again.
+    // The store checks every other second whether it can commit again.
     let start = Instant::now();
     let is_stalled =
         || world.store.writer_stalled_for().is_some_and(|stalled| stalled >= Duration::from_secs(5));
@@ -100,7 +101,7 @@ async fn another_databases_blob_folder_is_refused() {
     config.blobs = packhouse_store::BlobsConfig::Fs(elsewhere.path().to_owned());
     let refused = Store::open(config).await.err().unwrap();
     assert!(
-        matches!(&refused, StoreError::Invalid(sentence) if sentence.contains("not the one that holds")),
+        matches!(&refused, StoreError::Invalid(sentence) if sentence.contains("does not hold the blobs of this database")),
         "{refused}"
     );
     let mut config = world.config.clone();
@@ -109,7 +110,7 @@ async fn another_databases_blob_folder_is_refused() {
 }
 
 #[tokio::test]
-async fn addresses_that_make_no_sense_are_refused() {
+async fn invalid_addresses_are_refused() {
     let folder = TempDir::new().unwrap();
     for url in ["mysql://x", "", "sqlite::memory:", "postgres://:::"] {
         let mut config = StoreConfig::new(folder.path());

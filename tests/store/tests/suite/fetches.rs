@@ -1,4 +1,5 @@
-//! What tokens fetched: by version and day, forgotten with time; and that what is fetched by another name is counted by its bytes.
+//! Downloads of tokens: the store records them by version and day, and deletes them after some
+//! time. It finds a download under another name by the digest of the bytes.
 
 use bytes::Bytes;
 use packhouse_store::{
@@ -8,12 +9,12 @@ use packhouse_store::{
 
 use crate::support::{World, applied, in_both};
 
-in_both! { what_a_token_fetched_is_known_by_day, downloads_are_counted_by_bytes }
+in_both! { a_tokens_downloads_are_recorded_by_day, downloads_are_counted_by_bytes }
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// A version of one file, whose path is its name and its number.
-fn shown(name: &str, number: &str) -> CatalogChange {
+/// A version with one file, whose path is its name and its number.
+fn show(name: &str, number: &str) -> CatalogChange {
     let path = format!("{name}/{number}");
     let file = VersionFile { digest: Sha256::of(path.as_bytes()).digest(), path, size: 1 };
     CatalogChange::Show(Version {
@@ -29,9 +30,9 @@ async fn commit(world: &World, catalog: Vec<CatalogChange>) {
     applied(world.store.commit(world.repository, commit).await.unwrap());
 }
 
-async fn what_a_token_fetched_is_known_by_day(world: &World) {
+async fn a_tokens_downloads_are_recorded_by_day(world: &World) {
     let (store, own, token) = (&world.store, world.repository, TokenId(7));
-    commit(world, vec![shown("a", "1"), shown("a", "2"), shown("b", "1")]).await;
+    commit(world, vec![show("a", "1"), show("a", "2"), show("b", "1")]).await;
     let fetch = async |token: TokenId, path: &str, back: i64| {
         let what = Downloaded { repository: own, path: path.into(), sha256: None, token: Some(token) };
         store.downloaded(what, true, now_ms() - back * DAY);
@@ -49,7 +50,8 @@ async fn what_a_token_fetched_is_known_by_day(world: &World) {
             }
         }
     };
-    // Newer behind older, older behind newer, and further apart than a row tells of.
+    // The downloads come in either order of time, and some are further apart than one row can
+    // record.
     for (path, back) in
         [("a/1", 9), ("a/1", 2), ("a/1", 5), ("a/2", 70), ("a/2", 0), ("b/1", 1), ("b/1", 80), ("x", 0)]
     {
@@ -57,7 +59,7 @@ async fn what_a_token_fetched_is_known_by_day(world: &World) {
     }
     fetch(TokenId(8), "b/1", 9).await;
     let downloads = store.version_details(own, "b", "1").await.unwrap().unwrap().downloads;
-    assert_eq!(downloads, 3, "of all tokens together");
+    assert_eq!(downloads, 3, "the sum over all tokens");
     assert_eq!(fetched(100, 0).await, ["a 1", "a 2", "b 1"]);
     for (day, expected) in [
         (9, vec!["a 1"]),
@@ -73,12 +75,12 @@ async fn what_a_token_fetched_is_known_by_day(world: &World) {
     assert_eq!((store.forget_fetches(2).await.unwrap(), store.forget_fetches(2).await.unwrap()), (2, 0));
     assert_eq!(fetched(100, 0).await, ["a 2", "b 1"]);
     commit(world, vec![CatalogChange::Hide { name: "b".to_owned(), version: "1".to_owned() }]).await;
-    assert_eq!(fetched(100, 0).await, ["a 2", "b 1"], "what was fetched was fetched");
+    assert_eq!(fetched(100, 0).await, ["a 2", "b 1"], "earlier downloads stay recorded");
     assert_eq!(store.forget_fetches(0).await.unwrap(), 2);
 }
 
-/// Whoever asks by another name, as for a tag by its digest, gets the same bytes: by them the file is found, whatever the commit that
-/// showed it last said of them.
+/// A client may fetch the same bytes by another name, such as a tag by its digest. The digest
+/// identifies the file even if the last commit did not mention the bytes.
 async fn downloads_are_counted_by_bytes(world: &World) {
     let count = async |sha256: Sha256| {
         let (repository, path) = (world.repository, "a/by-digest".into());
@@ -90,21 +92,22 @@ async fn downloads_are_counted_by_bytes(world: &World) {
         world.store.write_downloads().await.unwrap();
         world.store.version_details(repository, "a", "1").await.unwrap().unwrap().downloads
     };
-    // Shown before its bytes are here, as of an upstream that has them: nobody can have got them from here.
+    // The file is published before its bytes are stored, as with an upstream file. This server
+    // cannot have served it yet.
     let sha256 = Sha256::of(b"a/1");
-    commit(world, vec![shown("a", "1")]).await;
+    commit(world, vec![show("a", "1")]).await;
     assert_eq!(count(sha256).await, 0);
     let (key, value, expect) = ("file/a/1".to_owned(), Bytes::new(), Expectation::Anything);
     let changes = vec![Change::Put { key, value, expect, blobs: vec![sha256] }];
-    let (catalog, keeps) = (vec![shown("a", "1")], vec![Blob::from_bytes(Bytes::from("a/1"))]);
+    let (catalog, keeps) = (vec![show("a", "1")], vec![Blob::from_bytes(Bytes::from("a/1"))]);
     let with_bytes = Commit { changes, catalog, keeps, ..Commit::default() };
     applied(world.store.commit(world.repository, with_bytes).await.unwrap());
     assert_eq!(count(sha256).await, 1);
-    // Changed by a commit that says nothing of the bytes.
-    commit(world, vec![shown("a", "1")]).await;
+    // This commit changes the version without the bytes.
+    commit(world, vec![show("a", "1")]).await;
     assert_eq!(count(sha256).await, 2);
-    // With other bytes it is another file.
-    let CatalogChange::Show(mut version) = shown("a", "1") else { unreachable!() };
+    // A version with other bytes at the path has another file.
+    let CatalogChange::Show(mut version) = show("a", "1") else { unreachable!() };
     version.files[0].digest = Sha256::of(b"other").digest();
     commit(world, vec![CatalogChange::Show(version)]).await;
     assert_eq!(count(sha256).await, 2);

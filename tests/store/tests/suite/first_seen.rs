@@ -1,4 +1,5 @@
-//! When versions of an upstream were first seen: remembered once, by whichever server was first, and bounded.
+//! The times at which upstream versions were first seen. The first server that sees a version
+//! records its time; the number of records is bounded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,9 +11,9 @@ use sqlx::Connection as _;
 use crate::support::{World, applied, in_both};
 
 in_both! {
-    a_version_is_seen_for_the_first_time_once, a_long_list_costs_few_statements,
-    the_oldest_are_forgotten_and_what_is_shown_stays, a_removed_repository_leaves_nothing_behind,
-    what_is_only_read_is_not_remembered, an_upgrade_has_seen_what_proxies_served,
+    the_first_sight_of_a_version_is_recorded_once, a_long_list_costs_few_statements,
+    the_oldest_are_deleted_and_published_versions_stay, a_removed_repository_leaves_nothing_behind,
+    an_upgrade_records_versions_that_proxies_served,
 }
 
 const NAME: &str = "example.com/far";
@@ -22,14 +23,14 @@ async fn note(store: &Store, repository: RepositoryId, versions: &[&str]) -> BTr
     store.note_first_seen(repository, NAME, versions).await.unwrap()
 }
 
-/// Returns once the clock that all servers go by shows a later moment than this.
+/// Returns once the database's clock is past this moment.
 async fn wait_past(store: &Store, moment: u64) {
     while store.now_ms().unsigned_abs() <= moment {
         tokio::task::yield_now().await;
     }
 }
 
-async fn a_version_is_seen_for_the_first_time_once(world: &World) {
+async fn the_first_sight_of_a_version_is_recorded_once(world: &World) {
     let (store, own) = (&world.store, world.repository);
     let first = note(store, own, &["1.0"]).await;
     wait_past(store, first["1.0"]).await;
@@ -39,11 +40,11 @@ async fn a_version_is_seen_for_the_first_time_once(world: &World) {
     assert_eq!(both["1.0"], first["1.0"]);
     assert_eq!(note(store, own, &["2.0", "1.0"]).await, both);
     assert_eq!(store.find_first_seen(own, NAME, "1.0").await.unwrap(), Some(first["1.0"]));
-    // Another package's and another repository's are others.
+    // Other packages and other repositories are separate.
     assert_eq!(store.find_first_seen(own, "example.com/other", "1.0").await.unwrap(), None);
     let other = world.another("other").await;
     assert_eq!(store.find_first_seen(other, NAME, "1.0").await.unwrap(), None);
-    // No database holds such a text: the others are remembered.
+    // No database accepts a text with a zero byte; the store still records the other versions.
     assert_eq!(note(store, own, &["1.0", "3\0"]).await, first);
     beside.close().await;
 }
@@ -53,9 +54,9 @@ async fn a_long_list_costs_few_statements(world: &World) {
     let versions: BTreeSet<String> = (0..1_000).map(|number| format!("1.{number}")).collect();
     let ask = async || {
         let before = store.statements();
-        let seen = store.note_first_seen(own, NAME, versions.clone()).await.unwrap();
-        assert_eq!(seen.len(), 1_000);
-        (seen, store.statements() - before)
+        let recorded = store.note_first_seen(own, NAME, versions.clone()).await.unwrap();
+        assert_eq!(recorded.len(), 1_000);
+        (recorded, store.statements() - before)
     };
     let (first, written) = ask().await;
     let (again, read) = ask().await;
@@ -63,13 +64,13 @@ async fn a_long_list_costs_few_statements(world: &World) {
     assert!(written < 10 && read < 10, "{written} statements, then {read}");
 }
 
-async fn the_oldest_are_forgotten_and_what_is_shown_stays(world: &World) {
+async fn the_oldest_are_deleted_and_published_versions_stay(world: &World) {
     let (store, own) = (&world.store, world.repository);
     let other = world.another("other").await;
     note(store, other, &["1"]).await;
     for version in ["1", "2", "3", "4", "5"] {
-        let seen = note(store, own, &[version]).await;
-        wait_past(store, seen[version]).await;
+        let recorded = note(store, own, &[version]).await;
+        wait_past(store, recorded[version]).await;
     }
     let version = Version { name: NAME.to_owned(), version: "1".to_owned(), ..Version::default() };
     let catalog = vec![CatalogChange::Show(version)];
@@ -92,17 +93,7 @@ async fn a_removed_repository_leaves_nothing_behind(world: &World) {
     assert_eq!(store.find_first_seen(gone, NAME, "1.0").await.unwrap(), None);
 }
 
-async fn what_is_only_read_is_not_remembered(world: &World) {
-    let (store, own) = (&world.store, world.repository);
-    let known = note(store, own, &["1.0"]).await;
-    let versions = ["1.0", "2.0"].map(str::to_owned).into();
-    let seen = store.read_first_seen(own, NAME, versions).await.unwrap();
-    assert_eq!((seen.len(), seen["1.0"]), (2, known["1.0"]));
-    assert!(seen["2.0"] >= seen["1.0"]);
-    assert_eq!(store.find_first_seen(own, NAME, "2.0").await.unwrap(), None);
-}
-
-/// The statement of an upgrade that fills the table.
+/// The statement of the migration that fills the table.
 fn filling() -> String {
     let step = include_str!("../../../../host/store/src/migrations/0031_first_seen.sql");
     step.split(';').find(|statement| statement.contains("INSERT INTO first_seen")).unwrap().to_owned()
@@ -119,7 +110,7 @@ async fn execute(world: &World, statement: String) {
     }
 }
 
-async fn an_upgrade_has_seen_what_proxies_served(world: &World) {
+async fn an_upgrade_records_versions_that_proxies_served(world: &World) {
     let (store, hosted) = (&world.store, world.repository);
     let proxy = NewRepository { kind: "proxy".to_owned(), ..crate::support::repository("proxy") };
     let proxy = store.create_repository(world.organization, proxy, None).await.unwrap().unwrap().id;
@@ -146,12 +137,12 @@ async fn an_upgrade_has_seen_what_proxies_served(world: &World) {
     }
     execute(world, filling()).await;
     let upgraded = Store::open(world.config.clone()).await.unwrap();
-    let shown = upgraded.versions(proxy, NAME).await.unwrap();
+    let listed = upgraded.versions(proxy, NAME).await.unwrap();
     for version in ["1.0", "listed", "latest", &named] {
         let served = version == "1.0" || version == named;
-        let shown_at = shown.iter().find(|shown| shown.version == version).unwrap().published;
-        let seen = upgraded.find_first_seen(proxy, NAME, version).await.unwrap();
-        assert_eq!(seen, shown_at.filter(|_| served), "{version}");
+        let published_at = listed.iter().find(|listed| listed.version == version).unwrap().published;
+        let recorded = upgraded.find_first_seen(proxy, NAME, version).await.unwrap();
+        assert_eq!(recorded, published_at.filter(|_| served), "{version}");
         assert_eq!(upgraded.find_first_seen(hosted, NAME, version).await.unwrap(), None, "{version}");
     }
     upgraded.close().await;

@@ -1,19 +1,19 @@
-//! Telling without SQL whether anything was committed.
+//! The generation, by which a server detects commits without SQL.
 
 use packhouse_store::Store;
 
 use crate::support::{World, in_both, works};
 
-in_both! { differs_after_every_commit_of_anyone }
+in_both! { the_generation_differs_after_every_commit }
 
-async fn differs_after_every_commit_of_anyone(world: &World) {
+async fn the_generation_differs_after_every_commit(world: &World) {
     let another = Store::open(world.config.clone()).await.unwrap();
     let Some(mut last) = world.store.generation() else {
         assert!(another.generation().is_none());
         return;
     };
     assert!(world.store.generation() == Some(last));
-    // What only reads leaves it as it is.
+    // A read does not change it.
     world.value("key").await;
     works(&another).await.unwrap();
     assert!(world.store.generation() == Some(last));

@@ -1,20 +1,22 @@
-//! What is kept of reads is what a fresh read would give: a checker over random histories of commits and reads beside one another,
-//! which also finds an omission that is planted.
+//! Cached reads give the same answers as fresh reads. A checker verifies random histories of
+//! concurrent commits and reads. To test the checker, one history omits a dependency on purpose.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Mutex;
 
-use packhouse_store::{Change, Commit, Dependencies, Entry, Expectation, Seen, Store, ended_at, listed_to};
+use packhouse_store::{
+    Change, Commit, Dependencies, Entry, Expectation, ReadPoint, Store, ended_at, listed_to,
+};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 use crate::support::{World, applied, commit, in_both, put, wait_for_lease};
 
 in_both! {
-    histories, histories_of_two_servers, a_planted_omission_is_found, another_servers_commits_are_seen, blobs_of_records,
-    what_is_read_is_kept_for_the_revision_that_it_is_of, what_is_committed_here_is_read_from_memory,
-    a_longer_list_goes_on_from_a_shorter
+    histories, histories_of_two_servers, a_planted_omission_is_found, another_servers_commits_are_detected,
+    blobs_of_records, a_read_is_cached_for_its_own_revision, own_commits_are_read_from_memory,
+    a_longer_list_continues_a_shorter_one,
 }
 
 const WRITERS: usize = 3;
@@ -25,47 +27,47 @@ const PREFIXES: [&str; 3] = ["a/", "b/", ""];
 /// The keys and values of a repository.
 type Records = BTreeMap<String, String>;
 
-/// What a read answered: keys with values, or keys alone with empty ones.
+/// The answer of a read: keys with values, or keys alone with empty values.
 #[derive(Clone, Debug)]
-struct Answered {
-    question: Question,
+struct ReadAnswer {
+    question: ReadQuery,
     answer: Records,
-    /// It is the answer at one of these revisions.
+    /// The revisions, at one of which the answer is right.
     at: RangeInclusive<u64>,
 }
 
 #[derive(Clone, Debug)]
-enum Question {
+enum ReadQuery {
     Get(String),
     Scan { prefix: &'static str, limit: u32 },
     Keys { prefix: &'static str, limit: u32 },
 }
 
-impl Question {
-    fn any(random: &mut StdRng) -> Question {
+impl ReadQuery {
+    fn any(random: &mut StdRng) -> ReadQuery {
         let prefix = PREFIXES[random.random_range(0..PREFIXES.len())];
         match random.random_range(0..4) {
-            0 | 1 => Question::Get(key(random)),
-            2 => Question::Scan { prefix, limit: random.random_range(1..6) },
-            _ => Question::Keys { prefix, limit: [2, 5, 10_000][random.random_range(0..3)] },
+            0 | 1 => ReadQuery::Get(key(random)),
+            2 => ReadQuery::Scan { prefix, limit: random.random_range(1..6) },
+            _ => ReadQuery::Keys { prefix, limit: [2, 5, 10_000][random.random_range(0..3)] },
         }
     }
 
-    /// From memory where that may be.
-    async fn ask(&self, store: &Store, seen: Seen, dependencies: &mut Dependencies) -> Records {
+    /// Answers the query, from memory where possible.
+    async fn ask(&self, store: &Store, snapshot: ReadPoint, dependencies: &mut Dependencies) -> Records {
         let pair = |entry: &Entry| (entry.key.clone(), String::from_utf8(entry.value.to_vec()).unwrap());
         match self {
-            Question::Get(key) => {
+            ReadQuery::Get(key) => {
                 dependencies.on_record(key);
-                store.cached_get(seen, key.clone()).await.unwrap().iter().map(pair).collect()
+                store.cached_get(snapshot, key.clone()).await.unwrap().iter().map(pair).collect()
             }
-            Question::Scan { prefix, limit } => {
-                let found = store.cached_scan(seen, prefix, None, *limit).await.unwrap();
+            ReadQuery::Scan { prefix, limit } => {
+                let found = store.cached_scan(snapshot, prefix, None, *limit).await.unwrap();
                 dependencies.on_records(prefix, None, ended_at(&found, *limit));
                 found.iter().map(pair).collect()
             }
-            Question::Keys { prefix, limit } => {
-                let found = store.cached_keys(seen, prefix, None, None, *limit).await.unwrap();
+            ReadQuery::Keys { prefix, limit } => {
+                let found = store.cached_keys(snapshot, prefix, None, None, *limit).await.unwrap();
                 dependencies.on_records(prefix, None, listed_to(&found, None, *limit));
                 found.iter().map(|key| (key.to_string(), String::new())).collect()
             }
@@ -76,9 +78,9 @@ impl Question {
         let below = |prefix: &'static str| records.iter().filter(move |(key, _)| key.starts_with(prefix));
         let owned = |(key, value): (&String, &String)| (key.clone(), value.clone());
         match self {
-            Question::Get(key) => records.get_key_value(key).map(owned).into_iter().collect(),
-            Question::Scan { prefix, limit } => below(prefix).take(*limit as usize).map(owned).collect(),
-            Question::Keys { prefix, limit } => {
+            ReadQuery::Get(key) => records.get_key_value(key).map(owned).into_iter().collect(),
+            ReadQuery::Scan { prefix, limit } => below(prefix).take(*limit as usize).map(owned).collect(),
+            ReadQuery::Keys { prefix, limit } => {
                 below(prefix).take(*limit as usize).map(|(key, _)| (key.clone(), String::new())).collect()
             }
         }
@@ -89,16 +91,16 @@ fn key(random: &mut StdRng) -> String {
     format!("{}{}", PREFIXES[random.random_range(0..2)], random.random_range(0..4))
 }
 
-/// What happened: the changes by revision, and what was answered.
+/// A history: the changes by revision, and the answers to reads.
 #[derive(Default)]
 struct History {
-    /// The revision from which it goes on, and the records then.
+    /// The first revision of the history, and the records at that time.
     base: u64,
     start: Records,
-    /// The last revision that a writer was told of.
-    told: u64,
+    /// The last revision of which a writer was notified.
+    announced: u64,
     commits: BTreeMap<u64, Vec<Change>>,
-    answers: Vec<Answered>,
+    answers: Vec<ReadAnswer>,
 }
 
 impl History {
@@ -122,10 +124,10 @@ impl History {
         states
     }
 
-    /// The answers that no fresh read between their revisions would have given.
-    fn wrong(&self) -> Vec<&Answered> {
+    /// The wrong answers: those that a fresh read would not have given at any of their revisions.
+    fn wrong(&self) -> Vec<&ReadAnswer> {
         let states = self.states();
-        let right = |answered: &&Answered| {
+        let right = |answered: &&ReadAnswer| {
             let state = |at: u64| &states[usize::try_from(at - self.base).unwrap()];
             answered.at.clone().any(|at| answered.question.of(state(at)) == answered.answer)
         };
@@ -133,7 +135,7 @@ impl History {
     }
 }
 
-/// As a request sees it.
+/// The revision, as a request sees it.
 async fn revision(world: &World, store: &Store) -> u64 {
     let found = store.look_up(world.organization, "main", None).await.unwrap();
     found.repository.as_ref().unwrap().revision
@@ -151,44 +153,50 @@ async fn write(world: &World, store: &Store, history: &Mutex<History>, seed: u64
         };
         let changes: Vec<Change> = (0..random.random_range(1..3)).map(|_| change(&mut random)).collect();
         let made = store.commit(world.repository, commit(changes.clone())).await.unwrap();
-        // The last change of a key counts.
+        // If a commit changes a key several times, the last change takes effect.
         let (revision, mut history) = (applied(made), history.lock().unwrap());
         history.commits.insert(revision, changes);
-        history.told = history.told.max(revision);
+        history.announced = history.announced.max(revision);
     }
 }
 
-/// Reads, and keeps an answer as the response cache does: valid while the store says that nothing of it changed.
+/// Reads, and caches an answer as the response cache does: it is valid while the store reports no
+/// change to what it read.
 async fn read(world: &World, store: &Store, history: &Mutex<History>, seed: u64, omit: bool) {
     let mut random = StdRng::seed_from_u64(seed);
-    let mut kept: Option<(Answered, Dependencies)> = None;
+    let mut cached: Option<(ReadAnswer, Dependencies)> = None;
     for _ in 0..STEPS {
-        let told = history.lock().unwrap().told;
+        let announced = history.lock().unwrap().announced;
         let before = revision(world, store).await;
-        assert!(before >= told, "revision {before} is answered after a writer was told of {told}");
-        let seen = Seen { repository: world.repository, revision: before };
+        assert!(
+            before >= announced,
+            "revision {before} is answered after a writer was notified of {announced}"
+        );
+        let snapshot = ReadPoint { repository: world.repository, revision: before };
         let mut dependencies = Dependencies::default();
-        let question = Question::any(&mut random);
-        let answer = question.ask(store, seen, &mut dependencies).await;
-        let answered = Answered { question, answer, at: before..=committed(world).await };
+        let question = ReadQuery::any(&mut random);
+        let answer = question.ask(store, snapshot, &mut dependencies).await;
+        let answered = ReadAnswer { question, answer, at: before..=committed(world).await };
         history.lock().unwrap().answers.push(answered.clone());
         if omit {
             dependencies = Dependencies::default();
         }
-        match kept.take() {
+        match cached.take() {
             Some((was, on)) if store.unchanged(world.repository, *was.at.start(), before, &on) => {
-                // Read in the moment before another server's commit was told of here, it is already what that commit made of it.
+                // A read shortly before the notice of another server's commit may already contain
+                // this commit.
                 let newest = before.max(*was.at.end());
-                let now = Answered { at: before..=newest, ..was.clone() };
+                let now = ReadAnswer { at: before..=newest, ..was.clone() };
                 history.lock().unwrap().answers.push(now);
-                kept = Some((was, on));
+                cached = Some((was, on));
             }
-            _ => kept = Some((answered, dependencies)),
+            _ => cached = Some((answered, dependencies)),
         }
     }
 }
 
-/// What the database has by now: a read may be newer than what its server was told of.
+/// Reads the current revision from the database. A read may be newer than the notices that its
+/// server received.
 async fn committed(world: &World) -> u64 {
     let rows = world.store.find_repositories(world.organization, &[world.repository]).await.unwrap();
     rows[0].revision
@@ -196,9 +204,9 @@ async fn committed(world: &World) -> u64 {
 
 async fn run(world: &World, stores: [&Store; 2], omit: bool) -> History {
     let base = revision(world, stores[0]).await;
-    let seen = Seen { repository: world.repository, revision: base };
-    let all = Question::Scan { prefix: "", limit: 1000 };
-    let start = all.ask(stores[0], seen, &mut Dependencies::default()).await;
+    let snapshot = ReadPoint { repository: world.repository, revision: base };
+    let all = ReadQuery::Scan { prefix: "", limit: 1000 };
+    let start = all.ask(stores[0], snapshot, &mut Dependencies::default()).await;
     let history = Mutex::new(History { base, start, ..History::default() });
     let writers = (0..WRITERS).map(|seed| write(world, stores[seed % 2], &history, seed as u64));
     let readers = (0..READERS).map(|seed| read(world, stores[seed % 2], &history, 100 + seed as u64, omit));
@@ -208,23 +216,23 @@ async fn run(world: &World, stores: [&Store; 2], omit: bool) -> History {
 
 async fn histories(world: &World) {
     let history = run(world, [&world.store; 2], false).await;
-    assert!(history.answers.len() > READERS * STEPS, "nothing was served again");
+    assert!(history.answers.len() > READERS * STEPS, "no cached answer was served");
     assert_eq!(history.wrong().len(), 0, "{:#?}", history.wrong());
 }
 
-/// Half of the writers and of the readers are another server's.
+/// Runs half of the writers and readers on another server.
 async fn histories_of_two_servers(world: &World) {
     let other = Store::open(world.config.clone()).await.unwrap();
     world.wait_for_lease().await;
     wait_for_lease(&other).await;
     let history = run(world, [&world.store, &other], false).await;
-    assert!(history.answers.len() > READERS * STEPS, "nothing was served again");
+    assert!(history.answers.len() > READERS * STEPS, "no cached answer was served");
     assert_eq!(history.wrong().len(), 0, "{:#?}", history.wrong());
     other.close().await;
 }
 
 async fn a_planted_omission_is_found(world: &World) {
-    // Whether a wrong answer is served before the history ends is a matter of chance: of several it is found in one.
+    // A history may end before a wrong answer occurs, so the loop runs several.
     for _ in 0..20 {
         if !run(world, [&world.store; 2], true).await.wrong().is_empty() {
             return;
@@ -233,8 +241,9 @@ async fn a_planted_omission_is_found(world: &World) {
     panic!("the planted omission was not found");
 }
 
-/// Two servers of one database: what the other commits is not in this one's log, and counts as changed.
-async fn another_servers_commits_are_seen(world: &World) {
+/// Two servers share one database. The commits of the second are not in the first server's log, so
+/// the first server must treat them as changes of everything.
+async fn another_servers_commits_are_detected(world: &World) {
     let other = Store::open(world.config.clone()).await.unwrap();
     let on_a = {
         let mut on = Dependencies::default();
@@ -246,10 +255,10 @@ async fn another_servers_commits_are_seen(world: &World) {
     let second = applied(other.commit(world.repository, commit([change])).await.unwrap());
     assert!(!world.store.unchanged(world.repository, first, second, &on_a));
     let third = world.put("b/1", "3").await;
-    assert!(!world.store.unchanged(world.repository, first, third, &on_a), "the second touched it");
-    let seen = |revision| Seen { repository: world.repository, revision };
+    assert!(!world.store.unchanged(world.repository, first, third, &on_a), "the second commit changed it");
+    let snapshot = |revision| ReadPoint { repository: world.repository, revision };
     let value = async |at| {
-        let found = world.store.cached_get(seen(at), "a/1".to_owned()).await.unwrap();
+        let found = world.store.cached_get(snapshot(at), "a/1".to_owned()).await.unwrap();
         found.map(|entry| entry.value.to_vec())
     };
     assert_eq!(value(third).await.as_deref(), Some("2".as_bytes()));
@@ -260,19 +269,21 @@ async fn another_servers_commits_are_seen(world: &World) {
 }
 
 async fn scan(world: &World, at: u64, limit: u32) -> Vec<String> {
-    let seen = Seen { repository: world.repository, revision: at };
-    let found = world.store.cached_scan(seen, "a/", None, limit).await.unwrap();
+    let snapshot = ReadPoint { repository: world.repository, revision: at };
+    let found = world.store.cached_scan(snapshot, "a/", None, limit).await.unwrap();
     found.iter().map(|entry| entry.key.clone()).collect()
 }
 
 async fn keys(world: &World, at: u64) -> Vec<String> {
-    let seen = Seen { repository: world.repository, revision: at };
-    let found = world.store.cached_keys(seen, "a/", None, None, 10_000).await.unwrap();
+    let snapshot = ReadPoint { repository: world.repository, revision: at };
+    let found = world.store.cached_keys(snapshot, "a/", None, None, 10_000).await.unwrap();
     found.iter().map(str::to_owned).collect()
 }
 
-/// A list that shows what nobody told of yet is not brought up to date as if it did not: one commit could be in it by half.
-async fn what_is_read_is_kept_for_the_revision_that_it_is_of(world: &World) {
+/// A list may already contain a commit that was not yet announced to this server. The store must
+/// then cache it for the revision of that commit. Cached for the earlier revision, a later update
+/// could leave half of the commit in the list.
+async fn a_read_is_cached_for_its_own_revision(world: &World) {
     let other = Store::open(world.config.clone()).await.unwrap();
     let before = world.put("a/1", "1").await;
     let changes = [("a/2", "2"), ("a/3", "3")].map(|(key, value)| put(key, value, Expectation::Anything));
@@ -288,18 +299,18 @@ async fn what_is_read_is_kept_for_the_revision_that_it_is_of(world: &World) {
     assert_eq!(
         world.store.statements(),
         statements,
-        "it is of that revision, and was kept for an earlier one"
+        "the list was cached for an earlier revision than its own"
     );
     other.close().await;
 }
 
-/// Whoever reads what a publish changed asks the database nothing.
-async fn what_is_committed_here_is_read_from_memory(world: &World) {
+/// A read of records that this server's own commit changed runs no statement.
+async fn own_commits_are_read_from_memory(world: &World) {
     let mut at = 0;
     for number in [1, 2, 3, 5] {
         at = world.put(&format!("a/{number}"), "old").await;
     }
-    let seen = |revision| Seen { repository: world.repository, revision };
+    let snapshot = |revision| ReadPoint { repository: world.repository, revision };
     assert_eq!(scan(world, at, 4).await, ["a/1", "a/2", "a/3", "a/5"]);
     assert_eq!(keys(world, at).await.len(), 4);
     world.put("a/2", "new").await;
@@ -308,7 +319,7 @@ async fn what_is_committed_here_is_read_from_memory(world: &World) {
     let at = world.put("a/4", "new").await;
     let statements = world.store.statements();
     let value = async |key: &str| {
-        let found = world.store.cached_get(seen(at), key.to_owned()).await.unwrap();
+        let found = world.store.cached_get(snapshot(at), key.to_owned()).await.unwrap();
         found.map(|entry| entry.value.to_vec())
     };
     assert_eq!(value("a/4").await.as_deref(), Some("new".as_bytes()));
@@ -319,7 +330,7 @@ async fn what_is_committed_here_is_read_from_memory(world: &World) {
     assert_eq!(world.store.statements(), statements, "all of it is in memory");
 }
 
-async fn a_longer_list_goes_on_from_a_shorter(world: &World) {
+async fn a_longer_list_continues_a_shorter_one(world: &World) {
     let mut at = 0;
     for number in 1..=5 {
         at = world.put(&format!("a/{number}"), "").await;
@@ -329,7 +340,7 @@ async fn a_longer_list_goes_on_from_a_shorter(world: &World) {
     let at = world.put("a/35", "").await;
     assert_eq!(scan(world, at, 4).await, ["a/1", "a/2", "a/3", "a/35"]);
     assert_eq!(scan(world, at, 10).await, ["a/1", "a/2", "a/3", "a/35", "a/4", "a/5"]);
-    // All of them are known: what comes behind the last is not.
+    // The cached list covers all keys up to its last key, and no later ones.
     let at = world.put("a/6", "").await;
     assert_eq!(scan(world, at, 10).await.last().unwrap(), "a/6");
     let removed = Change::Remove { key: "a/1".to_owned(), expect: Expectation::Present };
@@ -338,7 +349,7 @@ async fn a_longer_list_goes_on_from_a_shorter(world: &World) {
     assert_eq!(scan(world, at, 10).await.len(), 6);
 }
 
-/// A blob is held while a record names it: who found it relies on that record.
+/// A record holds the blobs that it names. A reader that found a blob relies on the record.
 async fn blobs_of_records(world: &World) {
     let blob = packhouse_store::Blob::from_bytes("bytes".into());
     let sha256 = blob.sha256().await.unwrap();
@@ -350,13 +361,13 @@ async fn blobs_of_records(world: &World) {
     };
     let commit = Commit { keeps: vec![blob], ..commit([named("a", vec![sha256])]) };
     let first = applied(world.store.commit(world.repository, commit).await.unwrap());
-    let seen = Seen { repository: world.repository, revision: first };
-    let found = world.store.cached_held_blob(seen, sha256).await.unwrap().unwrap();
+    let snapshot = ReadPoint { repository: world.repository, revision: first };
+    let found = world.store.cached_held_blob(snapshot, sha256).await.unwrap().unwrap();
     assert!(found.named);
     let mut on = Dependencies::default();
     on.on_blob(&found.blob);
     let statements = world.store.statements();
-    assert!(world.store.cached_held_blob(seen, sha256).await.unwrap().is_some());
+    assert!(world.store.cached_held_blob(snapshot, sha256).await.unwrap().is_some());
     assert_eq!(world.store.statements(), statements, "it is in memory");
     let second = world.put("b", "").await;
     assert!(world.store.unchanged(world.repository, first, second, &on));

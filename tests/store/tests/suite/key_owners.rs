@@ -1,4 +1,4 @@
-//! Subscribers, groups of them, their access keys; invitations and password resets.
+//! Subscribers, groups of subscribers, and their access keys; invitations and password resets.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use packhouse_store::{
 use crate::support::{World, in_both, member};
 
 in_both! {
-    owners_of_keys, a_key_is_found_as_a_token_is, a_key_reaches_what_the_groups_have,
-    keys_are_compared_and_set, a_key_goes_with_its_owner, an_invitation_is_accepted_once,
-    a_taken_invitation_is_used_up, an_invitation_goes_with_who_invited, a_reset_ends_what_was_begun,
-    codes_end_with_the_rights_of_who_made_them, one_owner_remains, use_of_a_key_is_written_later,
+    owners_of_keys, a_key_is_found_as_a_token_is, a_key_reaches_the_repositories_of_its_groups,
+    keys_are_compared_and_set, a_key_is_deleted_with_its_owner, an_invitation_is_accepted_once,
+    a_taken_invitation_is_used_up, an_invitation_ends_with_its_inviter, a_completed_reset_ends_other_resets,
+    codes_end_with_the_rights_of_their_maker, one_owner_remains, use_of_a_key_is_written_later,
 }
 
 async fn made(world: &World, kind: KeyOwnerKind, repositories: &[RepositoryId]) -> KeyOwnerRow {
@@ -86,7 +86,7 @@ async fn a_key_is_found_as_a_token_is(world: &World) {
     let key = key(world, &subscriber, 1).await;
     let before = world.store.statements();
     let found = look_up(world, "main", 1).await;
-    // Others may run statements of their own meanwhile, but this is one.
+    // The first look-up runs a statement; other statements may run at the same time.
     assert!(world.store.statements() > before);
     assert_eq!(found.key.as_ref(), Some(&key));
     assert_eq!((found.key_owner.as_deref(), found.reaches), (Some("ACME"), true));
@@ -98,7 +98,7 @@ async fn a_key_is_found_as_a_token_is(world: &World) {
     assert!(look_up(world, "main", 2).await.key.is_none());
 }
 
-async fn a_key_reaches_what_the_groups_have(world: &World) {
+async fn a_key_reaches_the_repositories_of_its_groups(world: &World) {
     let other = world.another("other").await;
     let subscriber = made(world, KeyOwnerKind::Subscriber, &[world.repository]).await;
     let groups =
@@ -115,7 +115,7 @@ async fn a_key_reaches_what_the_groups_have(world: &World) {
     }
     assert!(look_up(world, "other", 1).await.reaches && look_up(world, "main", 1).await.reaches);
     assert_eq!(world.store.key_reach(subscriber.id).await.unwrap().len(), 2);
-    // A group's key does not reach what its members were given.
+    // A group's key does not give the access of its members.
     assert!(look_up(world, "other", 2).await.reaches && !look_up(world, "main", 2).await.reaches);
     assert_eq!(world.store.key_reach(groups[0].id).await.unwrap(), [other]);
 }
@@ -146,7 +146,7 @@ async fn keys_are_compared_and_set(world: &World) {
     assert!(!format!("{old:?}").contains("sha256"));
 }
 
-async fn a_key_goes_with_its_owner(world: &World) {
+async fn a_key_is_deleted_with_its_owner(world: &World) {
     let subscriber = made(world, KeyOwnerKind::Subscriber, &[world.repository]).await;
     key(world, &subscriber, 1).await;
     let kind = KeyOwnerKind::Subscriber;
@@ -215,7 +215,7 @@ async fn a_taken_invitation_is_used_up(world: &World) {
     assert_eq!(accept(world, 1, 0).await, Accepted::Gone);
 }
 
-async fn an_invitation_goes_with_who_invited(world: &World) {
+async fn an_invitation_ends_with_its_inviter(world: &World) {
     let store = &world.store;
     let gone = store.create_member(world.organization, member("a@localhost"), None).await.unwrap().unwrap();
     invite(world, 1, "friend@localhost", &gone).await;
@@ -223,7 +223,7 @@ async fn an_invitation_goes_with_who_invited(world: &World) {
     assert_eq!(accept(world, 1, 0).await, Accepted::Gone);
 }
 
-async fn codes_end_with_the_rights_of_who_made_them(world: &World) {
+async fn codes_end_with_the_rights_of_their_maker(world: &World) {
     let (store, owner) = (&world.store, owner(world).await);
     let maker = store.create_member(world.organization, member("a@localhost"), None).await.unwrap().unwrap();
     let reset = async |secret: u8, of: &MemberRow, by: &MemberRow| {
@@ -237,7 +237,8 @@ async fn codes_end_with_the_rights_of_who_made_them(world: &World) {
     };
     let there = async |secret: u8| store.find_password_reset(&[secret; 32], 0).await.unwrap().is_some();
 
-    // What is judged to be too much has ended, and changed nothing.
+    // A reset fails and ends if the member has more permissions than its maker may give; the
+    // password stays.
     reset(1, &owner, &maker).await;
     let too_much = store.complete_password_reset(&[1; 32], 0, "new", |_| false, None).await.unwrap();
     assert!(!too_much && !there(1).await);
@@ -246,7 +247,7 @@ async fn codes_end_with_the_rights_of_who_made_them(world: &World) {
     let answer = store.accept_invitation(&[2; 32], 0, new_password(), may, None).await.unwrap();
     assert_eq!((answer, accept(world, 2, 0).await), (Accepted::Gone, Accepted::Gone));
 
-    // The maker's permissions, and the member's own.
+    // A change of the maker's permissions or of the member's own permissions ends the reset.
     for of_maker in [true, false] {
         let (read, permissions) = if of_maker { (&maker, "{\"a\":1}") } else { (&owner, "{\"b\":1}") };
         reset(3, &owner, &maker).await;
@@ -255,7 +256,7 @@ async fn codes_end_with_the_rights_of_who_made_them(world: &World) {
         assert_eq!((set, there(3).await), (MemberChange::Done, false));
         assert_eq!(store.find_invitation(&[4; 32], 0).await.unwrap().is_none(), of_maker);
     }
-    // The maker's password, and the maker.
+    // A change of the maker's password ends the reset, and so does the maker's removal.
     let maker = store.find_member(world.organization, maker.id).await.unwrap().unwrap();
     reset(5, &owner, &maker).await;
     assert!(store.set_member_password(world.organization, maker.id, "new", None).await.unwrap());
@@ -267,7 +268,7 @@ async fn codes_end_with_the_rights_of_who_made_them(world: &World) {
     assert_eq!(now.password_hash, owner.password_hash);
 }
 
-async fn a_reset_ends_what_was_begun(world: &World) {
+async fn a_completed_reset_ends_other_resets(world: &World) {
     let (store, owner) = (&world.store, owner(world).await);
     for secret in [1, 2] {
         let (member, made_by) = (owner.id, owner.id);
@@ -298,12 +299,12 @@ async fn one_owner_remains(world: &World) {
     assert_eq!(set(&first, "[\"owner\"]").await, MemberChange::Done);
     assert_eq!(set(&first, "{}").await, MemberChange::Changed);
     let first = owner(world).await;
-    assert_eq!(set(&first, "{}").await, MemberChange::Last);
-    assert_eq!(store.delete_member(&first, needed, None).await.unwrap(), MemberChange::Last);
+    assert_eq!(set(&first, "{}").await, MemberChange::LastOwner);
+    assert_eq!(store.delete_member(&first, needed, None).await.unwrap(), MemberChange::LastOwner);
     let mut new = member("b@localhost");
     new.permissions = "[\"owner\"]".to_owned();
     let second = store.create_member(world.organization, new, None).await.unwrap().unwrap();
-    // Each takes the other's away: one of the two stays.
+    // Two owners remove each other at the same time; one of them must remain.
     let tasks = [first, second].map(|read| {
         let store = store.clone();
         tokio::spawn(async move {
@@ -317,7 +318,10 @@ async fn one_owner_remains(world: &World) {
     for task in tasks {
         outcomes.push(task.await.unwrap());
     }
-    assert!(outcomes.contains(&MemberChange::Done) && outcomes.contains(&MemberChange::Last), "{outcomes:?}");
+    assert!(
+        outcomes.contains(&MemberChange::Done) && outcomes.contains(&MemberChange::LastOwner),
+        "{outcomes:?}"
+    );
 }
 
 async fn use_of_a_key_is_written_later(world: &World) {

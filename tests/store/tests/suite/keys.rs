@@ -1,4 +1,4 @@
-//! Reading records in order, held against a map in memory.
+//! Reads of records in the order of their keys, compared with a map in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ in_both! {
     a_scan_is_at_most_one_mebibyte,
 }
 
-/// Keys out of few characters, so that prefixes and delimiters meet.
+/// Keys of few characters, so that prefixes and delimiters occur often.
 fn key() -> impl Strategy<Value = String> {
     prop::collection::vec(
         prop::sample::select(vec!['a', 'B', '/', '.', '0', '\u{1}', 'é', '\u{7f}', '\u{10ffff}', '\u{e000}']),
@@ -52,7 +52,7 @@ async fn like_a_map_in_memory(world: &World) {
     }
 }
 
-/// Page by page, everything comes once.
+/// Asserts that the pages together contain every key once.
 async fn pages(world: &World, repository: packhouse_store::RepositoryId, map: &BTreeMap<String, String>) {
     for delimiter in [None, Some('/')] {
         let mut all = Vec::new();
@@ -68,7 +68,7 @@ async fn pages(world: &World, repository: packhouse_store::RepositoryId, map: &B
     }
 }
 
-/// What `keys` is said to answer.
+/// The specified answer of `keys`.
 fn level(
     map: &BTreeMap<String, String>,
     prefix: &str,
@@ -81,7 +81,7 @@ fn level(
         None => key.clone(),
     };
     let cut_keys: BTreeSet<String> = map.keys().filter(|key| key.starts_with(prefix)).map(cut).collect();
-    // A page goes on after a cut key; one that is not cut stands for its cut.
+    // A page continues after the cut form of `after`, which ends at the delimiter.
     let after =
         after.map(|after| if after.starts_with(prefix) { cut(&after.to_owned()) } else { after.to_owned() });
     cut_keys

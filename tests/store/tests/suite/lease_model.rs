@@ -1,43 +1,45 @@
-//! The protocol of docs/LEASES.md as a model, every state of which is looked at: a server that answers from memory and may be stopped
-//! at any moment, a writer whose notices may come late or never, and a transaction of an older version. One fact changes; what the
-//! server answers from memory must never be older than what a caller was told. Faults planted into the protocol must be found.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here fails a test")]
+//! A model of the protocol in docs/explanation/leases.md. The tests explore all of its states. A
+//! server answers from memory and may stop at any moment. A writer's notices may be late or lost. A
+//! transaction of an older program version runs beside the writer. One fact changes; the server's
+//! answers must never be older than the version that callers know. The tests must also find faults
+//! that are planted in the protocol.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here fails a test")]
 
 use std::collections::{HashMap, VecDeque};
 
-/// A lease in ticks, by a clock that is right, and by one that is slow by the most that is allowed; how long others wait for its end by
-/// the fastest clock that is allowed.
+/// Duration of a lease in ticks, by a right clock and by the slowest allowed clock. `OUTLASTING` is
+/// how long other servers wait for its end, by the fastest allowed clock.
 const LEASE: u8 = 4;
 const SLOW_LEASE: u8 = 5;
 const OUTLASTING: u8 = 5;
-/// Commits that are made.
+/// Number of commits.
 const COMMITS: u8 = 2;
 
-/// What is done wrong.
+/// A fault in the protocol.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Fault {
     None,
-    /// The caller is told before the others dropped what was changed.
+    /// The writer answers its caller before the other servers have dropped the changed fact.
     AckBeforeDrop,
-    /// The server answers before it has dropped.
+    /// The server acknowledges a notice before it has dropped the fact.
     DropAfterAnswer,
-    /// The lease lasts from when the answer came, not from when it was asked for.
+    /// The lease begins when the answer arrived, not when it was requested.
     LeaseFromAnswer,
-    /// Others wait no longer than the lease lasts by their own clocks.
+    /// Other servers wait only as long as the lease lasts by their own clocks, without a margin.
     NoMargin,
-    /// Who holds a lease is asked before the commit.
+    /// The writer reads the list of lease holders before its commit.
     ListBeforeCommit,
-    /// The row of a server is removed though it was renewed.
+    /// The writer removes the row of a server although the server has renewed it.
     RemoveRenewed,
-    /// A renewal does not read what notices may have missed.
+    /// A renewal does not read the changes whose notices may be lost.
     RenewWithoutReading,
-    /// What was read before a change was dropped is kept after it.
+    /// The server caches a value after a notice, although it read the value before the notice.
     KeepWhatWasReadBefore,
-    /// A server whose row is gone goes on with what it had.
+    /// A server whose row was removed continues with its memory.
     GoOnWithoutRow,
     /// A transaction of an older version does not wait.
     OlderDoesNotWait,
-    /// Leases are granted while such a transaction waits.
+    /// The database grants leases while a transaction of an older version waits.
     GrantMeanwhile,
 }
 
@@ -60,28 +62,29 @@ const FAULTS: [Fault; 11] = [
 enum Renewal {
     None,
     Sent { age: u8, joins: bool },
-    Done { age: u8, joins: bool, granted: Option<bool>, seen: u8 },
+    Done { age: u8, joins: bool, granted: Option<bool>, observed: u8 },
 }
 
-/// A question on its way to memory.
+/// A query whose result will be cached.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 enum Fill {
     None,
-    Asked { dropped: bool },
+    Requested { dropped: bool },
     Read { version: u8, dropped: bool },
 }
 
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 enum Writer {
     Idle,
-    /// The row was there before the commit, where that is asked.
+    /// `there`: the server's row existed before the commit. It matters only with
+    /// [`Fault::ListBeforeCommit`], because the writer then reads the list at that time.
     Listed {
         there: bool,
     },
     Committed {
         there: bool,
     },
-    /// `same`: the row was not renewed since the list.
+    /// `same`: the server has not renewed its row since the writer read the list.
     Waiting {
         elapsed: u8,
         same: bool,
@@ -96,13 +99,13 @@ enum Older {
 }
 
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-struct State {
-    /// What is committed, and what callers were told.
+struct ModelState {
+    /// The committed version, and the version that callers know.
     version: u8,
-    told: u8,
+    acknowledged: u8,
     row: bool,
     running: bool,
-    /// Whether the server believes in its row.
+    /// True if the server believes that its row exists.
     joined: bool,
     left: u8,
     memory: Option<u8>,
@@ -111,16 +114,17 @@ struct State {
     fill: Fill,
     writer: Writer,
     older: Older,
-    /// Notices and answers on their way, a bit for each version. What is never delivered is lost.
+    /// Notices and acknowledgements in transit, one bit for each version. A message that the model
+    /// never delivers is lost.
     notices: u8,
     answers: u8,
-    /// A notice was answered and nothing dropped yet.
+    /// True if the server acknowledged a notice before it dropped the fact.
     owes_drop: bool,
 }
 
-const START: State = State {
+const START: ModelState = ModelState {
     version: 0,
-    told: 0,
+    acknowledged: 0,
     row: false,
     running: true,
     joined: false,
@@ -136,24 +140,24 @@ const START: State = State {
     owes_drop: false,
 };
 
-/// Takes a step's name and what it changes.
-type Add<'a> = dyn FnMut(&'static str, &dyn Fn(&mut State)) + 'a;
+/// Takes a step's name and its effect.
+type Add<'a> = dyn FnMut(&'static str, &dyn Fn(&mut ModelState)) + 'a;
 
-impl State {
+impl ModelState {
     fn drop_memory(&mut self) {
         self.memory = None;
         match &mut self.fill {
             Fill::None => {}
-            Fill::Asked { dropped } | Fill::Read { dropped, .. } => *dropped = true,
+            Fill::Requested { dropped } | Fill::Read { dropped, .. } => *dropped = true,
         }
     }
 
     fn is_wrong(&self) -> bool {
-        self.running && self.left > 0 && self.memory.is_some_and(|version| version < self.told)
+        self.running && self.left > 0 && self.memory.is_some_and(|version| version < self.acknowledged)
     }
 
-    /// One tick for everybody, stopped or not.
-    fn tick(mut self) -> State {
+    /// One tick for every process, stopped or not.
+    fn tick(mut self) -> ModelState {
         self.left = self.left.saturating_sub(1);
         match &mut self.renewal {
             Renewal::None => {}
@@ -168,14 +172,14 @@ impl State {
         self
     }
 
-    fn next(self, fault: Fault) -> Vec<(&'static str, State)> {
+    fn next(self, fault: Fault) -> Vec<(&'static str, ModelState)> {
         let mut next = vec![("tick", self.tick())];
-        let mut add = |name, change: &dyn Fn(&mut State)| {
+        let mut add = |name, change: &dyn Fn(&mut ModelState)| {
             let mut state = self;
             change(&mut state);
             next.push((name, state));
         };
-        add("stop or go on", &|state| state.running = !state.running);
+        add("stop or continue", &|state| state.running = !state.running);
         self.server(fault, &mut add);
         self.database(fault, &mut add);
         self.writer(fault, &mut add);
@@ -183,14 +187,14 @@ impl State {
         next
     }
 
-    /// What the server does, unless it is stopped.
+    /// Steps of the server, unless it is stopped.
     fn server(&self, fault: Fault, add: &mut Add<'_>) {
         if !self.running {
             return;
         }
         if self.renewal == Renewal::None {
             let joins = !self.joined;
-            add("ask for the lease", &|state| {
+            add("request the lease", &|state| {
                 if joins {
                     state.drop_memory();
                     state.left = 0;
@@ -198,14 +202,14 @@ impl State {
                 state.renewal = Renewal::Sent { age: 0, joins };
             });
         }
-        if let Renewal::Done { age, joins, granted, seen } = self.renewal {
-            add("hear of the lease", &|state| {
+        if let Renewal::Done { age, joins, granted, observed } = self.renewal {
+            add("receive the lease", &|state| {
                 state.renewal = Renewal::None;
                 if joins {
-                    state.position = seen;
-                } else if seen > state.position && fault != Fault::RenewWithoutReading {
+                    state.position = observed;
+                } else if observed > state.position && fault != Fault::RenewWithoutReading {
                     state.drop_memory();
-                    state.position = seen;
+                    state.position = observed;
                 }
                 match granted {
                     Some(true) => {
@@ -227,7 +231,7 @@ impl State {
             });
         }
         if self.fill == Fill::None && self.left > 0 && self.memory.is_none() {
-            add("ask", &|state| state.fill = Fill::Asked { dropped: false });
+            add("ask", &|state| state.fill = Fill::Requested { dropped: false });
         }
         if let Fill::Read { version, dropped } = self.fill {
             add("keep", &|state| {
@@ -244,7 +248,7 @@ impl State {
             });
         }
         for version in (1..=COMMITS + 1).filter(|version| self.notices & (1 << version) != 0) {
-            add("hear a notice", &|state| {
+            add("receive a notice", &|state| {
                 state.notices &= !(1 << version);
                 if state.joined {
                     if fault == Fault::DropAfterAnswer {
@@ -258,12 +262,13 @@ impl State {
         }
     }
 
-    /// What the database does with statements on their way.
+    /// Steps of the database for statements in transit.
     fn database(&self, fault: Fault, add: &mut Add<'_>) {
         if let Renewal::Sent { age, joins } = self.renewal {
             add("take the lease", &|state| {
                 let locked = matches!(state.older, Older::Waiting { .. }) && fault != Fault::GrantMeanwhile;
-                // After such a transaction none is granted for a while.
+                // After a transaction of an older version, the database grants no lease for a
+                // while.
                 let shut = joins && state.older == Older::Done;
                 let granted = if locked { None } else { Some(if joins { !shut } else { state.row }) };
                 if granted == Some(true) {
@@ -272,16 +277,16 @@ impl State {
                         *same = false;
                     }
                 }
-                state.renewal = Renewal::Done { age, joins, granted, seen: state.version };
+                state.renewal = Renewal::Done { age, joins, granted, observed: state.version };
             });
         }
-        if let Fill::Asked { dropped } = self.fill {
+        if let Fill::Requested { dropped } = self.fill {
             add("answer", &|state| state.fill = Fill::Read { version: state.version, dropped });
         }
     }
 
     fn writer(&self, fault: Fault, add: &mut Add<'_>) {
-        // How long a wait lasts by the writer's own clock; a fault leaves out the margin.
+        // Duration of a wait by the writer's own clock; one fault leaves out the margin.
         let enough = if fault == Fault::NoMargin { LEASE } else { OUTLASTING };
         match self.writer {
             Writer::Idle if self.version < COMMITS => {
@@ -301,15 +306,15 @@ impl State {
                     if there {
                         state.notices |= 1 << state.version;
                     }
-                    state.told = state.version;
+                    state.acknowledged = state.version;
                     state.writer = Writer::Idle;
                 }
             }),
             Writer::Waiting { elapsed, same } => {
                 if self.answers & (1 << self.version) != 0 {
-                    add("hear the answer", &|state| {
+                    add("receive the answer", &|state| {
                         state.answers &= !(1 << state.version);
-                        state.told = state.version;
+                        state.acknowledged = state.version;
                         state.writer = Writer::Idle;
                     });
                 }
@@ -318,7 +323,7 @@ impl State {
                         if same || fault == Fault::RemoveRenewed {
                             state.row = false;
                         }
-                        state.told = state.version;
+                        state.acknowledged = state.version;
                         state.writer = Writer::Idle;
                     });
                 }
@@ -326,11 +331,11 @@ impl State {
         }
     }
 
-    /// One transaction of an older version, beside the writer.
+    /// Steps of one transaction of an older program version, beside the writer.
     fn older(&self, fault: Fault, add: &mut Add<'_>) {
         match self.older {
             Older::Idle if self.writer == Writer::Idle && self.version < COMMITS => {
-                add("an older one begins", &|state| {
+                add("an older transaction begins", &|state| {
                     state.older = Older::Waiting { elapsed: 0, there: state.row };
                 });
             }
@@ -338,10 +343,10 @@ impl State {
                 if (elapsed >= OUTLASTING || !there || fault == Fault::OlderDoesNotWait)
                     && self.writer == Writer::Idle =>
             {
-                add("an older one commits", &|state| {
+                add("an older transaction commits", &|state| {
                     state.row = false;
                     state.version += 1;
-                    state.told = state.version;
+                    state.acknowledged = state.version;
                     state.older = Older::Done;
                 });
             }
@@ -350,9 +355,9 @@ impl State {
     }
 }
 
-/// All states that can come about; of one that is wrong the way that leads there.
+/// Explores all reachable states; the error is the path to a wrong state.
 fn explore(fault: Fault) -> Result<usize, Vec<&'static str>> {
-    let mut from: HashMap<State, Option<(State, &'static str)>> = HashMap::from([(START, None)]);
+    let mut from: HashMap<ModelState, Option<(ModelState, &'static str)>> = HashMap::from([(START, None)]);
     let mut queue = VecDeque::from([START]);
     while let Some(state) = queue.pop_front() {
         if state.is_wrong() {
@@ -375,7 +380,7 @@ fn explore(fault: Fault) -> Result<usize, Vec<&'static str>> {
 }
 
 #[test]
-fn nothing_older_is_answered_than_a_caller_was_told() {
+fn no_answer_is_older_than_an_acknowledged_change() {
     let states = explore(Fault::None).unwrap_or_else(|way| panic!("{way:?}"));
     println!("{states} states");
     assert!(states > 10_000, "{states}");

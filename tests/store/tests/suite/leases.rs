@@ -1,4 +1,5 @@
-//! Servers of one PostgreSQL: each answers from memory, and never what was before a change whose caller was told of it.
+//! Servers of one PostgreSQL that answer from memory. Once a server has acknowledged a change, no
+//! server answers with an older value.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,10 +9,10 @@ use packhouse_store::{AuditEvent, Dependencies, Expectation, LookUp, NewToken, S
 use crate::support::{World, applied, commit, postgres, put, repository, wait_for_lease};
 
 const LEASE: Duration = Duration::from_secs(1);
-/// Statements that a store runs of its own after its start.
+/// Statements that a store runs on its own after its start.
 const ITS_OWN: u64 = 5;
 
-/// Two servers with a lease, or three; none where PostgreSQL is not installed.
+/// Several servers with a lease; `None` if PostgreSQL is not installed.
 async fn servers<const N: usize>() -> Option<(World, [Store; N])> {
     let world = World::postgres().await?;
     wait_for_lease(&world.store).await;
@@ -50,7 +51,7 @@ async fn look_up(store: &Store, world: &World, number: u64) -> std::sync::Arc<Lo
     store.look_up(world.organization, "main", Some(&secret(number))).await.unwrap()
 }
 
-/// How many statements this takes.
+/// Runs `of`; returns the number of statements that the store ran meanwhile.
 async fn statements(store: &Store, of: impl AsyncFnOnce()) -> u64 {
     let before = store.statements();
     of().await;
@@ -58,11 +59,11 @@ async fn statements(store: &Store, of: impl AsyncFnOnce()) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_revoked_is_known_everywhere_when_the_call_returns() {
+async fn a_revocation_is_known_everywhere_when_the_call_returns() {
     let Some((world, [two, three])) = servers().await else { return };
     let mut times = Vec::new();
     for number in 0..100 {
-        // Asked before it is made: that there is none is remembered as well.
+        // The look-up before the token exists makes the server cache its absence.
         assert!(look_up(&two, &world, number).await.token.is_none());
         let made = token(&world, number).await;
         for store in [&world.store, &two, &three] {
@@ -78,16 +79,17 @@ async fn what_was_revoked_is_known_everywhere_when_the_call_returns() {
     }
     times.sort();
     println!("a revocation took {:?}, at most {:?}", times[times.len() / 2], times[times.len() - 1]);
-    assert!(times[times.len() / 2] < LEASE / 2, "no lease is waited for: {times:?}");
+    assert!(times[times.len() / 2] < LEASE / 2, "no revocation waits for a lease: {times:?}");
     two.close().await;
     three.close().await;
 }
 
-/// A server revokes and publishes, and is gone before it tells anybody; its client asks another one.
+/// A server revokes a token and publishes, and ends before it notifies any other server. Its client
+/// then uses another server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_found_done_is_known_everywhere_when_the_call_returns() {
+async fn an_earlier_change_is_known_everywhere_when_the_call_returns() {
     let Some((world, [two, three])) = servers().await else { return };
-    // It announces what it changes, and sends no notice.
+    // This transaction states that it announces its change, but sends no notice.
     let gone = |sql: String| {
         let sql = format!("SELECT set_config('packhouse.announces', 'facts', false); {sql}");
         postgres::shared().unwrap().sql(&world.config.database_url, &sql);
@@ -103,12 +105,13 @@ async fn what_was_found_done_is_known_everywhere_when_the_call_returns() {
         let repository = world.repository;
         gone(format!("UPDATE repositories SET revision = revision + 1 WHERE id = {}", repository.0));
         let was = before.repository.as_ref().unwrap().revision;
-        // Whether it knows what it found, or not.
+        // Every second time, the caller passes the revision that it found.
         let found = (number % 2 == 0).then_some(was + 1);
         two.settle_repository(repository, found).await.unwrap();
         let is = look_up(&three, &world, number).await;
         assert!(is.repository.as_ref().unwrap().revision > was);
-        // What was committed here and acknowledged is told, with all that was before it.
+        // This server's own commit is announced together with every earlier change, so it has
+        // nothing left to settle.
         let mine = commit([put("mine", "", Expectation::Anything)]);
         let revision = applied(two.commit(repository, mine).await.unwrap());
         let again = statements(&two, async || {
@@ -124,7 +127,7 @@ async fn what_was_found_done_is_known_everywhere_when_the_call_returns() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_asked_while_nothing_changes_and_publishes_leave_the_rest() {
+async fn no_statement_runs_without_a_change_and_publishes_leave_the_rest() {
     let Some((world, [two])) = servers().await else { return };
     token(&world, 1).await;
     look_up(&two, &world, 1).await;
@@ -135,7 +138,7 @@ async fn nothing_is_asked_while_nothing_changes_and_publishes_leave_the_rest() {
     });
     assert!(ran.await <= ITS_OWN);
     let mut all = 0;
-    // A publish by either moves the revision and nothing else.
+    // A publish by either server changes the revision and nothing else.
     for number in 0..20 {
         let key = format!("b/{number}");
         let (here, there) = if number % 2 == 0 { (&world.store, &two) } else { (&two, &world.store) };
@@ -149,7 +152,7 @@ async fn nothing_is_asked_while_nothing_changes_and_publishes_leave_the_rest() {
         all += ran.await;
     }
     assert!(all <= ITS_OWN, "{all}");
-    // What changes nothing that a look-up answers drops nothing.
+    // A change that does not affect look-ups drops nothing from memory.
     let event = AuditEvent { organization: world.organization, ..AuditEvent::default() };
     world.store.audit(event).await.unwrap();
     two.token_used(look_up(&two, &world, 1).await.token.as_ref().unwrap().id, 5);
@@ -164,7 +167,7 @@ async fn nothing_is_asked_while_nothing_changes_and_publishes_leave_the_rest() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_others_publish_leaves_what_it_did_not_touch() {
+async fn a_publish_leaves_unrelated_reads_on_all_servers() {
     let Some((world, [two])) = servers().await else { return };
     let mut on_a = Dependencies::default();
     on_a.on_record("a/1");
@@ -180,15 +183,15 @@ async fn what_others_publish_leaves_what_it_did_not_touch() {
             assert!(store.unchanged(world.repository, first, last, &on_a), "{number}");
         }
     }
-    // Beside one another, so that what comes is out of order.
+    // The publishes run concurrently, so that notices arrive out of order.
     let beside = (0..200).map(|number| {
         let store = if number % 2 == 0 { &two } else { &world.store };
         publish(store, format!("c/{number}"))
     });
     last = last.max(*futures::future::join_all(beside).await.iter().max().unwrap());
     for store in [&world.store, &two] {
-        let seen = store.look_up(world.organization, "main", None).await.unwrap();
-        assert_eq!(seen.repository.as_ref().unwrap().revision, last);
+        let current = store.look_up(world.organization, "main", None).await.unwrap();
+        assert_eq!(current.repository.as_ref().unwrap().revision, last);
         assert!(store.unchanged(world.repository, first, last, &on_a));
     }
     let touched = publish(&two, "a/1".to_owned()).await;
@@ -199,14 +202,14 @@ async fn what_others_publish_leaves_what_it_did_not_touch() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_is_gone_is_waited_for_once() {
+async fn a_dead_server_is_waited_for_once() {
     let Some((world, [two])) = servers().await else { return };
     let rows =
         || postgres::shared().unwrap().sql(&world.config.database_url, "SELECT count(*) FROM server_leases");
     assert_eq!(rows(), "2");
     two.close().await;
-    assert_eq!(rows(), "1", "who closes leaves");
-    // One that ended without a word: a row that nobody renews.
+    assert_eq!(rows(), "1", "a closed store ends its lease");
+    // A server that ended without closing: nobody renews its row.
     let ghost = "INSERT INTO server_leases VALUES ('ghost', 1, 1000)";
     postgres::shared().unwrap().sql(&world.config.database_url, ghost);
     let begun = Instant::now();
@@ -225,7 +228,7 @@ async fn a_server_that_is_gone_is_waited_for_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_announces_nothing_waits_for_the_leases_and_ends_them() {
+async fn a_writer_without_announcements_waits_for_the_leases_and_ends_them() {
     let Some((world, [two])) = servers().await else { return };
     let made = token(&world, 1).await;
     for store in [&world.store, &two] {
@@ -243,9 +246,9 @@ async fn who_announces_nothing_waits_for_the_leases_and_ends_them() {
     by_hand.await.unwrap();
     for store in [&world.store, &two] {
         assert_eq!(look_up(store, &world, 1).await.token.as_ref().unwrap().revoked_at, Some(9));
-        assert!(!store.has_lease(), "each request asks the database for a while");
+        assert!(!store.has_lease(), "each request queries the database for a while");
     }
-    // A second time nobody has a lease: nothing is waited for.
+    // The second time no server has a lease, so the writer waits for none.
     let begun = Instant::now();
     let url = world.config.database_url.clone();
     let moved = format!("UPDATE repositories SET revision = revision + 1 WHERE id = {}", world.repository);
@@ -257,8 +260,9 @@ async fn who_announces_nothing_waits_for_the_leases_and_ends_them() {
     two.close().await;
 }
 
-/// Every column that a look-up reads is announced when it changes; but for when a credential was used last. What a repository is pinned
-/// to is no part of one: servers follow that by a number of its own.
+/// A change of any column of a look-up is announced, except the time of a credential's last use.
+/// The pinned component of a repository is not part of a look-up: servers detect its change by a
+/// number of its own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_column_of_a_look_up_is_announced() {
     let Some(world) = World::postgres().await else { return };
@@ -299,9 +303,10 @@ async fn each_column_of_a_look_up_is_announced() {
     }
 }
 
-/// What this version does is announced by itself: nothing waits as if it came from an older one.
+/// The current program version announces all of its changes. Servers do not wait for them, as they
+/// do after unannounced changes of an older version.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_of_this_version_is_foreign() {
+async fn this_version_announces_all_its_changes() {
     let Some((world, [two])) = servers().await else { return };
     let made = token(&world, 1).await;
     let other = two.create_repository(world.organization, repository("other"), None).await.unwrap().unwrap();

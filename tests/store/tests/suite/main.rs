@@ -1,11 +1,11 @@
-//! What the store promises, over SQLite and over PostgreSQL: one suite, every test in both.
+//! Guarantees of the store, over SQLite and over PostgreSQL: every test runs on both.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
     unreachable_pub,
     missing_docs,
-    reason = "what fails here fails a test; helpers are not marked as tests"
+    reason = "a failure here fails a test; helpers are not marked as tests"
 )]
 
 mod accounts;
@@ -38,5 +38,4 @@ mod retention;
 mod rules;
 mod support;
 mod trash;
-mod trials;
 mod webhooks;

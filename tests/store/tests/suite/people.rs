@@ -1,4 +1,5 @@
-//! What people are shown besides the catalog: search, counters, downloads, who published, and a member's own sessions.
+//! Data that the portal shows besides the catalog: search, counters, downloads, publishers, and a
+//! member's own sessions.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +11,11 @@ use packhouse_store::{
 use crate::support::{World, applied, in_both, member, organization, repository};
 
 in_both! {
-    what_is_found_follows_the_commits, exact_names_stand_first_and_pages_follow, only_what_may_be_read_is_found,
-    counters_are_what_a_count_would_be, downloads_are_counted_behind, days_are_counted_and_forgotten, who_showed_it_first_published_it,
-    sessions_are_listed_and_end_with_a_password, an_organization_is_renamed, a_search_among_very_many_is_quick,
+    search_follows_the_commits, exact_names_stand_first_and_pages_follow,
+    only_readable_repositories_are_searched, counters_equal_a_fresh_count, downloads_are_counted_later,
+    days_are_counted_and_forgotten, the_first_to_publish_is_the_publisher,
+    sessions_are_listed_and_end_with_a_password, an_organization_is_renamed,
+    a_search_among_very_many_is_quick,
 }
 
 fn digest(seed: u8) -> Digest {
@@ -73,7 +76,7 @@ async fn found(world: &World, text: &str) -> Vec<String> {
     names(world, &query(world, text)).await
 }
 
-async fn what_is_found_follows_the_commits(world: &World) {
+async fn search_follows_the_commits(world: &World) {
     show(
         world,
         vec![
@@ -104,7 +107,7 @@ async fn what_is_found_follows_the_commits(world: &World) {
         (Some("1.0"), "Pads texts on the left", 1)
     );
     assert_eq!((one.repository_name.as_str(), one.format.as_str()), ("main", "maven"));
-    // Another version's words take the place of the first one's.
+    // The words of a newer version replace those of the first one.
     let mut newer = version("left-pad", "2.0", "Something else", &[]);
     newer.state = "yanked".to_owned();
     show(world, vec![newer]).await;
@@ -117,7 +120,7 @@ async fn what_is_found_follows_the_commits(world: &World) {
     assert_eq!(found(world, "left").await, Vec::<String>::new());
     assert!(world.store.delete_repository(world.organization, world.repository, None).await.unwrap());
     assert_eq!(found(world, "").await, Vec::<String>::new());
-    // Whoever comes under the same names again is found.
+    // A search finds a package again that returns under the same name.
     let again = world.another("again").await;
     show_in(world, again, vec![version("left-pad", "1.0", "", &[])]).await;
     assert_eq!(found(world, "left pad").await, ["left-pad"]);
@@ -150,7 +153,7 @@ async fn exact_names_stand_first_and_pages_follow(world: &World) {
     assert_eq!(names(world, &within).await.len(), 40);
 }
 
-async fn only_what_may_be_read_is_found(world: &World) {
+async fn only_readable_repositories_are_searched(world: &World) {
     let (secret, mut open) = (world.another("secret").await, repository("open"));
     open.public = true;
     open.format = "npm".to_owned();
@@ -178,16 +181,16 @@ async fn only_what_may_be_read_is_found(world: &World) {
     assert_eq!(names(world, &words).await, Vec::<String>::new());
 }
 
-/// What the counters of the repository say: bytes, packages, versions.
+/// The repository's counters: bytes, packages, versions.
 async fn counted(world: &World) -> [u64; 3] {
     let usage = world.store.repository_usage(world.organization, &[world.repository]).await.unwrap();
     let usage = usage[&world.repository];
     [usage.bytes, usage.packages, usage.versions]
 }
 
-async fn counters_are_what_a_count_would_be(world: &World) {
+async fn counters_equal_a_fresh_count(world: &World) {
     assert_eq!(counted(world).await, [0, 0, 0]);
-    // A path that two versions share counts once.
+    // A path that two versions share is one file for the counters.
     show(
         world,
         vec![
@@ -206,7 +209,7 @@ async fn counters_are_what_a_count_would_be(world: &World) {
     hide(world, "b", "1").await;
     hide(world, "b", "1").await;
     assert_eq!(counted(world).await, [0, 0, 0]);
-    // Any order of changes ends at what there is.
+    // Changes in any order must give the same counters as a count of the result.
     let mut there: BTreeMap<(usize, usize), u64> = BTreeMap::new();
     for step in 0..60_usize {
         let (package, number) = (step * 7 % 5, step * 3 % 4);
@@ -229,7 +232,7 @@ async fn counters_are_what_a_count_would_be(world: &World) {
     assert_eq!(world.store.stored_bytes(world.organization).await.unwrap(), 0);
 }
 
-async fn downloads_are_counted_behind(world: &World) {
+async fn downloads_are_counted_later(world: &World) {
     show(
         world,
         vec![
@@ -268,23 +271,24 @@ async fn downloads_are_counted_behind(world: &World) {
     world.store.write_downloads().await.unwrap();
     let (downloads, last, files) = of("1").await;
     assert_eq!((downloads, last, files["lib/1"]), (4, Some(9000), 4));
-    // Who shows the version again keeps what was counted; bytes that are counted are those of files alone.
+    // Publishing the version again keeps its download counts. The counters include only downloads
+    // of files.
     show(world, vec![version("lib", "1", "another", &[("lib/1", 1)])]).await;
     assert_eq!(of("1").await.0, 4);
     assert_eq!(counted(world).await, [6, 1, 2]);
 }
 
-/// The days on which something happened, counted back from today: publishes and downloads.
+/// Days with activity, counted back from today: publishes and downloads.
 async fn days(world: &World, of: ActivityOf<'_>) -> Vec<(usize, u64, u64)> {
     let days = world.store.activity(of).await.unwrap();
     assert_eq!(days.len() as i64, ACTIVITY_DAYS);
     assert!(days.windows(2).all(|pair| pair[1].begins - pair[0].begins == DAY));
     assert!((0..DAY).contains(&(now_ms() - days.last().unwrap().begins)));
-    let told = |(at, day): (usize, &DayOfActivity)| (at, day.publishes, day.downloads);
+    let counts = |(at, day): (usize, &DayOfActivity)| (at, day.publishes, day.downloads);
     days.iter()
         .rev()
         .enumerate()
-        .map(told)
+        .map(counts)
         .filter(|(_, publishes, downloads)| publishes + downloads > 0)
         .collect()
 }
@@ -297,7 +301,7 @@ async fn days_are_counted_and_forgotten(world: &World) {
         published: Some((now_ms() - back * DAY) as u64),
         ..version(name, number, "", &[(&format!("{name}/{number}"), 1)])
     };
-    // One that came with an old date, as from another server, is no news.
+    // A version with an old date, such as one from another server, is not recent activity.
     show(
         world,
         vec![
@@ -311,7 +315,8 @@ async fn days_are_counted_and_forgotten(world: &World) {
     .await;
     let other = world.another("other").await;
     show_in(world, other, vec![version("c", "1", "", &[])]).await;
-    // Shown again is not published again, and what is gone was published.
+    // Publishing the same version again is not new activity. The activity keeps the publish of a
+    // deleted version.
     show(world, vec![at(0, "a", "1")]).await;
     hide(world, "b", "1").await;
     for (path, back, of_version) in [
@@ -330,8 +335,12 @@ async fn days_are_counted_and_forgotten(world: &World) {
     assert_eq!(days(world, of_all).await, [(0, 3, 2), (2, 2, 0), (29, 0, 1)]);
     assert_eq!(days(world, ActivityOf::Package(own, "a")).await, [(0, 1, 2), (2, 1, 0), (29, 0, 1)]);
     assert_eq!(days(world, ActivityOf::Package(own, "b")).await, [(0, 1, 0)]);
-    assert_eq!(days(world, ActivityOf::Package(own, "")).await.len(), 0, "the whole is no package");
-    // Of the day before the first that is told of, a row for the package and one for the repository.
+    assert_eq!(
+        days(world, ActivityOf::Package(own, "")).await.len(),
+        0,
+        "the whole repository is not a package"
+    );
+    // The day before the first listed day has one row for the package and one for the repository.
     assert_eq!((store.forget_activity().await.unwrap(), store.forget_activity().await.unwrap()), (2, 0));
     assert_eq!(days(world, of_own).await, [(0, 2, 2), (2, 2, 0), (29, 0, 1)]);
     assert!(store.delete_repository(world.organization, own, None).await.unwrap());
@@ -340,7 +349,7 @@ async fn days_are_counted_and_forgotten(world: &World) {
     assert_eq!(days(world, of_own).await, []);
 }
 
-async fn who_showed_it_first_published_it(world: &World) {
+async fn the_first_to_publish_is_the_publisher(world: &World) {
     let by = |actor: &str| AuditEvent {
         organization: world.organization,
         actor: actor.to_owned(),
@@ -417,8 +426,8 @@ async fn an_organization_is_renamed(world: &World) {
 /// Packages of the measurement.
 const MANY: usize = 100_000;
 
-/// What a page of a search costs with 100,000 packages: run with `PACKHOUSE_TEST_LONG=1` and `--nocapture`, it says how long each
-/// took, and fails where one took longer than anybody would wait.
+/// Duration of a search page with 100,000 packages. Run with `PACKHOUSE_TEST_LONG=1` and
+/// `--nocapture`; it prints the times and fails if one is unacceptably long.
 async fn a_search_among_very_many_is_quick(world: &World) {
     if std::env::var_os("PACKHOUSE_TEST_LONG").is_none() {
         return;

@@ -1,4 +1,5 @@
-//! Components of formats: kept whole, activated by one at a time, bounded.
+//! Components of formats. The store holds whole components only, one active component for each
+//! format, and a bounded number of spare ones.
 
 use bytes::Bytes;
 use packhouse_store::{
@@ -9,7 +10,7 @@ use packhouse_store::{
 use crate::support::{World, in_both};
 
 in_both! {
-    a_component_is_kept_whole,
+    a_component_is_stored_whole,
     changes_happen_one_after_the_other,
     spares_are_bounded,
     a_pin_is_of_one_repository,
@@ -19,14 +20,14 @@ fn component(format: &str, bytes: Vec<u8>) -> NewComponent {
     NewComponent {
         digest: Sha256::of(&bytes).digest().to_string(),
         format: format.to_owned(),
-        told: "{}".to_owned(),
+        description: "{}".to_owned(),
         source: "upload".to_owned(),
         signed_by: None,
         bytes: Bytes::from(bytes),
     }
 }
 
-async fn a_component_is_kept_whole(world: &World) {
+async fn a_component_is_stored_whole(world: &World) {
     let store = &world.store;
     let bytes: Vec<u8> = (0..1_300_000_u32).map(|number| (number % 251) as u8).collect();
     let new = component("raw", bytes.clone());
@@ -50,7 +51,7 @@ async fn changes_happen_one_after_the_other(world: &World) {
             active: Some(active.to_owned()),
             history: (0..PLUGIN_HISTORY + 5).map(|number| number.to_string()).collect(),
         },
-        seen: state.number,
+        based_on: state.number,
         taken_in: None,
     };
     let both = tokio::join!(
@@ -69,9 +70,9 @@ async fn changes_happen_one_after_the_other(world: &World) {
 
 async fn spares_are_bounded(world: &World) {
     let store = &world.store;
-    let kept = component("raw", b"kept".to_vec());
-    let digest = kept.digest.clone();
-    store.install_component(kept, None).await.unwrap();
+    let installed = component("raw", b"kept".to_vec());
+    let digest = installed.digest.clone();
+    store.install_component(installed, None).await.unwrap();
     store.pin_repository(world.organization, world.repository, Some(&digest), None, None).await.unwrap();
     for number in 0..PLUGIN_SPARES + 3 {
         store.install_component(component("raw", vec![1; number + 1]), None).await.unwrap();

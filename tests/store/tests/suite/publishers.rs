@@ -1,4 +1,5 @@
-//! Trusted publishers: an ID token counts once, the first owner stays, and what was given out ends with its publisher.
+//! Trusted publishers: an ID token can be used once, the first owner's id is permanent, and minted
+//! tokens end with their publisher.
 
 use packhouse_store::{
     MAX_PUBLISHERS, Mint, NewPublisher, NewToken, PUBLISHER_BACKING, PublisherRow, PublisherUse, Scope,
@@ -8,7 +9,7 @@ use packhouse_store::{
 use crate::support::{World, in_both};
 
 in_both! {
-    an_id_token_is_spent_once, the_first_owner_stays, tokens_end_with_their_publisher,
+    an_id_token_is_used_once, the_first_owner_stays, tokens_end_with_their_publisher,
     the_same_token_is_made_once, publishers_are_bounded_and_of_their_repository,
 }
 
@@ -28,7 +29,7 @@ async fn publisher(world: &World) -> PublisherRow {
     world.store.create_publisher(world.organization, new, None).await.unwrap().unwrap()
 }
 
-/// A token of this hash, for an owner of this number.
+/// A token to mint with this hash, for the repository owner with this id.
 fn token(world: &World, of: &PublisherRow, secret: u8, spent: Option<u8>, owner: &str) -> TokenToMint {
     let token = NewToken {
         secret_sha256: [secret; 32],
@@ -47,7 +48,7 @@ fn token(world: &World, of: &PublisherRow, secret: u8, spent: Option<u8>, owner:
         token,
         grants: "[]".to_owned(),
         publishers: vec![PublisherUse { id: of.id, owner_id: Some(owner.to_owned()) }],
-        // Of a token that is the secret itself, another identifier than any that is spent here.
+        // Without `spent`, the ID token gets an identifier that no other token in this file uses.
         id_token: SpentIdToken { sha256: [spent.unwrap_or(200 + secret); 32], until },
         spends: spent.is_some(),
     }
@@ -68,7 +69,7 @@ async fn known(world: &World, secret: u8) -> Option<TokenRow> {
     world.store.look_up(world.organization, "main", Some(&[secret; 32])).await.unwrap().token.clone()
 }
 
-async fn an_id_token_is_spent_once(world: &World) {
+async fn an_id_token_is_used_once(world: &World) {
     let of = publisher(world).await;
     let row = made(world, token(world, &of, 1, Some(9), "1")).await;
     assert_eq!(row.grants.as_deref(), Some("[]"));
@@ -82,10 +83,10 @@ async fn an_id_token_is_spent_once(world: &World) {
 async fn the_first_owner_stays(world: &World) {
     let of = publisher(world).await;
     made(world, token(world, &of, 1, Some(1), "65")).await;
-    let seen = world.store.find_publisher(world.organization, of.id).await.unwrap().unwrap();
-    assert_eq!(seen.owner_id.as_deref(), Some("65"));
-    assert!(seen.last_used_at.is_some() && of.last_used_at.is_none());
-    // What is refused spends nothing.
+    let stored = world.store.find_publisher(world.organization, of.id).await.unwrap().unwrap();
+    assert_eq!(stored.owner_id.as_deref(), Some("65"));
+    assert!(stored.last_used_at.is_some() && of.last_used_at.is_none());
+    // A refused request does not use up its ID token.
     assert_eq!(mint(world, token(world, &of, 2, Some(2), "66")).await, Mint::Changed);
     made(world, token(world, &of, 2, Some(2), "65")).await;
 }
@@ -106,7 +107,7 @@ async fn the_same_token_is_made_once(world: &World) {
     let of = publisher(world).await;
     let first = made(world, token(world, &of, 1, None, "1")).await;
     assert_eq!(made(world, token(world, &of, 1, None, "1")).await.id, first.id);
-    // One that reaches something else stands in its place.
+    // A token with other grants replaces the earlier token.
     let more = TokenToMint { grants: "[1]".to_owned(), ..token(world, &of, 1, None, "1") };
     let second = made(world, more).await;
     assert_ne!(second.id, first.id);

@@ -1,4 +1,5 @@
-//! Quotas: however many publish at once, no figure of what is shown passes one, and nothing is refused that has room.
+//! Quotas: even concurrent publishes never exceed a quota, and the store refuses no publish that
+//! fits.
 
 use std::sync::Arc;
 
@@ -10,8 +11,8 @@ use packhouse_store::{
 use crate::support::{World, applied, in_both, put};
 
 in_both! {
-    what_would_pass_a_quota_is_refused, publishers_at_the_edge_never_pass_it_together,
-    an_organizations_quota_holds_over_its_repositories, what_is_counted_is_what_the_counters_say,
+    a_publish_over_the_quota_is_refused, concurrent_publishes_never_exceed_the_quota,
+    an_organizations_quota_holds_over_its_repositories, the_quota_uses_the_counters,
     a_declared_length_is_judged_before,
 }
 
@@ -56,7 +57,7 @@ async fn refused(store: &Store, repository: RepositoryId, commit: Commit) -> Exc
     }
 }
 
-async fn what_would_pass_a_quota_is_refused(world: &World) {
+async fn a_publish_over_the_quota_is_refused(world: &World) {
     let (store, repository) = (&world.store, world.repository);
     limit(world, repository, 100).await;
     applied(store.commit(repository, publish(vec![show("1", &[("a", 60), ("b", 20)])])).await.unwrap());
@@ -65,14 +66,15 @@ async fn what_would_pass_a_quota_is_refused(world: &World) {
     let quota = refused(store, repository, commit).await;
     assert_eq!(quota, ExceededQuota { of: QuotaOf::Repository, bytes: 100, used: 80, added: 21 });
     assert_eq!((world.value("k").await, bytes(world, repository).await), (None, 80));
-    // What is shown already counts once, and what is replaced counts by the difference.
+    // Files that are already published add nothing, and a replaced file adds only the difference.
     applied(store.commit(repository, publish(vec![show("2", &[("c", 20)])])).await.unwrap());
     applied(store.commit(repository, publish(vec![show("3", &[("a", 60)])])).await.unwrap());
     applied(store.commit(repository, publish(vec![hide("2"), show("2", &[("d", 20)])])).await.unwrap());
     let quota = refused(store, repository, publish(vec![hide("2"), show("2", &[("d", 21)])])).await;
     assert_eq!((quota.used, quota.added), (100, 1));
     assert_eq!(bytes(world, repository).await, 100);
-    // A stale commit is stale, whatever it would add; what does not publish, and what adds nothing, is no matter of quotas.
+    // A stale commit is reported as stale even if it exceeds the quota. Quotas do not apply to
+    // commits that publish or add nothing.
     let mut stale = publish(vec![show("4", &[("e", 50)])]);
     stale.changes.push(put("gone", "v", Expectation::Present));
     assert_eq!(store.commit(repository, stale).await.unwrap(), Outcome::Stale("gone".to_owned()));
@@ -86,7 +88,8 @@ async fn what_would_pass_a_quota_is_refused(world: &World) {
     assert_eq!(bytes(world, repository).await, 100);
 }
 
-/// 64 at once, through two servers where the database has them; how many were applied.
+/// Commits 64 publishes at once, through two servers if the database allows it; returns the number
+/// of applied ones.
 async fn at_the_edge(world: &World, repositories: &[RepositoryId], size: u64) -> usize {
     let other = match world.config.database_url.starts_with("postgres") {
         true => Some(Store::open(world.config.clone()).await.unwrap()),
@@ -115,7 +118,7 @@ async fn at_the_edge(world: &World, repositories: &[RepositoryId], size: u64) ->
     through
 }
 
-async fn publishers_at_the_edge_never_pass_it_together(world: &World) {
+async fn concurrent_publishes_never_exceed_the_quota(world: &World) {
     limit(world, world.repository, 1999).await;
     assert_eq!(at_the_edge(world, &[world.repository], 100).await, 19);
     assert_eq!(bytes(world, world.repository).await, 1900);
@@ -126,7 +129,7 @@ async fn an_organizations_quota_holds_over_its_repositories(world: &World) {
     for name in ["two", "three", "four"] {
         repositories.push(world.another(name).await);
     }
-    // It is told from the next publish on.
+    // The new quota applies from the next publish on.
     world.wait_for_lease().await;
     world.store.look_up(world.organization, "main", None).await.unwrap();
     assert!(world.store.change_organization(world.organization, "first", Some(1250), None).await.unwrap());
@@ -140,15 +143,16 @@ async fn an_organizations_quota_holds_over_its_repositories(world: &World) {
     assert_eq!(sum, 1200);
     let quota = refused(&world.store, repositories[1], publish(vec![show("x", &[("x", 51)])])).await;
     assert_eq!(quota, ExceededQuota { of: QuotaOf::Organization, bytes: 1250, used: 1200, added: 51 });
-    // The repository's own stands beside it.
+    // The repository's own quota applies too.
     limit(world, repositories[1], 10).await;
     let quota = refused(&world.store, repositories[1], publish(vec![show("x", &[("x", 50)])])).await;
     assert_eq!(quota.of, QuotaOf::Repository);
     applied(world.store.commit(repositories[0], publish(vec![show("x", &[("x", 50)])])).await.unwrap());
 }
 
-/// Changes of a fixed sequence, many to a batch: whatever the order, each is applied exactly if the counters have room for it.
-async fn what_is_counted_is_what_the_counters_say(world: &World) {
+/// Runs a fixed sequence of changes, several in one batch. The store must apply each change exactly
+/// if the counters have room for it.
+async fn the_quota_uses_the_counters(world: &World) {
     let repository = world.repository;
     limit(world, repository, 500).await;
     let mut seed = 7_u64;
@@ -183,7 +187,7 @@ async fn what_is_counted_is_what_the_counters_say(world: &World) {
         let now = bytes(world, repository).await;
         assert!(now <= 500, "round {round}: {now}");
     }
-    // One more than there is room for, and then exactly that.
+    // One byte more than there is room for, then exactly the room.
     let room = 500 - bytes(world, repository).await;
     if room > 0 {
         let over = publish(vec![show("last", &[("last", room + 1)])]);
@@ -197,17 +201,18 @@ async fn what_is_counted_is_what_the_counters_say(world: &World) {
 async fn a_declared_length_is_judged_before(world: &World) {
     let (store, repository) = (Arc::new(world.store.clone()), world.repository);
     applied(store.commit(repository, publish(vec![show("1", &[("a", 60)])])).await.unwrap());
-    let asked = async |own: Option<u64>, organization: Option<u64>, path: &str, bytes: u64| {
+    let exceeds = async |own: Option<u64>, organization: Option<u64>, path: &str, bytes: u64| {
         let quotas = QuotasOf { repository: own, organization };
         let exceeded = store.exceeded_by(world.organization, repository, quotas, path, bytes).await.unwrap();
         exceeded.map(|quota| (quota.of, quota.used, quota.added))
     };
-    assert_eq!(asked(None, None, "b", u64::MAX).await, None);
-    assert_eq!(asked(Some(100), None, "b", 40).await, None);
-    assert_eq!(asked(Some(100), None, "b", 41).await, Some((QuotaOf::Repository, 60, 41)));
-    assert_eq!(asked(None, Some(100), "b", 41).await, Some((QuotaOf::Organization, 60, 41)));
-    // What is there under the path is replaced, or refused for another reason.
-    assert_eq!(asked(Some(60), None, "a", 60).await, None);
+    assert_eq!(exceeds(None, None, "b", u64::MAX).await, None);
+    assert_eq!(exceeds(Some(100), None, "b", 40).await, None);
+    assert_eq!(exceeds(Some(100), None, "b", 41).await, Some((QuotaOf::Repository, 60, 41)));
+    assert_eq!(exceeds(None, Some(100), "b", 41).await, Some((QuotaOf::Organization, 60, 41)));
+    // The quota does not refuse a publish at the path of an existing file. The publish replaces the
+    // file, or something else refuses it.
+    assert_eq!(exceeds(Some(60), None, "a", 60).await, None);
     assert_eq!(QuotasOf::new("{\"quota_bytes\":5}", None).repository, Some(5));
     assert_eq!(QuotasOf::new("{\"ca_pem\":\"quota_bytes\"}", None), QuotasOf::default());
 }

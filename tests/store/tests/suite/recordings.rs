@@ -1,4 +1,5 @@
-//! Recorded calls: how many are kept, which go first, and whose they are.
+//! Recorded calls: their maximum number, the order of their removal, and the organization that owns
+//! them.
 
 use packhouse_store::{
     MAX_RECORDING_SETS, MAX_RECORDINGS, NewRecording, NewRecordingSet, OrganizationId, RecordingSet,
@@ -8,23 +9,23 @@ use packhouse_store::{
 use crate::support::{World, in_both};
 
 in_both! {
-    a_set_holds_the_first_calls, of_failing_calls_the_last_stay, sets_are_bounded_and_deleted,
-    recordings_are_of_an_organization, a_repositorys_recordings_go_with_it,
+    a_set_holds_the_first_calls, the_last_failing_calls_stay, sets_are_bounded_and_deleted,
+    recordings_are_of_an_organization, a_repositorys_recordings_are_deleted_with_it,
 }
 
-fn new(world: &World, wanted: u32, only_failures: bool) -> NewRecordingSet {
+fn new(world: &World, count: u32, only_failures: bool) -> NewRecordingSet {
     NewRecordingSet {
         organization: world.organization,
         format: "shelf".to_owned(),
         repository: world.repository,
-        wanted,
+        max_recordings: count,
         only_failures,
         created_by: "owner@localhost".to_owned(),
     }
 }
 
-async fn set(world: &World, wanted: u32, only_failures: bool) -> RecordingSet {
-    world.store.create_recording_set(new(world, wanted, only_failures), None).await.unwrap().unwrap()
+async fn set(world: &World, count: u32, only_failures: bool) -> RecordingSet {
+    world.store.create_recording_set(new(world, count, only_failures), None).await.unwrap().unwrap()
 }
 
 fn recording(outcome: &str) -> NewRecording {
@@ -46,23 +47,27 @@ async fn outcomes(world: &World) -> Vec<String> {
 async fn a_set_holds_the_first_calls(world: &World) {
     let set = set(world, 2, false).await;
     assert_eq!(world.store.armed_recording_sets().await.unwrap(), std::slice::from_ref(&set));
-    for (outcome, kept) in [("one", true), ("two", true), ("three", false)] {
-        assert_eq!(world.store.keep_recording(set.id, recording(outcome)).await.unwrap(), kept, "{outcome}");
+    for (outcome, is_stored) in [("one", true), ("two", true), ("three", false)] {
+        assert_eq!(
+            world.store.keep_recording(set.id, recording(outcome)).await.unwrap(),
+            is_stored,
+            "{outcome}"
+        );
     }
     assert_eq!(outcomes(world).await, ["two", "one"]);
-    assert!(world.store.armed_recording_sets().await.unwrap().is_empty(), "it has enough");
+    assert!(world.store.armed_recording_sets().await.unwrap().is_empty(), "the set is full");
     let found = world.store.recording_set(world.organization, "shelf", set.id).await.unwrap().unwrap();
     assert_eq!(found.recorded, 2);
 }
 
-async fn of_failing_calls_the_last_stay(world: &World) {
+async fn the_last_failing_calls_stay(world: &World) {
     let (set, other) = (set(world, 2, true).await, set(world, 2, true).await);
     assert!(world.store.keep_recording(other.id, recording("of another")).await.unwrap());
     for outcome in ["one", "two", "three", "four"] {
         assert!(world.store.keep_recording(set.id, recording(outcome)).await.unwrap());
     }
     assert_eq!(outcomes(world).await, ["four", "three", "of another"]);
-    assert_eq!(world.store.armed_recording_sets().await.unwrap().len(), 2, "they go on");
+    assert_eq!(world.store.armed_recording_sets().await.unwrap().len(), 2, "they continue to record");
     let store = &world.store;
     let of = store.recordings(world.organization, "shelf", Some(set.id), None, 1).await.unwrap();
     assert_eq!(of[0].outcome, "four");
@@ -73,8 +78,8 @@ async fn of_failing_calls_the_last_stay(world: &World) {
 }
 
 async fn sets_are_bounded_and_deleted(world: &World) {
-    for wanted in [0, MAX_RECORDINGS + 1] {
-        let refused = world.store.create_recording_set(new(world, wanted, false), None).await;
+    for count in [0, MAX_RECORDINGS + 1] {
+        let refused = world.store.create_recording_set(new(world, count, false), None).await;
         assert!(matches!(refused, Err(StoreError::Invalid(_))));
     }
     let first = set(world, 1, false).await;
@@ -84,7 +89,7 @@ async fn sets_are_bounded_and_deleted(world: &World) {
     assert_eq!(world.store.create_recording_set(new(world, 1, false), None).await.unwrap(), None);
     assert!(world.store.keep_recording(first.id, recording("one")).await.unwrap());
     assert!(world.store.delete_recordings(world.organization, "shelf", first.id.0, None).await.unwrap());
-    assert!(outcomes(world).await.is_empty(), "they go with their set");
+    assert!(outcomes(world).await.is_empty(), "they are removed with their set");
     assert!(!world.store.delete_recordings(world.organization, "shelf", first.id.0, None).await.unwrap());
     assert!(!world.store.keep_recording(first.id, recording("late")).await.unwrap());
     set(world, 1, false).await;
@@ -105,7 +110,7 @@ async fn recordings_are_of_an_organization(world: &World) {
     assert!(outcomes(world).await.is_empty());
 }
 
-async fn a_repositorys_recordings_go_with_it(world: &World) {
+async fn a_repositorys_recordings_are_deleted_with_it(world: &World) {
     let gone = NewRecordingSet { repository: packhouse_store::RepositoryId(7), ..new(world, 1, false) };
     let gone = world.store.create_recording_set(gone, None).await.unwrap().unwrap();
     let stays = set(world, 1, false).await;

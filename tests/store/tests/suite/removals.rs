@@ -1,4 +1,5 @@
-//! Deleted repositories: out of sight at once, and removed in pieces that any server goes on with.
+//! Deleted repositories: the store hides them at once, and any server removes their content in
+//! pieces.
 
 use std::time::Duration;
 
@@ -10,14 +11,15 @@ use packhouse_store::{
 use crate::support::{World, applied, commit, in_both, put, repository};
 
 in_both! {
-    a_deleted_repository_is_out_of_sight, what_it_held_is_removed, a_removal_goes_on_where_it_was_cut_off,
-    publishes_elsewhere_go_on,
+    a_deleted_repository_is_hidden, the_content_of_a_deleted_repository_is_removed,
+    an_interrupted_removal_continues, other_repositories_accept_publishes_during_a_removal,
 }
 
 /// More than two pieces of each table.
 const MANY: usize = 1000;
 
-/// A commit of so many records from this one on, each with a blob of its own and shown as a version with a file.
+/// Commits records with these numbers. Each record has its own blob and publishes a version with
+/// one file.
 async fn publish(store: &Store, repository: RepositoryId, numbers: std::ops::Range<usize>) -> Vec<Sha256> {
     let (mut whole, mut all) = (Commit::default(), Vec::new());
     for number in numbers {
@@ -49,7 +51,7 @@ async fn fill(world: &World, repository: RepositoryId) -> Vec<Sha256> {
     all
 }
 
-async fn a_deleted_repository_is_out_of_sight(world: &World) {
+async fn a_deleted_repository_is_hidden(world: &World) {
     let (store, organization, gone) = (&world.store, world.organization, world.another("gone").await);
     fill(world, gone).await;
     let statements = store.statements();
@@ -76,16 +78,16 @@ async fn a_deleted_repository_is_out_of_sight(world: &World) {
     assert!(store.package_names(again.id, "", 10).await.unwrap().is_empty());
 }
 
-async fn what_it_held_is_removed(world: &World) {
+async fn the_content_of_a_deleted_repository_is_removed(world: &World) {
     let (store, gone) = (&world.store, world.another("gone").await);
     let blobs = fill(world, gone).await;
-    let kept = publish(store, world.repository, 0..10).await;
+    let digests = publish(store, world.repository, 0..10).await;
     assert!(store.delete_repository(world.organization, gone, None).await.unwrap());
     assert_eq!(store.remove_deleted().await.unwrap(), 1);
     assert_eq!(store.remove_deleted().await.unwrap(), 0);
     assert!(store.scan(gone, "", None, 10).await.unwrap().is_empty());
     assert!(store.package_names(gone, "", 10).await.unwrap().is_empty());
-    for sha256 in &kept {
+    for sha256 in &digests {
         assert!(store.held_blob(world.repository, *sha256).await.unwrap().is_some());
     }
     let mut config = world.config.clone();
@@ -97,34 +99,35 @@ async fn what_it_held_is_removed(world: &World) {
     assert_eq!(world.store.scan(world.repository, "", None, 100).await.unwrap().len(), 10);
 }
 
-async fn a_removal_goes_on_where_it_was_cut_off(world: &World) {
+async fn an_interrupted_removal_continues(world: &World) {
     let (store, gone) = (&world.store, world.another("gone").await);
     fill(world, gone).await;
     assert!(store.delete_repository(world.organization, gone, None).await.unwrap());
-    // As much as a server does before it is killed: dropped in the middle of a transaction.
+    // Dropping the future in the middle of a transaction simulates a server that is killed.
     let mut removing = Box::pin(store.remove_deleted());
     let keys = |limit| async move { store.keys(gone, "", None, None, limit).await.unwrap().len() };
     loop {
         tokio::select! {
             biased;
-            done = &mut removing => panic!("removed before it was looked at: {done:?}"),
+            done = &mut removing => panic!("removed before it was observed: {done:?}"),
             left = keys(1000) => if left < MANY { break },
         }
     }
     drop(removing);
-    assert!(keys(1000).await > 0, "nothing was left to go on with");
+    assert!(keys(1000).await > 0, "nothing was left to remove");
     let other = Store::open(world.config.clone()).await.unwrap();
-    // Its claim lasts as long as a server may be silent that is there.
+    // The killed server's claim lasts as long as a live server may be silent; then another server
+    // continues.
     let begun = std::time::Instant::now();
     while other.remove_deleted().await.unwrap() == 0 {
-        assert!(begun.elapsed() < Duration::from_mins(1), "nobody goes on with it");
+        assert!(begun.elapsed() < Duration::from_mins(1), "no server continues the removal");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert_eq!(keys(10).await, 0);
     other.close().await;
 }
 
-async fn publishes_elsewhere_go_on(world: &World) {
+async fn other_repositories_accept_publishes_during_a_removal(world: &World) {
     let (store, gone) = (&world.store, world.another("gone").await);
     fill(world, gone).await;
     assert!(store.delete_repository(world.organization, gone, None).await.unwrap());

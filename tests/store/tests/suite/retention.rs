@@ -1,15 +1,16 @@
-//! Policies of retention, their runs, and what they judge versions by.
+//! Retention policies, their runs, and the facts by which they judge versions.
 
 use packhouse_store::{
     AuditEvent, CatalogChange, Change, Commit, Expectation, JudgedPlace, JudgedVersion, MAX_POLICIES,
-    NewPolicy, PolicyChange, PolicyRow, RUNS_KEPT, Restored, Version, VersionFile,
+    MAX_RUNS, NewPolicy, PolicyChange, PolicyRow, Restored, Version, VersionFile,
 };
 
 use crate::support::{World, applied, in_both, put};
 
 in_both! {
-    a_policy_is_enforced_only_as_it_was_previewed, one_at_a_time_has_a_run, a_run_that_was_cut_off_goes_on, policies_and_runs_are_bounded,
-    versions_come_package_by_package_the_latest_first, what_was_never_shown_comes_back,
+    a_policy_is_enforced_only_as_it_was_previewed, one_server_at_a_time_has_a_run,
+    an_interrupted_run_continues, policies_and_runs_are_bounded,
+    versions_come_package_by_package_the_latest_first, an_unlisted_version_is_restored,
 }
 
 fn event(world: &World, action: &str) -> Option<AuditEvent> {
@@ -65,7 +66,7 @@ async fn a_policy_is_enforced_only_as_it_was_previewed(world: &World) {
     let named = PolicyChange { name: Some("older".to_owned()), ..PolicyChange::default() };
     let named = change(world, &policy, named).await.unwrap();
     assert_eq!((named.name.as_str(), named.enforced), ("older", true));
-    // With a new rule it is not, whatever is asked for besides; and then nothing has changed.
+    // One change cannot set a new rule and enforce it; the store refuses it and changes nothing.
     let rule = Some(("{}".to_owned(), "two".to_owned()));
     let both = PolicyChange { rule: rule.clone(), ..mode(true) };
     assert_eq!(change(world, &policy, both).await, None);
@@ -77,10 +78,10 @@ async fn a_policy_is_enforced_only_as_it_was_previewed(world: &World) {
     assert!(!store.delete_policy(world.organization, policy.id, None).await.unwrap());
 }
 
-async fn one_at_a_time_has_a_run(world: &World) {
+async fn one_server_at_a_time_has_a_run(world: &World) {
     let store = &world.store;
     let policy = enforced(world, "old").await;
-    // It is not due before an hour is over, unless somebody asks.
+    // The next run is due after one hour, unless a member requests a run.
     assert_eq!(store.claim_run(None).await.unwrap(), None);
     assert!(store.request_run(world.organization, policy.id, None).await.unwrap());
     let (one, two) = tokio::join!(store.claim_run(None), store.claim_run(None));
@@ -89,12 +90,12 @@ async fn one_at_a_time_has_a_run(world: &World) {
     let mut claim = claims.pop().unwrap();
     assert_eq!(store.claim_run(Some(policy.id)).await.unwrap(), None);
     (claim.run.deleted, claim.run.bytes, claim.run.skipped) = (3, 30, "[1]".to_owned());
-    assert!(store.go_on_with_run(&claim).await.unwrap());
+    assert!(store.continue_run(&claim).await.unwrap());
     let listed = store.list_runs(policy.id, None, 9).await.unwrap();
     assert_eq!((listed[0].deleted, listed[0].bytes, listed[0].ended_at), (3, 30, None));
-    // Whoever pauses it ends it.
+    // Pausing the policy ends the run.
     change(world, &policy, mode(false)).await.unwrap();
-    assert!(!store.go_on_with_run(&claim).await.unwrap());
+    assert!(!store.continue_run(&claim).await.unwrap());
     store.end_run(&claim, Some("paused")).await.unwrap();
     let ended = store.list_runs(policy.id, None, 9).await.unwrap().remove(0);
     assert_eq!((ended.deleted, ended.error.as_deref(), ended.ended_at.is_some()), (3, Some("paused"), true));
@@ -102,22 +103,22 @@ async fn one_at_a_time_has_a_run(world: &World) {
     assert_eq!(store.claim_run(Some(policy.id)).await.unwrap(), None);
 }
 
-async fn a_run_that_was_cut_off_goes_on(world: &World) {
+async fn an_interrupted_run_continues(world: &World) {
     let store = &world.store;
     let policy = enforced(world, "old").await;
     let mut claim = store.claim_run(Some(policy.id)).await.unwrap().unwrap();
     (claim.run.deleted, claim.run.pending) = (7, "[[1]]".to_owned());
-    assert!(store.go_on_with_run(&claim).await.unwrap());
+    assert!(store.continue_run(&claim).await.unwrap());
     store.leave_run(&claim).await.unwrap();
-    // Due or not: it is open.
+    // Another server can claim an open run even if no run is due.
     let next = store.claim_run(None).await.unwrap().unwrap();
     assert_eq!((next.run.id, next.run.deleted, next.run.pending.as_str()), (claim.run.id, 7, "[[1]]"));
-    // Who had it before has it no longer.
-    assert!(!store.go_on_with_run(&claim).await.unwrap());
+    // The former holder no longer has the run.
+    assert!(!store.continue_run(&claim).await.unwrap());
     store.end_run(&claim, None).await.unwrap();
     assert_eq!(store.list_runs(policy.id, None, 9).await.unwrap()[0].ended_at, None);
     store.leave_run(&next).await.unwrap();
-    // Of another rule it is at its end, and a paused one's too.
+    // A run ends when the rule changes, and when the policy is paused.
     let rule = Some(("{}".to_owned(), "two".to_owned()));
     change(world, &policy, PolicyChange { rule, ..PolicyChange::default() }).await.unwrap();
     store.mark_previewed(world.organization, policy.id, "two").await.unwrap();
@@ -137,11 +138,11 @@ async fn a_run_that_was_cut_off_goes_on(world: &World) {
 async fn policies_and_runs_are_bounded(world: &World) {
     let store = &world.store;
     let policy = enforced(world, "old").await;
-    for _ in 0..RUNS_KEPT + 5 {
+    for _ in 0..MAX_RUNS + 5 {
         let claim = store.claim_run(Some(policy.id)).await.unwrap().unwrap();
         store.end_run(&claim, None).await.unwrap();
     }
-    assert_eq!(store.list_runs(policy.id, None, 1000).await.unwrap().len(), RUNS_KEPT as usize);
+    assert_eq!(store.list_runs(policy.id, None, 1000).await.unwrap().len(), MAX_RUNS as usize);
     for number in 1..MAX_POLICIES {
         made(world, &number.to_string()).await;
     }
@@ -153,7 +154,7 @@ async fn policies_and_runs_are_bounded(world: &World) {
     assert_eq!(store.enforced_policies().await.unwrap(), [policy.id]);
 }
 
-async fn shown(world: &World, name: &str, version: &str, published: u64, size: u64) {
+async fn publish_version(world: &World, name: &str, version: &str, published: u64, size: u64) {
     let file = |path: String| VersionFile { path, digest: packhouse_store::Sha256([7; 32]).digest(), size };
     let version = Version {
         name: name.to_owned(),
@@ -177,7 +178,7 @@ async fn versions_come_package_by_package_the_latest_first(world: &World) {
         ("ab", "9", 1),
         ("c", "1", 7),
     ] {
-        shown(world, name, version, published, 50).await;
+        publish_version(world, name, version, published, 50).await;
     }
     let of = |version: &JudgedVersion| format!("{} {}", version.name, version.version);
     for limit in [1, 2, 3, 7, 100] {
@@ -203,7 +204,7 @@ async fn versions_come_package_by_package_the_latest_first(world: &World) {
     assert!(store.versions_since(world.repository, i64::MAX, 100).await.unwrap().is_empty());
 }
 
-async fn what_was_never_shown_comes_back(world: &World) {
+async fn an_unlisted_version_is_restored(world: &World) {
     let store = &world.store;
     let commit =
         Commit { changes: vec![put("m/lost", "manifest", Expectation::Absent)], ..Commit::default() };
@@ -214,9 +215,9 @@ async fn what_was_never_shown_comes_back(world: &World) {
     };
     let entries = begin("sha256:0").await;
     let entry = entries[0];
-    // One that was interrupted is gone on with.
+    // An interrupted deletion is continued.
     assert_eq!(begin("sha256:0").await, entries);
-    // Nothing of it is deleted yet.
+    // The store has not yet deleted anything of the version, so the trash is empty.
     assert_eq!(store.trash(world.repository, None, 9).await.unwrap(), []);
     let remove = Change::Remove { key: "m/lost".to_owned(), expect: Expectation::Present };
     let commit = Commit { changes: vec![remove], trash: Some(entry), ..Commit::default() };
@@ -234,7 +235,7 @@ async fn what_was_never_shown_comes_back(world: &World) {
     assert_eq!(restored, Restored::Done);
     assert_eq!(world.value("m/lost").await.as_deref(), Some("manifest"));
     assert_eq!(store.trash(world.repository, None, 9).await.unwrap(), []);
-    // One that came to nothing is no entry.
+    // A deletion without effect leaves no entry in the trash.
     let entry = begin("sha256:1").await[0];
     store.end_trash(entry).await.unwrap();
     assert_eq!(store.trash_entry(world.repository, entry).await.unwrap(), None);

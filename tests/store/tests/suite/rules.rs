@@ -1,4 +1,5 @@
-//! Rules over versions: their number in each look-up, their exceptions, their components, and what previews read.
+//! Rules over versions: their number in each look-up, their exceptions, their components, and the
+//! data that previews read.
 
 use packhouse_store::{
     AuditEvent, CatalogChange, Commit, Expectation, FactsPlace, NewException, NewPolicyComponent, NewRule,
@@ -8,8 +9,9 @@ use packhouse_store::{
 use crate::support::{World, applied, in_both, put};
 
 in_both! {
-    a_rule_is_enforced_only_as_it_was_previewed_and_each_change_is_another_number, what_has_ended_holds_no_longer,
-    the_last_recordings_of_a_rule_stay_and_go_with_it, a_component_is_whole_and_stays_while_a_rule_names_it, versions_come_in_pages_with_their_files,
+    a_rule_is_enforced_only_as_it_was_previewed_and_each_change_is_another_number,
+    an_ended_exception_has_no_effect, the_last_recordings_of_a_rule_stay_and_are_deleted_with_it,
+    a_component_is_whole_and_stays_while_a_rule_names_it, versions_come_in_pages_with_their_files,
 }
 
 fn event(world: &World, action: &str) -> Option<AuditEvent> {
@@ -78,7 +80,7 @@ async fn a_rule_is_enforced_only_as_it_was_previewed_and_each_change_is_another_
     assert!(!store.delete_rule(world.organization, rule.id, None).await.unwrap());
 }
 
-async fn what_has_ended_holds_no_longer(world: &World) {
+async fn an_ended_exception_has_no_effect(world: &World) {
     let store = &world.store;
     let rule = made(world, "one").await;
     change(world, &rule, mode(RuleMode::Warn)).await.unwrap();
@@ -100,16 +102,16 @@ async fn what_has_ended_holds_no_longer(world: &World) {
     assert_eq!(number(world).await, None);
 }
 
-async fn the_last_recordings_of_a_rule_stay_and_go_with_it(world: &World) {
+async fn the_last_recordings_of_a_rule_stay_and_are_deleted_with_it(world: &World) {
     let (store, organization) = (&world.store, world.organization);
     let rule = made(world, "one").await;
-    let record = async |id, wanted| store.record_rule(organization, id, wanted, "me".to_owned(), None).await;
+    let record = async |id, count| store.record_rule(organization, id, count, "me".to_owned(), None).await;
     assert!(record(rule.id, 0).await.is_err() && record(rule.id, 51).await.is_err());
-    assert_eq!(record(packhouse_store::RuleId(1), 1).await.unwrap(), None, "there is no such rule");
+    assert_eq!(record(packhouse_store::RuleId(1), 1).await.unwrap(), None, "the rule does not exist");
     let before = record(rule.id, 1).await.unwrap().unwrap();
     let set = record(rule.id, 2).await.unwrap().unwrap();
     assert_eq!(store.rules_that_record(organization).await.unwrap(), *std::slice::from_ref(&set));
-    assert!(store.armed_recording_sets().await.unwrap().is_empty(), "it is of no plugin");
+    assert!(store.armed_recording_sets().await.unwrap().is_empty(), "the set does not belong to a plugin");
     let new = |outcome: &str| packhouse_store::NewRecording {
         recorded_at: 1,
         function: "judge".to_owned(),
@@ -118,19 +120,19 @@ async fn the_last_recordings_of_a_rule_stay_and_go_with_it(world: &World) {
         is_cut: false,
         content: outcome.as_bytes().to_vec(),
     };
-    assert!(!store.keep_recording(before.set, new("late")).await.unwrap(), "another set is in its place");
+    assert!(!store.keep_recording(before.set, new("late")).await.unwrap(), "another set has replaced it");
     for outcome in ["one", "two", "three"] {
         assert!(store.keep_recording(set.set, new(outcome)).await.unwrap());
     }
     assert_eq!(
         store.forget_recordings().await.unwrap(),
         0,
-        "it is of no repository, and of a rule that is there"
+        "a set belongs to an existing rule, not to a repository"
     );
-    let kept = store.rule_recordings(organization, rule.id, None, 10).await.unwrap();
-    assert_eq!(kept.iter().map(|row| row.outcome.as_str()).collect::<Vec<_>>(), ["three", "two"]);
-    let first = kept[0].id;
-    assert_eq!(store.rule_recordings(organization, rule.id, Some(first), 10).await.unwrap(), kept[1..]);
+    let rows = store.rule_recordings(organization, rule.id, None, 10).await.unwrap();
+    assert_eq!(rows.iter().map(|row| row.outcome.as_str()).collect::<Vec<_>>(), ["three", "two"]);
+    let first = rows[0].id;
+    assert_eq!(store.rule_recordings(organization, rule.id, Some(first), 10).await.unwrap(), rows[1..]);
     let file = store.rule_recording(organization, rule.id, first).await.unwrap();
     assert_eq!(file.as_deref(), Some(&b"three"[..]));
     let other = packhouse_store::OrganizationId(1);
@@ -139,7 +141,7 @@ async fn the_last_recordings_of_a_rule_stay_and_go_with_it(world: &World) {
     assert!(!store.stop_recording_rule(organization, rule.id, None).await.unwrap());
     let set = record(rule.id, 2).await.unwrap().unwrap();
     assert!(store.delete_rule(organization, rule.id, None).await.unwrap());
-    assert!(!store.keep_recording(set.set, new("four")).await.unwrap(), "it went with its rule");
+    assert!(!store.keep_recording(set.set, new("four")).await.unwrap(), "it was removed with its rule");
 }
 
 async fn a_component_is_whole_and_stays_while_a_rule_names_it(world: &World) {
@@ -149,7 +151,7 @@ async fn a_component_is_whole_and_stays_while_a_rule_names_it(world: &World) {
         digest: "sha256:one".to_owned(),
         name: "one".to_owned(),
         version: "1".to_owned(),
-        told: "{}".to_owned(),
+        description: "{}".to_owned(),
         signed_by: None,
         installed_by: "me".to_owned(),
         bytes: bytes.clone().into(),
@@ -157,13 +159,13 @@ async fn a_component_is_whole_and_stays_while_a_rule_names_it(world: &World) {
     for _ in 0..2 {
         assert!(store.keep_policy_component(new.clone(), event(world, "install")).await.unwrap());
     }
-    let kept = store.policy_components().await.unwrap();
-    assert_eq!((kept.len(), kept[0].size, &kept[0].signed_by), (1, 1_500_000, &None));
+    let rows = store.policy_components().await.unwrap();
+    assert_eq!((rows.len(), rows[0].size, &rows[0].signed_by), (1, 1_500_000, &None));
     let signed = NewPolicyComponent { signed_by: Some("SHA256:key".to_owned()), ..new.clone() };
     for again in [signed, new] {
         assert!(store.keep_policy_component(again, event(world, "install")).await.unwrap());
-        let kept = store.find_policy_component("sha256:one").await.unwrap().unwrap();
-        assert_eq!(kept.signed_by.as_deref(), Some("SHA256:key"), "a signature stays");
+        let row = store.find_policy_component("sha256:one").await.unwrap().unwrap();
+        assert_eq!(row.signed_by.as_deref(), Some("SHA256:key"), "a signature stays");
     }
     assert_eq!(store.policy_component_bytes("sha256:one").await.unwrap().unwrap(), bytes);
     assert_eq!(store.policy_component_bytes("sha256:two").await.unwrap(), None);

@@ -1,4 +1,5 @@
-//! The trash: what was deleted is gone for everybody and comes back as it was, wherever it was cut off.
+//! The trash: no client sees a deleted version. An undo restores the version exactly as it was,
+//! even if the deletion or the undo was interrupted.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,10 +14,10 @@ use packhouse_store::{
 use crate::support::{World, applied, commit, in_both, put};
 
 in_both! {
-    a_version_comes_back_as_it_was, deletions_are_undone_in_reverse, what_was_relied_on_comes_back_too,
-    what_others_did_meanwhile_stays, a_deletion_that_was_cut_off_goes_on, what_is_over_is_gone,
-    deletions_beside_publishes_keep_what_was_there, an_undo_is_judged_by_the_quota,
-    an_undo_beside_the_end_of_its_time_is_whole,
+    a_version_is_restored_as_it_was, deletions_are_undone_in_reverse,
+    records_that_a_version_relied_on_are_restored_too, changes_made_meanwhile_stay,
+    an_interrupted_deletion_continues, expired_entries_are_removed, deletions_during_publishes_can_be_undone,
+    an_undo_is_judged_by_the_quota, an_undo_at_its_expiry_is_complete,
 }
 
 const PACKAGE: &str = "lib";
@@ -25,7 +26,8 @@ fn event(action: &str) -> AuditEvent {
     AuditEvent { actor: "me@example.com".to_owned(), action: action.to_owned(), ..AuditEvent::default() }
 }
 
-/// A version with a file of its own, a record that all share, and a file that is shown with it.
+/// Publishes a version: a record with its own blob, a record that all versions share, and a file in
+/// the catalog.
 async fn publish(world: &World, number: &str) {
     let blob = Blob::from_bytes(Bytes::from(format!("the bytes of {number}")));
     let sha256 = blob.sha256().await.unwrap();
@@ -89,37 +91,37 @@ async fn restore(world: &World, entry: TrashId) -> Restored {
     world.store.restore_trash(world.repository, entry, &event).await.unwrap()
 }
 
-/// All that there is: records, what is shown with its counters, and usage.
+/// The whole state: records, published packages with their counters, and usage.
 #[derive(Debug, PartialEq)]
-struct Whole {
+struct WholeState {
     records: BTreeMap<String, Bytes>,
-    shown: Vec<VersionDetails>,
+    listed: Vec<VersionDetails>,
     bytes: u64,
     versions: u64,
     activity: Vec<DayOfActivity>,
 }
 
-async fn whole(world: &World) -> Whole {
+async fn whole(world: &World) -> WholeState {
     let records = world.store.scan(world.repository, "", None, 1000).await.unwrap();
-    let mut shown = Vec::new();
+    let mut listed = Vec::new();
     let mut versions = world.store.versions(world.repository, PACKAGE).await.unwrap();
     versions.sort_by(|one, other| one.version.cmp(&other.version));
     for version in versions {
         let details = world.store.version_details(world.repository, PACKAGE, &version.version).await.unwrap();
-        shown.push(details.unwrap());
+        listed.push(details.unwrap());
     }
     let usage = world.store.repository_usage(world.organization, &[world.repository]).await.unwrap();
     let usage = usage[&world.repository];
-    Whole {
+    WholeState {
         records: records.into_iter().map(|entry| (entry.key, entry.value)).collect(),
-        shown,
+        listed,
         bytes: usage.bytes,
         versions: usage.versions,
         activity: world.store.activity(ActivityOf::Repository(world.repository)).await.unwrap(),
     }
 }
 
-/// A server that collects whatever nothing holds.
+/// Collects all unheld blobs, as a server does.
 async fn collect(world: &World) {
     let config =
         StoreConfig { gc_grace: Duration::ZERO, gc_lease: Duration::from_millis(1), ..world.config.clone() };
@@ -128,14 +130,14 @@ async fn collect(world: &World) {
     other.close().await;
 }
 
-async fn a_version_comes_back_as_it_was(world: &World) {
+async fn a_version_is_restored_as_it_was(world: &World) {
     publish(world, "1").await;
     publish(world, "2").await;
     let file = Downloaded { repository: world.repository, path: "1.jar".into(), sha256: None, token: None };
     world.store.downloaded(file, true, now_ms());
     world.store.write_downloads().await.unwrap();
     let before = whole(world).await;
-    assert_eq!((before.shown[0].downloads, before.shown[0].file_downloads["1.jar"]), (1, 1));
+    assert_eq!((before.listed[0].downloads, before.listed[0].file_downloads["1.jar"]), (1, 1));
     let entry = delete(world, "1", 7).await;
     let trash = world.store.trash(world.repository, None, 10).await.unwrap();
     assert_eq!(trash.len(), 1);
@@ -143,9 +145,9 @@ async fn a_version_comes_back_as_it_was(world: &World) {
     assert_eq!((trash[0].bytes, trash[0].deleted_by.as_str()), (14, "me@example.com"));
     assert_eq!(trash[0].gone_at - trash[0].deleted_at, 7 * 24 * 60 * 60 * 1000);
     assert_eq!((world.value("f/1").await, whole(world).await.bytes), (None, 14));
-    // Held, but not to be had: what is deleted is deleted.
+    // The trash holds the blob, but a deleted version cannot be downloaded.
     collect(world).await;
-    let sha256 = before.shown[0].version.files[0].digest.sha256().unwrap();
+    let sha256 = before.listed[0].version.files[0].digest.sha256().unwrap();
     assert!(world.store.blob(world.repository, sha256).await.unwrap().is_none());
     assert!(world.store.empty_trash().await.unwrap() == 0);
     assert_eq!(restore(world, entry).await, Restored::Done);
@@ -166,14 +168,14 @@ async fn deletions_are_undone_in_reverse(world: &World) {
     for number in ["2", "1", "3"] {
         entries.push(delete(world, number, 7).await);
     }
-    assert_eq!(whole(world).await.shown, []);
+    assert_eq!(whole(world).await.listed, []);
     for entry in entries.into_iter().rev() {
         assert_eq!(restore(world, entry).await, Restored::Done);
     }
     assert_eq!(whole(world).await, before);
 }
 
-async fn what_was_relied_on_comes_back_too(world: &World) {
+async fn records_that_a_version_relied_on_are_restored_too(world: &World) {
     publish(world, "1").await;
     world.put("needed", "by 1").await;
     let before = whole(world).await;
@@ -188,7 +190,7 @@ async fn what_was_relied_on_comes_back_too(world: &World) {
     assert_eq!(whole(world).await, before);
 }
 
-async fn what_others_did_meanwhile_stays(world: &World) {
+async fn changes_made_meanwhile_stay(world: &World) {
     publish(world, "1").await;
     let entry = delete(world, "1", 7).await;
     publish(world, "1").await;
@@ -199,7 +201,7 @@ async fn what_others_did_meanwhile_stays(world: &World) {
     assert_eq!(restore(world, again).await, Restored::Done);
     assert_eq!((world.value("shared").await, world.value("f/1").await), (shared, Some("1".to_owned())));
     assert_eq!(restore(world, entry).await, Restored::Exists);
-    // Of two at once one brings it back.
+    // If two undos run concurrently, one of them restores the version.
     let entry = delete(world, "2", 7).await;
     let both = tokio::join!(restore(world, entry), restore(world, entry));
     assert!(
@@ -209,7 +211,7 @@ async fn what_others_did_meanwhile_stays(world: &World) {
     );
 }
 
-async fn a_deletion_that_was_cut_off_goes_on(world: &World) {
+async fn an_interrupted_deletion_continues(world: &World) {
     publish(world, "1").await;
     world.put("more/1", "of it").await;
     let before = whole(world).await;
@@ -217,18 +219,21 @@ async fn a_deletion_that_was_cut_off_goes_on(world: &World) {
     let more = Change::Remove { key: "more/1".to_owned(), expect: Expectation::Present };
     let first = Commit { trash: Some(entry), ..commit([more]) };
     applied(world.store.commit(world.repository, first).await.unwrap());
-    // Nothing is in the trash that is not gone. Another server goes on where this one is killed: with nothing but the database.
+    // The trash lists only deleted versions. This deletion was killed before its commit. Another
+    // server continues it, with the database as its only source.
     assert!(world.store.trash(world.repository, None, 10).await.unwrap().is_empty());
     let other = Store::open(world.config.clone()).await.unwrap();
     assert_eq!(other.begin_trash(world.repository, PACKAGE, "1", "me", 7).await.unwrap(), entry);
     applied(other.commit(world.repository, deletion("1", "less", entry)).await.unwrap());
-    // Killed before it ended: it is in the trash all the same.
+    // The deletion was killed after its commit but before it ended; the trash lists it all the
+    // same.
     assert_eq!(other.trash(world.repository, None, 10).await.unwrap().len(), 1);
     let event = AuditEvent { organization: world.organization, ..event("restore_version") };
     assert_eq!(other.restore_trash(world.repository, entry, &event).await.unwrap(), Restored::Done);
     other.close().await;
     assert_eq!(whole(world).await, before);
-    // One that was killed before it ended has nothing to do with what is published under the name later.
+    // A killed deletion does not affect a version that a client later publishes under the same
+    // name.
     let open = world.store.begin_trash(world.repository, PACKAGE, "1", "me", 7).await.unwrap();
     applied(world.store.commit(world.repository, deletion("1", "less", open)).await.unwrap());
     publish(world, "1").await;
@@ -236,27 +241,28 @@ async fn a_deletion_that_was_cut_off_goes_on(world: &World) {
     assert_eq!(world.store.trash(world.repository, None, 10).await.unwrap().len(), 2);
 }
 
-async fn what_is_over_is_gone(world: &World) {
+async fn expired_entries_are_removed(world: &World) {
     publish(world, "1").await;
     publish(world, "2").await;
-    let sha256 = whole(world).await.shown[0].version.files[0].digest.sha256().unwrap();
-    let (entry, kept) = (delete(world, "1", 0).await, delete(world, "2", 7).await);
+    let sha256 = whole(world).await.listed[0].version.files[0].digest.sha256().unwrap();
+    let (entry, remaining) = (delete(world, "1", 0).await, delete(world, "2", 7).await);
     assert_eq!(restore(world, entry).await, Restored::Gone);
-    assert_eq!(world.store.trash(world.repository, None, 10).await.unwrap()[0].id, kept);
+    assert_eq!(world.store.trash(world.repository, None, 10).await.unwrap()[0].id, remaining);
     let held = world.store.stored_bytes(world.organization).await.unwrap();
     assert_eq!(held, 28);
     assert_eq!(world.store.empty_trash().await.unwrap(), 1);
     collect(world).await;
-    assert_eq!(restore(world, kept).await, Restored::Done);
+    assert_eq!(restore(world, remaining).await, Restored::Done);
     assert!(world.store.blob(world.repository, sha256).await.unwrap().is_none());
-    // With its repository goes all of it.
+    // Removing the repository also removes its trash.
     delete(world, "2", 7).await;
     assert!(world.store.delete_repository(world.organization, world.repository, None).await.unwrap());
     assert_eq!(world.store.remove_deleted().await.unwrap(), 1);
 }
 
-/// Undos and the removal of what is over, at once: each version is back with its blob, or gone.
-async fn an_undo_beside_the_end_of_its_time_is_whole(world: &World) {
+/// Undos and the removal of expired entries run at once. Afterwards each version is restored with
+/// its blob, or gone.
+async fn an_undo_at_its_expiry_is_complete(world: &World) {
     let mut undos = Vec::new();
     for number in 0..20 {
         publish(world, &number.to_string()).await;
@@ -267,7 +273,7 @@ async fn an_undo_beside_the_end_of_its_time_is_whole(world: &World) {
     let emptying = tokio::spawn(async move { store.empty_trash().await.unwrap() });
     let mut back = 0;
     for (number, entry) in undos {
-        // Judged in the commit alone, as where its time is over just after it was looked at.
+        // Only the commit checks the expiry, as if the entry expired just after the undo read it.
         let undo = Commit {
             undoes: Some(entry),
             ..commit([put(&format!("back/{number}"), "", Expectation::Absent)])
@@ -278,10 +284,10 @@ async fn an_undo_beside_the_end_of_its_time_is_whole(world: &World) {
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(emptying.await.unwrap() + back, 20, "each went one way");
+    assert_eq!(emptying.await.unwrap() + back, 20, "each version was restored or removed");
 }
 
-async fn deletions_beside_publishes_keep_what_was_there(world: &World) {
+async fn deletions_during_publishes_can_be_undone(world: &World) {
     let numbers: Vec<String> = (10..30).map(|number| number.to_string()).collect();
     for number in &numbers {
         publish(world, number).await;
@@ -306,7 +312,7 @@ async fn deletions_beside_publishes_keep_what_was_there(world: &World) {
     for task in tasks {
         task.await.unwrap();
     }
-    assert_eq!(whole(world).await.shown, []);
+    assert_eq!(whole(world).await.listed, []);
     for entry in world.store.trash(world.repository, None, 100).await.unwrap() {
         assert_eq!(restore(world, entry.id).await, Restored::Done);
     }

@@ -1,4 +1,5 @@
-//! Webhooks: events written with what they tell, for who wants them and nobody else; queues claimed by one server, in order.
+//! Webhooks: the store records each event with its data, for the webhooks that subscribe to it. One
+//! server claims a webhook's queue and delivers it in order.
 
 use packhouse_store::{
     CatalogChange, Commit, Delivery, DeliveryState, DueDelivery, EventKind, Expectation, NewWebhook,
@@ -10,8 +11,9 @@ use serde_json::{Value, json};
 use crate::support::{World, applied, in_both, put};
 
 in_both! {
-    a_publish_costs_nothing_without_a_hook, what_a_commit_does_is_told_to_who_wants_it, one_at_a_time_goes_out_of_each_lane,
-    a_claim_is_one_servers, what_is_over_goes_and_a_full_queue_takes_no_more,
+    a_publish_runs_no_more_statements_without_a_webhook, a_commits_events_go_to_subscribed_webhooks,
+    each_lane_delivers_one_event_at_a_time, one_server_holds_a_claim,
+    old_deliveries_are_removed_and_a_full_queue_accepts_no_more,
 }
 
 const LASTS: i64 = 60_000;
@@ -56,7 +58,8 @@ async fn kinds(store: &Store, hook: WebhookId) -> Vec<String> {
     listed.into_iter().rev().map(|delivery| delivery.kind).collect()
 }
 
-/// What is due, until nothing is, each taken at once: kinds and data in the order in which they went out.
+/// Takes all due deliveries, one at a time, until none is left; returns kinds and data in order of
+/// delivery.
 async fn take_all(store: &Store, hook: WebhookId) -> Vec<(String, Value)> {
     let mut taken = Vec::new();
     assert!(store.claim_webhook(hook, 1, LASTS).await.unwrap());
@@ -76,9 +79,10 @@ fn reported(due: &DueDelivery, delivered: bool, again_at: Option<i64>) -> Report
     Reported { id: due.id, tries: due.tries, of_try, delivered, again_at }
 }
 
-async fn a_publish_costs_nothing_without_a_hook(world: &World) {
+async fn a_publish_runs_no_more_statements_without_a_webhook(world: &World) {
     let store = &world.store;
-    // The least of some: what a server does by itself now and then counts too.
+    // Take the smallest cost of several publishes, because the counter also includes the store's
+    // own occasional statements.
     let cost = async |number: u32| {
         let mut least = u64::MAX;
         for again in 0..4 {
@@ -99,26 +103,26 @@ async fn a_publish_costs_nothing_without_a_hook(world: &World) {
     assert_eq!(cost(3).await, without);
 }
 
-async fn what_a_commit_does_is_told_to_who_wants_it(world: &World) {
+async fn a_commits_events_go_to_subscribed_webhooks(world: &World) {
     let (store, repository) = (&world.store, world.repository);
     let other = world.another("other").await;
     let all = hook(world, EventKind::ALL, Some(vec![repository])).await;
     let deletions = hook(world, &[EventKind::PackageDeleted], None).await;
     publish(store, other, vec![version("lib", "1", "a", "")]).await;
     publish(store, repository, vec![version("lib", "1", "a", "")]).await;
-    // Nothing is new of it.
+    // A publish that changes nothing is not an event.
     publish(store, repository, vec![version("lib", "1", "a", "")]).await;
     publish(store, repository, vec![version("lib", "1", "b", "")]).await;
     publish(store, repository, vec![version("lib", "1", "b", "yanked")]).await;
-    // A name that is given anew is not gone in between.
+    // A version that is hidden and published again in one commit is not reported as deleted.
     let hide = || CatalogChange::Hide { name: "lib".to_owned(), version: "1".to_owned() };
     publish(store, repository, vec![hide(), version("lib", "1", "c", "yanked")]).await;
     publish(store, repository, vec![hide()]).await;
     publish(store, repository, vec![hide()]).await;
     let taken = take_all(store, all).await;
-    let told: Vec<&str> = taken.iter().map(|(kind, _)| kind.as_str()).collect();
+    let sent: Vec<&str> = taken.iter().map(|(kind, _)| kind.as_str()).collect();
     assert_eq!(
-        told,
+        sent,
         [
             "package.published",
             "package.published",
@@ -136,7 +140,7 @@ async fn what_a_commit_does_is_told_to_who_wants_it(world: &World) {
     assert_eq!((&taken[2].1["state"], &taken[2].1["before"]), (&json!("yanked"), &json!("")));
     assert_eq!(take_all(store, deletions).await.len(), 1);
 
-    // Tags, as the records say them.
+    // Publishes a tag as a format does, in a record.
     let tagged = async |value: &str| {
         let record = TagRecord {
             key: "p/lib".to_owned(),
@@ -169,7 +173,7 @@ async fn what_a_commit_does_is_told_to_who_wants_it(world: &World) {
         ]
     );
 
-    // What happens to repositories is told too: of none that is not named.
+    // Events of repositories are reported too, but only of repositories that the webhook names.
     world.another("third").await;
     assert!(store.delete_repository(world.organization, other, None).await.unwrap());
     assert!(store.delete_repository(world.organization, repository, None).await.unwrap());
@@ -181,7 +185,7 @@ async fn what_a_commit_does_is_told_to_who_wants_it(world: &World) {
     );
 }
 
-async fn one_at_a_time_goes_out_of_each_lane(world: &World) {
+async fn each_lane_delivers_one_event_at_a_time(world: &World) {
     let (store, id) = (&world.store, hook(world, &[EventKind::PackagePublished], None).await);
     for number in 0..5 {
         for name in ["a", "b", "c"] {
@@ -195,11 +199,11 @@ async fn one_at_a_time_goes_out_of_each_lane(world: &World) {
         due.iter().map(|due| serde_json::from_str::<Value>(&due.data).unwrap()["version"].clone()).collect()
     };
     assert_eq!(numbers(&first), ["0", "0", "0"]);
-    // In the order of their lanes, from a place on.
+    // The store returns due deliveries in the order of their lanes, from the given lane on.
     let behind = store.due_deliveries(id, first[0].lane, 10).await.unwrap();
     assert_eq!(behind.len(), 2);
     assert_eq!(store.due_deliveries(id, i64::MIN, 2).await.unwrap().len(), 2);
-    // One that fails holds up its own package alone.
+    // A failing delivery holds up its own package alone.
     let later = store.now_ms() + 50_000;
     let reports = [
         reported(&first[0], false, Some(later)),
@@ -212,31 +216,31 @@ async fn one_at_a_time_goes_out_of_each_lane(world: &World) {
     assert!(next.iter().all(|due| due.lane != first[0].lane));
     let failed = store.find_delivery(id, first[0].id).await.unwrap().unwrap();
     assert_eq!((failed.state, failed.tries.len()), (DeliveryState::Pending, 1));
-    // What somebody asks for goes out at once.
+    // A requested redelivery is sent at once.
     store.redeliver(id, first[0].id, None).await.unwrap().unwrap();
     assert_eq!(store.due_deliveries(id, i64::MIN, 10).await.unwrap().len(), 3);
     store.redeliver(id, first[1].id, None).await.unwrap().unwrap();
-    let asked = store.asked_deliveries(id, 10).await.unwrap();
-    assert_eq!((asked.len(), asked[0].id, asked[0].once), (1, first[1].id, true));
+    let requested = store.requested_deliveries(id, 10).await.unwrap();
+    assert_eq!((requested.len(), requested[0].id, requested[0].once), (1, first[1].id, true));
     assert!(store.redeliver(id, packhouse_store::DeliveryId(1), None).await.unwrap().is_none());
 }
 
-async fn a_claim_is_one_servers(world: &World) {
+async fn one_server_holds_a_claim(world: &World) {
     let (store, id) = (&world.store, hook(world, &[EventKind::PackagePublished], None).await);
     assert!(store.webhooks_waiting().await.unwrap().is_empty());
     publish(store, world.repository, vec![version("a", "1", "x", "")]).await;
-    assert_eq!(store.webhooks_rung().await, [id]);
+    assert_eq!(store.notified_webhooks().await, [id]);
     assert_eq!(store.webhooks_waiting().await.unwrap(), [id]);
     assert!(store.claim_webhook(id, 1, LASTS).await.unwrap());
     assert!(!store.claim_webhook(id, 2, LASTS).await.unwrap());
     assert!(store.claim_webhook(id, 1, LASTS).await.unwrap(), "renewed");
     assert!(store.webhooks_waiting().await.unwrap().is_empty());
     let due = store.due_deliveries(id, i64::MIN, 10).await.unwrap();
-    assert!(store.webhook_at_work(id, 1).await.unwrap().is_some());
-    assert!(store.webhook_at_work(id, 2).await.unwrap().is_none());
+    assert!(store.claimed_webhook(id, 1).await.unwrap().is_some());
+    assert!(store.claimed_webhook(id, 2).await.unwrap().is_none());
     assert!(!store.report_tries(id, 2, LASTS, &[reported(&due[0], true, None)]).await.unwrap());
     assert_eq!(store.list_deliveries(id, None, 10).await.unwrap()[0].state, DeliveryState::Pending);
-    // It runs out, or is given back.
+    // A server can claim the queue after the claim expired or its holder gave it back.
     assert!(store.claim_webhook(id, 1, -1).await.unwrap());
     assert!(store.claim_webhook(id, 2, LASTS).await.unwrap());
     store.leave_webhook(id, 1).await.unwrap();
@@ -244,7 +248,7 @@ async fn a_claim_is_one_servers(world: &World) {
     store.leave_webhook(id, 2).await.unwrap();
     assert!(store.claim_webhook(id, 1, LASTS).await.unwrap());
     store.leave_webhook(id, 1).await.unwrap();
-    // One that is paused is left alone, but for what somebody asks for.
+    // A paused webhook only gets requested deliveries.
     assert!(store.pause_webhook(id, "It did not answer.").await.unwrap());
     assert!(!store.pause_webhook(id, "It did not answer.").await.unwrap());
     assert!(store.webhooks_waiting().await.unwrap().is_empty());
@@ -256,7 +260,7 @@ async fn a_claim_is_one_servers(world: &World) {
     assert!(row.active && row.paused_because.is_none());
 }
 
-async fn what_is_over_goes_and_a_full_queue_takes_no_more(world: &World) {
+async fn old_deliveries_are_removed_and_a_full_queue_accepts_no_more(world: &World) {
     let (store, id) = (&world.store, hook(world, &[EventKind::PackagePublished], None).await);
     let bounds = |before: i64| QueueBounds { before, most: 4 };
     for number in 0..4 {
@@ -269,7 +273,7 @@ async fn what_is_over_goes_and_a_full_queue_takes_no_more(world: &World) {
     assert_eq!(take_all(store, id).await.len(), 4);
     assert_eq!(store.judge_queues(bounds(0)).await.unwrap(), [(id, false)]);
     publish(store, world.repository, vec![version("a", "10", "x", "")]).await;
-    // What was told goes, what waits stays.
+    // Delivered entries are removed, waiting ones stay.
     assert!(!store.shorten_deliveries(bounds(store.now_ms() + 10_000)).await.unwrap());
     let left = store.list_deliveries(id, None, 10).await.unwrap();
     assert_eq!((left.len(), left[0].state), (1, DeliveryState::Pending));

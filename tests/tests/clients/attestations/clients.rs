@@ -1,7 +1,8 @@
-//! Clients themselves: what they sign is verified here, and what is served here they verify.
+//! Signing clients: the server verifies their signatures, and they verify the signatures that the
+//! server serves.
 
 use super::release::Release;
-use super::{Set, verdicts, wheel};
+use super::{AttestationServer, verdicts, wheel};
 use packhouse_tests::clients::run;
 use packhouse_tests::go::Go;
 use packhouse_tests::images::{ImageRepository, digest};
@@ -14,7 +15,7 @@ use serde_json::json;
 use sha2::Digest as _;
 use std::process::Command;
 
-/// What cosign 3 calls a signature of an image.
+/// The predicate type of an image signature of cosign 3.
 const SIGNATURE: &str = "https://sigstore.dev/cosign/sign/v1";
 
 #[test]
@@ -24,14 +25,14 @@ fn cosign_signs_with_a_key_and_verifies_bundles_and_tags() {
         Err(reason) => return skip("cosign", &reason),
     };
     let keys = ["generate-key-pair"];
-    cosign.run_with(&[("COSIGN_PASSWORD", "")], &keys).well();
-    let set = Set::trusting(&String::from_utf8(cosign.read("cosign.pub")).unwrap());
+    cosign.run_with(&[("COSIGN_PASSWORD", "")], &keys).success();
+    let set = AttestationServer::trusting(&String::from_utf8(cosign.read("cosign.pub")).unwrap());
     let images = ImageRepository::create(&set.server, "images", &json!({}));
     let image = digest(images.push("app", "1.0", &[b"a layer"]).unwrap().as_bytes());
     let host = set.server.packages().to_string();
     let named = format!("{host}/repositories/images/app@{image}");
     let run = |arguments: &[&str]| cosign.run_with(&[("COSIGN_PASSWORD", "")], arguments);
-    run(&["login", &host, "-u", OWNER, "-p", &images.token.secret]).well();
+    run(&["login", &host, "-u", OWNER, "-p", &images.token.secret]).success();
     let sign = ["sign", "--key", "cosign.key", "--tlog-upload=false", "--use-signing-config=false", "--yes"];
     let plain = ["--allow-http-registry", &named];
     let verify = |more: &[&str]| {
@@ -39,29 +40,29 @@ fn cosign_signs_with_a_key_and_verifies_bundles_and_tags() {
     };
     verify(&[]).refused("no signatures found");
 
-    // A bundle that refers to the image.
-    run(&[&sign[..], &plain].concat()).well();
-    verify(&[]).well();
+    // Signs the image with a bundle that refers to it.
+    run(&[&sign[..], &plain].concat()).success();
+    verify(&[]).success();
     let stated = set.stated(&images.id, "app", "1.0", 1);
     assert_eq!((verdicts(&stated), &stated[0]["kind"]), (vec!["verified"], &json!(SIGNATURE)), "{stated:#?}");
     assert!(stated[0]["key"].as_str().unwrap().starts_with("SHA256:"));
 
-    // The older form, under a tag; and an attestation.
-    run(&[&sign[..], &["--new-bundle-format=false"], &plain].concat()).well();
-    verify(&["--new-bundle-format=false"]).well();
+    // Signs the image in the older form, under a tag, and adds an attestation.
+    run(&[&sign[..], &["--new-bundle-format=false"], &plain].concat()).success();
+    verify(&["--new-bundle-format=false"]).success();
     cosign.write("predicate.json", r#"{"buildType": "by hand"}"#);
     let attest =
         ["attest", "--key", "cosign.key", "--tlog-upload=false", "--use-signing-config=false", "--yes"];
     let custom = ["--type", "https://example.com/by-hand/v1", "--predicate", "predicate.json"];
-    run(&[&attest[..], &custom, &plain].concat()).well();
+    run(&[&attest[..], &custom, &plain].concat()).success();
     let stated = set.stated(&images.id, "app", "1.0", 3);
     assert_eq!(verdicts(&stated), ["verified"; 3], "{stated:#?}");
     assert!(stated.iter().any(|one| one["kind"] == "https://example.com/by-hand/v1"), "{stated:#?}");
 
-    // Another key is none that is trusted here.
-    run(&["generate-key-pair", "--output-key-prefix", "other"]).well();
+    // The server does not trust another key.
+    run(&["generate-key-pair", "--output-key-prefix", "other"]).success();
     let other = ["sign", "--key", "other.key", "--tlog-upload=false", "--use-signing-config=false", "--yes"];
-    run(&[&other[..], &plain].concat()).well();
+    run(&[&other[..], &plain].concat()).success();
     let stated = set.stated(&images.id, "app", "1.0", 4);
     assert_eq!(stated.iter().filter(|one| one["verdict"] == "failed").count(), 1, "{stated:#?}");
 }
@@ -72,7 +73,7 @@ fn cosign_verifies_a_workflows_bundle_that_is_served_here() {
         Ok(cosign) => cosign,
         Err(reason) => return skip("cosign", &reason),
     };
-    let set = Set::new();
+    let set = AttestationServer::new();
     let images = ImageRepository::create(&set.server, "images", &json!({}));
     let image = digest(images.push("app", "1.0", &[b"a layer"]).unwrap().as_bytes());
     let hex = image.strip_prefix("sha256:").unwrap();
@@ -83,7 +84,7 @@ fn cosign_verifies_a_workflows_bundle_that_is_served_here() {
     assert_eq!(verdicts(&set.stated(&images.id, "app", "1.0", 1)), ["verified"]);
     let host = set.server.packages().to_string();
     let named = format!("{host}/repositories/images/app@{image}");
-    cosign.run(&["login", &host, "-u", OWNER, "-p", &images.token.secret]).well();
+    cosign.run(&["login", &host, "-u", OWNER, "-p", &images.token.secret]).success();
     cosign.write("good.json", set.instance.trusted_root());
     cosign.write("other.json", Instance::new().trusted_root());
     let verify = |root: &str, identity: &str| {
@@ -91,34 +92,37 @@ fn cosign_verifies_a_workflows_bundle_that_is_served_here() {
         let how = ["verify", "--trusted-root", root, "--allow-http-registry"];
         cosign.run(&[&how[..], &who, &[named.as_str()]].concat())
     };
-    verify("good.json", IDENTITY).well();
+    verify("good.json", IDENTITY).success();
     verify("good.json", "https://github.com/mallory/x").refused("");
     verify("other.json", IDENTITY).refused("");
 }
 
 #[test]
-fn regctl_lists_what_refers_to_an_image() {
+fn regctl_lists_the_referrers_of_an_image() {
     let regctl = match Go::client("regctl") {
         Ok(regctl) => regctl,
         Err(reason) => return skip("regctl", &reason),
     };
-    let set = Set::new();
+    let set = AttestationServer::new();
     let images = ImageRepository::create(&set.server, "images", &json!({}));
     let image = digest(images.push("app", "1.0", &[b"a layer"]).unwrap().as_bytes());
     let about = statement("", "sha256", image.strip_prefix("sha256:").unwrap());
     let host = set.server.packages().to_string();
-    regctl.run(&["registry", "set", "--skip-check", "--tls", "disabled", &host]).well();
-    regctl.run(&["registry", "login", "--skip-check", &host, "-u", OWNER, "-p", &images.token.secret]).well();
+    regctl.run(&["registry", "set", "--skip-check", "--tls", "disabled", &host]).success();
+    regctl
+        .run(&["registry", "login", "--skip-check", &host, "-u", OWNER, "-p", &images.token.secret])
+        .success();
     regctl.write("bundle.json", set.instance.bundle(&Signer::default(), &about).to_string());
     let named = format!("{host}/repositories/images/app:1.0");
     let put = ["artifact", "put", "--subject", &named, "--artifact-type", BUNDLE, "--file", "bundle.json"];
-    regctl.run(&[&put[..], &["--file-media-type", BUNDLE]].concat()).well();
-    let listed = regctl.run(&["artifact", "list", &named, "--format", "{{json .}}"]).well().text;
+    regctl.run(&[&put[..], &["--file-media-type", BUNDLE]].concat()).success();
+    let listed = regctl.run(&["artifact", "list", &named, "--format", "{{json .}}"]).success().text;
     assert!(listed.contains(BUNDLE), "{listed}");
     assert_eq!(verdicts(&set.stated(&images.id, "app", "1.0", 1)), ["verified"]);
 }
 
-/// What `npm audit signatures` does with attestations, by the library that it does it with; the command itself is in `npm_audit.rs`.
+/// Script that verifies attestations like `npm audit signatures`, with the same library. The tests
+/// in `npm_audit.rs` run the command itself.
 const VERIFY: &str = r"
 const { bundleFromJSON } = require('@sigstore/bundle'), { TrustedRoot } = require('@sigstore/protobuf-specs');
 const { Verifier, toSignedEntity, toTrustMaterial } = require('@sigstore/verify'), fs = require('fs');
@@ -136,7 +140,7 @@ const verifier = root => new Verifier(toTrustMaterial(TrustedRoot.fromJSON(JSON.
 
 #[test]
 fn npms_library_verifies_the_provenance_that_is_served() {
-    let set = Set::new();
+    let set = AttestationServer::new();
     let npm = NpmRepository::create(&set.server, "js");
     let js = match Js::new(Tool::Npm11, &npm.url(&set.server), &npm.token.secret) {
         Ok(js) => js,
@@ -156,14 +160,15 @@ fn npms_library_verifies_the_provenance_that_is_served() {
     js.write("good.json", &set.instance.trusted_root());
     js.write("other.json", &Instance::new().trusted_root());
     let address = format!("{}/-/npm/v1/attestations/@acme/lib@1.0.0", npm.url(&set.server));
-    let said = js.script(VERIFY, &[&address, &npm.token.secret, "good.json", "other.json"]).well().text;
-    let mut lines = said.lines();
-    assert_eq!(lines.next(), Some(format!("https://slsa.dev/provenance/v1 {IDENTITY}").as_str()), "{said}");
-    assert!(lines.next().is_some_and(|line| line != "accepted") && lines.next().is_none(), "{said}");
+    let output = js.script(VERIFY, &[&address, &npm.token.secret, "good.json", "other.json"]).success().text;
+    let mut lines = output.lines();
+    assert_eq!(lines.next(), Some(format!("https://slsa.dev/provenance/v1 {IDENTITY}").as_str()), "{output}");
+    assert!(lines.next().is_some_and(|line| line != "accepted") && lines.next().is_none(), "{output}");
     assert_eq!(verdicts(&set.stated(&npm.id, "@acme/lib", "1.0.0", 1)), ["verified"]);
 }
 
-/// What `pypi-attestations verify` does, by an instance that is given and not asked for.
+/// Script that verifies like `pypi-attestations verify`. It gets the trust root as an argument
+/// instead of fetching it.
 const CHECK: &str = r"
 import pathlib, sys
 from pypi_attestations import Attestation, AttestationError, Distribution, Provenance
@@ -192,7 +197,7 @@ fn twine_uploads_and_pypi_attestations_verifies() {
         }
         Err(reason) => return skip("twine", &reason),
     };
-    let set = Set::new();
+    let set = AttestationServer::new();
     let repository = PythonRepository::create(&set.server, "py");
     let (name, file) = (wheel::wheel_name("demo", "1.0"), wheel::wheel("demo", "1.0", ""));
     let about = statement(&name, "sha256", &digests::sha256(&file));
@@ -210,7 +215,7 @@ fn twine_uploads_and_pypi_attestations_verifies() {
         variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let dist = format!("{name}.publish.attestation");
     home.run("", "twine", &["upload", "--attestations", "--non-interactive", &name, &dist], &variables)
-        .well();
+        .success();
     assert_eq!(verdicts(&set.stated(&repository.id, "demo", "1.0", 1)), ["verified"]);
     let served =
         repository.client.get(&repository.path(&format!("integrity/demo/1.0/{name}/provenance"))).expect(200);
@@ -222,7 +227,7 @@ fn twine_uploads_and_pypi_attestations_verifies() {
         command
             .args(["-c", CHECK, &name, "provenance.json", root, identity, ISSUER])
             .current_dir(home.folder());
-        run(command.env("HOME", home.folder())).well().text
+        run(command.env("HOME", home.folder())).success().text
     };
     assert_eq!(
         check("good.json", IDENTITY).trim(),

@@ -1,8 +1,9 @@
-//! Where a policy demands provenance, what comes with a publish is judged before it is taken.
+//! Policies that require provenance: the server verifies the statements of a publish before it
+//! accepts the publish.
 
 use super::formats::try_upload;
 use super::release::Release;
-use super::{Set, wheel};
+use super::{AttestationServer, wheel};
 use packhouse_tests::npm::NpmRepository;
 use packhouse_tests::python::PythonRepository;
 use packhouse_tests::sigstore::{BUNDLE, Instance, SOURCE, Signer, statement};
@@ -10,8 +11,8 @@ use packhouse_tests::{Response, digests};
 use serde_json::{Value, json};
 use sha2::Digest as _;
 
-/// Demands that versions are signed by ours, of this source.
-pub(crate) fn demand(set: &Set, source: &str) {
+/// Adds a policy: versions must be signed by the test's identity and built from this source.
+pub(crate) fn demand(set: &AttestationServer, source: &str) {
     let settings = json!({"identities": ["https://github.com/acme/*"], "source_repositories": [source]});
     let body =
         json!({"name": "signed", "component": "provenance", "settings": settings, "repositories": "*"});
@@ -27,8 +28,8 @@ pub(crate) fn denied(answer: &Response, words: &str) {
 }
 
 #[test]
-fn a_wheel_is_taken_by_the_statement_that_comes_with_it() {
-    let set = Set::new();
+fn a_wheel_with_a_valid_statement_is_accepted() {
+    let set = AttestationServer::new();
     let python = PythonRepository::create(&set.server, "py");
     demand(&set, SOURCE);
     let (name, file) = (wheel::wheel_name("demo", "1.0"), wheel::wheel("demo", "1.0", ""));
@@ -44,14 +45,14 @@ fn a_wheel_is_taken_by_the_statement_that_comes_with_it() {
     set.api.call("GET", &version).expect(404);
     let good = set.instance.attestation(&Signer::default(), &about);
     upload(Some(&json!([good]))).expect(200);
-    // Another file of the version has no share in what was signed of the first.
+    // The statement about the first file does not cover another file of the version.
     let (second, bytes) = (name.replace("-py3-", "-py2.py3-"), wheel::wheel("demo", "1.0", "X: y\n"));
     denied(&try_upload(&python, "demo", &second, &bytes, None), "has no provenance");
 }
 
 #[test]
-fn a_tarball_is_taken_by_its_source_and_deprecated_without_another_signature() {
-    let set = Set::new();
+fn a_tarball_of_the_right_source_is_accepted_and_deprecated_without_another_signature() {
+    let set = AttestationServer::new();
     let npm = NpmRepository::create(&set.server, "js");
     demand(&set, SOURCE);
     let release = Release::new("lib", "1.0.0");
@@ -69,12 +70,12 @@ fn a_tarball_is_taken_by_its_source_and_deprecated_without_another_signature() {
 }
 
 #[test]
-fn what_was_built_of_another_source_is_refused() {
-    let set = Set::new();
+fn a_package_built_from_another_source_is_refused() {
+    let set = AttestationServer::new();
     let python = PythonRepository::create(&set.server, "py");
     demand(&set, "https://github.com/acme/other");
     let (name, file) = (wheel::wheel_name("demo", "1.0"), wheel::wheel("demo", "1.0", ""));
     let about = statement(&name, "sha256", &digests::sha256(&file));
     let good = json!([set.instance.attestation(&Signer::default(), &about)]);
-    denied(&try_upload(&python, "demo", &name, &file, Some(&good)), "it was built of");
+    denied(&try_upload(&python, "demo", &name, &file, Some(&good)), "it was built from");
 }

@@ -1,10 +1,10 @@
-//! Bills of materials that come with versions: listed with them in every format that has them, fetched as they came, and gone and back
-//! with what they are about.
+//! Bills of materials of versions. The server lists them in every format that supports them and
+//! serves them unchanged. It deletes and restores them together with their version.
 
 use super::formats::try_upload;
 use super::images::refer;
 use super::release::Release;
-use super::{Set, wheel};
+use super::{AttestationServer, wheel};
 use packhouse_tests::images::{ImageRepository, MANIFEST, digest};
 use packhouse_tests::npm::NpmRepository;
 use packhouse_tests::person::Person;
@@ -17,7 +17,7 @@ const SPDX: &str = "application/spdx+json";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const BOM: &str = r#"{"bomFormat":"CycloneDX","specVersion":"1.6","components":[]}"#;
 
-/// A version in the API.
+/// The path of a version in the API.
 fn path(repository: &str, package: &str, version: &str) -> String {
     let package = package.replace('/', "%2F").replace('@', "%40");
     format!("/v1/repositories/{repository}/packages/{package}/versions/{version}")
@@ -27,15 +27,15 @@ fn documents(api: &Api, version: &str) -> Vec<Value> {
     api.call("GET", version).expect(200).json()["documents"].as_array().unwrap().clone()
 }
 
-/// Title, form, media type and the file that it is about.
-fn told(documents: &[Value]) -> Vec<[&str; 4]> {
+/// Title, form, media type and the file that the document describes.
+fn summaries(documents: &[Value]) -> Vec<[&str; 4]> {
     documents
         .iter()
         .map(|one| ["title", "form", "media_type", "file"].map(|name| one[name].as_str().unwrap()))
         .collect()
 }
 
-/// What is fetched of a document, and as which file browsers would keep it.
+/// The content of a document, and the file name that a browser would use.
 fn fetched(api: &Api, version: &str, document: &Value) -> (String, String) {
     let digest = document["digest"].as_str().unwrap();
     let answer = api.call("GET", &format!("{version}/documents/{digest}")).expect(200);
@@ -45,8 +45,8 @@ fn fetched(api: &Api, version: &str, document: &Value) -> (String, String) {
 }
 
 #[test]
-fn a_wheels_bills_of_materials_are_listed_and_come_back_with_it() {
-    let set = Set::new();
+fn a_wheels_bills_of_materials_are_listed_and_restored_with_it() {
+    let set = AttestationServer::new();
     let python = PythonRepository::create(&set.server, "py");
     let folder = "demo-1.0.dist-info";
     let (first, second) =
@@ -62,14 +62,14 @@ fn a_wheels_bills_of_materials_are_listed_and_come_back_with_it() {
     let listed = documents(&set.api, &version);
     let about = format!("packages/demo/1.0/{name}");
     assert_eq!(
-        told(&listed),
+        summaries(&listed),
         [["demo.cdx.json", "cyclonedx", CYCLONEDX, &about], ["lib/zlib.spdx.json", "spdx", SPDX, &about]]
     );
-    let kept = "attachment; filename=\"demo.cdx.json\"";
-    assert_eq!(fetched(&set.api, &version, &listed[0]), (BOM.to_owned(), kept.to_owned()));
+    let disposition = "attachment; filename=\"demo.cdx.json\"";
+    assert_eq!(fetched(&set.api, &version, &listed[0]), (BOM.to_owned(), disposition.to_owned()));
     assert_eq!(listed[0]["size"], BOM.len());
 
-    // The page leads to the same.
+    // The page links to the same document.
     let mut person = Person::owner(&set.server);
     let page = person.get("/repositories/py/packages/demo/versions/1.0").expect(200).text();
     let link = format!(
@@ -79,15 +79,16 @@ fn a_wheels_bills_of_materials_are_listed_and_come_back_with_it() {
     assert!(page.contains("Bills of materials") && page.contains(&format!("href=\"{link}\"")), "{page}");
     assert_eq!(person.get(&link).expect(200).text(), BOM);
 
-    // Of this version there is no other document: neither its own file, nor what nobody has, nor what is no digest.
+    // The API returns only documents of this version: not the version's own file, an unknown digest
+    // or an invalid digest.
     let of = |digest: &str| format!("{version}/documents/{digest}");
     for digest in
         [format!("sha256:{}", digests::sha256(&file)), format!("sha256:{}", "ab".repeat(32)), "x".to_owned()]
     {
         set.api.call("GET", &of(&digest)).expect(404);
     }
-    let stranger = Client::new(set.server.api());
-    stranger.get(&of(listed[0]["digest"].as_str().unwrap())).expect(401);
+    let anonymous = Client::new(set.server.api());
+    anonymous.get(&of(listed[0]["digest"].as_str().unwrap())).expect(401);
 
     set.api.call("DELETE", &version).expect(204);
     set.api.call("GET", &of(listed[0]["digest"].as_str().unwrap())).expect(404);
@@ -100,7 +101,7 @@ fn a_wheels_bills_of_materials_are_listed_and_come_back_with_it() {
 
 #[test]
 fn a_tarballs_bills_of_materials_are_found_in_it() {
-    let set = Set::new();
+    let set = AttestationServer::new();
     let npm = NpmRepository::create(&set.server, "js");
     let release = Release::new("@acme/lib", "1.0.0")
         .file("bom.json", BOM)
@@ -111,7 +112,7 @@ fn a_tarballs_bills_of_materials_are_found_in_it() {
     let listed = documents(&set.api, &version);
     let about = "@acme/lib/-/lib-1.0.0.tgz";
     assert_eq!(
-        told(&listed),
+        summaries(&listed),
         [["bom.json", "cyclonedx", CYCLONEDX, about], ["sboms/lib.spdx.json", "spdx", SPDX, about]]
     );
     assert_eq!(fetched(&set.api, &version, &listed[0]).0, BOM);
@@ -119,8 +120,8 @@ fn a_tarballs_bills_of_materials_are_found_in_it() {
 }
 
 #[test]
-fn what_a_build_attaches_is_a_bill_of_materials_by_its_name() {
-    let set = Set::new();
+fn an_attached_file_is_a_bill_of_materials_by_its_name() {
+    let set = AttestationServer::new();
     let maven = MavenRepository::create(&set.server, "jars");
     let folder = "org/example/lib/1.0";
     for (name, bytes) in [
@@ -135,7 +136,7 @@ fn what_a_build_attaches_is_a_bill_of_materials_by_its_name() {
     let version = path(&maven.id, "org.example:lib", "1.0");
     let listed = documents(&set.api, &version);
     assert_eq!(
-        told(&listed),
+        summaries(&listed),
         [
             ["lib-1.0-cyclonedx.json", "cyclonedx", CYCLONEDX, ""],
             ["lib-1.0-cyclonedx.xml", "cyclonedx", "application/vnd.cyclonedx+xml", ""],
@@ -150,8 +151,8 @@ fn what_a_build_attaches_is_a_bill_of_materials_by_its_name() {
 }
 
 #[test]
-fn what_refers_to_an_image_or_stands_beside_its_platforms_is_listed_with_its_tags() {
-    let set = Set::new();
+fn referrers_and_platform_attestations_are_listed_with_an_images_tags() {
+    let set = AttestationServer::new();
     let images = ImageRepository::create(&set.server, "images", &json!({}));
     let (manifest, version) =
         (images.push("app", "1.0", &[b"a layer"]).unwrap(), path(&images.id, "app", "1.0"));
@@ -170,7 +171,8 @@ fn what_refers_to_an_image_or_stands_beside_its_platforms_is_listed_with_its_tag
     assert_eq!(fetched(&set.api, &version, bom).0, BOM);
     assert!(set.stated(&images.id, "app", "1.0", 0).is_empty(), "none of them is a signed statement");
 
-    // Another tag has the same; a referrer that goes takes its own.
+    // Another tag has the same documents. Deleting a referrer also removes the document that it
+    // contains.
     images.push("app", "latest", &[b"a layer"]).unwrap();
     assert_eq!(documents(&set.api, &path(&images.id, "app", "latest")).len(), 2);
     images.ask("DELETE", &format!("app/manifests/{referrer}")).expect(202);
@@ -178,7 +180,7 @@ fn what_refers_to_an_image_or_stands_beside_its_platforms_is_listed_with_its_tag
         assert_eq!(documents(&set.api, &path(&images.id, "app", tag)).len(), 1);
     }
 
-    // As BuildKit writes them: statements of in-toto, unsigned, beside the platforms of an index.
+    // BuildKit writes unsigned in-toto statements beside the platforms of an index.
     let statement =
         json!({"predicateType": "https://spdx.dev/Document", "predicate": {"spdxVersion": "SPDX-2.3"}})
             .to_string();
@@ -208,7 +210,7 @@ fn what_refers_to_an_image_or_stands_beside_its_platforms_is_listed_with_its_tag
     let version = path(&images.id, "app", "2.0");
     let listed = documents(&set.api, &version);
     assert_eq!(
-        told(&listed),
+        summaries(&listed),
         [[
             digest(statement.as_bytes()).as_str(),
             "spdx",

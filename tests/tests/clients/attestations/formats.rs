@@ -1,7 +1,7 @@
-//! Python, npm and Maven: what is published, with good statements and others.
+//! Python, npm and Maven packages that clients publish with valid and invalid statements.
 
 use super::release::Release;
-use super::{Set, verdicts, wheel};
+use super::{AttestationServer, verdicts, wheel};
 use packhouse_tests::npm::NpmRepository;
 use packhouse_tests::person::Person;
 use packhouse_tests::python::PythonRepository;
@@ -17,7 +17,7 @@ fn upload(repository: &PythonRepository, project: &str, file: &[u8], attestation
     try_upload(repository, project, &wheel::wheel_name(project, "1.0"), file, Some(attestations)).expect(200);
 }
 
-/// Uploads a wheel under this name, with these attestations or none.
+/// Uploads a wheel under this name, with or without attestations.
 pub(super) fn try_upload(
     repository: &PythonRepository,
     project: &str,
@@ -44,8 +44,8 @@ pub(super) fn try_upload(
 }
 
 #[test]
-fn a_wheels_attestations_are_judged_shown_and_served() {
-    let set = Set::new();
+fn a_wheels_attestations_are_judged_listed_and_served() {
+    let set = AttestationServer::new();
     let python = PythonRepository::create(&set.server, "py");
     let (name, file) = (wheel::wheel_name("demo", "1.0"), wheel::wheel("demo", "1.0", ""));
     let about = statement(&name, "sha256", &digests::sha256(&file));
@@ -63,30 +63,32 @@ fn a_wheels_attestations_are_judged_shown_and_served() {
         "{stated:#?}"
     );
     let first = &stated[0];
-    let told =
+    let facts =
         ["identity", "issuer", "source", "commit", "kind", "media_type", "reason"].map(|name| &first[name]);
     let expected = [IDENTITY, ISSUER, SOURCE, COMMIT, PROVENANCE, BUNDLE, ""];
-    assert_eq!(told, expected.map(|text| json!(text)).each_ref());
+    assert_eq!(facts, expected.map(|text| json!(text)).each_ref());
     assert_eq!(first["file"], format!("packages/demo/1.0/{name}"));
     assert_eq!(first["subject"], format!("sha256:{}", digests::sha256(&file)));
     assert!(first["signed_at"].is_i64() && first["judged_at"].is_i64() && stated[1]["identity"] != IDENTITY);
-    for (number, words) in
-        [(1, "none of the identities"), (2, "not valid when it was signed"), (3, "none of the trusted roots")]
-    {
+    for (number, words) in [
+        (1, "not one of the expected identities"),
+        (2, "not valid when it was signed"),
+        (3, "not known to any trusted root"),
+    ] {
         assert!(stated[number]["reason"].as_str().unwrap().contains(words), "{:#?}", stated[number]);
     }
     let path = first["path"].as_str().unwrap();
     let provenance = python.client.get(&python.path(path)).expect(200).json();
     assert_eq!(provenance["attestation_bundles"][0]["attestations"][0], good);
 
-    // The page says the same.
+    // The portal's page shows the same verdicts.
     let page =
         Person::owner(&set.server).get("/repositories/py/packages/demo/versions/1.0").expect(200).text();
-    for words in ["verified", "of another identity", "does not hold", IDENTITY, COMMIT] {
+    for words in ["verified", "other identity", ">invalid<", IDENTITY, COMMIT] {
         assert!(page.contains(words), "{words}\n{page}");
     }
 
-    // What is trusted changes: so does the verdict, without anything being published.
+    // A change of the trust root changes the verdict without another publish.
     std::fs::write(set.file("trusted_root.json"), Instance::new().trusted_root()).unwrap();
     set.api.call("POST", "/v1/reload").expect(200);
     packhouse_tests::server::eventually("another verdict", || {
@@ -96,7 +98,7 @@ fn a_wheels_attestations_are_judged_shown_and_served() {
     let refused = set.api.call("POST", "/v1/reload").expect(400).text();
     assert!(refused.contains("trusted_root.json"), "{refused}");
 
-    // What is deleted takes its statements, and comes back with them.
+    // A deleted version loses its statements and gets them back when it is restored.
     let version = format!("/v1/repositories/{}/packages/demo/versions/1.0", python.id);
     set.api.call("DELETE", &version).expect(204);
     set.api.call("GET", &version).expect(404);
@@ -109,7 +111,7 @@ fn a_wheels_attestations_are_judged_shown_and_served() {
 
 #[test]
 fn a_tarballs_provenance_is_judged_by_its_sha512() {
-    let set = Set::new();
+    let set = AttestationServer::new();
     let npm = NpmRepository::create(&set.server, "js");
     let publish = |release: &Release, bundle: &Value| {
         let mut document = release.document();
@@ -140,7 +142,7 @@ fn a_tarballs_provenance_is_judged_by_its_sha512() {
 
 #[test]
 fn a_jars_signatures_are_stated_whichever_comes_first() {
-    let set = Set::new();
+    let set = AttestationServer::new();
     let maven = MavenRepository::create(&set.server, "jars");
     let folder = "org/example/lib/1.0";
     let (jar, pom) = (b"a jar".to_vec(), b"<project/>".to_vec());
@@ -165,7 +167,7 @@ fn a_jars_signatures_are_stated_whichever_comes_first() {
     let sources = of("lib-1.0-sources.jar", BUNDLE);
     assert_eq!(sources["verdict"], "failed");
     assert!(sources["reason"].as_str().unwrap().contains("another digest"), "{sources:#?}");
-    // With a signature's file goes what it states.
+    // Deleting the file of a signature removes its statement.
     let gone = maven.path(&format!("{folder}/lib-1.0-sources.jar.sigstore.json"));
     maven.client.send(Request::new("DELETE", &gone)).expect(204);
     set.stated(&maven.id, "org.example:lib", "1.0", 3);

@@ -1,13 +1,13 @@
-//! Images: what refers to them and what stands under cosign's tags.
+//! Statements about images: in referrers, and in signatures under cosign's tags.
 
-use super::{Set, verdicts};
+use super::{AttestationServer, verdicts};
 use packhouse_tests::images::{ImageRepository, MANIFEST, digest};
 use packhouse_tests::sigstore::{self, BUNDLE, IDENTITY, Signer, statement};
 use serde_json::{Value, json};
 
 pub(crate) const SIMPLE_SIGNING: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
 
-/// A manifest of one layer, as signatures travel.
+/// A manifest of one layer, as signatures are stored.
 pub(crate) fn carrier(
     kind: &str,
     layer: &str,
@@ -42,8 +42,8 @@ pub(crate) fn refer(
 }
 
 #[test]
-fn what_refers_to_an_image_and_cosigns_tags_are_judged() {
-    let set = Set::new();
+fn referrers_and_cosigns_tags_are_judged() {
+    let set = AttestationServer::new();
     let images = ImageRepository::create(&set.server, "images", &json!({}));
     let image = digest(images.push("app", "1.0", &[b"a layer"]).unwrap().as_bytes());
     let hex = image.strip_prefix("sha256:").unwrap();
@@ -62,7 +62,7 @@ fn what_refers_to_an_image_and_cosigns_tags_are_judged() {
     let listed = images.get(&format!("app/referrers/{image}")).expect(200).json();
     assert_eq!(listed["manifests"][0]["artifactType"], BUNDLE);
 
-    // One about another image, one by a key, and one that nothing here can judge.
+    // Three statements: about another image, by a key, and in a form that the server cannot verify.
     let elsewhere =
         set.instance.bundle(&Signer::default(), &statement("app", "sha256", &"ab".repeat(32))).to_string();
     refer(&images, BUNDLE, BUNDLE, elsewhere.as_bytes(), &image);
@@ -78,7 +78,7 @@ fn what_refers_to_an_image_and_cosigns_tags_are_judged() {
     assert_eq!(verdicts(&stated), ["verified", "failed", "verified", "unverifiable"], "{stated:#?}");
     assert!(stated[2]["key"].as_str().unwrap().starts_with("SHA256:"));
 
-    // cosign's older form, under a tag.
+    // A signature in cosign's older form, under a tag.
     let document = sigstore::simple_signing(&image);
     images.push_blob("app", document.as_bytes()).expect(201);
     let annotations = set.instance.annotations(&Signer::default(), document.as_bytes());
@@ -96,13 +96,14 @@ fn what_refers_to_an_image_and_cosigns_tags_are_judged() {
         (&json!("verified"), &json!(SIMPLE_SIGNING))
     );
 
-    // Another tag of the same image has all of them, and another image under the tag has none.
+    // Another tag of the same image has all of the statements. A new image under the first tag has
+    // none.
     images.push("app", "latest", &[b"a layer"]).unwrap();
     set.stated(&images.id, "app", "latest", 5);
     images.push("app", "latest", &[b"another layer"]).unwrap();
     set.stated(&images.id, "app", "latest", 0);
 
-    // What is taken away is stated no longer.
+    // The server no longer lists a deleted statement.
     images.ask("DELETE", &format!("app/manifests/{referrer}")).expect(202);
     images.ask("DELETE", &format!("app/manifests/sha256-{hex}.sig")).expect(202);
     assert_eq!(verdicts(&set.stated(&images.id, "app", "1.0", 3)), ["failed", "verified", "unverifiable"]);

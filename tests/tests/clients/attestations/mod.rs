@@ -1,5 +1,6 @@
-//! Signed statements about packages: judged in every form; published as clients do it, shown with what they are worth, served as before,
-//! and gone and back with what they are about. Bills of materials that come with them are beside.
+//! Signed statements about packages, published as clients do it. The server verifies every form,
+//! lists the statements with their verdicts, and serves them unchanged. It deletes and restores
+//! them together with their subject. This module also tests bills of materials.
 
 mod clients;
 mod demanded;
@@ -19,8 +20,8 @@ use serde_json::Value;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// A server that trusts an instance of Sigstore's and a key, from files.
-struct Set {
+/// A server that trusts a Sigstore instance and a key, from files.
+struct AttestationServer {
     server: Server,
     api: Api,
     instance: Instance,
@@ -28,14 +29,14 @@ struct Set {
     folder: TempDir,
 }
 
-impl Set {
+impl AttestationServer {
     fn new() -> Self {
         let key = Key::new();
         let pem = key.public_pem();
         Self { key, ..Self::trusting(&pem) }
     }
 
-    /// One that trusts this public key instead.
+    /// A server that trusts this public key instead.
     fn trusting(key_pem: &str) -> Self {
         let (instance, key) = (Instance::new(), Key::new());
         let folder = tempfile::tempdir().unwrap();
@@ -59,21 +60,22 @@ impl Set {
         self.folder.path().join(name)
     }
 
-    /// What is stated of a version, once all of it is judged and there are so many.
+    /// Waits until this many statements about a version exist and the server has verified all of
+    /// them; returns them.
     #[track_caller]
     fn stated(&self, repository: &str, package: &str, version: &str, number: usize) -> Vec<Value> {
         let package = package.replace('%', "%25").replace('/', "%2F").replace('@', "%40");
         let path = format!("/v1/repositories/{repository}/packages/{package}/versions/{version}");
         eventually(&format!("{number} statements about {package} {version}"), || {
-            let shown = self.api.call("GET", &path).expect(200).json();
-            let all = shown["attestations"].as_array().unwrap().clone();
+            let details = self.api.call("GET", &path).expect(200).json();
+            let all = details["attestations"].as_array().unwrap().clone();
             let done = all.len() == number && all.iter().all(|one| one["verdict"] != "pending");
             done.then_some(all)
         })
     }
 }
 
-/// The verdicts, in their order.
+/// The verdicts, in order.
 fn verdicts(all: &[Value]) -> Vec<&str> {
     all.iter().map(|one| one["verdict"].as_str().unwrap()).collect()
 }

@@ -1,11 +1,12 @@
-//! `npm audit signatures` itself: signatures of the registry and provenance, verified by npm under what a repository of trust says that the test
-//! made, since npm asks one first; and what was tampered with, found by npm.
+//! The command `npm audit signatures`: npm verifies the registry's signatures and provenance, and
+//! finds tampered packages. The command first fetches a trust root, so the test provides a TUF
+//! repository.
 
-use super::Set;
+use super::AttestationServer;
 use super::release::Release;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use packhouse_tests::clients::Said;
+use packhouse_tests::clients::ProgramOutput;
 use packhouse_tests::npm::{Js, NpmRepository, Tool};
 use packhouse_tests::sigstore::{BUNDLE, Instance, Signer, statement};
 use packhouse_tests::skip;
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 use sha2::Digest as _;
 
 /// Publishes a package with provenance, and another without.
-fn publish(set: &Set, npm: &NpmRepository) {
+fn publish(set: &AttestationServer, npm: &NpmRepository) {
     for (name, is_attested) in [("lib", true), ("plain", false)] {
         let manifest = json!({"name": name, "version": "1.0.0"}).to_string();
         let release = Release::new(name, "1.0.0").files(&[("package/package.json", &manifest)]);
@@ -31,8 +32,8 @@ fn publish(set: &Set, npm: &NpmRepository) {
     }
 }
 
-/// The command under what this repository of trust says.
-fn audit(js: &Js, tuf: &Tuf, more: &[&str]) -> Said {
+/// Runs the command with the trust root of this TUF repository.
+fn audit(js: &Js, tuf: &Tuf, more: &[&str]) -> ProgramOutput {
     js.write(&format!("cache/_tuf/{HOST}/root.json"), &tuf.root);
     let variables = tuf.variables();
     let variables: Vec<(&str, &str)> =
@@ -40,7 +41,8 @@ fn audit(js: &Js, tuf: &Tuf, more: &[&str]) -> Said {
     js.run_with("project", &variables, &[&["audit", "signatures"], more].concat())
 }
 
-/// A registry that has what the repository has, but for what somebody changed of it on the way.
+/// A registry that serves the repository's packages after changing them, as an attacker between npm
+/// and the registry would.
 fn between(npm: &NpmRepository, server: &str, change: impl Fn(&mut Value)) -> Upstream {
     let upstream = Upstream::start();
     let on = |below: &str, body: Vec<u8>| {
@@ -63,9 +65,9 @@ fn between(npm: &NpmRepository, server: &str, change: impl Fn(&mut Value)) -> Up
 }
 
 #[test]
-fn npm_verifies_signatures_and_provenance_and_finds_what_was_tampered_with() {
+fn npm_verifies_signatures_and_provenance_and_finds_tampered_packages() {
     for tool in [Tool::Npm10, Tool::Npm11] {
-        let set = Set::new();
+        let set = AttestationServer::new();
         let npm = NpmRepository::create(&set.server, "js");
         let js = match Js::new(tool, &npm.url(&set.server), &npm.token.secret) {
             Ok(js) => js,
@@ -80,58 +82,60 @@ fn npm_verifies_signatures_and_provenance_and_finds_what_was_tampered_with() {
                 (Err(reason), _) | (_, Err(reason)) => return skip("a repository of trust", &reason),
             };
         publish(&set, &npm);
-        // npm 10 wants a statement of the registry's own beside provenance, which stands in a public log.
+        // npm 10 requires a statement of the registry beside provenance, recorded in a public log.
         let takes_provenance = tool == Tool::Npm11;
         let mut project = json!({"name": "project", "version": "1.0.0", "dependencies": {"plain": "1.0.0"}});
         if takes_provenance {
             project["dependencies"]["lib"] = json!("1.0.0");
         }
         js.package("project", &project);
-        js.install("project").well();
-        let said = audit(&js, &tuf, &[]).well().text;
-        assert!(tuf.asked().iter().any(|line| line.contains(HOST)), "{:?}", tuf.asked());
+        js.install("project").success();
+        let output = audit(&js, &tuf, &[]).success().text;
+        assert!(tuf.requested_hosts().iter().any(|line| line.contains(HOST)), "{:?}", tuf.requested_hosts());
         if takes_provenance {
-            assert!(said.contains("2 packages have verified registry signatures"), "{said}");
-            assert!(said.contains("1 package has a verified attestation"), "{said}");
-            // Under another instance of Sigstore what is signed of the package counts for nothing, and the registry's signatures still do.
+            assert!(output.contains("2 packages have verified registry signatures"), "{output}");
+            assert!(output.contains("1 package has a verified attestation"), "{output}");
+            // Under another Sigstore instance the package's provenance is invalid, and the
+            // registry's signatures are still valid.
             js.forget("elsewhere");
-            let said = audit(&js, &foreign, &[]);
+            let output = audit(&js, &foreign, &[]);
             assert!(
-                !said.success && said.text.contains("1 package has an invalid attestation"),
+                !output.success && output.text.contains("1 package has an invalid attestation"),
                 "{}",
-                said.text
+                output.text
             );
-            assert!(!said.text.contains("invalid registry signature"), "{}", said.text);
+            assert!(!output.text.contains("invalid registry signature"), "{}", output.text);
         } else {
-            assert!(said.contains("1 package has a verified registry signature"), "{said}");
+            assert!(output.contains("1 package has a verified registry signature"), "{output}");
         }
 
-        // Between npm and the registry somebody says that the package is another, signs it himself, or leaves the signature out.
+        // An attacker between npm and the registry replaces the package, signs it with another key,
+        // or removes the signature.
         let another = format!("sha512-{}", STANDARD.encode(sha2::Sha512::digest(b"another")));
         let base = set.server.base_url();
         let found = |change: &dyn Fn(&mut Value)| {
             js.forget("elsewhere");
             let registry = between(&npm, &base, change);
-            let said = audit(&js, &tuf, &["--registry", &format!("{}/repositories/js/", registry.url())]);
-            assert!(!said.success, "{tool:?}: {}", said.text);
-            said.text
+            let output = audit(&js, &tuf, &["--registry", &format!("{}/repositories/js/", registry.url())]);
+            assert!(!output.success, "{tool:?}: {}", output.text);
+            output.text
         };
-        let said = found(&|dist| dist["integrity"] = json!(another));
+        let output = found(&|dist| dist["integrity"] = json!(another));
         assert!(
-            said.contains("1 package has an invalid registry signature") && said.contains("plain@1.0.0"),
-            "{said}"
+            output.contains("1 package has an invalid registry signature") && output.contains("plain@1.0.0"),
+            "{output}"
         );
-        assert!(said.contains("Someone might have tampered with this package"), "{said}");
-        let said = found(&|dist| dist["signatures"][0]["sig"] = json!("MEUCIQCAAAA="));
-        assert!(said.contains("1 package has an invalid registry signature"), "{said}");
-        let said = found(&|dist| drop(dist.as_object_mut().unwrap().remove("signatures")));
-        assert!(said.contains("1 package has a missing registry signature"), "{said}");
+        assert!(output.contains("Someone might have tampered with this package"), "{output}");
+        let output = found(&|dist| dist["signatures"][0]["sig"] = json!("MEUCIQCAAAA="));
+        assert!(output.contains("1 package has an invalid registry signature"), "{output}");
+        let output = found(&|dist| drop(dist.as_object_mut().unwrap().remove("signatures")));
+        assert!(output.contains("1 package has a missing registry signature"), "{output}");
     }
 }
 
 #[test]
-fn npm_installs_no_tarball_that_is_not_what_was_signed() {
-    let set = Set::new();
+fn npm_installs_no_tarball_that_differs_from_the_signed_one() {
+    let set = AttestationServer::new();
     let npm = NpmRepository::create(&set.server, "js");
     let js = match Js::new(Tool::Npm11, &npm.url(&set.server), &npm.token.secret) {
         Ok(js) => js,
@@ -147,6 +151,6 @@ fn npm_installs_no_tarball_that_is_not_what_was_signed() {
         &json!({"name": "project", "version": "1.0.0", "dependencies": {"plain": "1.0.0"}}),
     );
     let address = format!("{}/repositories/js/", registry.url());
-    let said = js.run("project", &["install", "--no-audit", "--fetch-retries=0", "--registry", &address]);
-    assert!(!said.success && said.text.contains("EINTEGRITY"), "{}", said.text);
+    let output = js.run("project", &["install", "--no-audit", "--fetch-retries=0", "--registry", &address]);
+    assert!(!output.success && output.text.contains("EINTEGRITY"), "{}", output.text);
 }

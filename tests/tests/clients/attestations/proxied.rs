@@ -1,10 +1,11 @@
-//! What comes through a proxy: what is signed of it upstream is judged and shown as if it had been published here, and where a policy demands
-//! provenance the first fetch is judged by it.
+//! Packages through a proxy: the server fetches their signatures from the upstream, and verifies
+//! and lists them like those of hosted packages. A policy that requires provenance applies to the
+//! first fetch.
 
 use super::demanded::{demand, denied};
 use super::formats::try_upload;
 use super::release::Release;
-use super::{Set, verdicts, wheel};
+use super::{AttestationServer, verdicts, wheel};
 use packhouse_tests::npm::NpmRepository;
 use packhouse_tests::python::PythonRepository;
 use packhouse_tests::repository::FormatRepository;
@@ -19,8 +20,8 @@ fn public() -> Value {
 }
 
 #[test]
-fn a_tarball_of_an_upstream_is_judged_by_what_is_signed_there() {
-    let (set, far) = (Set::new(), Server::start());
+fn an_upstreams_tarball_is_judged_by_its_signatures_there() {
+    let (set, far) = (AttestationServer::new(), Server::start());
     let origin = NpmRepository::create_as(&far, "js", &public());
     let publish = |version: &str, signer: Option<&Signer>| {
         let release = Release::new("lib", version);
@@ -53,8 +54,8 @@ fn a_tarball_of_an_upstream_is_judged_by_what_is_signed_there() {
 }
 
 #[test]
-fn a_wheel_of_an_upstream_is_judged_by_what_is_signed_there() {
-    let (set, far) = (Set::new(), Server::start());
+fn an_upstreams_wheel_is_judged_by_its_signatures_there() {
+    let (set, far) = (AttestationServer::new(), Server::start());
     let origin = PythonRepository::create_as(&far, "py", &public());
     let name = |version: &str| wheel::wheel_name("demo", version);
     let publish = |version: &str, signer: Option<&Signer>| {
@@ -76,14 +77,14 @@ fn a_wheel_of_an_upstream_is_judged_by_what_is_signed_there() {
     assert_eq!((verdicts(&stated), &stated[0]["identity"]), (vec!["verified"], &json!(IDENTITY)));
     assert_eq!(stated[0]["file"], format!("packages/demo/1.0/{}", name("1.0")));
     assert_eq!(verdicts(&set.stated(&proxy.id, "demo", "1.1", 1)), ["other_identity"]);
-    // What was served is served again without another question.
+    // The proxy serves a file again without another request to the upstream.
     drop(far);
     file("1.0").expect(200);
 }
 
 #[test]
-fn a_jar_of_an_upstream_is_judged_by_the_signature_beside_it() {
-    let (set, upstream) = (Set::new(), Upstream::start());
+fn an_upstreams_jar_is_judged_by_the_signature_beside_it() {
+    let (set, upstream) = (AttestationServer::new(), Upstream::start());
     let proxy = FormatRepository::proxy(&set.server, "maven", "jars", &upstream.url(), &json!({}));
     let folder = "org/example/lib/1.0";
     let lay = |name: &str, bytes: &[u8], signer: Option<&Signer>| {
@@ -102,9 +103,10 @@ fn a_jar_of_an_upstream_is_judged_by_the_signature_beside_it() {
     lay("lib-1.0-tests.jar", b"tests", Some(&Signer::default()));
     let ask = |name: &str| proxy.get(&format!("{folder}/{name}"));
 
-    // Where no policy judges by it, an upstream is asked for nothing but what a client wants, and signatures are served.
+    // Without such a policy, the proxy fetches only files that clients request. It also serves
+    // signatures.
     ask("lib-1.0.pom").expect(200);
-    assert!(upstream.seen().iter().all(|one| !one.target.contains("sigstore")));
+    assert!(upstream.requests().iter().all(|one| !one.target.contains("sigstore")));
     assert_eq!(ask("lib-1.0.jar.asc").expect(200).text(), asc);
 
     demand(&set, SOURCE);
@@ -124,17 +126,18 @@ fn a_jar_of_an_upstream_is_judged_by_the_signature_beside_it() {
     assert_eq!(of("lib-1.0.pom", ".sigstore.json"), "verified");
     assert_eq!(of("lib-1.0.jar", ".sigstore.json"), "verified");
     assert_eq!(of("lib-1.0.jar", ".asc"), "unverifiable");
-    // Another file of the version has no share in what was signed of those.
+    // The signatures of the other files do not cover this file of the version.
     denied(&ask("lib-1.0-sources.jar"), "is not verified here");
     denied(&ask("lib-1.0-javadoc.jar"), "has no provenance");
-    let asked = || upstream.seen().iter().filter(|one| one.target.contains("javadoc.jar.")).count();
-    let before = asked();
+    let requests = || upstream.requests().iter().filter(|one| one.target.contains("javadoc.jar.")).count();
+    let before = requests();
     denied(&ask("lib-1.0-javadoc.jar"), "has no provenance");
-    assert_eq!(asked(), before, "that there is none is kept");
-    // Nor has a file that is no longer what was signed.
+    assert_eq!(requests(), before, "the absence is cached");
+    // A signature does not cover a tampered file either.
     lay("lib-1.0-tests.jar", b"tampered with", None);
     denied(&ask("lib-1.0-tests.jar"), "is not verified here");
-    // Signatures need none themselves, and come where what they are about does.
+    // Signatures need no signature themselves. The server allows a signature if it allows the
+    // signed file.
     for name in ["lib-1.0.jar.asc", "lib-1.0.jar.sigstore.json"] {
         ask(name).expect(200);
     }
@@ -146,8 +149,8 @@ fn a_jar_of_an_upstream_is_judged_by_the_signature_beside_it() {
 }
 
 #[test]
-fn a_wheel_of_a_version_has_no_share_in_what_was_signed_of_another() {
-    let (set, far) = (Set::new(), Server::start());
+fn a_statement_about_one_wheel_does_not_cover_another() {
+    let (set, far) = (AttestationServer::new(), Server::start());
     let origin = PythonRepository::create_as(&far, "py", &public());
     let (first, second) = (wheel::wheel_name("demo", "1.0"), "demo-1.0-py2.py3-none-any.whl");
     let file = wheel::wheel("demo", "1.0", "");

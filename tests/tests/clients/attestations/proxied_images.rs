@@ -1,9 +1,10 @@
-//! Images of an upstream: what refers to them there and what stands under cosign's tags is served, judged and shown, and where a policy demands
-//! provenance a tag is judged by it before its manifest is served.
+//! Images of an upstream: the proxy serves, verifies and lists referrers and signatures under
+//! cosign's tags. A policy that requires provenance applies to a tag before the proxy serves its
+//! manifest.
 
 use super::demanded::{demand, denied};
 use super::images::{SIMPLE_SIGNING, carrier};
-use super::{Set, verdicts};
+use super::{AttestationServer, verdicts};
 use packhouse_tests::image_proxy::{ImageProxy, offer, offer_blob};
 use packhouse_tests::images::{INDEX, MANIFEST, manifest};
 use packhouse_tests::sigstore::{BUNDLE, IDENTITY, SOURCE, Signer, simple_signing, statement};
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 
 const NOTATION: &str = "application/vnd.cncf.notary.signature";
 
-/// An upstream's image under this tag, and nothing else of it; its digest.
+/// Publishes an image under this tag on the upstream, without signatures; returns its digest.
 fn lay(upstream: &Upstream, tag: &str) -> String {
     lay_image(upstream, tag, tag)
 }
@@ -23,7 +24,8 @@ fn lay_image(upstream: &Upstream, tag: &str, layer: &str) -> String {
     image
 }
 
-/// What carries a signature there; its descriptor as lists have it.
+/// Publishes the manifest of a signature on the upstream; returns the descriptor that lists of
+/// referrers contain.
 fn lay_carrier(upstream: &Upstream, kind: &str, layer: &str, bytes: &[u8], image: &str) -> Value {
     offer_blob(upstream, "app", bytes);
     let carrier = carrier(kind, layer, bytes, &json!({}), Some((image, 1)));
@@ -31,13 +33,13 @@ fn lay_carrier(upstream: &Upstream, kind: &str, layer: &str, bytes: &[u8], image
     json!({"mediaType": MANIFEST, "digest": own, "size": carrier.len(), "artifactType": kind})
 }
 
-fn lay_bundle(set: &Set, upstream: &Upstream, signer: &Signer, image: &str) -> Value {
+fn lay_bundle(set: &AttestationServer, upstream: &Upstream, signer: &Signer, image: &str) -> Value {
     let about = statement("app", "sha256", image.strip_prefix("sha256:").unwrap());
     let bundle = set.instance.bundle(signer, &about).to_string();
     lay_carrier(upstream, BUNDLE, BUNDLE, bundle.as_bytes(), image)
 }
 
-/// From now on this list is what the upstream says there.
+/// Makes the upstream answer with this list of referrers from now on.
 fn list(upstream: &Upstream, target: &str, entries: &[Value]) {
     let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": entries}).to_string();
     upstream.on(&format!("/v2/app/{target}"), Answer::ok(index).header("Content-Type", INDEX));
@@ -47,8 +49,8 @@ fn refer(upstream: &Upstream, image: &str, entries: &[Value]) {
     list(upstream, &format!("referrers/{image}"), entries);
 }
 
-/// cosign's older form, under its tag.
-fn lay_tag(set: &Set, upstream: &Upstream, signer: &Signer, image: &str) {
+/// Publishes a signature in cosign's older form on the upstream, under its tag.
+fn lay_tag(set: &AttestationServer, upstream: &Upstream, signer: &Signer, image: &str) {
     let document = simple_signing(image);
     offer_blob(upstream, "app", document.as_bytes());
     let annotations = set.instance.annotations(signer, document.as_bytes());
@@ -59,8 +61,8 @@ fn lay_tag(set: &Set, upstream: &Upstream, signer: &Signer, image: &str) {
 }
 
 #[test]
-fn a_tag_of_an_upstream_is_judged_by_what_is_signed_of_its_image_there() {
-    let (set, upstream) = (Set::new(), Upstream::start());
+fn an_upstreams_tag_is_judged_by_its_images_signatures_there() {
+    let (set, upstream) = (AttestationServer::new(), Upstream::start());
     let proxy = ImageProxy::create(&set.server, "hub", &upstream.url(), &json!({}));
     let tags = ["referred", "tagged", "listed-by-tag", "mallorys", "notation", "unsigned", "untold"];
     let [referred, tagged, by_tag, mallorys, notation, unsigned, untold] =
@@ -83,9 +85,9 @@ fn a_tag_of_an_upstream_is_judged_by_what_is_signed_of_its_image_there() {
     upstream.on("/v2/app/manifests/untold", Answer::ok(whole).header("Content-Type", MANIFEST));
     let ask = |tag: &str| proxy.get(&format!("app/manifests/{tag}"));
 
-    // Where no policy judges by it, an upstream is asked for nothing but what a client wants.
+    // Without such a policy, the proxy fetches only resources that clients request.
     ask("referred").expect(200);
-    assert!(upstream.seen().iter().all(|one| !one.target.contains("referrers")));
+    assert!(upstream.requests().iter().all(|one| !one.target.contains("referrers")));
     demand(&set, SOURCE);
     for tag in ["referred", "tagged", "listed-by-tag", "untold"] {
         ask(tag).expect(200);
@@ -103,17 +105,21 @@ fn a_tag_of_an_upstream_is_judged_by_what_is_signed_of_its_image_there() {
     denied(&ask("unsigned"), "has no provenance");
     assert_eq!(verdicts(&set.stated(&proxy.id, "app", "mallorys", 1)), ["other_identity"]);
     assert_eq!(verdicts(&set.stated(&proxy.id, "app", "notation", 1)), ["unverifiable"]);
-    // What was asked for once is kept as fresh as lists are.
-    let asked = || {
-        let seen = upstream.seen();
-        seen.iter().filter(|one| one.target.contains("referrers") || one.target.contains("sha256-")).count()
+    // The proxy refreshes a cached list of referrers like other lists.
+    let list_requests = || {
+        let requests = upstream.requests();
+        requests
+            .iter()
+            .filter(|one| one.target.contains("referrers") || one.target.contains("sha256-"))
+            .count()
     };
-    let before = asked();
+    let before = list_requests();
     denied(&ask("mallorys"), "is not verified here");
     denied(&ask("unsigned"), "has no provenance");
-    assert_eq!(asked(), before);
+    assert_eq!(list_requests(), before);
 
-    // Signatures are served to clients, which judge them themselves: they are no versions that would have to be signed.
+    // The proxy also serves signatures, because clients verify them. A signature is not a version,
+    // so it needs no signature itself.
     let signature = format!("app/manifests/{}.sig", tagged.replacen(':', "-", 1));
     let layer = proxy.get(&signature).expect(200).json()["layers"][0]["digest"].as_str().unwrap().to_owned();
     proxy.get(&format!("app/blobs/{layer}")).expect(200);
@@ -123,12 +129,12 @@ fn a_tag_of_an_upstream_is_judged_by_what_is_signed_of_its_image_there() {
         assert_eq!(listed(image)[0]["artifactType"], BUNDLE);
     }
 
-    // With the upstream gone all of it is as it was.
+    // The answers stay the same without the upstream.
     proxy.set(&json!({"offline": true}));
     for tag in ["referred", "tagged", "listed-by-tag", "untold"] {
         ask(tag).expect(200);
     }
-    // What was refused was never fetched.
+    // The proxy never fetched the refused image, so it cannot serve it offline.
     ask("mallorys").expect(502);
     proxy.get(&signature).expect(200);
     for image in [&referred, &by_tag] {
@@ -137,8 +143,8 @@ fn a_tag_of_an_upstream_is_judged_by_what_is_signed_of_its_image_there() {
 }
 
 #[test]
-fn what_is_signed_later_counts_and_a_tag_that_moves_loses_what_was_signed() {
-    let (set, upstream) = (Set::new(), Upstream::start());
+fn a_later_signature_counts_and_a_moved_tag_loses_the_old_one() {
+    let (set, upstream) = (AttestationServer::new(), Upstream::start());
     let fresh = json!({"metadata_ttl_s": 0, "negative_ttl_s": 0});
     let proxy = ImageProxy::create(&set.server, "hub", &upstream.url(), &fresh);
     demand(&set, SOURCE);
@@ -147,7 +153,7 @@ fn what_is_signed_later_counts_and_a_tag_that_moves_loses_what_was_signed() {
     denied(&ask(), "has no provenance");
     refer(&upstream, &first, &[lay_bundle(&set, &upstream, &Signer::default(), &first)]);
     ask().expect(200);
-    // The list and the tag hold what the other does not.
+    // The list and the tag contain different signatures.
     lay_tag(&set, &upstream, &Signer::default(), &first);
     let mallory = Signer::called("https://github.com/mallory/x");
     let beside = lay_bundle(&set, &upstream, &mallory, &first);
@@ -159,11 +165,11 @@ fn what_is_signed_later_counts_and_a_tag_that_moves_loses_what_was_signed() {
     let listed = proxy.get(&format!("app/referrers/{first}")).expect(200).json();
     assert_eq!(listed["manifests"].as_array().unwrap().len(), 2);
 
-    // Another image under the tag: nobody signed it, whoever signed the one before.
+    // Another image under the tag is unsigned, although the earlier one was signed.
     lay_image(&upstream, "1.0", "another");
     denied(&ask(), "has no provenance");
     set.api.call("GET", &format!("/v1/repositories/{}/packages/app/versions/1.0", proxy.id)).expect(404);
-    // And back.
+    // The tag leads to the signed image again.
     lay(&upstream, "1.0");
     ask().expect(200);
     set.stated(&proxy.id, "app", "1.0", 3);

@@ -1,4 +1,4 @@
-//! `Packhouse-Published-At`: whose word it takes, and what it says.
+//! `Packhouse-Published-At`: the callers that may send it, and its effect.
 
 use packhouse_tests::api::Token;
 use packhouse_tests::{Api, MavenRepository, Request, Server};
@@ -14,7 +14,7 @@ fn put(server: &Server, token: &Token, user: &str, file: &str, at: &str) -> pack
 }
 
 #[test]
-fn who_manages_repositories_says_when_something_was_published() {
+fn a_manager_of_repositories_sets_the_time_of_a_publish() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "maven");
     let owner = packhouse_tests::server::OWNER;
@@ -22,10 +22,10 @@ fn who_manages_repositories_says_when_something_was_published() {
     assert_eq!(version(&server, &repository.id, "org:a", "1")["published_at"], BEGIN_2020_MS);
     let events = Api::sign_in(&server).call("GET", "/v1/audit-events").expect(200).text();
     assert!(events.contains("published_at") && events.contains("1577836800000"), "{events}");
-    // A later mark or file without the header leaves it.
+    // A later file without the header does not change the version's time.
     repository.put("org/a/1/a-1.pom", "<project/>").expect(201);
     assert_eq!(version(&server, &repository.id, "org:a", "1")["published_at"], BEGIN_2020_MS);
-    // Published elsewhere at a time that nobody knows, it is published now.
+    // A file that was published elsewhere at an unknown time counts as published now.
     put(&server, &repository.token, owner, "org/a/3/a-3.jar", "unknown").expect(201);
     assert!(version(&server, &repository.id, "org:a", "3")["published_at"].as_u64().unwrap() > BEGIN_2020_MS);
     for wrong in ["2999-01-01T00:00:00Z", "1960-01-01T00:00:00Z", "yesterday", ""] {
@@ -36,7 +36,7 @@ fn who_manages_repositories_says_when_something_was_published() {
 }
 
 #[test]
-fn who_only_publishes_does_so_now() {
+fn a_publisher_without_that_right_publishes_with_the_current_time() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "maven");
     let api = Api::sign_in(&server);
@@ -52,7 +52,8 @@ fn who_only_publishes_does_so_now() {
         let refused = put(&server, &token, "dev@example.com", "org/a/1/a-1.jar", at).expect(403);
         assert_eq!(refused.field("error"), "published_at_not_permitted");
     }
-    // A key of the repository has no owner who could manage anything.
+    // A token that belongs to the repository itself has no member behind it. It therefore lacks the
+    // right to manage the repository.
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let soon = u64::try_from(now.as_millis()).unwrap() + 3_600_000;
     let body = json!({
@@ -66,16 +67,16 @@ fn who_only_publishes_does_so_now() {
     repository.get("org/a/1/a-1.jar").expect(404);
     let client = server.anonymous().basic("dev@example.com", &token.secret);
     client.put("/repositories/maven/org/a/1/a-1.jar", "bytes").expect(201);
-    // An import of theirs brings everything in as of now, if they say so.
+    // A member without the right can still import everything with the current time, on request.
     let home = tempfile::TempDir::new().unwrap();
     super::world::write(home.path(), "org/b/1/b-1.pom", "<project/>");
     let login = format!("dev@example.com:{}", packhouse_tests::server::PASSWORD);
     let tree = home.path().to_string_lossy().into_owned();
     let words = ["import", "maven", "--from", "maven", &tree, "--without-times"];
     let login = [("PACKHOUSE_LOGIN", login.as_str())];
-    super::world::moved_with(&server, &words[..5], &login).said.refused("manage-repositories");
-    super::world::moved_with(&server, &words, &login).well();
-    // What only reads is not kept from it by the header.
+    super::world::moved_with(&server, &words[..5], &login).output.refused("manage-repositories");
+    super::world::moved_with(&server, &words, &login).success();
+    // The server ignores the header in a read.
     let read =
         Request::new("GET", "/repositories/maven/org/a/1/a-1.jar").header("Packhouse-Published-At", "x");
     client.send(read).expect(200);

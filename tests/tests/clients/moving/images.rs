@@ -1,4 +1,5 @@
-//! Images: of several platforms, with signatures as tags and as referrers, from a server of ours, as a registry, out into layouts and in.
+//! Images of several platforms, with signatures as tags and as referrers. The tests import them
+//! from a Packhouse server and from a registry, export them as layouts, and import the layouts.
 
 use packhouse_tests::clients::{has, run};
 use packhouse_tests::images::{INDEX, ImageRepository, MANIFEST, digest, manifest};
@@ -10,7 +11,8 @@ use tempfile::TempDir;
 
 use super::world::{lines, moved, moved_with, version};
 
-/// An image of two platforms, one of them under a tag of its own; a signature of each kind. Answers the index's digest.
+/// Pushes an image of two platforms, one of them under its own tag, and a signature of each kind.
+/// Returns the index's digest.
 pub(crate) fn fill(repository: &ImageRepository, image: &str) -> String {
     let amd = repository.push(image, "amd64", &[b"one", b"shared"]).unwrap();
     let arm = repository.push(image, "arm64", &[b"two", b"shared"]).unwrap();
@@ -23,9 +25,10 @@ pub(crate) fn fill(repository: &ImageRepository, image: &str) -> String {
     repository.push_manifest(image, "1.0", INDEX, &index).expect(201);
     repository.push_manifest(image, "latest", INDEX, &index).expect(201);
     let subject = digest(index.as_bytes());
-    // As cosign puts it: under a tag made of the digest.
+    // cosign stores a signature under a tag that it makes from the digest.
     repository.push(image, &format!("{}.sig", subject.replace(':', "-")), &[b"signature"]).unwrap();
-    // As the specification has it: by its subject. And one of that.
+    // The specification links a referrer to an image by the referrer's subject. The test pushes an
+    // SBOM of the index, and a signature of the SBOM.
     let mut referrer: Value = serde_json::from_str(&manifest(&[b"sbom"])).unwrap();
     repository.push_blob(image, b"sbom").expect(201);
     referrer["artifactType"] = json!("application/vnd.example.sbom");
@@ -41,8 +44,8 @@ pub(crate) fn fill(repository: &ImageRepository, image: &str) -> String {
     subject
 }
 
-/// What a client finds of an image: its tags with what they name, and what refers to the index.
-pub(crate) fn told(repository: &ImageRepository, image: &str, index: &str) -> Value {
+/// A client's view of an image: its tags with their digests, and the referrers of the index.
+pub(crate) fn contents(repository: &ImageRepository, image: &str, index: &str) -> Value {
     let tags = repository.get(&format!("{image}/tags/list")).expect(200).json()["tags"].clone();
     let named: Vec<Value> = tags
         .as_array()
@@ -76,16 +79,16 @@ fn images_are_moved_with_their_platforms_and_signatures() {
     let login = format!("{OWNER}:{PASSWORD}");
     let login = [("PACKHOUSE_SOURCE_LOGIN", login.as_str())];
     let words = ["import", "new", "--from", "packhouse", &api, "--source-repository", "old"];
-    let first = moved_with(&other, &words, &login).well();
-    let expected = told(&old, "team/app", &index);
-    assert_eq!(told(&new, "team/app", &index), expected);
+    let first = moved_with(&other, &words, &login).success();
+    let expected = contents(&old, "team/app", &index);
+    assert_eq!(contents(&new, "team/app", &index), expected);
     assert!(first.count("moved") > 10, "{:#?}", first.lines);
     moved_with(&other, &words, &login).adds_nothing();
     let at =
         |server: &Server, id: &str| version(server, id, "team/app", "1.0")["published_at"].as_u64().unwrap();
     assert_eq!(at(&server, &old.id), at(&other, &new.id));
 
-    // The same as any registry is asked, with a token of the repository.
+    // Imports from the same server as from a plain registry, with a token of the repository.
     let (third, address) = (create(&other, "third"), server.base_url());
     let token = format!("{OWNER}:{}", old.token.secret);
     let words = [
@@ -99,15 +102,15 @@ fn images_are_moved_with_their_platforms_and_signatures() {
         "--package",
         "team/app",
     ];
-    moved_with(&other, &words, &[("PACKHOUSE_SOURCE_LOGIN", &token)]).well();
-    assert_eq!(told(&third, "team/app", &index), expected);
+    moved_with(&other, &words, &[("PACKHOUSE_SOURCE_LOGIN", &token)]).success();
+    assert_eq!(contents(&third, "team/app", &index), expected);
     moved_with(&other, &words, &[("PACKHOUSE_SOURCE_LOGIN", &token)]).adds_nothing();
-    moved_with(&other, &words, &[("PACKHOUSE_SOURCE_LOGIN", "me:wrong")]).said.refused("401");
+    moved_with(&other, &words, &[("PACKHOUSE_SOURCE_LOGIN", "me:wrong")]).output.refused("401");
 
-    // Out and in.
+    // Exports the images and imports them again.
     let out = home.path().join("out");
     let to = out.to_string_lossy().into_owned();
-    moved(&other, &["export", "new", &to]).well();
+    moved(&other, &["export", "new", &to]).success();
     moved(&other, &["export", "new", &to]).adds_nothing();
     let listed = lines(&out.join("export.jsonl"));
     for line in &listed[1..] {
@@ -115,9 +118,9 @@ fn images_are_moved_with_their_platforms_and_signatures() {
         assert_eq!(line["sha256"], packhouse_tests::digests::sha256(&bytes), "{line}");
     }
     let back = create(&server, "back");
-    moved(&server, &["import", "back", "--from", "export", &to]).well();
+    moved(&server, &["import", "back", "--from", "export", &to]).success();
     moved(&server, &["import", "back", "--from", "export", &to]).adds_nothing();
-    assert_eq!(told(&back, "team/app", &index), expected);
+    assert_eq!(contents(&back, "team/app", &index), expected);
     assert_eq!(at(&server, &old.id), at(&server, &back.id));
 
     if !has("skopeo") {
@@ -125,11 +128,11 @@ fn images_are_moved_with_their_platforms_and_signatures() {
     }
     let layout = format!("oci:{}:1.0", out.join("images/team/app").display());
     let inspect =
-        run(Command::new("skopeo").args(["inspect", "--raw", &layout]).env("HOME", home.path())).well();
+        run(Command::new("skopeo").args(["inspect", "--raw", &layout]).env("HOME", home.path())).success();
     assert!(inspect.text.contains("arm64"), "{}", inspect.text);
     let image = format!("docker://{}/repositories/back/team/app:1.0", server.packages());
     let creds = format!("{OWNER}:{}", back.token.secret);
     let words = ["inspect", "--raw", "--tls-verify=false", "--creds", &creds, &image];
-    let inspect = run(Command::new("skopeo").args(words).env("HOME", home.path())).well();
+    let inspect = run(Command::new("skopeo").args(words).env("HOME", home.path())).success();
     assert!(inspect.text.contains("arm64"), "{}", inspect.text);
 }

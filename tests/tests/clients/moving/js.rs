@@ -1,4 +1,5 @@
-//! npm packages: scoped and not, with tags, deprecations and times, from one registry to another, out into a folder and in.
+//! npm packages with and without scope, with tags, deprecations and times. The tests move them from
+//! one registry to another, export them into a folder, and import the folder.
 
 use packhouse_tests::npm::{Js, NpmRepository, Tool};
 use packhouse_tests::upstream::{Answer, Upstream};
@@ -29,14 +30,14 @@ fn fill(repository: &NpmRepository, server: &Server) {
 
 const FILES: usize = 4;
 
-/// What installers read of a package, but for where its files lie.
-fn told(repository: &NpmRepository, name: &str) -> Value {
+/// The data of a package that installers read, without the locations of its files.
+fn metadata(repository: &NpmRepository, name: &str) -> Value {
     let mut packument = repository.get(&name.replace('/', "%2f")).expect(200).json();
     let mut attestations = Vec::new();
     for (number, manifest) in packument["versions"].as_object_mut().unwrap() {
         let dist = manifest["dist"].as_object_mut().unwrap();
         dist.remove("tarball");
-        // The registry's own, of the name that it has there.
+        // Each registry adds its own signatures, so these differ.
         dist.remove("signatures");
         if let Some(attested) = dist.get_mut("attestations") {
             attested.as_object_mut().unwrap().remove("url");
@@ -44,7 +45,7 @@ fn told(repository: &NpmRepository, name: &str) -> Value {
                 .push(repository.get(&format!("-/npm/v1/attestations/{name}@{number}")).expect(200).json());
         }
     }
-    // When something was changed last is of this place.
+    // The time of the last change belongs to this registry.
     packument["time"].as_object_mut().unwrap().remove("modified");
     json!({
         "tags": packument["dist-tags"], "versions": packument["versions"], "time": packument["time"], "readme": packument["readme"],
@@ -60,32 +61,36 @@ fn packages_are_moved_with_tags_deprecations_and_times() {
     let login = format!("{}:{}", packhouse_tests::server::OWNER, old.token.secret);
     let (url, login) = (old.url(&server), [("PACKHOUSE_SOURCE_LOGIN", login.as_str())]);
     let words = ["import", "new", "--from", "npm", &url];
-    let first = moved_with(&other, &words, &login).well();
+    let first = moved_with(&other, &words, &login).success();
     assert_eq!(first.count("moved"), FILES, "{:#?}", first.lines);
     for name in ["left", "@acme/right"] {
-        assert_eq!(told(&old, name), told(&new, name));
+        assert_eq!(metadata(&old, name), metadata(&new, name));
     }
-    let right = told(&new, "@acme/right");
+    let right = metadata(&new, "@acme/right");
     assert!(right["attestations"][0]["attestations"][0]["bundle"].is_object(), "{right:#}");
     assert_eq!(right["readme"], "# @acme/right");
     let deprecated = version(&other, &new.id, "left", "0.9.1");
     assert_eq!((&deprecated["state"], &deprecated["reason"]), (&json!("deprecated"), &json!("use 1.0.0")));
     let at =
         |server: &Server, id: &str| version(server, id, "left", "0.9.1")["published_at"].as_u64().unwrap();
-    // The old server notes the publish, and a moment later that it is shown.
+    // The times may differ a little: the old server records the publish a moment before the version
+    // becomes visible.
     assert!(at(&server, &old.id).abs_diff(at(&other, &new.id)) < 500);
     moved_with(&other, &words, &login).adds_nothing();
 
     let out = home.path().join("out").to_string_lossy().into_owned();
-    assert_eq!(moved(&other, &["export", "new", &out]).well().count("moved"), FILES);
+    assert_eq!(moved(&other, &["export", "new", &out]).success().count("moved"), FILES);
     moved(&other, &["export", "new", &out]).adds_nothing();
     let listed = lines(&home.path().join("out/export.jsonl"));
     assert_eq!(listed.iter().filter(|line| line["state"] == "deprecated").count(), 1, "{listed:#?}");
     let third = NpmRepository::create(&server, "third");
-    assert_eq!(moved(&server, &["import", "third", "--from", "export", &out]).well().count("moved"), FILES);
+    assert_eq!(
+        moved(&server, &["import", "third", "--from", "export", &out]).success().count("moved"),
+        FILES
+    );
     moved(&server, &["import", "third", "--from", "export", &out]).adds_nothing();
     for name in ["left", "@acme/right"] {
-        assert_eq!(told(&old, name), told(&third, name));
+        assert_eq!(metadata(&old, name), metadata(&third, name));
     }
 
     let js = match Js::new(Tool::Npm11, &third.url(&server), &third.token.secret) {
@@ -96,23 +101,23 @@ fn packages_are_moved_with_tags_deprecations_and_times() {
         "app",
         &json!({"name": "app", "version": "1.0.0", "dependencies": {"left": "latest", "@acme/right": "1"}}),
     );
-    js.install("app").well();
+    js.install("app").success();
     assert_eq!(js.installed("app", "left").as_deref(), Some("1.0.0"));
     assert_eq!(js.installed("app", "@acme/right").as_deref(), Some("1.0.0"));
 }
 
 #[test]
-fn a_registry_that_tells_no_names_is_asked_for_those_that_are_said() {
+fn a_registry_without_a_list_is_moved_by_the_given_names() {
     let (server, upstream) = (Server::start(), Upstream::start());
     NpmRepository::create(&server, "new");
     let url = upstream.url();
     let words = ["import", "new", "--from", "npm", &url];
-    moved(&server, &words).said.refused("name them with --package");
+    moved(&server, &words).output.refused("name them with --package");
     upstream.on("/gone", Answer::ok(json!({"name": "gone", "time": {"unpublished": {}}}).to_string()));
     let some = moved(&server, &[&words[..], &["--package", "gone", "--package", "none"]].concat());
     let reason =
         |name: &str| some.lines.iter().find(|line| line["package"] == name).unwrap()["reason"].to_string();
     assert!(reason("gone").contains("unpublished"), "{:#?}", some.lines);
     assert!(reason("none").contains("404"), "{:#?}", some.lines);
-    some.said.refused("not all of it was moved");
+    some.output.refused("some items were not moved");
 }

@@ -1,4 +1,5 @@
-//! Kill -9 in the middle, again and again: the same end, and nothing doubled.
+//! Moves that kill -9 ends again and again in the middle. After repeated runs, the result is the
+//! same as without a kill, without duplicates.
 
 use std::path::Path;
 
@@ -25,7 +26,7 @@ fn tree(root: &Path) {
     }
 }
 
-/// What the API lists of the one package.
+/// The files of the only package in the API.
 fn listed(server: &Server, id: &str, package: &str) -> Vec<Value> {
     let api = Api::sign_in(server);
     let path = format!("/v1/repositories/{id}/packages/{package}/versions?limit=200");
@@ -36,7 +37,7 @@ fn listed(server: &Server, id: &str, package: &str) -> Vec<Value> {
 }
 
 #[test]
-fn an_import_that_is_killed_goes_on_where_it_was() {
+fn a_killed_import_continues() {
     let (server, home) = (Server::start(), TempDir::new().unwrap());
     let repository = MavenRepository::create(&server, "maven");
     tree(home.path());
@@ -46,14 +47,14 @@ fn an_import_that_is_killed_goes_on_where_it_was() {
     for more in [1, 10, 25] {
         let before = listed(&server, &repository.id, package).len();
         let mut child = begin(&server, &words);
-        eventually("some of it is there", || {
+        eventually("a part has arrived", || {
             let there = listed(&server, &repository.id, package).len();
             (there >= (before + more).min(FILES) || child.try_wait().unwrap().is_some()).then_some(())
         });
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    let last = moved(&server, &words).well();
+    let last = moved(&server, &words).success();
     assert_eq!(last.count("moved") + last.count("present"), FILES);
     moved(&server, &words).adds_nothing();
     let versions = listed(&server, &repository.id, package);
@@ -65,7 +66,7 @@ fn an_import_that_is_killed_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_file_that_was_under_way_is_not_there_by_half() {
+fn a_file_in_transit_is_never_stored_partly() {
     let (server, upstream, gate) = (Server::start(), Upstream::start(), Gate::new());
     let repository = PythonRepository::create(&server, "py");
     let bytes = wheel::wheel("demo", "1.0", "");
@@ -82,13 +83,13 @@ fn a_file_that_was_under_way_is_not_there_by_half() {
     child.wait().unwrap();
     gate.open();
     repository.ask("demo").expect(404);
-    assert_eq!(moved(&server, &words).well().count("moved"), 1);
+    assert_eq!(moved(&server, &words).success().count("moved"), 1);
     assert_eq!(repository.file("demo", "1.0", &file).expect(200).body, bytes);
     moved(&server, &words).adds_nothing();
 }
 
 #[test]
-fn an_export_that_is_killed_goes_on_where_it_was() {
+fn a_killed_export_continues() {
     let (server, home) = (Server::start(), TempDir::new().unwrap());
     let repository = ImageRepository::create(&server, "images", &json!({}));
     let layers: Vec<Vec<u8>> =
@@ -102,22 +103,22 @@ fn an_export_that_is_killed_goes_on_where_it_was() {
         let count = || if out.is_dir() { files(&out).len() } else { 0 };
         let before = count();
         let mut child = begin(&server, &["export", "images", &to, "--jobs", "1"]);
-        eventually("some of it is there", || {
+        eventually("a part has arrived", || {
             (count() >= (before + more).min(80) || child.try_wait().unwrap().is_some()).then_some(())
         });
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    moved(&server, &["export", "images", &to]).well();
-    moved(&server, &["export", "images", &whole_at]).well();
-    // What was being written when it was killed is gone too.
+    moved(&server, &["export", "images", &to]).success();
+    moved(&server, &["export", "images", &whole_at]).success();
+    // The last run also removes the file that the killed run was writing.
     assert_eq!(files(&out), files(&whole));
     assert!(lines(&out.join("export.jsonl")).len() > 80);
     moved(&server, &["export", "images", &to]).adds_nothing();
 }
 
 #[test]
-fn a_server_that_is_killed_meanwhile_is_gone_on_with() {
+fn an_import_survives_a_killed_server() {
     let (mut server, upstream, gate) = (Server::start(), Upstream::start(), Gate::new());
     let repository = MavenRepository::create(&server, "maven");
     let bytes = packhouse_tests::payload::bytes(1, 2_000_000);
@@ -137,9 +138,10 @@ fn a_server_that_is_killed_meanwhile_is_gone_on_with() {
     server.kill9();
     gate.open();
     server.restart();
-    // It tries again by itself; whether it was in time for that or not, the end is the same.
+    // The program retries by itself while the server restarts. The result is the same even if the
+    // program gave up before that.
     child.wait().unwrap();
-    let last = moved(&server, &words).well();
+    let last = moved(&server, &words).success();
     assert_eq!(last.count("moved") + last.count("present"), 2, "{:#?}", last.lines);
     moved(&server, &words).adds_nothing();
     assert_eq!(repository.get("org/a/1/a-1.jar").expect(200).body, bytes);

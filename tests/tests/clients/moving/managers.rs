@@ -1,4 +1,5 @@
-//! Nexus 3 and Artifactory, by answers of the shapes that their documentation shows.
+//! Imports from Nexus 3 and Artifactory. Scripted upstreams simulate both, with answers as their
+//! documentation shows them.
 
 use packhouse_tests::digests::{md5, sha1, sha256};
 use packhouse_tests::npm::NpmRepository;
@@ -15,7 +16,7 @@ fn json_of(value: &Value) -> Answer {
     Answer::ok(value.to_string()).header("Content-Type", "application/json")
 }
 
-/// An asset as Nexus tells of it, and its bytes.
+/// An asset as Nexus describes it, and its bytes.
 fn asset(upstream: &Upstream, repository: &str, path: &str, bytes: &[u8]) -> Value {
     let address = format!("/repository/{repository}/{path}");
     upstream.on(&address, Answer::ok(bytes));
@@ -46,17 +47,18 @@ fn a_repository_of_nexus_is_moved_page_by_page() {
     nexus.on(&format!("{components}&continuationToken=88491cd1d185dd136f143f20c4e7d50c"), json_of(&second));
     let url = nexus.url();
     let words = ["import", "maven", "--from", "nexus", &url, "--source-repository", "releases"];
-    let done = moved(&server, &words).well();
+    let done = moved(&server, &words).success();
     assert_eq!((done.count("moved"), done.count("skipped")), (2, 1), "{:#?}", done.lines);
     assert_eq!(version(&server, &repository.id, "org:a", "1")["published_at"], BEGIN_2020_MS);
     assert_eq!(repository.get("org/a/2-SNAPSHOT/a-2-20200101.000000-1.jar").expect(200).body, b"a build");
     moved(&server, &words).adds_nothing();
-    moved(&server, &words[..5]).said.refused("--source-repository");
+    moved(&server, &words[..5]).output.refused("--source-repository");
 
-    // Another format than the repository's, and one that is moved from elsewhere.
+    // The import refuses a source of another format than the repository's, and a format that it
+    // cannot import from this manager.
     for (format, words_said) in [("npm", "of the format npm"), ("docker", "--from oci"), ("raw", "raw")] {
         nexus.on("/service/rest/v1/repositories/releases", json_of(&json!({"format": format})));
-        moved(&server, &words).said.refused(words_said);
+        moved(&server, &words).output.refused(words_said);
     }
 }
 
@@ -79,7 +81,7 @@ fn a_blob_store_is_moved_without_its_server() {
     blob("vol-01/chap-02/d", "other", "/org/b/1/b-1.jar", b"another's", "");
     let at = home.path().to_string_lossy().into_owned();
     let words = ["import", "maven", "--from", "nexus", &at, "--source-repository", "releases"];
-    assert_eq!(moved(&server, &words).well().count("moved"), 2);
+    assert_eq!(moved(&server, &words).success().count("moved"), 2);
     moved(&server, &words).adds_nothing();
     assert_eq!(version(&server, &repository.id, "org:a", "1")["published_at"], BEGIN_2020_MS);
     assert_eq!(repository.get("org/a/1/a-1.jar").expect(200).body, b"a jar");
@@ -87,7 +89,7 @@ fn a_blob_store_is_moved_without_its_server() {
 }
 
 #[test]
-fn nexus_tells_the_names_of_projects_and_packages() {
+fn nexus_lists_the_names_of_projects_and_packages() {
     let (server, nexus) = (Server::start(), Upstream::start());
     let (py, js) = (PythonRepository::create(&server, "py"), NpmRepository::create(&server, "js"));
     for (name, format) in [("py", "pypi"), ("js", "npm")] {
@@ -104,7 +106,7 @@ fn nexus_tells_the_names_of_projects_and_packages() {
     nexus.on(&format!("/repository/py/packages/demo/1.0/{file}"), Answer::ok(bytes.clone()));
     let url = nexus.url();
     let words = ["import", "py", "--from", "nexus", &url, "--source-repository", "py"];
-    assert_eq!(moved(&server, &words).well().count("moved"), 1);
+    assert_eq!(moved(&server, &words).success().count("moved"), 1);
     moved(&server, &words).adds_nothing();
     assert_eq!(py.file("demo", "1.0", &file).expect(200).body, bytes);
 
@@ -126,7 +128,7 @@ fn nexus_tells_the_names_of_projects_and_packages() {
     nexus.on("/repository/js/@acme%2flib", json_of(&packument));
     nexus.on("/repository/js/@acme/lib/-/lib-1.0.0.tgz", Answer::ok(tarball));
     let words = ["import", "js", "--from", "nexus", &url, "--source-repository", "js"];
-    assert_eq!(moved(&server, &words).well().count("moved"), 1);
+    assert_eq!(moved(&server, &words).success().count("moved"), 1);
     moved(&server, &words).adds_nothing();
     assert_eq!(js.get("@acme%2flib").expect(200).json()["time"]["1.0.0"], "2020-01-01T00:00:00.000Z");
 }
@@ -153,12 +155,12 @@ fn a_repository_of_artifactory_is_moved_by_its_file_list_or_a_query() {
     host.on(storage, json_of(&list));
     let url = format!("{}/artifactory", host.url());
     let words = ["import", "maven", "--from", "artifactory", &url, "--source-repository", "libs"];
-    let done = moved_with(&server, &words, &[("PACKHOUSE_SOURCE_TOKEN", "abc")]).well();
+    let done = moved_with(&server, &words, &[("PACKHOUSE_SOURCE_TOKEN", "abc")]).success();
     assert_eq!((done.count("moved"), done.count("skipped")), (1, 1), "{:#?}", done.lines);
-    assert_eq!(host.seen().last().unwrap().header("authorization"), Some("Bearer abc"));
+    assert_eq!(host.requests().last().unwrap().header("authorization"), Some("Bearer abc"));
     assert_eq!(version(&server, &repository.id, "org:a", "1")["published_at"], BEGIN_2020_MS);
 
-    // The free edition offers no list.
+    // The free edition of Artifactory has no list of files.
     host.on(
         storage,
         Answer::new(
@@ -172,9 +174,9 @@ fn a_repository_of_artifactory_is_moved_by_its_file_list_or_a_query() {
     };
     let results = json!([item("a-1.jar", b"a jar"), item("a-1.pom", b"<project/>")]);
     host.on("/artifactory/api/search/aql", json_of(&json!({"results": results, "range": {"total": 2}})));
-    let done = moved(&server, &words).well();
+    let done = moved(&server, &words).success();
     assert_eq!((done.count("moved"), done.count("present")), (1, 1), "{:#?}", done.lines);
-    let query = host.seen().into_iter().find(|seen| seen.target.ends_with("/aql")).unwrap();
+    let query = host.requests().into_iter().find(|request| request.target.ends_with("/aql")).unwrap();
     assert!(String::from_utf8_lossy(&query.body).contains(r#""repo":"libs""#));
     moved(&server, &words).adds_nothing();
 }

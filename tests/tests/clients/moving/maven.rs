@@ -1,4 +1,5 @@
-//! Trees: from a folder, from pages, from a server of ours, out into a folder and in again; and Maven resolves from the new place.
+//! Maven trees. The tests import them from a folder, from web pages and from a Packhouse server,
+//! export them into a folder, and import the folder. Maven then resolves from the new server.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -14,7 +15,8 @@ use super::world::{BEGIN_2020_MS, files, lines, moved, moved_with, version, writ
 
 const SNAPSHOT: &str = "org/example/lib/2.0-SNAPSHOT";
 
-/// A tree with a release, a timestamped snapshot, a moving one, a signature, and what no server takes.
+/// Writes a tree with a release, a snapshot with a timestamp, a snapshot without one, a signature,
+/// and files that no server accepts.
 fn tree(root: &Path) {
     let put = |path: &str, bytes: &str| {
         write(root, path, bytes);
@@ -35,7 +37,7 @@ fn tree(root: &Path) {
     write(root, ".index/nexus.gz", "an index");
 }
 
-/// A day later than the others.
+/// Makes a file one day newer than the others.
 fn later(root: &Path, path: &str) {
     let time = SystemTime::UNIX_EPOCH + Duration::from_millis(BEGIN_2020_MS + 86_400_000);
     std::fs::File::options().write(true).open(root.join(path)).unwrap().set_modified(time).unwrap();
@@ -49,10 +51,13 @@ fn a_tree_is_moved_once_with_its_times() {
     let repository = MavenRepository::create(&server, "maven");
     tree(home.path());
     let words = ["import", "maven", "--from", "maven", &home.path().to_string_lossy()];
-    let first = moved(&server, &words).well();
+    let first = moved(&server, &words).success();
     assert_eq!((first.count("moved"), first.count("skipped")), (FILES, 1), "{:#?}", first.lines);
     assert!(
-        first.line("org/example/lib/maven-metadata.xml")["reason"].as_str().unwrap().contains("makes it")
+        first.line("org/example/lib/maven-metadata.xml")["reason"]
+            .as_str()
+            .unwrap()
+            .contains("generates this file")
     );
     for (path, bytes) in files(home.path()) {
         if first.lines.iter().any(|line| line["path"] == path.as_str() && line["outcome"] == "moved") {
@@ -62,7 +67,7 @@ fn a_tree_is_moved_once_with_its_times() {
     let jar = repository.get("org/example/lib/1.0/lib-1.0.jar").expect(200);
     assert_eq!(jar.header("last-modified"), Some("Wed, 01 Jan 2020 00:00:00 GMT"));
     assert_eq!(version(&server, &repository.id, "org.example:lib", "1.0")["published_at"], BEGIN_2020_MS);
-    // Of a version with several files the first counts, and each file has its own.
+    // The time of a version is the time of its first file; each file has its own time.
     assert_eq!(
         version(&server, &repository.id, "org.example:lib", "2.0-SNAPSHOT")["published_at"],
         BEGIN_2020_MS
@@ -73,26 +78,27 @@ fn a_tree_is_moved_once_with_its_times() {
     assert!(metadata.contains("<version>2.0-SNAPSHOT</version>"), "{metadata}");
     assert_eq!(moved(&server, &words).adds_nothing().count("present"), FILES);
 
-    // What has changed at the source: a release is not replaced, a snapshot without a timestamp is.
+    // After changes at the source, an import does not replace a release but replaces a snapshot
+    // without a timestamp.
     write(home.path(), "org/example/old/1-SNAPSHOT/old-1-SNAPSHOT.jar", "newer");
     write(home.path(), "org/example/old/1-SNAPSHOT/old-1-SNAPSHOT.jar.sha1", sha1(b"newer"));
     write(home.path(), "org/example/lib/1.0/lib-1.0.jar", "another");
     write(home.path(), "org/example/lib/1.0/lib-1.0.jar.sha1", sha1(b"another"));
     let again = moved(&server, &words);
-    assert!(!again.said.success && again.said.text.contains("not replaced"), "{}", again.said.text);
+    assert!(!again.output.success && again.output.text.contains("not replaced"), "{}", again.output.text);
     assert_eq!((again.count("moved"), again.count("refused"), again.count("present")), (1, 1, FILES - 2));
     assert_eq!(repository.get("org/example/old/1-SNAPSHOT/old-1-SNAPSHOT.jar").expect(200).body, b"newer");
     assert_eq!(repository.get("org/example/lib/1.0/lib-1.0.jar").expect(200).body, b"the library");
 }
 
 #[test]
-fn out_and_in_again_is_the_same() {
+fn an_export_imports_identically() {
     let (server, home) = (Server::start(), TempDir::new().unwrap());
     MavenRepository::create(&server, "old");
     tree(&home.path().join("tree"));
     let at = |name: &str| home.path().join(name).to_string_lossy().into_owned();
-    moved(&server, &["import", "old", "--from", "maven", &at("tree")]).well();
-    assert_eq!(moved(&server, &["export", "old", &at("out")]).well().count("moved"), FILES);
+    moved(&server, &["import", "old", "--from", "maven", &at("tree")]).success();
+    assert_eq!(moved(&server, &["export", "old", &at("out")]).success().count("moved"), FILES);
     assert_eq!(moved(&server, &["export", "old", &at("out")]).adds_nothing().count("present"), FILES);
     let listed = lines(&home.path().join("out/export.jsonl"));
     assert_eq!((listed.len(), &listed[0]["format"]), (FILES + 1, &json!("maven")));
@@ -102,11 +108,12 @@ fn out_and_in_again_is_the_same() {
     };
     assert!(listed[1..].iter().all(|line| line["published_at"] == time(line)), "{listed:#?}");
 
-    // Into another server, from the folder and from the first server; each finds what the other has brought.
+    // Imports into another server from the folder and from the first server. Each import finds that
+    // the files of the earlier one are already present.
     let other = Server::start();
     let new = MavenRepository::create(&other, "new");
     assert_eq!(
-        moved(&other, &["import", "new", "--from", "export", &at("out")]).well().count("moved"),
+        moved(&other, &["import", "new", "--from", "export", &at("out")]).success().count("moved"),
         FILES
     );
     let login = format!("{}:{}", packhouse_tests::server::OWNER, packhouse_tests::server::PASSWORD);
@@ -115,16 +122,16 @@ fn out_and_in_again_is_the_same() {
     let again = moved_with(&other, &words, &[("PACKHOUSE_SOURCE_LOGIN", &login)]);
     assert_eq!(again.adds_nothing().count("present"), FILES);
     assert_eq!(version(&other, &new.id, "org.example:lib", "1.0")["published_at"], BEGIN_2020_MS);
-    moved(&other, &["export", "new", &at("again")]).well();
+    moved(&other, &["export", "new", &at("again")]).success();
     let stays = |name: &str| -> Vec<_> {
         let all = files(&home.path().join(name));
         all.into_iter().filter(|(path, _)| path != ".packhouse-export" && path != "export.jsonl").collect()
     };
     assert_eq!(stays("out"), stays("again"));
     assert_eq!(listed[1..], lines(&home.path().join("again/export.jsonl"))[1..]);
-    // Another repository's export is not written over it.
-    moved(&other, &["export", "new", &at("out")]).said.refused("holds an export of old");
-    moved(&other, &["export", "new", &at("tree")]).said.refused("holds no export");
+    // An export does not overwrite the export of another repository.
+    moved(&other, &["export", "new", &at("out")]).output.refused("holds an export of old");
+    moved(&other, &["export", "new", &at("tree")]).output.refused("holds no export");
 }
 
 #[test]
@@ -148,7 +155,7 @@ fn pages_are_followed_downwards_with_a_credential() {
     let address = format!("{}/m", upstream.url());
     for kind in ["maven", "cloudrepo"] {
         let words = ["import", "maven", "--from", kind, &address];
-        let done = moved_with(&server, &words, &[("PACKHOUSE_SOURCE_LOGIN", "me:secret")]).well();
+        let done = moved_with(&server, &words, &[("PACKHOUSE_SOURCE_LOGIN", "me:secret")]).success();
         let ends = (done.count("moved"), done.count("present"));
         assert_eq!(ends, if kind == "maven" { (2, 0) } else { (0, 2) }, "{:#?}", done.lines);
     }
@@ -163,16 +170,16 @@ fn pages_are_followed_downwards_with_a_credential() {
         &["import", "maven", "--from", "maven", &address],
         &[("PACKHOUSE_SOURCE_LOGIN", "me:wrong")],
     );
-    wrong.said.refused("the credential is missing or wrong");
+    wrong.output.refused("the credential is missing or wrong");
 }
 
 #[test]
-fn artifacts_are_found_by_their_names_where_nothing_is_listed() {
+fn artifacts_are_found_by_their_names_without_a_list() {
     let (server, upstream) = (Server::start(), Upstream::start());
     let repository = MavenRepository::create(&server, "maven");
     let url = upstream.url();
     let all = ["import", "maven", "--from", "cloudrepo", &url];
-    moved(&server, &all).said.refused("lists its folders");
+    moved(&server, &all).output.refused("lists its folders");
     upstream.on(
         "/org/a/maven-metadata.xml",
         Answer::ok("<metadata><versioning><versions><version>1</version><version>2-SNAPSHOT</version></versions></versioning></metadata>"),
@@ -186,15 +193,15 @@ fn artifacts_are_found_by_their_names_where_nothing_is_listed() {
         upstream.on(&format!("/org/a/{path}"), Answer::ok(path).header("Last-Modified", at));
     }
     let one = [&all[..], &["--package", "org:a"]].concat();
-    assert_eq!(moved(&server, &one).well().count("moved"), 4);
+    assert_eq!(moved(&server, &one).success().count("moved"), 4);
     moved(&server, &one).adds_nothing();
     assert_eq!(version(&server, &repository.id, "org:a", "1")["published_at"], BEGIN_2020_MS);
     repository.get("org/a/2-SNAPSHOT/a-2-20200101.000000-3.jar").expect(200);
-    moved(&server, &[&all[..], &["--package", "org:none"]].concat()).said.refused("404");
+    moved(&server, &[&all[..], &["--package", "org:none"]].concat()).output.refused("404");
 }
 
 #[test]
-fn maven_resolves_from_the_new_place_what_it_deployed_to_the_old() {
+fn maven_resolves_moved_artifacts_from_the_new_repository() {
     let (server, home) = (Server::start(), TempDir::new().unwrap());
     let old = MavenRepository::create(&server, "old");
     let maven = match Maven::new(&old.token.secret) {
@@ -214,20 +221,20 @@ fn maven_resolves_from_the_new_place_what_it_deployed_to_the_old() {
             "-DartifactId=lib",
             &number,
         ];
-        maven.run("jar", &words).well();
+        maven.run("jar", &words).success();
     }
     let other = Server::start();
     let new = MavenRepository::create(&other, "new");
     let out = home.path().join("out").to_string_lossy().into_owned();
-    moved(&server, &["export", "old", &out]).well();
-    // As a plain tree too: it is one.
-    moved(&other, &["import", "new", "--from", "export", &out]).well();
+    moved(&server, &["export", "old", &out]).success();
+    // The program can also import the export as a plain tree.
+    moved(&other, &["import", "new", "--from", "export", &out]).success();
     moved(&other, &["import", "new", "--from", "maven", &out]).adds_nothing();
     maven.credential(packhouse_tests::server::OWNER, &new.token.secret);
     for number in ["1.0", "1.1-SNAPSHOT"] {
         maven.forget();
         maven.write("consumer/pom.xml", &consumer(&new.url(&other), "lib", number));
-        maven.run("consumer", &[&goal("dependency", "resolve")]).well();
+        maven.run("consumer", &[&goal("dependency", "resolve")]).success();
         let folder = maven.local().join(format!("org/example/lib/{number}"));
         let jar = files(&folder).into_iter().find(|(path, _)| path.ends_with(".jar")).unwrap();
         assert_eq!(jar.1, b"a library");

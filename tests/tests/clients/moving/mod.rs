@@ -1,5 +1,6 @@
-//! Moving in and out, by the built program: from trees, indexes, registries and managers into a repository, out of it into a folder and back,
-//! with real clients on both sides; damaged, refused, killed, and run again.
+//! Import and export by the built program. Sources are trees, indexes, registries and repository
+//! managers; exports go into a folder and back, with real clients on both sides. The tests also
+//! damage, refuse, kill and repeat imports and exports.
 
 mod clock;
 mod images;

@@ -1,4 +1,4 @@
-//! The sources themselves: devpi, verdaccio and the distribution registry, each as `bootstrap` installs it.
+//! Real sources: devpi, verdaccio and the distribution registry, each as `bootstrap` installs it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -16,7 +16,7 @@ use super::world::{moved, moved_with};
 use crate::release::Release;
 use crate::wheel;
 
-/// A program that serves until it is dropped.
+/// A running program that serves packages; dropping this value ends it.
 struct Peer {
     child: Child,
     address: String,
@@ -24,7 +24,7 @@ struct Peer {
 }
 
 impl Peer {
-    /// Starts it with what `make` makes of its home and its address.
+    /// Starts the command that `make` returns for its home and its address.
     fn start(make: impl FnOnce(&Path, &str) -> Command, ready: &str) -> Peer {
         let home = TempDir::new().unwrap();
         let address = format!("127.0.0.1:{}", free_port());
@@ -60,7 +60,7 @@ impl Drop for Peer {
     }
 }
 
-/// A tool of `bootstrap`'s; none, and said so, where it is not here.
+/// A tool that `bootstrap` installs; `None`, with a printed reason, if it is missing.
 fn tool(name: &str, path: &str) -> Option<PathBuf> {
     let path = checkout().join(".tools").join(path);
     if path.is_file() {
@@ -74,7 +74,8 @@ fn tool(name: &str, path: &str) -> Option<PathBuf> {
 fn devpi() {
     let Some(server) = tool("devpi", "devpi/bin/devpi-server") else { return };
     let bin = server.parent().unwrap().to_owned();
-    // A script names its Python by where it was installed.
+    // An installed script begins with the path that its Python had at installation, which may be
+    // wrong now.
     let python = |script: &str| {
         let mut command = Command::new(bin.join("python"));
         command.arg(bin.join(script));
@@ -84,7 +85,7 @@ fn devpi() {
         |home, address| {
             let folder = home.join("devpi");
             run(python("devpi-init").arg("--no-root-pypi").arg("--serverdir").arg(&folder).env("HOME", home))
-                .well();
+                .success();
             let (host, port) = address.split_once(':').unwrap();
             let mut command = python("devpi-server");
             command.args(["--host", host, "--port", port, "--serverdir"]).arg(folder);
@@ -93,7 +94,8 @@ fn devpi() {
         "/+api",
     );
     let home = peer.home.path();
-    let devpi = |words: &[&str]| run(python("devpi").args(words).env("HOME", home).current_dir(home)).well();
+    let devpi =
+        |words: &[&str]| run(python("devpi").args(words).env("HOME", home).current_dir(home)).success();
     devpi(&["use", &peer.url()]);
     devpi(&["login", "root", "--password", ""]);
     devpi(&["index", "-c", "root/dev", "bases=", "volatile=False"]);
@@ -110,10 +112,10 @@ fn devpi() {
     let repository = PythonRepository::create(&ours, "py");
     let index = format!("{}/root/dev", peer.url());
     let words = ["import", "py", "--from", "devpi", &index];
-    let done = moved(&ours, &words).well();
+    let done = moved(&ours, &words).success();
     assert_eq!(done.count("moved"), all.len(), "{:#?}", done.lines);
     moved(&ours, &words).adds_nothing();
-    // As an index by its own address too.
+    // An import of kind `pypi` from the URL of the index also works, and finds all files present.
     moved(&ours, &["import", "py", "--from", "pypi", &format!("{index}/+simple/")]).adds_nothing();
     for (project, number, name, bytes) in &all {
         assert_eq!(repository.file(project, number, name).expect(200).body, *bytes);
@@ -128,7 +130,7 @@ fn devpi() {
     {
         let words =
             ["install", "--no-cache-dir", "--target", site, "--index-url", &index, "old-name", "other"];
-        pip.run("", "pip", &words, &[]).well();
+        pip.run("", "pip", &words, &[]).success();
         installed.push(["old_name", "other"].map(|project| {
             std::fs::read_to_string(pip.folder().join(site).join(project).join("__init__.py")).unwrap()
         }));
@@ -175,7 +177,7 @@ fn verdaccio() {
     let repository = NpmRepository::create(&ours, "js");
     let url = peer.url();
     let words = ["import", "js", "--from", "verdaccio", &url];
-    let done = moved(&ours, &words).well();
+    let done = moved(&ours, &words).success();
     assert_eq!(done.count("moved"), all.len(), "{:#?}", done.lines);
     moved(&ours, &words).adds_nothing();
     for (name, path) in [("left", "left"), ("@acme/right", "@acme%2fright")] {
@@ -204,7 +206,7 @@ fn verdaccio() {
             "app",
             &json!({"name": "app", "version": "1.0.0", "dependencies": {"left": "next", "@acme/right": "1"}}),
         );
-        js.install("app").well();
+        js.install("app").success();
         let lock: Value =
             serde_json::from_slice(&std::fs::read(js.folder().join("app/package-lock.json")).unwrap())
                 .unwrap();
@@ -241,7 +243,7 @@ fn distribution() {
     let skopeo = |words: &[&str]| {
         let mut command = Command::new("skopeo");
         command.arg("--policy").arg(home.join("policy.json")).args(words).current_dir(home).env("HOME", home);
-        run(&mut command).well()
+        run(&mut command).success()
     };
     let digest = layout(&home.join("app"), &["amd64", "arm64"]);
     layout(&home.join("signature"), &["none"]);
@@ -257,7 +259,7 @@ fn distribution() {
     let repository = ImageRepository::create(&ours, "images", &json!({}));
     let url = peer.url();
     let words = ["import", "images", "--from", "oci", &url];
-    let done = moved(&ours, &words).well();
+    let done = moved(&ours, &words).success();
     assert!(done.count("moved") >= 8, "{:#?}", done.lines);
     moved(&ours, &words).adds_nothing();
     let creds = format!("--src-creds={OWNER}:{}", repository.token.secret);
@@ -273,7 +275,7 @@ fn distribution() {
         skopeo(&["copy", "--all", "--preserve-digests", "--src-tls-verify=false", &creds, &from, &to]);
     }
     assert!(repository.get(&format!("team/app/manifests/{}.sig", digest.replace(':', "-"))).status == 200);
-    // A registry that asks for a password.
+    // A registry that requires a password.
     let wrong = moved_with(
         &ours,
         &[
@@ -289,5 +291,5 @@ fn distribution() {
         ],
         &[("PACKHOUSE_SOURCE_LOGIN", "me:wrong")],
     );
-    wrong.said.refused("401");
+    wrong.output.refused("401");
 }

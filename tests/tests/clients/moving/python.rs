@@ -1,4 +1,5 @@
-//! Python projects: from an index to another, with times, yanked versions and signatures; out into a folder that pip installs from, and in.
+//! Python projects with times, yanked versions and signatures. The tests move them from one index
+//! to another, export them into a folder from which pip installs, and import the folder.
 
 use packhouse_tests::python::{Home, PythonRepository};
 use packhouse_tests::upstream::{Answer, Upstream};
@@ -59,8 +60,8 @@ fn signed(repository: &PythonRepository) {
 const PROJECTS: [&str; 3] = ["demo-one", "demo-two", "demo-three"];
 const FILES: usize = 5;
 
-/// What installers read of a project's files, and what lies beside them.
-fn told(repository: &PythonRepository, project: &str) -> Value {
+/// The data of a project's files that installers read, and the files beside them.
+fn listing(repository: &PythonRepository, project: &str) -> Value {
     let page = repository.page(project);
     let mut files = page["files"].as_array().unwrap().clone();
     files.sort_by_key(|file| file["filename"].to_string());
@@ -92,12 +93,12 @@ fn an_index_is_moved_with_times_and_yanked_versions() {
     let index = old.index();
     let words = ["import", "new", "--from", "pypi", &index];
     let login = [("PACKHOUSE_SOURCE_LOGIN", login.as_str())];
-    let first = moved_with(&other, &words, &login).well();
+    let first = moved_with(&other, &words, &login).success();
     assert_eq!(first.count("moved"), FILES, "{:#?}", first.lines);
     for project in PROJECTS {
-        assert_eq!(told(&old, project), told(&new, project));
+        assert_eq!(listing(&old, project), listing(&new, project));
     }
-    let three = told(&new, "demo-three");
+    let three = listing(&new, "demo-three");
     assert_eq!(
         (&three["status"]["status"], three["beside"].as_array().unwrap().len()),
         (&json!("archived"), 2),
@@ -107,12 +108,13 @@ fn an_index_is_moved_with_times_and_yanked_versions() {
     assert_eq!((&yanked["state"], &yanked["reason"]), (&json!("yanked"), &json!("it <breaks>")));
     moved_with(&other, &words, &login).adds_nothing();
 
-    // Taken back at the source, it is taken back here.
+    // When a version is no longer yanked at the source, the next import makes it available here
+    // too.
     let path = format!("/v1/repositories/{}/packages/demo-one/versions/1.0/state", old.id);
     Api::sign_in(&server).send("PUT", &path, &json!({"state": "", "reason": ""})).expect(200);
-    moved_with(&other, &words, &login).well();
+    moved_with(&other, &words, &login).success();
     assert_eq!(version(&other, &new.id, "demo-one", "1.0")["state"], "");
-    let one = moved_with(&other, &[&words[..], &["--package", "Demo.Two"]].concat(), &login).well();
+    let one = moved_with(&other, &[&words[..], &["--package", "Demo.Two"]].concat(), &login).success();
     assert_eq!(one.lines.len(), 1, "{:#?}", one.lines);
 }
 
@@ -122,16 +124,16 @@ fn out_into_a_folder_that_pip_installs_from_and_in_again() {
     let (old, new) = (PythonRepository::create(&server, "old"), PythonRepository::create(&other, "simple"));
     fill(&old, &server);
     let out = home.path().join("out").to_string_lossy().into_owned();
-    assert_eq!(moved(&server, &["export", "old", &out]).well().count("moved"), FILES);
+    assert_eq!(moved(&server, &["export", "old", &out]).success().count("moved"), FILES);
     moved(&server, &["export", "old", &out]).adds_nothing();
     let listed = lines(&home.path().join("out/export.jsonl"));
     let yanked = listed.iter().filter(|line| line["state"] == "yanked" && line["reason"] == "it <breaks>");
     assert_eq!((listed.len(), yanked.count()), (FILES + 1, 2), "{listed:#?}");
-    let first = moved(&other, &["import", "simple", "--from", "export", &out]).well();
+    let first = moved(&other, &["import", "simple", "--from", "export", &out]).success();
     assert_eq!(first.count("moved"), FILES);
     moved(&other, &["import", "simple", "--from", "export", &out]).adds_nothing();
     for project in PROJECTS {
-        assert_eq!(told(&old, project), told(&new, project));
+        assert_eq!(listing(&old, project), listing(&new, project));
     }
 
     let pip = match Home::with("pip") {
@@ -141,15 +143,15 @@ fn out_into_a_folder_that_pip_installs_from_and_in_again() {
     for index in [format!("file://{out}/simple"), new.index_of(&new.token.secret)] {
         let _ = std::fs::remove_dir_all(pip.folder().join("site"));
         let words = ["install", "--no-cache-dir", "--target", "site", "--index-url", &index];
-        pip.run("", "pip", &[&words[..], &["demo-two", "demo-one==1.0"]].concat(), &[]).well();
+        pip.run("", "pip", &[&words[..], &["demo-two", "demo-one==1.0"]].concat(), &[]).success();
         assert!(pip.folder().join("site/demo_two/__init__.py").is_file());
-        // What is yanked is not chosen.
+        // pip does not choose a yanked version.
         pip.run("", "pip", &[&words[..], &["demo-one<2"]].concat(), &[]).refused("No matching distribution");
     }
 }
 
 #[test]
-fn pages_and_odd_files_are_understood() {
+fn simple_pages_and_unusual_files_are_parsed() {
     let (server, upstream) = (Server::start(), Upstream::start());
     let new = PythonRepository::create(&server, "new");
     let (one, two) = (wheel::wheel("odd", "1.0", ""), wheel::sdist("odd", "1.0"));
@@ -171,14 +173,15 @@ fn pages_and_odd_files_are_understood() {
     upstream.on("/f/odd-1.0-py2.7.egg", Answer::ok("egg"));
     let url = upstream.url();
     let first = moved(&server, &["import", "new", "--from", "pypi", &url]);
-    assert!(!first.said.success);
+    assert!(!first.output.success);
     assert_eq!(first.count("moved"), 3, "{:#?}", first.lines);
     let gone = first.lines.iter().find(|line| line["package"] == "gone").unwrap();
     assert!(gone["outcome"] == "refused" && gone["reason"].as_str().unwrap().contains("404"), "{gone}");
-    // Of three files one is yanked: a version is yanked as a whole here.
+    // The source yanked one of three files. This server can only yank whole versions, so it yanks
+    // the version.
     let state = first.lines.iter().find(|line| line["what"] == "state").unwrap();
     assert!(state["reason"].as_str().unwrap().starts_with("1 of 3 files"), "{state}");
-    let files = told(&new, "odd")["files"].as_array().unwrap().clone();
+    let files = listing(&new, "odd")["files"].as_array().unwrap().clone();
     let names: Vec<_> = files.iter().map(|file| file["filename"].as_str().unwrap()).collect();
     assert_eq!(names, ["odd-1.0-py2.7.egg", "odd-1.0-py3-none-any.whl", "odd-1.0.tar.gz"]);
     assert_eq!(files[1]["upload-time"], "2020-01-01T00:00:00.000000Z");
@@ -189,7 +192,7 @@ fn pages_and_odd_files_are_understood() {
     assert_eq!(version(&server, &new.id, "odd", "1.0")["published_at"], BEGIN_2020_MS);
 }
 
-/// Files that another server has, which nobody could publish here: version, name and bytes.
+/// Files of another server that this server would refuse as a publish: version, name and bytes.
 fn old_files() -> Vec<(&'static str, String, Vec<u8>)> {
     let surplus = |lines: Vec<u8>| [&lines[..], b"old/gone.py,,\n"].concat();
     let wrong = |lines: Vec<u8>| {
@@ -209,7 +212,7 @@ fn old_files() -> Vec<(&'static str, String, Vec<u8>)> {
 }
 
 #[test]
-fn what_a_server_has_is_moved_although_nobody_could_publish_it() {
+fn existing_files_are_moved_although_they_could_not_be_published() {
     let (server, upstream) = (Server::start(), Upstream::start());
     let (new, other) = (PythonRepository::create(&server, "new"), PythonRepository::create(&server, "other"));
     let files = old_files();
@@ -223,9 +226,10 @@ fn what_a_server_has_is_moved_although_nobody_could_publish_it() {
         upstream.on(&format!("/f/{name}"), Answer::ok(bytes.clone()));
     }
     let url = upstream.url();
-    // A time is neither told nor kept: it is a move all the same.
+    // An import without times is still an import and not a publish, so the server accepts the
+    // files.
     let words = ["import", "new", "--from", "pypi", &url, "--without-times"];
-    let first = moved(&server, &words).well();
+    let first = moved(&server, &words).success();
     assert_eq!(first.count("moved"), files.len(), "{:#?}", first.lines);
     moved(&server, &words).adds_nothing();
     for (version, name, bytes) in &files {
@@ -236,7 +240,8 @@ fn what_a_server_has_is_moved_although_nobody_could_publish_it() {
     let old_kinds = listed.iter().filter(|file| file["requires-python"] == ">=2.7");
     assert_eq!((listed.len(), old_kinds.count()), (files.len(), 7), "{listed:#?}");
 
-    // For a member who may not say so, it is a new publish.
+    // Without the right to manage the repository, the import publishes the files as new ones, so
+    // the server refuses them.
     let rights = json!({"organization": [], "repositories": [{"repository": other.id, "actions": ["read", "publish", "delete"]}]});
     let password = packhouse_tests::server::PASSWORD;
     let member = json!({"email": "dev@example.com", "password": password, "permissions": rights});

@@ -1,4 +1,5 @@
-//! What goes wrong is a sentence: damaged bytes, wrong passwords, nobody there, formats that do not fit; and nothing of it arrives.
+//! Refused imports and exports: damaged bytes, wrong passwords, unreachable servers, mismatched
+//! formats. The program prints a sentence for each, and moves no file.
 
 use packhouse_tests::api::Api;
 use packhouse_tests::digests::sha1;
@@ -16,14 +17,15 @@ use crate::release::Release;
 use crate::wheel;
 
 #[test]
-fn what_is_damaged_is_refused_and_does_not_arrive() {
+fn damaged_files_are_refused_and_not_stored() {
     let (server, upstream, home) = (Server::start(), Upstream::start(), TempDir::new().unwrap());
     let maven = MavenRepository::create(&server, "maven");
     let (py, js) = (PythonRepository::create(&server, "py"), NpmRepository::create(&server, "js"));
     let images = ImageRepository::create(&server, "images", &json!({}));
     let url = upstream.url();
 
-    // Larger than a piece, so that most of it has been sent when the digest is known to be wrong.
+    // The file is larger than one piece, so the program has sent most of it before it finds the
+    // wrong digest.
     write(home.path(), "org/a/1/a-1.jar", vec![7; 3_000_000]);
     write(home.path(), "org/a/1/a-1.jar.sha1", sha1(b"another"));
     write(home.path(), "org/a/1/a-1.pom", "<project/>");
@@ -31,7 +33,7 @@ fn what_is_damaged_is_refused_and_does_not_arrive() {
     assert_eq!((done.count("refused"), done.count("moved")), (1, 1), "{:#?}", done.lines);
     assert!(done.line("org/a/1/a-1.jar")["reason"].as_str().unwrap().contains("damaged"));
     maven.get("org/a/1/a-1.jar").expect(404);
-    done.said.refused("not all of it was moved");
+    done.output.refused("some items were not moved");
 
     let file = wheel::wheel_name("demo", "1.0");
     let page = format!("<a href='/f/{file}#sha256={}'>{file}</a>", "0".repeat(64));
@@ -73,7 +75,7 @@ fn what_is_damaged_is_refused_and_does_not_arrive() {
 }
 
 #[test]
-fn who_may_not_is_told_so() {
+fn a_refused_mover_reads_the_reason() {
     let (server, home) = (Server::start(), TempDir::new().unwrap());
     MavenRepository::create(&server, "maven");
     let at = home.path().to_string_lossy().into_owned();
@@ -90,23 +92,23 @@ fn who_may_not_is_told_so() {
     run(&server, &["import", "maven", "--from", "pypi", "http://127.0.0.1:1/"])
         .refused("of the format python");
     run(&server, &["import", "maven", "--from", "rpm", &at]).refused("possible values");
-    run(&server, &["import", "maven", "--from", "maven", "/nowhere/at/all"]).refused("no folder");
+    run(&server, &["import", "maven", "--from", "maven", "/nowhere/at/all"]).refused("nor a folder");
     run(&server, &["import", "maven", "--from", "maven", "http://me:secret@127.0.0.1:1/"])
-        .refused("holds no credential");
-    run(&server, &["import", "maven", "--from", "export", &at]).refused("no whole export");
+        .refused("must not contain a credential");
+    run(&server, &["import", "maven", "--from", "export", &at]).refused("not a complete export");
     let nowhere = format!("http://127.0.0.1:{}", free_port());
     let gone = run(&server, &["import", "maven", "--from", "maven", &nowhere]).refused("cannot be reached");
     assert!(gone.text.contains(&nowhere), "{}", gone.text);
 
-    // Who only reads there cannot bring anything in, and no token is left behind by any of it.
+    // A member with only read access cannot import. No attempt leaves a token behind.
     let api = Api::sign_in(&server);
     let member = json!({"email": "reader@example.com", "password": packhouse_tests::server::PASSWORD,
         "permissions": {"organization": [], "repositories": [{"repository": "*", "actions": ["read"]}]}});
     api.post("/v1/members", &member).expect(201);
     write(home.path(), "org/a/1/a-1.pom", "<project/>");
     let reader = format!("reader@example.com:{}", packhouse_tests::server::PASSWORD);
-    with(&reader, &words).refused("failed to make a token");
-    run(&server, &words).well();
+    with(&reader, &words).refused("failed to create a token");
+    run(&server, &words).success();
     assert_eq!(active_tokens(&api), 0);
     let group = json!({"name": "group", "format": "maven", "kind": "group", "members": []});
     api.post("/v1/repositories", &group).expect(201);
@@ -114,7 +116,7 @@ fn who_may_not_is_told_so() {
 }
 
 #[test]
-fn a_login_in_a_file_is_read_and_nothing_secret_is_said() {
+fn a_login_is_read_from_a_file_and_no_secret_is_printed() {
     let (server, home) = (Server::start(), TempDir::new().unwrap());
     MavenRepository::create(&server, "maven");
     write(home.path(), "tree/org/a/1/a-1.pom", "<project/>");
@@ -124,9 +126,11 @@ fn a_login_in_a_file_is_read_and_nothing_secret_is_said() {
     let (tree, login, source) = (at("tree"), at("login"), at("source"));
     let words =
         ["import", "maven", "--from", "maven", &tree, "--login-file", &login, "--source-login-file", &source];
-    let said = packhouse_tests::clients::run(command(&server, &words).env_remove("PACKHOUSE_LOGIN")).well();
-    assert!(said.text.starts_with("moved 1 "), "{}", said.text);
-    // A shell that has them set serves as well.
+    let output =
+        packhouse_tests::clients::run(command(&server, &words).env_remove("PACKHOUSE_LOGIN")).success();
+    assert!(output.text.starts_with("moved 1 "), "{}", output.text);
+    // A server may have the variables of the import in its environment, and does not log their
+    // values.
     let hidden = [
         ("PACKHOUSE_LOGIN", "me:hidden"),
         ("PACKHOUSE_SOURCE_LOGIN", "me:hidden"),
@@ -137,13 +141,13 @@ fn a_login_in_a_file_is_read_and_nothing_secret_is_said() {
     let upstream = Upstream::start();
     let url = upstream.url();
     let words = ["import", "maven", "--from", "maven", &url, "--source-login-file", &source];
-    let said = run(&server, &words).refused("404");
-    assert!(!said.text.contains("hidden-password"), "{}", said.text);
+    let output = run(&server, &words).refused("404");
+    assert!(!output.text.contains("hidden-password"), "{}", output.text);
     let secret = packhouse_tests::server::PASSWORD;
-    assert!(!server.log().contains(secret) && !said.text.contains(secret));
+    assert!(!server.log().contains(secret) && !output.text.contains(secret));
 }
 
-/// Tokens that work, but for those that the tests have made.
+/// Number of valid tokens, without the tokens that the tests created.
 fn active_tokens(api: &Api) -> usize {
     let tokens = api.call("GET", "/v1/tokens").expect(200).json();
     let all = tokens["items"].as_array().unwrap().iter();
@@ -151,13 +155,13 @@ fn active_tokens(api: &Api) -> usize {
 }
 
 #[test]
-fn who_interrupts_it_leaves_no_token_behind() {
+fn an_interrupted_move_leaves_no_token_behind() {
     let (server, upstream, gate) = (Server::start(), Upstream::start(), Gate::new());
     MavenRepository::create(&server, "maven");
     upstream.on("/", Answer::ok("").silent(&gate));
     let url = upstream.url();
     let mut child = begin(&server, &["import", "maven", "--from", "maven", &url]);
-    eventually("it asks the source", || (upstream.count("/") > 0).then_some(()));
+    eventually("it queries the source", || (upstream.count("/") > 0).then_some(()));
     let api = Api::sign_in(&server);
     assert_eq!(active_tokens(&api), 1);
     let interrupted =

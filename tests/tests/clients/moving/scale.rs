@@ -1,4 +1,5 @@
-//! Some hundred packages of each format, in and out, with figures: with the long switch alone, on both storages.
+//! Imports and exports of several hundred packages of each format, with measurements. The tests run
+//! only with `PACKHOUSE_TEST_LONG`, on both storages.
 
 use std::time::Instant;
 
@@ -52,11 +53,11 @@ fn figures(name: &str, new: ServerBuilder) {
         let words = ["import", format, "--from", "packhouse", &api, "--source-repository", format];
         let timed = |what: &str, words: &[&str]| {
             let begun = Instant::now();
-            let done = moved_with(&new, words, &[("PACKHOUSE_SOURCE_LOGIN", &login)]).well();
+            let done = moved_with(&new, words, &[("PACKHOUSE_SOURCE_LOGIN", &login)]).success();
             eprintln!(
                 "{name}: {format}: {what}: {:.1} s: {}",
                 begun.elapsed().as_secs_f64(),
-                done.said.text.trim()
+                done.output.text.trim()
             );
             done
         };
@@ -86,11 +87,11 @@ fn figures_of_some_hundred_packages() {
     );
 }
 
-/// Bytes of a file that is moved, and of memory that this may take.
+/// Size of a file to move, and the memory that the move may take, in bytes.
 const LARGE: u64 = 2 << 30;
 const MOST_MEMORY_KIB: u64 = 96 << 10;
 
-/// Runs it to its end; answers the most memory that it had, in KiB.
+/// Runs the program to its end; returns its peak memory in KiB.
 fn peak(server: &Server, words: &[&str]) -> u64 {
     let mut child = super::world::begin(server, words);
     let mut most = 0;

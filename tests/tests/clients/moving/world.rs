@@ -1,15 +1,16 @@
-//! What the tests share: the program's two commands, and what their reports say.
+//! Shared code of the tests of `packhouse import` and `packhouse export`: runs of the commands and
+//! their reports.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use packhouse_tests::Server;
-use packhouse_tests::clients::Said;
+use packhouse_tests::clients::ProgramOutput;
 use packhouse_tests::server::{OWNER, PASSWORD, program};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// `packhouse` with these words, for the API of this server, with the owner's login.
+/// `packhouse` with these arguments, for the API of this server, with the owner's login.
 pub(crate) fn command(server: &Server, words: &[&str]) -> Command {
     let mut command = Command::new(program());
     command.args(words).args(["--api-url", &format!("http://{}", server.api())]);
@@ -20,26 +21,26 @@ pub(crate) fn command(server: &Server, words: &[&str]) -> Command {
     command
 }
 
-/// Runs it.
+/// Runs `packhouse` with these arguments.
 #[track_caller]
-pub(crate) fn run(server: &Server, words: &[&str]) -> Said {
+pub(crate) fn run(server: &Server, words: &[&str]) -> ProgramOutput {
     command(server, words).output().expect("the program").into()
 }
 
-/// Begins it, to be killed.
+/// Starts `packhouse` with these arguments, so that the test can kill it later.
 pub(crate) fn begin(server: &Server, words: &[&str]) -> Child {
     command(server, words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program")
 }
 
-/// A run with its report.
+/// The output and the report of a run.
 #[derive(Debug)]
 pub(crate) struct Moved {
-    pub(crate) said: Said,
+    pub(crate) output: ProgramOutput,
     pub(crate) lines: Vec<Value>,
 }
 
 impl Moved {
-    /// How many files came to this end.
+    /// Number of files with this outcome.
     pub(crate) fn count(&self, outcome: &str) -> usize {
         self.lines.iter().filter(|line| line["what"] == "file" && line["outcome"] == outcome).count()
     }
@@ -48,20 +49,20 @@ impl Moved {
     #[track_caller]
     pub(crate) fn line(&self, path: &str) -> &Value {
         let found = self.lines.iter().find(|line| line["path"] == path);
-        found.unwrap_or_else(|| panic!("nothing is said of {path}: {:#?}", self.lines))
+        found.unwrap_or_else(|| panic!("no line about {path}: {:#?}", self.lines))
     }
 
-    /// Fails the test unless it ended well.
+    /// Fails the test unless the run succeeded.
     #[track_caller]
-    pub(crate) fn well(self) -> Self {
-        assert!(self.said.success, "{}\n{:#?}", self.said.text, self.lines);
+    pub(crate) fn success(self) -> Self {
+        assert!(self.output.success, "{}\n{:#?}", self.output.text, self.lines);
         self
     }
 
-    /// Fails the test unless nothing was added, and something was there.
+    /// Fails the test unless the run added nothing and found some files that existed already.
     #[track_caller]
     pub(crate) fn adds_nothing(self) -> Self {
-        let moved = self.well();
+        let moved = self.success();
         let added: Vec<&Value> = moved.lines.iter().filter(|line| line["outcome"] == "moved").collect();
         assert!(added.is_empty(), "{added:#?}");
         assert!(moved.count("present") > 0, "{:#?}", moved.lines);
@@ -69,13 +70,13 @@ impl Moved {
     }
 }
 
-/// Runs it with a report.
+/// Runs `packhouse` with these arguments and a report.
 #[track_caller]
 pub(crate) fn moved(server: &Server, words: &[&str]) -> Moved {
     moved_with(server, words, &[])
 }
 
-/// The same with these variables.
+/// Runs `packhouse` with a report and these environment variables.
 #[track_caller]
 pub(crate) fn moved_with(server: &Server, words: &[&str], environment: &[(&str, &str)]) -> Moved {
     let home = TempDir::new().unwrap();
@@ -83,12 +84,12 @@ pub(crate) fn moved_with(server: &Server, words: &[&str], environment: &[(&str, 
     let mut words = words.to_vec();
     let path = report.to_string_lossy().into_owned();
     words.extend(["--report", &path]);
-    let said =
+    let output =
         command(server, &words).envs(environment.iter().copied()).output().expect("the program").into();
-    Moved { said, lines: lines(&report) }
+    Moved { output, lines: lines(&report) }
 }
 
-/// The lines of a file of JSON lines; none where it is not there.
+/// The lines of a file of JSON lines; empty if the file does not exist.
 pub(crate) fn lines(file: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     text.lines()
@@ -110,7 +111,7 @@ fn gather(folder: &Path, prefix: &str, found: &mut Vec<(String, Vec<u8>)>) {
         if entry.path().is_dir() {
             gather(&entry.path(), &format!("{path}/"), found);
         } else if let Ok(bytes) = std::fs::read(entry.path()) {
-            // What is being written goes by another name before it is there.
+            // A file has a temporary name while it is written.
             found.push((path, bytes));
         }
     }
@@ -123,10 +124,10 @@ pub(crate) fn write(folder: &Path, path: &str, bytes: impl AsRef<[u8]>) {
     std::fs::write(path, bytes).unwrap();
 }
 
-/// ms since 1970 as RFC 3339 of 2020, for times that tests choose: this many seconds after its beginning.
+/// The beginning of 2020 in ms since 1970. Tests add seconds to it for the times that they choose.
 pub(crate) const BEGIN_2020_MS: u64 = 1_577_836_800_000;
 
-/// What the API says of a version.
+/// A version in the API.
 #[track_caller]
 pub(crate) fn version(server: &Server, repository: &str, package: &str, version: &str) -> Value {
     let api = packhouse_tests::Api::sign_in(server);

@@ -1,4 +1,4 @@
-//! The clients' own programs, which trust the test's authority and no other: each publishes and installs over TLS.
+//! Real client programs that trust only the test's authority: each publishes and installs over TLS.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,23 +13,23 @@ use serde_json::json;
 
 use super::{LOCAL, authority, packages_with};
 
-/// A repository of this format with a token, on a server whose repository host speaks TLS.
-struct Set {
+/// A repository of this format with a token, on a server whose repository host uses TLS.
+struct TlsRepository {
     authority: Authority,
     server: Server,
     secret: String,
     name: String,
 }
 
-impl Set {
-    fn new(format: &str) -> Option<Set> {
+impl TlsRepository {
+    fn new(format: &str) -> Option<TlsRepository> {
         let authority = authority(&format!("a client of {format} over TLS"))?;
         let server = packages_with(&authority.issue("packages", &LOCAL)).start();
         let api = Api::sign_in(&server);
         let body = json!({"name": "over-tls", "format": format, "kind": "hosted"});
         let id = api.post("/v1/repositories", &body).expect(201).field("id");
         let secret = api.create_token(&[&id], &["read", "write"], None).secret;
-        Some(Set { authority, server, secret, name: "over-tls".to_owned() })
+        Some(TlsRepository { authority, server, secret, name: "over-tls".to_owned() })
     }
 
     fn host(&self) -> String {
@@ -62,9 +62,9 @@ fn twine_uploads_and_pip_installs() {
         Ok(home) => home,
         Err(reason) => return skip("pip over TLS", &reason),
     };
-    let Some(set) = Set::new("python") else { return };
+    let Some(set) = TlsRepository::new("python") else { return };
     let wheel = home.folder().join("overtls-1.0-py3-none-any.whl");
-    run(Command::new(home.python()).args(["-c", WHEEL]).arg(&wheel)).well();
+    run(Command::new(home.python()).args(["-c", WHEEL]).arg(&wheel)).success();
     let ca = set.ca();
     let trust =
         [("TWINE_CERT", ca.as_str()), ("TWINE_USERNAME", "__token__"), ("TWINE_PASSWORD", &set.secret)];
@@ -75,12 +75,12 @@ fn twine_uploads_and_pip_installs() {
         &["upload", "--non-interactive", "--repository-url", &url, &wheel.to_string_lossy()],
         &trust,
     )
-    .well();
+    .success();
     let index = format!("https://__token__:{}@{}/repositories/{}/simple/", set.secret, set.host(), set.name);
     let install = ["install", "--target", "here", "--no-cache-dir", "--index-url", &index, "overtls"];
-    home.run("", "pip", &[&install[..], &["--cert", &ca]].concat(), &[]).well();
+    home.run("", "pip", &[&install[..], &["--cert", &ca]].concat(), &[]).success();
     assert!(home.folder().join("here/overtls.py").is_file());
-    // Links lead to https: without the authority nothing is fetched.
+    // The index links to https URLs, so pip fetches nothing if it does not trust the authority.
     assert!(!home.run("", "pip", &["download", "--no-deps", "--index-url", &index, "overtls"], &[]).success);
 }
 
@@ -90,7 +90,7 @@ fn npm_publishes_and_installs() {
     if !program.is_file() || !has("node") {
         return skip("npm over TLS", "`./bootstrap test` installs it");
     }
-    let Some(set) = Set::new("npm") else { return };
+    let Some(set) = TlsRepository::new("npm") else { return };
     let home = tempfile::TempDir::new().unwrap();
     let (url, ca) = (set.url(), set.ca());
     let bare = url.strip_prefix("https:").unwrap();
@@ -109,8 +109,8 @@ fn npm_publishes_and_installs() {
     std::fs::write(package.join("package.json"), r#"{"name": "over-tls", "version": "1.0.0"}"#).unwrap();
     std::fs::write(package.join("index.js"), "module.exports = 42\n").unwrap();
     std::fs::write(consumer.join("package.json"), r#"{"name": "consumer", "version": "1.0.0"}"#).unwrap();
-    npm(&package, &["publish"]).well();
-    npm(&consumer, &["install", "over-tls"]).well();
+    npm(&package, &["publish"]).success();
+    npm(&consumer, &["install", "over-tls"]).success();
     assert!(consumer.join("node_modules/over-tls/index.js").is_file());
     let lock = std::fs::read_to_string(consumer.join("package-lock.json")).unwrap();
     assert!(lock.contains(&format!("{url}/over-tls/-/over-tls-1.0.0.tgz")), "{lock}");
@@ -121,7 +121,7 @@ fn maven_deploys_and_resolves() {
     if !has("keytool") {
         return skip("Maven over TLS", "no keytool on the path");
     }
-    let Some(set) = Set::new("maven") else { return };
+    let Some(set) = TlsRepository::new("maven") else { return };
     let maven = match Maven::new(&set.secret) {
         Ok(maven) => maven,
         Err(reason) => return skip("Maven over TLS", &reason),
@@ -139,7 +139,7 @@ fn maven_deploys_and_resolves() {
         "changeit",
         "-file",
     ]);
-    run(import.arg(set.authority.ca()).arg("-keystore").arg(&store)).well();
+    run(import.arg(set.authority.ca()).arg("-keystore").arg(&store)).success();
     let trust = format!("-Djavax.net.ssl.trustStore={}", store.display());
     let trust = [trust.as_str(), "-Djavax.net.ssl.trustStorePassword=changeit"];
     let jar = maven.write("over-tls.jar", "a jar of the test's");
@@ -153,11 +153,11 @@ fn maven_deploys_and_resolves() {
         &format!("-Dfile={}", jar.display()),
         &format!("-Durl={}", set.url()),
     ];
-    maven.run("", &[&deploy[..], &trust].concat()).well();
+    maven.run("", &[&deploy[..], &trust].concat()).success();
     let other = Maven::new(&set.secret).unwrap();
     other.write("consumer/pom.xml", &consumer(&set.url(), "over-tls", "1.0"));
     let copy = [&goal("dependency", "copy-dependencies")[..], "-DoutputDirectory=out"];
-    other.run("consumer", &[&copy[..], &trust].concat()).well();
+    other.run("consumer", &[&copy[..], &trust].concat()).success();
     let copied = std::fs::read_to_string(other.folder().join("consumer/out/over-tls-1.0.jar")).unwrap();
     assert_eq!(copied, "a jar of the test's");
 }
@@ -167,7 +167,7 @@ fn skopeo_pushes_and_pulls() {
     if !has("skopeo") {
         return skip("skopeo over TLS", "no skopeo on the path");
     }
-    let Some(set) = Set::new("docker") else { return };
+    let Some(set) = TlsRepository::new("docker") else { return };
     let home = tempfile::TempDir::new().unwrap();
     std::fs::write(home.path().join("policy.json"), r#"{"default": [{"type": "insecureAcceptAnything"}]}"#)
         .unwrap();
@@ -187,8 +187,8 @@ fn skopeo_pushes_and_pulls() {
     let credential = format!("{OWNER}:{}", set.secret);
     let (to, from) = (format!("--dest-creds={credential}"), format!("--src-creds={credential}"));
     let copy = ["copy", "--all", "--preserve-digests"];
-    skopeo(&[&copy[..], &[&to, "--dest-cert-dir=trusted", "oci:here", &there]].concat()).well();
-    skopeo(&[&copy[..], &[&from, "--src-cert-dir=trusted", &there, "oci:back"]].concat()).well();
+    skopeo(&[&copy[..], &[&to, "--dest-cert-dir=trusted", "oci:here", &there]].concat()).success();
+    skopeo(&[&copy[..], &[&from, "--src-cert-dir=trusted", &there, "oci:back"]].concat()).success();
     let index = std::fs::read_to_string(home.path().join("back/index.json")).unwrap();
     assert!(index.contains(&digest), "{index}");
     assert!(

@@ -1,4 +1,4 @@
-//! Certificates exchanged while clients are at work.
+//! Certificates that the operator replaces while clients send requests.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
@@ -10,8 +10,9 @@ use serde_json::json;
 
 use super::{LOCAL, authority, packages_with};
 
-/// 64 clients of which half keep their connection and half make another one each time. Prints how often each certificate was met and
-/// what failed, once a line comes in.
+/// Script that runs 64 clients: half keep their connection, half open a new connection for each
+/// request. When it reads a line of input, it prints how often each certificate was served, and the
+/// failures.
 const CLIENTS: &str = r#"
 import collections, http.client, ssl, sys, threading
 host, port, ca, path, secret, expected = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4], sys.argv[5], sys.argv[6].encode()
@@ -49,7 +50,7 @@ stop.set()
 for thread in threads: thread.join()
 "#;
 
-/// The serial number of the certificate that is served now.
+/// The serial number of the certificate that the server uses now.
 fn serial(server: &Server) -> String {
     let script = format!(
         "openssl s_client -connect {} </dev/null 2>/dev/null | openssl x509 -noout -serial",
@@ -80,7 +81,7 @@ fn certificates_change_under_load_without_a_failed_request() {
         "the very bytes",
         &format!("{base}{path}"),
     ];
-    super::curl(&authority, &put).well();
+    super::curl(&authority, &put).success();
 
     let mut clients = Command::new("python3");
     clients.args(["-c", CLIENTS, "localhost", &server.packages().port().to_string()]).arg(authority.ca());
@@ -92,7 +93,8 @@ fn certificates_change_under_load_without_a_failed_request() {
 
     let mut known = serial(&server);
     for round in 1..=3 {
-        // Another certificate with another key: written one after the other, as `certbot` and `kubelet` do.
+        // The test writes a new certificate and then its key, one after the other, as `certbot` and
+        // `kubelet` do.
         let [new_cert, new_key] = authority.issue(&format!("new{round}"), &LOCAL);
         std::fs::copy(new_cert, &cert).unwrap();
         std::fs::copy(new_key, &key).unwrap();
@@ -101,9 +103,9 @@ fn certificates_change_under_load_without_a_failed_request() {
             eventually("the new certificate is served", || Some(serial(&server)).filter(|now| *now != known));
         assert!(written.elapsed() < Duration::from_secs(10), "it took {:?}", written.elapsed());
     }
-    // What cannot be served is not: the one before is served on, and said.
+    // If a file is invalid, the server keeps the earlier certificate and reports the error.
     std::fs::write(&key, "nonsense").unwrap();
-    let degraded = eventually("the fault is said", || {
+    let degraded = eventually("the error is reported", || {
         let ready = packhouse_tests::Client::new(server.api()).get("/readyz").expect(200).text();
         ready.contains("\"certificate\"").then_some(ready)
     });

@@ -1,5 +1,6 @@
-//! TLS as clients and strangers meet it: real clients that trust the test's authority, several hosts, certificates that change under
-//! load, handshakes that never end, proxies that name their clients.
+//! TLS for clients and attackers. The tests use real clients that trust the test's authority,
+//! several hosts, and certificates that change under load. They also use handshakes that never end,
+//! and proxies that pass on the client's address.
 
 mod clients;
 mod exchange;
@@ -10,27 +11,28 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use packhouse_tests::authority::Authority;
-use packhouse_tests::clients::{Said, run};
+use packhouse_tests::clients::{ProgramOutput, run};
 use packhouse_tests::server::{OWNER, PASSWORD};
 use packhouse_tests::{Server, ServerBuilder, skip};
 use serde_json::{Value, json};
 
-/// An authority; none, and said so, where there is no openssl.
+/// An authority; `None`, with a printed reason, if there is no openssl.
 fn authority(test: &str) -> Option<Authority> {
     Authority::new().map_err(|reason| skip(test, &reason)).ok()
 }
 
-/// A server whose repository host has this certificate; its API speaks plainly, so that the test can set it up.
+/// A server whose repository host has this certificate. The API uses plain HTTP, so that the test
+/// can easily call it.
 fn packages_with([cert, key]: &[PathBuf; 2]) -> ServerBuilder {
     let [cert, key] = [cert, key].map(|path| path.to_string_lossy().into_owned());
     Server::with().env("PACKHOUSE_TLS_PACKAGES_CERT", &cert).env("PACKHOUSE_TLS_PACKAGES_KEY", &key)
 }
 
-/// Names that clients on this machine may write.
+/// Host names for clients on this machine.
 const LOCAL: [&str; 2] = ["DNS:localhost", "IP:127.0.0.1"];
 
-/// curl that trusts the authority and nobody else.
-fn curl(authority: &Authority, arguments: &[&str]) -> Said {
+/// curl that trusts only this authority.
+fn curl(authority: &Authority, arguments: &[&str]) -> ProgramOutput {
     run(Command::new("curl")
         .args(["--silent", "--show-error", "--max-time", "20", "--cacert"])
         .arg(authority.ca())
@@ -38,7 +40,7 @@ fn curl(authority: &Authority, arguments: &[&str]) -> Said {
 }
 
 #[test]
-fn both_hosts_speak_tls_and_say_so_in_links() {
+fn both_hosts_use_tls_and_https_links() {
     let Some(authority) = authority("both hosts") else { return };
     let [cert, key] = authority.issue("both", &LOCAL).map(|path| path.to_string_lossy().into_owned());
     let server = Server::with().env("PACKHOUSE_TLS_CERT", &cert).env("PACKHOUSE_TLS_KEY", &key);
@@ -46,8 +48,9 @@ fn both_hosts_speak_tls_and_say_so_in_links() {
     let (packages, api) = (server.packages().port(), server.api().port());
     let call = |path: &str, more: &[&str]| -> Value {
         let url = format!("https://localhost:{api}{path}");
-        let said = curl(&authority, &[&["--header", "Content-Type: application/json", &url], more].concat());
-        serde_json::from_str(&said.well().text).unwrap()
+        let output =
+            curl(&authority, &[&["--header", "Content-Type: application/json", &url], more].concat());
+        serde_json::from_str(&output.success().text).unwrap()
     };
     let who = json!({"email": OWNER, "password": PASSWORD}).to_string();
     let session = call("/v1/sessions", &["--data", &who]);
@@ -62,21 +65,23 @@ fn both_hosts_speak_tls_and_say_so_in_links() {
     ] {
         let url = format!("https://localhost:{packages}/");
         let more = ["--output", "/dev/null", "--write-out", "%{http_version} %{http_code}", &url];
-        let said = curl(&authority, &[arguments, &more].concat()).well().text;
-        assert_eq!(said, expected, "{arguments:?}");
+        let output = curl(&authority, &[arguments, &more].concat()).success().text;
+        assert_eq!(output, expected, "{arguments:?}");
     }
     let old = ["--tlsv1.0", "--tls-max", "1.1", "--ciphers", "DEFAULT@SECLEVEL=0"];
     let url = format!("https://localhost:{packages}/");
     assert!(!curl(&authority, &[&old[..], &[&url]].concat()).success, "TLS 1.1 is spoken");
-    // A name that browsers may remember is told to; an address and `localhost` are not.
+    // Browsers get HSTS for a host name, but not for an IP address or `localhost`.
     let named = ["--resolve", &format!("packages.test:{packages}:127.0.0.1"), "--insecure", "--head"];
     let url = format!("https://packages.test:{packages}/");
-    let head = curl(&authority, &[&named[..], &[&url]].concat()).well().text.to_lowercase();
+    let head = curl(&authority, &[&named[..], &[&url]].concat()).success().text.to_lowercase();
     assert!(head.contains("strict-transport-security: max-age=31536000"), "{head}");
-    let head =
-        curl(&authority, &["--head", &format!("https://localhost:{packages}/")]).well().text.to_lowercase();
+    let head = curl(&authority, &["--head", &format!("https://localhost:{packages}/")])
+        .success()
+        .text
+        .to_lowercase();
     assert!(!head.contains("strict-transport-security"), "{head}");
-    // Without its authority nobody takes the certificate.
+    // A client that does not know the authority refuses the certificate.
     let url = format!("https://localhost:{packages}/");
     assert!(!run(Command::new("curl").args(["--silent", &url])).success);
 }
@@ -93,13 +98,13 @@ fn a_host_gets_the_certificate_of_its_name() {
         [("one.test", true), ("a.two.test", true), ("two.test", false), ("three.test", false)]
     {
         let resolve = format!("{host}:{port}:127.0.0.1");
-        let said = curl(&authority, &["--resolve", &resolve, &format!("https://{host}:{port}/")]);
-        assert_eq!(said.success, served, "{host}: {}", said.text);
+        let output = curl(&authority, &["--resolve", &resolve, &format!("https://{host}:{port}/")]);
+        assert_eq!(output.success, served, "{host}: {}", output.text);
     }
 }
 
 #[test]
-fn a_plain_listener_leads_to_https() {
+fn a_plain_listener_redirects_to_https() {
     let Some(authority) = authority("the redirect") else { return };
     let pair = authority.issue("redirect", &LOCAL);
     let port = packhouse_tests::server::free_port();
@@ -107,21 +112,22 @@ fn a_plain_listener_leads_to_https() {
         packages_with(&pair).env("PACKHOUSE_TLS_REDIRECT_LISTEN", &format!("127.0.0.1:{port}")).start();
     let packages = server.packages().port();
     let url = format!("http://localhost:{port}/repositories/x/y?z=1");
-    let said =
+    let output =
         curl(&authority, &["--output", "/dev/null", "--write-out", "%{http_code} %{redirect_url}", &url])
-            .well()
+            .success()
             .text;
-    assert_eq!(said, format!("308 https://localhost:{packages}/repositories/x/y?z=1"));
-    let said = curl(&authority, &["--location", &format!("http://localhost:{port}/")]).well().text;
-    assert!(said.contains("Packhouse"), "{said}");
-    // Nobody is led to a name that is not served here.
+    assert_eq!(output, format!("308 https://localhost:{packages}/repositories/x/y?z=1"));
+    let output = curl(&authority, &["--location", &format!("http://localhost:{port}/")]).success().text;
+    assert!(output.contains("Packhouse"), "{output}");
+    // The server does not redirect clients to a host name that it does not serve.
     let elsewhere = ["--header", "Host: elsewhere.example", "--output", "/dev/null", "--write-out"];
     let url = format!("http://localhost:{port}/");
-    let said =
-        curl(&authority, &[&elsewhere[..], &["%{http_code}%{redirect_url}", &url]].concat()).well().text;
-    assert_eq!(said, "421");
-    // There is no proof to be had where none is waited for.
+    let output =
+        curl(&authority, &[&elsewhere[..], &["%{http_code}%{redirect_url}", &url]].concat()).success().text;
+    assert_eq!(output, "421");
+    // Without a pending ACME order, the server has no challenge response.
     let url = format!("http://localhost:{port}/.well-known/acme-challenge/abc");
-    let said = curl(&authority, &["--output", "/dev/null", "--write-out", "%{http_code}", &url]).well().text;
-    assert_eq!(said, "404");
+    let output =
+        curl(&authority, &["--output", "/dev/null", "--write-out", "%{http_code}", &url]).success().text;
+    assert_eq!(output, "404");
 }

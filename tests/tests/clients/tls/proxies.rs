@@ -1,4 +1,5 @@
-//! Proxies in front that pass on bytes: the PROXY protocol before TLS and before plain HTTP.
+//! Proxies that only pass on bytes: the server reads the PROXY protocol before TLS and before plain
+//! HTTP.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -25,7 +26,7 @@ fn answer(server: &Server, bytes: &[u8]) -> String {
 const GET: &str = "GET /repositories/who HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
 #[test]
-fn the_client_that_a_proxy_names_is_the_one_in_the_log() {
+fn the_log_contains_the_client_that_a_proxy_names() {
     let server = Server::with()
         .env("PACKHOUSE_PROXY_PROTOCOL", "true")
         .env("PACKHOUSE_TRUSTED_PROXIES", "127.0.0.0/8")
@@ -44,17 +45,19 @@ fn the_client_that_a_proxy_names_is_the_one_in_the_log() {
             line.contains(&format!("\"{client}\"")).then_some(())
         });
     }
-    // Without a header nothing is served, and nobody hears why: it is no HTTP yet.
+    // Without the header, the server closes the connection without an answer, because it expects
+    // the header before HTTP.
     assert_eq!(answer(&server, GET.as_bytes()), "");
 }
 
-/// Readiness is asked for through the same kind of listener, so the API's is given a header by the test itself.
+/// Starts a server that expects the PROXY header on all listeners. While it waits for readiness,
+/// the builder also sends the header.
 fn proxied(builder: packhouse_tests::ServerBuilder) -> Server {
     builder.speaking_for_proxies().start()
 }
 
 #[test]
-fn the_header_stands_before_the_handshake() {
+fn the_header_precedes_the_handshake() {
     let Some(authority) = authority("PROXY before TLS") else { return };
     if !packhouse_tests::clients::has("python3") {
         return skip("PROXY before TLS", "no python3");
@@ -72,8 +75,8 @@ fn the_header_stands_before_the_handshake() {
         print(tls.recv(100).decode())\n";
     let mut command = std::process::Command::new("python3");
     command.args(["-c", script, &server.packages().port().to_string()]).arg(authority.ca());
-    let said = packhouse_tests::clients::run(&mut command).well().text;
-    assert!(said.starts_with("HTTP/1.1 401"), "{said}");
+    let output = packhouse_tests::clients::run(&mut command).success().text;
+    assert!(output.starts_with("HTTP/1.1 401"), "{output}");
     eventually("the client is in the log", || {
         let log = server.log();
         let line = log.lines().rfind(|line| line.contains("/repositories/tls"))?.to_owned();

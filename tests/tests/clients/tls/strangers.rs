@@ -1,4 +1,4 @@
-//! What strangers may do to a listener that speaks TLS.
+//! Attacks of unauthenticated clients on a TLS listener.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use packhouse_tests::{Api, Server};
 
 use super::{LOCAL, authority, curl, packages_with};
 
-/// What the server counted of handshakes that came to this.
+/// Number of handshakes with this outcome, from the server's metrics.
 fn handshakes(server: &Server, outcome: &str) -> u64 {
     let text = packhouse_tests::Client::new(server.api()).get("/metrics").expect(200).text();
     let name = format!("packhouse_tls_handshakes_total{{outcome=\"{outcome}\"}} ");
@@ -23,7 +23,8 @@ fn a_handshake_that_does_not_end_is_given_up() {
     let Some(authority) = authority("slow handshakes") else { return };
     let pair = authority.issue("slow", &LOCAL);
     let server = packages_with(&pair).env("PACKHOUSE_LIMITS_HANDSHAKE_MS", "1000").start();
-    // Nothing, the beginning of a record, and a record of which a byte comes now and then.
+    // Three clients: one sends nothing, one only the beginning of a record, and one a record byte
+    // by byte.
     let mut silent = TcpStream::connect(server.packages()).unwrap();
     let mut begun = TcpStream::connect(server.packages()).unwrap();
     begun.write_all(&[22, 3, 1, 2, 0, 1]).unwrap();
@@ -40,7 +41,7 @@ fn a_handshake_that_does_not_end_is_given_up() {
         {
             break start.elapsed();
         }
-        assert!(start.elapsed() < Duration::from_secs(20), "it may drip for ever");
+        assert!(start.elapsed() < Duration::from_secs(20), "a slow handshake never times out");
     };
     assert!(ended >= Duration::from_millis(800), "{ended:?}");
     for stream in [&mut silent, &mut begun] {
@@ -50,13 +51,13 @@ fn a_handshake_that_does_not_end_is_given_up() {
         assert!(start.elapsed() < Duration::from_secs(20));
     }
     assert!(handshakes(&server, "timeout") >= 2);
-    // Who shakes hands meanwhile is served.
-    curl(&authority, &[&format!("https://localhost:{}/", server.packages().port())]).well();
+    // Other clients can complete a handshake meanwhile.
+    curl(&authority, &[&format!("https://localhost:{}/", server.packages().port())]).success();
     assert!(handshakes(&server, "ok") >= 1);
 }
 
 #[test]
-fn plain_http_is_told_where_it_is() {
+fn plain_http_gets_an_error_that_names_tls() {
     let Some(authority) = authority("plain HTTP") else { return };
     let server = packages_with(&authority.issue("plain", &LOCAL)).start();
     let mut stream = TcpStream::connect(server.packages()).unwrap();
@@ -67,7 +68,8 @@ fn plain_http_is_told_where_it_is() {
     assert_eq!(handshakes(&server, "plain"), 1);
 }
 
-/// Bytes over TLS as they are, through `openssl s_client`; what came back until the server closed.
+/// Sends exact bytes over TLS, through `openssl s_client`. Returns everything that the server sends
+/// before it closes the connection.
 fn exchange(server: &Server, bytes: &[u8]) -> String {
     let mut command = Command::new("openssl");
     command.args([
@@ -90,8 +92,8 @@ fn exchange(server: &Server, bytes: &[u8]) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// The watcher of request heads stands behind TLS as it does without: what could be read in two ways is refused, and nothing behind
-/// it is answered.
+/// The check of request heads also works over TLS. The server refuses an ambiguous request and
+/// answers nothing after it.
 #[test]
 fn ambiguous_heads_are_refused_over_tls_too() {
     let Some(authority) = authority("ambiguous heads") else { return };
@@ -111,22 +113,22 @@ fn ambiguous_heads_are_refused_over_tls_too() {
 }
 
 #[test]
-fn a_certificate_that_cannot_be_served_stops_the_start_in_words() {
+fn an_invalid_certificate_stops_the_start_with_a_reason() {
     let Some(authority) = authority("wrong certificates") else { return };
     let one = authority.issue("one", &LOCAL);
     let two = authority.issue("two", &LOCAL);
     let absent = authority.folder().join("absent.pem");
     for (pair, words) in [
-        ([one[0].clone(), two[1].clone()], "is not the one of the certificate"),
+        ([one[0].clone(), two[1].clone()], "does not belong to the certificate"),
         ([absent, one[1].clone()], "cannot be read"),
         ([one[1].clone(), one[1].clone()], "no certificate"),
         ([one[0].clone(), one[0].clone()], "no private key"),
     ] {
-        let (status, said) = packages_with(&pair).start_refused();
-        assert!(!status.success() && said.contains(words), "{words}: {said}");
-        assert!(said.contains("tls.packages_") && said.contains("PACKHOUSE_TLS_PACKAGES_"), "{said}");
+        let (status, output) = packages_with(&pair).start_refused();
+        assert!(!status.success() && output.contains(words), "{words}: {output}");
+        assert!(output.contains("tls.packages_") && output.contains("PACKHOUSE_TLS_PACKAGES_"), "{output}");
     }
-    // Beside a server that runs well: the API is there to be asked.
+    // A matching pair works, so the wrong files caused the refusals above.
     let server = packages_with(&one).start();
     Api::sign_in(&server);
 }

@@ -1,4 +1,5 @@
-//! What clients do: those that exchange an ID token by themselves, and those that show it as a password.
+//! Clients that exchange an ID token for a token themselves, and clients that send an ID token as a
+//! password.
 
 use super::{World, wheel};
 use packhouse_tests::authority::Authority;
@@ -31,7 +32,7 @@ fn uv_publishes_from_a_workflow_without_a_secret() {
         Ok(authority) => authority,
         Err(reason) => return skip("openssl", &reason),
     };
-    // Whatever the address is that uv publishes to, it asks for an audience over https.
+    // uv requests the audience over https, even if it publishes to an http URL.
     let files = authority.issue("packages", &["IP:127.0.0.1"]);
     let [cert, key] = files.map(|file| file.to_string_lossy().into_owned());
     let server = Server::with().env("PACKHOUSE_TLS_PACKAGES_CERT", &cert);
@@ -50,14 +51,14 @@ fn uv_publishes_from_a_workflow_without_a_secret() {
         arguments.push(wheel);
         home.run("", "uv", &arguments, &variables)
     };
-    // Nobody trusts the workflow yet, and uv says so in the server's words.
+    // The workflow is not trusted yet, and uv prints the server's sentence.
     publish(&["--trusted-publishing", "always"], &wheel)
         .refused("no trusted publisher here names its issuer");
-    // The package need not be there.
+    // A publisher can be trusted for packages that do not exist yet.
     world.trust(&repository, &json!({"packages": ["hello-*"]}));
-    publish(&[], &wheel).well();
+    publish(&[], &wheel).success();
     assert_eq!(published_by(&world, &repository, "hello-trust", "1.0"), WORKFLOW);
-    // When it is done it gives its token back.
+    // At the end it revokes its token.
     let given_back = world.events("revoke_token");
     assert_eq!((given_back.len(), &given_back[0]["actor"]), (1, &json!(WORKFLOW)));
 
@@ -94,14 +95,14 @@ fn npm_publishes_from_a_workflow_without_a_secret() {
             world.issuer.variables().iter().map(|(name, value)| format!("export {name}='{value}'")).collect();
         npm.shell("lib", &format!("{}\nnpm publish --loglevel verbose", set.join("\n")))
     };
-    let said = publish("@acme/lib").well();
-    assert!(said.text.contains("Successfully retrieved and set token"), "{}", said.text);
+    let output = publish("@acme/lib").success();
+    assert!(output.text.contains("Successfully retrieved and set token"), "{}", output.text);
     assert_eq!(published_by(&world, &repository, "%40acme%2Flib", "1.0.0"), WORKFLOW);
-    // npm goes on without a token, and says why it has none.
-    let said = publish("@other/lib").refused("ENEEDAUTH");
-    assert!(said.text.contains("reaches the package @other/lib"), "{}", said.text);
+    // npm continues without a token, and prints the reason.
+    let output = publish("@other/lib").refused("ENEEDAUTH");
+    assert!(output.text.contains("has access to the package @other/lib"), "{}", output.text);
 
-    // A token for one package is not one for another.
+    // A token for one package does not work for another.
     let mut claims = world.github();
     claims["aud"] = json!("npm:127.0.0.1");
     let exchange = |package: &str, id_token: &str| {
@@ -113,7 +114,7 @@ fn npm_publishes_from_a_workflow_without_a_secret() {
     let client = world.server.anonymous().with("Authorization", &format!("Bearer {token}"));
     client.get("/repositories/js/@acme%2Flib").expect(403);
     client.get("/repositories/js/@acme%2Ftool").expect(404);
-    assert!(exchange("@acme%2Ftool", "nonsense").expect(401).text().contains("three words"));
+    assert!(exchange("@acme%2Ftool", "nonsense").expect(401).text().contains("three parts"));
 }
 
 #[test]
@@ -131,12 +132,12 @@ fn cargos_exchange_gives_a_token() {
     }
     let request = Request::new("PUT", "/api/v1/trusted_publishing/tokens").body(r#"{"jwt": "nonsense"}"#);
     let refused = world.server.anonymous().send(request).expect(400).json();
-    assert!(refused["errors"][0]["detail"].as_str().unwrap().contains("no ID token"), "{refused}");
+    assert!(refused["errors"][0]["detail"].as_str().unwrap().contains("not an ID token"), "{refused}");
 }
 
-/// As crates.io's action hands it on: in the environment.
+/// Passes the token to cargo in the environment, like crates.io's action.
 #[test]
-fn cargo_publishes_with_what_the_exchange_gave() {
+fn cargo_publishes_with_the_exchanged_token() {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     if !has("cargo") && std::env::var_os("CARGO").is_none() {
         return skip("cargo", "it is not on the path");
@@ -173,7 +174,7 @@ fn cargo_publishes_with_what_the_exchange_gave() {
             .env("CARGO_REGISTRIES_OWN_TOKEN", &token);
         run(&mut command)
     };
-    publish("acme-tool").well();
+    publish("acme-tool").success();
     assert_eq!(published_by(&world, &repository, "acme-tool", "1.0.0"), WORKFLOW);
     publish("other").refused("403");
 }
@@ -202,13 +203,13 @@ fn twine_uploads_with_a_minted_token_and_reads_nothing_else() {
         arguments.push(&wheel);
         home.run("", "twine", &arguments, &[])
     };
-    twine("hello-twine").well();
+    twine("hello-twine").success();
     twine("other").refused("403");
-    let client = world.shown("__token__", token);
+    let client = world.client_as("__token__", token);
     client.get("/repositories/wheels/simple/hello-twine/").expect(200);
     client.get("/repositories/wheels/simple/other/").expect(403);
     client.get("/repositories/others/simple/hello-twine/").expect(403);
-    // Whoever is trusted no longer has nothing left.
+    // A deleted publisher's token no longer works.
     world.api.call("DELETE", &format!("/v1/trusted-publishers/{publisher}")).expect(204);
     client.get("/repositories/wheels/simple/hello-twine/").expect(401);
     twine("hello-again").refused("401");
@@ -221,7 +222,7 @@ fn an_id_token_is_a_password_until_it_expires() {
     world.trust(&maven, &json!({"packages": ["com.acme:*"]}));
     world.trust(&docker, &json!({"packages": ["app"]}));
     let id_token = world.issuer.token(&world.github());
-    let client = world.shown("ci", &id_token);
+    let client = world.client_as("ci", &id_token);
     let jar = |group: &str| format!("/repositories/jars/{group}/hello/1.0/hello-1.0.jar");
     for _ in 0..2 {
         client.get(&jar("com/acme")).expect(404);
@@ -231,7 +232,7 @@ fn an_id_token_is_a_password_until_it_expires() {
     client.put(&jar("com/other"), b"a jar".to_vec()).expect(403);
     assert_eq!(published_by(&world, &maven, "com.acme%3Ahello", "1.0"), WORKFLOW);
 
-    // Docker shows it to the token service, whose bearer stands for it.
+    // Docker sends the ID token to the token service, which returns a bearer token.
     let service = "/v2/token?service=x&scope=repository:repositories/images/app:pull,push";
     let bearer = client.get(service).expect(200).field("token");
     let bearer = world.server.anonymous().with("Authorization", &format!("Bearer {bearer}"));
@@ -244,9 +245,10 @@ fn an_id_token_is_a_password_until_it_expires() {
     upload(&bearer, "app").expect(201);
     upload(&client, "other").expect(403);
     let used = world.events("use_id_token");
-    assert_eq!(used.len(), 1, "it is noted once: {used:?}");
+    assert_eq!(used.len(), 1, "it is recorded once: {used:?}");
     assert_eq!(used[0]["detail"]["claims"]["sub"], "repo:octo-org/octo-repo:environment:release");
-    // It counts once at exchanges, and was not spent by that.
+    // An exchange accepts an ID token only once. The use as a password was not an exchange, so one
+    // exchange still succeeds.
     world.mint(&id_token).expect(422);
     world.exchange(&id_token, "jars", &[]).expect(200);
     client.get(&jar("com/acme")).expect(200);
@@ -280,7 +282,7 @@ fn maven_deploys_with_an_id_token() {
         ];
         maven.run("", &arguments.iter().map(String::as_str).collect::<Vec<_>>())
     };
-    deploy("hello").well();
+    deploy("hello").success();
     deploy("other").refused("403");
     let by = published_by(&world, &repository, "com.acme%3Ahello", "1.0");
     assert_eq!(
@@ -290,7 +292,7 @@ fn maven_deploys_with_an_id_token() {
 }
 
 #[test]
-fn any_program_exchanges_as_oauth_has_it() {
+fn any_program_can_exchange_tokens_by_oauth() {
     let world = World::start();
     let repository = world.repository("generic", "files");
     world.repository("generic", "others");
@@ -312,12 +314,12 @@ fn any_program_exchanges_as_oauth_has_it() {
     client.put("/repositories/files/a/b.txt", b"hello".to_vec()).expect(201);
     client.get("/repositories/files/a/b.txt").expect(403);
     client.put("/repositories/others/a/b.txt", b"hello".to_vec()).expect(403);
-    // Without an identifier it is the token itself that counts once.
+    // Without an identifier, the token itself can be used only once.
     claims["iat"] = json!(super::now() - 1);
-    let id_token = world.issuer.token_signed(&claims, &super::issuer::Signed::Ecdsa);
+    let id_token = world.issuer.token_signed(&claims, &super::issuer::TokenSignature::Ecdsa);
     world.exchange(&id_token, "files", &[]).expect(200);
     let again = world.exchange(&id_token, "files", &[]).expect(400).json();
     assert_eq!(again["error"], "invalid_request");
-    assert!(again["error_description"].as_str().unwrap().contains("counts once"), "{again}");
+    assert!(again["error_description"].as_str().unwrap().contains("can be used once"), "{again}");
     world.exchange(&world.issuer.token(&claims), "others", &[]).expect(400);
 }

@@ -1,4 +1,4 @@
-//! The calls about trusted publishers: who may make them, and what is wrong with a body.
+//! API calls about trusted publishers: permissions, and errors in request bodies.
 
 use super::World;
 use packhouse_tests::http::Response;
@@ -45,7 +45,7 @@ fn a_publisher_is_judged_field_by_field() {
     is(&try_it("more", json!(1)), 400, "invalid_request");
     is(&world.try_trust(&json!({"repository": "12345"})), 404, "not_found");
 
-    // The public services' issuers go without saying.
+    // If a request names no issuer, the API uses the issuer of the public service.
     for (provider, issuer, claims) in [
         (
             "github",
@@ -77,7 +77,7 @@ fn a_publisher_is_judged_field_by_field() {
 }
 
 #[test]
-fn a_repository_has_so_many_publishers_and_no_more() {
+fn the_number_of_publishers_is_bounded() {
     let world = World::start();
     let repository = world.repository("generic", "files");
     for _ in 0..200 {
@@ -115,7 +115,7 @@ fn publishers_need_the_right_to_manage_repositories_and_to_publish() {
 }
 
 #[test]
-fn an_exchange_is_judged_as_oauth_has_it() {
+fn an_exchange_answers_by_oauth() {
     let world = World::start();
     let repository = world.repository("python", "wheels");
     world.trust(&repository, &json!({}));
@@ -148,19 +148,19 @@ fn an_exchange_is_judged_as_oauth_has_it() {
         .expect(400)
         .json();
     assert!(answer["error_description"].as_str().unwrap().contains("`environment`"), "{answer}");
-    // Nothing of that has spent it.
+    // No failed attempt has used up the ID token.
     let bare = format!("{}/repositories/wheels/", world.server.packages());
     let token = world.exchange(&id_token, "wheels", &[("resource", &bare)]).expect(200).field("access_token");
-    world.shown("x", &token).get("/repositories/wheels/simple/").expect(200);
+    world.client_as("x", &token).get("/repositories/wheels/simple/").expect(200);
 }
 
 #[test]
-fn an_id_token_that_is_refused_as_a_password_says_why() {
+fn an_id_token_refused_as_a_password_gets_a_reason() {
     let world = World::start();
     let repository = world.repository("generic", "files");
     world.trust(&repository, &json!({}));
     let id_token = world.issuer.token(&world.github_but(&json!({"environment": "test"})));
-    let answer = world.shown("ci", &id_token).put("/repositories/files/a/b", b"x".to_vec());
+    let answer = world.client_as("ci", &id_token).put("/repositories/files/a/b", b"x".to_vec());
     is(&answer, 401, "invalid_id_token");
     assert!(answer.text().contains("`environment`"), "{}", answer.text());
 }
@@ -182,7 +182,7 @@ fn people_trust_and_stop_trusting_on_a_page() {
         ("scope", "write"),
     ];
     let refused = owner.send_form(page, &wrong).expect(400).text();
-    assert!(refused.contains("is a file of .github/workflows"), "{refused}");
+    assert!(refused.contains("must be a file in .github/workflows"), "{refused}");
     let right: Vec<(&str, &str)> = wrong
         .iter()
         .map(|(name, value)| (*name, if *name == "workflow" { "w.yml" } else { *value }))
@@ -198,8 +198,11 @@ fn people_trust_and_stop_trusting_on_a_page() {
         ("scope", "write"),
     ];
     owner.confirm_form(page, &other).expect(303);
-    let shown = owner.get(page).expect(200).text();
-    assert!(shown.contains("o/r w.yml") && shown.contains("sub=system:serviceaccount:ci:builder"), "{shown}");
+    let page_text = owner.get(page).expect(200).text();
+    assert!(
+        page_text.contains("o/r w.yml") && page_text.contains("sub=system:serviceaccount:ci:builder"),
+        "{page_text}"
+    );
     let listed = world.api.call("GET", "/v1/trusted-publishers").expect(200).json()["items"]
         .as_array()
         .unwrap()
@@ -211,13 +214,13 @@ fn people_trust_and_stop_trusting_on_a_page() {
 }
 
 #[test]
-fn a_token_is_given_back_by_who_holds_it() {
+fn a_holder_can_revoke_its_token() {
     let world = World::start();
     let (wheels, crates) = (world.repository("python", "wheels"), world.repository("cargo", "crates"));
     world.trust(&wheels, &json!({}));
     world.trust(&crates, &json!({}));
     let minted = || world.mint(&world.issuer.token(&world.github())).expect(200).field("token");
-    let works = |token: &str| world.shown("__token__", token).get("/repositories/wheels/simple/").status;
+    let works = |token: &str| world.client_as("__token__", token).get("/repositories/wheels/simple/").status;
     let client = world.server.anonymous();
     let burn = |body: &Value| {
         let request = Request::new("POST", "/_/oidc/burn-token").header("Content-Type", "application/json");
@@ -226,7 +229,9 @@ fn a_token_is_given_back_by_who_holds_it() {
     let give_back = |authorization: Option<&str>| {
         let request = Request::new("DELETE", "/api/v1/trusted_publishing/tokens");
         client.send(
-            authorization.into_iter().fold(request, |request, shown| request.header("Authorization", shown)),
+            authorization
+                .into_iter()
+                .fold(request, |request, header_value| request.header("Authorization", header_value)),
         )
     };
     let (first, second) = (minted(), minted());
@@ -241,11 +246,11 @@ fn a_token_is_given_back_by_who_holds_it() {
     assert_eq!(events.len(), 2);
     assert!(events.iter().all(|event| event["credential"].as_str().unwrap().starts_with("token:")));
 
-    // Whatever else is shown stays as it is, and is answered alike.
-    let kept = world.api.create_token(&[&wheels], &["read"], None);
-    for secret in [kept.secret.as_str(), "made-up", ""] {
+    // The call does not revoke other credentials, but gives the same answer.
+    let unrelated = world.api.create_token(&[&wheels], &["read"], None);
+    for secret in [unrelated.secret.as_str(), "made-up", ""] {
         burn(&json!({"token": secret})).expect(202);
-        assert_eq!(works(&kept.secret), 200, "{secret}");
+        assert_eq!(works(&unrelated.secret), 200, "{secret}");
     }
     for nothing in [json!({}), json!([]), json!({"token": 1})] {
         burn(&nothing).expect(422);
@@ -254,7 +259,7 @@ fn a_token_is_given_back_by_who_holds_it() {
 }
 
 #[test]
-fn a_webhook_is_told_of_tokens_that_are_minted_and_given_back() {
+fn a_webhook_is_notified_of_minted_and_revoked_tokens() {
     let world = World::start();
     let wheels = world.repository("python", "wheels");
     let publisher = world.trust(&wheels, &json!({}));
@@ -262,10 +267,11 @@ fn a_webhook_is_told_of_tokens_that_are_minted_and_given_back() {
     receiver.on("/hook", Answer::ok("taken"));
     let hook = json!({"url": format!("{}/hook", receiver.url()), "events": ["token.created", "token.revoked"], "repositories": "*"});
     world.api.post("/v1/webhooks", &hook).expect(201);
-    let told = |count: usize| {
-        eventually("the hook is told", || {
-            let seen = receiver.seen().into_iter().filter(|seen| seen.target == "/hook");
-            let bodies: Vec<Value> = seen.map(|seen| serde_json::from_slice(&seen.body).unwrap()).collect();
+    let sent_events = |count: usize| {
+        eventually("the webhook is notified", || {
+            let requests = receiver.requests().into_iter().filter(|request| request.target == "/hook");
+            let bodies: Vec<Value> =
+                requests.map(|request| serde_json::from_slice(&request.body).unwrap()).collect();
             (bodies.len() >= count).then_some(bodies)
         })
     };
@@ -274,19 +280,20 @@ fn a_webhook_is_told_of_tokens_that_are_minted_and_given_back() {
     };
 
     let secret = world.mint(&world.issuer.token(&world.github())).expect(200).field("token");
-    let made = of(&told(1), "token.created").remove(0);
+    let made = of(&sent_events(1), "token.created").remove(0);
     assert_eq!(made["token"]["backing"], "publisher");
     assert!(made["token"]["name"].as_str().unwrap().contains("octo-org/octo-repo"), "{made}");
     assert!(made["token"]["expires_at"].is_i64() && !made.to_string().contains(&secret), "{made}");
     let burn = Request::new("POST", "/_/oidc/burn-token").header("Content-Type", "application/json");
     world.server.anonymous().send(burn.body(json!({"token": secret}).to_string())).expect(202);
-    let ended = of(&told(2), "token.revoked").remove(0);
+    let ended = of(&sent_events(2), "token.revoked").remove(0);
     assert_eq!(ended["token"]["id"], made["token"]["id"]);
 
-    // One that works when its publisher goes ends with it, and one that has ended is not told of twice.
+    // Deleting the publisher ends its valid token. The webhook gets no second event about the token
+    // that had already ended.
     world.mint(&world.issuer.token(&world.github())).expect(200);
-    let second = of(&told(3), "token.created").remove(1);
+    let second = of(&sent_events(3), "token.created").remove(1);
     world.api.call("DELETE", &format!("/v1/trusted-publishers/{publisher}")).expect(204);
-    let ended = of(&told(4), "token.revoked");
+    let ended = of(&sent_events(4), "token.revoked");
     assert_eq!((ended.len(), &ended[1]["token"]["id"]), (2, &second["token"]["id"]));
 }

@@ -1,4 +1,5 @@
-//! An issuer of ID tokens of the tests' own: what it says of itself, its keys, and the request by which a job of GitHub's gets its token.
+//! An issuer of ID tokens for the tests. It serves its configuration, its keys, and the request by
+//! which a GitHub job gets its token.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::KeySize;
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What a job shows its service to get an ID token.
+/// The credential of a job when it requests an ID token.
 pub(crate) const REQUEST_TOKEN: &str = "the-jobs-own-request-token";
 
 /// Seconds since 1970.
@@ -22,21 +23,21 @@ pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 
-/// How a token is signed.
-pub(crate) enum Signed {
+/// The signature of a token.
+pub(crate) enum TokenSignature {
     /// RS256, as GitHub and GitLab do.
     Rsa,
     /// ES256.
     Ecdsa,
-    /// ES256, with a key that is none of the issuer's but has the name of one.
+    /// ES256 with another key under the key id of the issuer's key.
     OtherKey,
-    /// `alg: none`, and nothing.
+    /// `alg: none` without a signature.
     None,
     /// HS256, with the public key as the secret.
     Hmac,
-    /// RS256, and one letter of the signature is another.
+    /// RS256 with one changed letter in the signature.
     Damaged,
-    /// RS256, and names a key that there is not.
+    /// RS256 with the key id of an unknown key.
     UnknownKey,
 }
 
@@ -44,13 +45,13 @@ pub(crate) enum Signed {
 #[derive(Clone)]
 pub(crate) struct Issuer {
     pub(crate) url: String,
-    state: Arc<State>,
+    state: Arc<IssuerState>,
 }
 
-struct State {
+struct IssuerState {
     rsa: RsaKeyPair,
     ecdsa: EcdsaKeyPair,
-    asked: Mutex<Vec<String>>,
+    requests: Mutex<Vec<String>>,
     job: Mutex<Value>,
     given: Mutex<Vec<String>>,
 }
@@ -68,8 +69,8 @@ impl Issuer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let rsa = RsaKeyPair::generate(KeySize::Rsa2048).unwrap();
-        let (asked, job, given) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let state = Arc::new(State { rsa, ecdsa: ecdsa(), asked, job, given });
+        let (requests, job, given) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let state = Arc::new(IssuerState { rsa, ecdsa: ecdsa(), requests, job, given });
         let issuer = Issuer { url, state };
         let serving = issuer.clone();
         std::thread::spawn(move || {
@@ -81,22 +82,22 @@ impl Issuer {
         issuer
     }
 
-    /// How often its paths that begin so were asked for.
-    pub(crate) fn asked(&self, path: &str) -> usize {
-        self.state.asked.lock().unwrap().iter().filter(|asked| asked.starts_with(path)).count()
+    /// Number of requests for paths that begin like this.
+    pub(crate) fn requests(&self, path: &str) -> usize {
+        self.state.requests.lock().unwrap().iter().filter(|request| request.starts_with(path)).count()
     }
 
-    /// What the job's tokens claim from now on, but for whom they are.
+    /// Sets the claims of the job's tokens, except the audience.
     pub(crate) fn job(&self, claims: Value) {
         *self.state.job.lock().unwrap() = claims;
     }
 
-    /// Every token that was made.
+    /// All tokens that the issuer gave to jobs.
     pub(crate) fn given(&self) -> Vec<String> {
         self.state.given.lock().unwrap().clone()
     }
 
-    /// The variables by which a job of GitHub's finds it.
+    /// The environment variables by which a GitHub job finds the issuer.
     pub(crate) fn variables(&self) -> [(&'static str, String); 4] {
         [
             ("GITHUB_ACTIONS", "true".to_owned()),
@@ -106,37 +107,39 @@ impl Issuer {
         ]
     }
 
-    /// A token of these claims, signed as GitHub does.
+    /// A token with these claims, signed as GitHub does.
     pub(crate) fn token(&self, claims: &Value) -> String {
-        self.token_signed(claims, &Signed::Rsa)
+        self.token_signed(claims, &TokenSignature::Rsa)
     }
 
-    pub(crate) fn token_signed(&self, claims: &Value, how: &Signed) -> String {
+    pub(crate) fn token_signed(&self, claims: &Value, how: &TokenSignature) -> String {
         let header = match how {
-            Signed::Rsa | Signed::Damaged => {
+            TokenSignature::Rsa | TokenSignature::Damaged => {
                 json!({"typ": "JWT", "alg": "RS256", "kid": "rsa", "x5t": "rsa"})
             }
-            Signed::UnknownKey => json!({"typ": "JWT", "alg": "RS256", "kid": "gone"}),
-            Signed::Ecdsa | Signed::OtherKey => json!({"typ": "JWT", "alg": "ES256", "kid": "ecdsa"}),
-            Signed::None => json!({"typ": "JWT", "alg": "none"}),
-            Signed::Hmac => json!({"typ": "JWT", "alg": "HS256", "kid": "rsa"}),
+            TokenSignature::UnknownKey => json!({"typ": "JWT", "alg": "RS256", "kid": "gone"}),
+            TokenSignature::Ecdsa | TokenSignature::OtherKey => {
+                json!({"typ": "JWT", "alg": "ES256", "kid": "ecdsa"})
+            }
+            TokenSignature::None => json!({"typ": "JWT", "alg": "none"}),
+            TokenSignature::Hmac => json!({"typ": "JWT", "alg": "HS256", "kid": "rsa"}),
         };
         let signed = format!("{}.{}", encode(header.to_string()), encode(claims.to_string()));
         let random = SystemRandom::new();
         let by = |pair: &EcdsaKeyPair| pair.sign(&random, signed.as_bytes()).unwrap().as_ref().to_vec();
         let signature = match how {
-            Signed::Rsa | Signed::Damaged | Signed::UnknownKey => {
+            TokenSignature::Rsa | TokenSignature::Damaged | TokenSignature::UnknownKey => {
                 let mut signature = vec![0; self.state.rsa.public_modulus_len()];
                 self.state.rsa.sign(&RSA_PKCS1_SHA256, &random, signed.as_bytes(), &mut signature).unwrap();
-                if matches!(how, Signed::Damaged) {
+                if matches!(how, TokenSignature::Damaged) {
                     signature[7] ^= 1;
                 }
                 signature
             }
-            Signed::Ecdsa => by(&self.state.ecdsa),
-            Signed::OtherKey => by(&ecdsa()),
-            Signed::None => Vec::new(),
-            Signed::Hmac => {
+            TokenSignature::Ecdsa => by(&self.state.ecdsa),
+            TokenSignature::OtherKey => by(&ecdsa()),
+            TokenSignature::None => Vec::new(),
+            TokenSignature::Hmac => {
                 let key = aws_lc_rs::hmac::Key::new(
                     aws_lc_rs::hmac::HMAC_SHA256,
                     self.state.rsa.public_key().as_ref(),
@@ -153,7 +156,7 @@ impl Issuer {
         let mut reader = BufReader::new(stream);
         while let Some(head) = read(&mut reader) {
             let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
-            self.state.asked.lock().unwrap().push(path.clone());
+            self.state.requests.lock().unwrap().push(path.clone());
             let (status, answer) = match path.split('?').next().unwrap_or_default() {
                 "/.well-known/openid-configuration" => (200, self.configuration()),
                 "/.well-known/jwks" => (200, self.keys()),
@@ -171,7 +174,7 @@ impl Issuer {
         }
     }
 
-    /// As GitHub's says it, which names no page to sign in at.
+    /// The configuration in GitHub's form, without a sign-in page.
     fn configuration(&self) -> Value {
         json!({
             "issuer": self.url, "jwks_uri": format!("{}/.well-known/jwks", self.url),
@@ -192,16 +195,16 @@ impl Issuer {
     }
 
     fn of_job(&self, path: &str) -> Value {
-        let asked =
+        let audience =
             path.split(['?', '&']).find_map(|pair| pair.strip_prefix("audience=")).unwrap_or_default();
         let mut claims = self.state.job.lock().unwrap().clone();
-        claims["aud"] = json!(asked.replace("%3A", ":").replace("%2F", "/"));
+        claims["aud"] = json!(audience.replace("%3A", ":").replace("%2F", "/"));
         claims["jti"] = json!(unique());
         json!({"value": self.token(&claims)})
     }
 }
 
-/// Modulus and exponent of a public key in DER: a sequence of two whole numbers.
+/// Modulus and exponent of a public key in DER: a sequence of two integers.
 fn rsa_parts(der: &[u8]) -> (&[u8], &[u8]) {
     fn value(der: &[u8]) -> (&[u8], &[u8]) {
         let (length, begin) = match der[1] {
@@ -219,7 +222,7 @@ fn rsa_parts(der: &[u8]) -> (&[u8], &[u8]) {
     (modulus.strip_prefix(&[0]).unwrap_or(modulus), exponent)
 }
 
-/// A text that no other call answers.
+/// A text that is different in each call.
 pub(crate) fn unique() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     format!("jti-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))

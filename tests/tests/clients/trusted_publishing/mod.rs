@@ -1,5 +1,6 @@
-//! Publishing from a build service without a kept secret: uv and npm as they are, other clients with the ID token itself, and every way in
-//! which an ID token may be wrong.
+//! Publishing from a build service without a stored secret. uv and npm exchange the ID token
+//! themselves; other clients send it as a password. Also tests every way in which an ID token may
+//! be invalid.
 
 mod clients;
 mod codes;
@@ -12,7 +13,7 @@ use packhouse_tests::http::Response;
 use packhouse_tests::{Api, Client, Request, Server, ServerBuilder};
 use serde_json::{Value, json};
 
-/// A server that reaches the issuer, with a way to its API.
+/// A server that reaches the issuer, with a session of the API.
 struct World {
     server: Server,
     api: Api,
@@ -30,7 +31,7 @@ impl World {
         World { server, api, issuer: Issuer::start() }
     }
 
-    /// A hosted repository: its id.
+    /// Creates a hosted repository; returns its id.
     fn repository(&self, format: &str, name: &str) -> String {
         let body = json!({"name": name, "format": format, "kind": "hosted"});
         self.api.post("/v1/repositories", &body).expect(201).field("id")
@@ -47,7 +48,8 @@ impl World {
         self.api.post("/v1/trusted-publishers", &body)
     }
 
-    /// Trusts the workflow of [`World::github`] in this repository, with what `more` says besides: the publisher's id.
+    /// Trusts the workflow of [`World::github`] in this repository, with the fields of `more`;
+    /// returns the publisher's id.
     #[track_caller]
     fn trust(&self, repository: &str, more: &Value) -> String {
         let mut more = more.clone();
@@ -55,12 +57,12 @@ impl World {
         self.try_trust(&more).expect(201).field("id")
     }
 
-    /// For whom ID tokens are made.
+    /// The audience that ID tokens for the server must have.
     fn audience(&self) -> String {
         self.server.packages().to_string()
     }
 
-    /// What GitHub's tokens claim, as its documentation shows it.
+    /// The claims of GitHub's tokens, as documented.
     fn github(&self) -> Value {
         let workflow = "octo-org/octo-repo/.github/workflows/release.yml@refs/heads/main";
         json!({
@@ -77,7 +79,7 @@ impl World {
         })
     }
 
-    /// What GitLab's tokens claim, as its documentation shows it.
+    /// The claims of GitLab's tokens, as documented.
     fn gitlab(&self) -> Value {
         let host = self.issuer.url.trim_start_matches("http://");
         json!({
@@ -95,7 +97,7 @@ impl World {
         })
     }
 
-    /// The claims of [`World::github`] but for these.
+    /// The claims of [`World::github`], changed by these.
     fn github_but(&self, others: &Value) -> Value {
         let mut claims = self.github();
         for (name, value) in others.as_object().unwrap() {
@@ -104,16 +106,16 @@ impl World {
         claims
     }
 
-    /// Asks for a token as uv does.
+    /// Requests a token as uv does.
     fn mint(&self, id_token: &str) -> Response {
         mint(&self.server, id_token)
     }
 
-    fn shown(&self, user: &str, secret: &str) -> Client {
+    fn client_as(&self, user: &str, secret: &str) -> Client {
         self.server.anonymous().basic(user, secret)
     }
 
-    /// Asks for a token as RFC 8693 has it.
+    /// Requests a token by RFC 8693.
     fn exchange(&self, id_token: &str, repository: &str, more: &[(&str, &str)]) -> Response {
         let resource = format!("{}/repositories/{repository}", self.server.base_url());
         let mut fields = vec![
@@ -136,14 +138,14 @@ impl World {
         Client::new(self.server.api()).send(request)
     }
 
-    /// Events of this action, the latest first.
+    /// Audit events with this action, the latest first.
     fn events(&self, action: &str) -> Vec<Value> {
         let answer = self.api.call("GET", &format!("/v1/audit-events?action={action}")).expect(200).json();
         answer["items"].as_array().unwrap().clone()
     }
 }
 
-/// Asks a server for a token as uv does.
+/// Requests a token from a server as uv does.
 fn mint(server: &Server, id_token: &str) -> Response {
     let request = Request::new("POST", "/_/oidc/mint-token").header("Content-Type", "application/json");
     server.anonymous().send(request.body(json!({"token": id_token}).to_string()))

@@ -1,6 +1,7 @@
-//! Every way in which an ID token may be wrong, in words that the client prints; and what is given out ends.
+//! Invalid ID tokens of every kind, with the words that the client prints. Also tests when minted
+//! tokens end.
 
-use super::issuer::{Signed, now};
+use super::issuer::{TokenSignature, now};
 use super::{World, mint};
 use packhouse_tests::database::Postgres;
 use packhouse_tests::{Api, Server, skip};
@@ -13,13 +14,13 @@ fn refused(world: &World, id_token: &str, code: &str, words: &str) {
     assert!(message.contains(words), "{words:?}: {message}");
     assert_eq!(answer["errors"][0]["code"], code, "{answer}");
     assert_eq!(answer["errors"][0]["description"], message);
-    // As a password it is worth as much.
-    let client = world.shown("ci", id_token);
+    // The server refuses the same ID token as a password too.
+    let client = world.client_as("ci", id_token);
     client.get("/repositories/wheels/simple/").expect(401);
 }
 
 #[test]
-fn an_id_token_that_is_wrong_is_refused_in_words() {
+fn an_invalid_id_token_is_refused_with_a_reason() {
     let world = World::start();
     let repository = world.repository("python", "wheels");
     world.trust(&repository, &json!({}));
@@ -46,28 +47,28 @@ fn an_id_token_that_is_wrong_is_refused_in_words() {
         (json!({"iat": now() + 120}), "invalid-token", "not valid yet"),
         (json!({"aud": "pypi"}), "invalid-token", audience.as_str()),
         (json!({"aud": [audience, "elsewhere"]}), "invalid-token", "audience"),
-        (json!({"aud": null}), "invalid-payload", "no ID token"),
+        (json!({"aud": null}), "invalid-payload", "not an ID token"),
         (json!({"iss": "https://token.actions.githubusercontent.com"}), "invalid-publisher", "issuer"),
-        (json!({"iss": 1}), "invalid-payload", "no ID token"),
+        (json!({"iss": 1}), "invalid-payload", "not an ID token"),
     ] {
         refused(&world, &world.issuer.token(&world.github_but(&claims)), code, words);
     }
     for (how, words) in [
-        (Signed::OtherKey, "not signed by its issuer"),
-        (Signed::Damaged, "not signed by its issuer"),
-        (Signed::UnknownKey, "not signed by its issuer"),
-        (Signed::None, "asymmetric key"),
-        (Signed::Hmac, "asymmetric key"),
+        (TokenSignature::OtherKey, "not signed by its issuer"),
+        (TokenSignature::Damaged, "not signed by its issuer"),
+        (TokenSignature::UnknownKey, "not signed by its issuer"),
+        (TokenSignature::None, "asymmetric algorithm"),
+        (TokenSignature::Hmac, "asymmetric algorithm"),
     ] {
         refused(&world, &world.issuer.token_signed(&world.github(), &how), "invalid-token", words);
     }
     let long = format!("eyJ{}.e30.e30", "a".repeat(20_000));
     assert!(world.mint(&long).expect(422).text().contains("too long"));
-    assert!(world.mint("").expect(422).text().contains("three words"));
+    assert!(world.mint("").expect(422).text().contains("three parts"));
     assert_eq!(world.events("exchange_id_token").len(), 0);
 
-    // What is right is taken, once. The owner's number that came with it stays.
-    let id_token = world.issuer.token_signed(&world.github(), &Signed::Ecdsa);
+    // The server accepts a valid ID token once, and stores the repository owner's id from it.
+    let id_token = world.issuer.token_signed(&world.github(), &TokenSignature::Ecdsa);
     world.mint(&id_token).expect(200);
     let again = world.mint(&id_token).expect(422).json();
     assert_eq!(again["errors"][0]["code"], "invalid-reuse-token", "{again}");
@@ -107,20 +108,20 @@ fn gitlabs_address_of_the_pipelines_file_is_compared_as_a_whole() {
 }
 
 #[test]
-fn of_a_thousand_made_up_tokens_none_is_taken() {
+fn a_thousand_forged_tokens_are_refused() {
     let world = World::start();
     let repository = world.repository("generic", "files");
     world.trust(&repository, &json!({"packages": ["*"]}));
-    let before = world.issuer.asked("/.well-known/");
+    let before = world.issuer.requests("/.well-known/");
     let right = world.issuer.token(&world.github());
     let words: Vec<&str> = right.split('.').collect();
     for number in 0_usize..1000 {
         let mut claims = world.github();
         claims["run_id"] = json!(number.to_string());
         let made_up = match number % 5 {
-            0 => world.issuer.token_signed(&claims, &Signed::OtherKey),
-            1 => world.issuer.token_signed(&claims, &Signed::UnknownKey),
-            2 => world.issuer.token_signed(&claims, &Signed::None),
+            0 => world.issuer.token_signed(&claims, &TokenSignature::OtherKey),
+            1 => world.issuer.token_signed(&claims, &TokenSignature::UnknownKey),
+            2 => world.issuer.token_signed(&claims, &TokenSignature::None),
             3 => format!("{}.{}.{}", words[0], words[1], "A".repeat(words[2].len() - number % 7)),
             _ => {
                 let elsewhere = format!("http://127.0.0.1:1/{number}");
@@ -128,14 +129,17 @@ fn of_a_thousand_made_up_tokens_none_is_taken() {
                 world.issuer.token(&claims)
             }
         };
-        let status =
-            world.shown("ci", &made_up).put(&format!("/repositories/files/a/{number}"), b"x".to_vec()).status;
+        let status = world
+            .client_as("ci", &made_up)
+            .put(&format!("/repositories/files/a/{number}"), b"x".to_vec())
+            .status;
         assert_eq!(status, 401, "{number}");
     }
-    // Each asks for two pages.
-    let asked = world.issuer.asked("/.well-known/") - before;
-    assert!(asked <= 40, "the issuer was asked {asked} times");
-    world.shown("ci", &right).put("/repositories/files/a/right", b"x".to_vec()).expect(201);
+    // A look-up of the issuer's keys makes two requests. The made-up tokens may cause only a few
+    // look-ups.
+    let requests = world.issuer.requests("/.well-known/") - before;
+    assert!(requests <= 40, "the issuer got {requests} requests");
+    world.client_as("ci", &right).put("/repositories/files/a/right", b"x".to_vec()).expect(201);
 }
 
 #[test]
@@ -145,7 +149,7 @@ fn a_minted_token_ends() {
     let publisher = world.trust(&repository, &json!({}));
     let answer = world.exchange(&world.issuer.token(&world.github()), "files", &[]).expect(200);
     let token = answer.field("access_token");
-    let client = world.shown("any", &token);
+    let client = world.client_as("any", &token);
     client.put("/repositories/files/a/b", b"x".to_vec()).expect(201);
     let expires = packhouse_tests::database::sqlite(
         &world.server,
@@ -153,13 +157,14 @@ fn a_minted_token_ends() {
     );
     assert!(["899", "900"].contains(&expires.trim()), "{expires}");
     let direct = world.issuer.token(&world.github());
-    world.shown("ci", &direct).get("/repositories/files/a/b").expect(200);
+    world.client_as("ci", &direct).get("/repositories/files/a/b").expect(200);
     world.api.call("DELETE", &format!("/v1/trusted-publishers/{publisher}")).expect(204);
     client.get("/repositories/files/a/b").expect(401);
-    world.shown("ci", &direct).get("/repositories/files/a/b").expect(401);
-    // Trusted anew, the ID token is good anew, and what was given out is not.
+    world.client_as("ci", &direct).get("/repositories/files/a/b").expect(401);
+    // When a publisher trusts the workflow again, the ID token is valid again. Tokens that were
+    // minted before stay invalid.
     world.trust(&repository, &json!({}));
-    world.shown("ci", &direct).get("/repositories/files/a/b").expect(200);
+    world.client_as("ci", &direct).get("/repositories/files/a/b").expect(200);
     client.get("/repositories/files/a/b").expect(401);
     assert_eq!(world.events("delete_trusted_publisher").len(), 1);
 }
@@ -200,7 +205,8 @@ fn an_id_token_counts_once_on_both_servers_of_a_database() {
         statuses.sort_unstable();
         assert_eq!(statuses, [200, 422], "{}", answers[1].text());
     }
-    // The owner that one of them saw first is the other's too, and what one gave out ends on the other.
+    // The second server uses the owner's id that the first server recorded. A token that one server
+    // minted also ends on the second server.
     let renamed = claims(json!({"repository_owner_id": "66"}));
     mint(&second, &renamed).expect(422);
     let token = mint(&world.server, &claims(json!({}))).expect(200).field("token");

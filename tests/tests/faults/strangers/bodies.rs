@@ -1,4 +1,5 @@
-//! Bodies of API calls from somebody who has not signed in, and more of them than fit from somebody who has.
+//! Bodies of API calls: from unauthenticated clients, and from an authenticated client that sends
+//! more bodies than the server accepts at once.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use tokio::net::TcpStream;
 use super::MIB;
 use super::h2c::{Http2, block_on, within};
 
-/// As large as a body may be, but for its last byte, which never comes.
+/// A body of the maximum size, without its last byte, which never arrives.
 fn most_of_a_body() -> Vec<u8> {
     vec![b' '; MIB as usize - 1]
 }
@@ -25,20 +26,21 @@ fn head(path: &str, fields: &[(&str, &str)]) -> Vec<u8> {
 }
 
 #[test]
-fn bodies_of_strangers_take_no_memory() {
+fn unauthenticated_bodies_take_no_memory() {
     const CLIENTS: usize = 400;
     let server = Server::start();
     let address = server.api();
-    // What a start and a first request take is not counted.
+    // The first request takes memory once, so the test measures only after it.
     Client::new(address).get("/v1/openapi.json").expect(200);
     let before = server.rss();
-    let (said, most) = server.watched(|| {
+    let (statuses, most) = server.watched(|| {
         block_on(async {
             let mut open = Vec::new();
             let body = most_of_a_body();
             for number in 0..CLIENTS {
                 let mut stream = TcpStream::connect(address).await.unwrap();
-                // Half of them announce a length, half of them do not; a quarter asks for a sign-in, which reads a body without a session.
+                // Half of the requests state a length, half do not. A quarter are sign-ins, for
+                // which the server reads the body without a session.
                 let path = if number % 4 == 0 { "/v1/sessions" } else { "/v1/tokens" };
                 let chunk = format!("{:x}\r\n", body.len());
                 let length = MIB.to_string();
@@ -46,38 +48,38 @@ fn bodies_of_strangers_take_no_memory() {
                     0 => head(path, &[("Content-Length", length.as_str())]),
                     _ => [head(path, &[("Transfer-Encoding", "chunked")]), chunk.into_bytes()].concat(),
                 };
-                // The server may close before all is sent.
+                // The server may close the connection before the client has sent everything.
                 let _ = stream.write_all(&head).await;
                 let _ = tokio::time::timeout(Duration::from_millis(200), stream.write_all(&body)).await;
                 open.push(stream);
             }
-            let mut said = Vec::new();
+            let mut statuses = Vec::new();
             for stream in &mut open {
                 let mut status = [0; 12];
                 if within("an answer", stream.read_exact(&mut status)).await.is_ok() {
-                    said.push(String::from_utf8_lossy(&status).into_owned());
+                    statuses.push(String::from_utf8_lossy(&status).into_owned());
                 }
             }
-            said
+            statuses
         })
     });
     let grown = most.saturating_sub(before);
-    println!("{CLIENTS} bodies of a MiB from strangers: {} KiB more", grown / 1024);
+    println!("{CLIENTS} unauthenticated bodies of 1 MiB: {} KiB more", grown / 1024);
     assert!(grown < 48 * MIB, "{} MiB more for {CLIENTS} bodies of a MiB", grown / MIB);
-    assert!(said.len() > CLIENTS / 2, "only {} were answered", said.len());
-    for status in said {
+    assert!(statuses.len() > CLIENTS / 2, "only {} were answered", statuses.len());
+    for status in statuses {
         assert!(status.ends_with("401") || status.ends_with("413"), "{status}");
     }
 }
 
 #[test]
-fn bodies_of_strangers_take_no_memory_on_many_streams() {
+fn unauthenticated_bodies_take_no_memory_on_many_streams() {
     const CONNECTIONS: usize = 4;
     const STREAMS: usize = 120;
     let server = Server::start();
     Client::new(server.api()).get("/v1/openapi.json").expect(200);
     let before = server.rss();
-    let (said, most) = server.watched(|| {
+    let (statuses, most) = server.watched(|| {
         block_on(async {
             let mut open = Vec::new();
             for _ in 0..CONNECTIONS {
@@ -91,19 +93,19 @@ fn bodies_of_strangers_take_no_memory_on_many_streams() {
                 }
                 open.push((connection, answers));
             }
-            let mut said = Vec::new();
+            let mut statuses = Vec::new();
             for (_, answers) in &mut open {
                 for (answer, _) in answers {
-                    said.push(within("an answer", answer).await.unwrap().status());
+                    statuses.push(within("an answer", answer).await.unwrap().status());
                 }
             }
-            said
+            statuses
         })
     });
     let grown = most.saturating_sub(before);
     println!("{} streams with a MiB each: {} KiB more", CONNECTIONS * STREAMS, grown / 1024);
     assert!(grown < 48 * MIB, "{} MiB more for {} streams", grown / MIB, CONNECTIONS * STREAMS);
-    assert!(said.iter().all(|status| *status == 401), "{said:?}");
+    assert!(statuses.iter().all(|status| *status == 401), "{statuses:?}");
 }
 
 #[track_caller]
@@ -112,7 +114,7 @@ fn is(answer: &Response, status: u16, code: &str) {
 }
 
 #[test]
-fn a_strangers_body_is_judged_by_its_head_alone() {
+fn an_unauthenticated_body_is_judged_by_its_head_alone() {
     let server = Server::start();
     let client = Client::new(server.api());
     let announced = |path: &str, kind: &str, length: u64| {
@@ -123,10 +125,10 @@ fn a_strangers_body_is_judged_by_its_head_alone() {
         let mut connection = Connection::open(server.api()).unwrap();
         connection.send(&head).unwrap();
         let answer = connection.read_response(false).unwrap();
-        assert!(connection.closed(), "what is left of the body is in the way of the next request");
+        assert!(connection.closed(), "the rest of the body would block the next request");
         answer
     };
-    // Nothing of the body is sent: who waits for it does not answer.
+    // The client sends nothing of the body. A server that waited for the body would not answer.
     is(&announced("/v1/tokens", "application/json", 2 * MIB), 413, "request_body_too_large");
     is(&announced("/v1/tokens", "text/plain", MIB), 415, "unsupported_media_type");
     is(&announced("/v1/tokens", "application/json", MIB), 401, "not_signed_in");
@@ -141,7 +143,7 @@ fn a_strangers_body_is_judged_by_its_head_alone() {
     is(&post(&client, "{"), 401, "not_signed_in");
     let api = Api::sign_in(&server);
     is(&post(api.client(), "{"), 400, "malformed_json");
-    // A small body that nobody wanted is read away, and the connection goes on.
+    // The server reads a small body that it does not need and drops it; the connection stays open.
     let request = head("/v1/tokens", &[("Content-Length", "2")]);
     let mut connection = Connection::open(server.api()).unwrap();
     for _ in 0..2 {
@@ -150,7 +152,8 @@ fn a_strangers_body_is_judged_by_its_head_alone() {
     }
 }
 
-/// Opens calls with a good session whose bodies lack their last byte, until one is refused.
+/// Opens calls with a valid session whose bodies lack their last byte, until the server refuses
+/// one. Returns the open connections and the refusal.
 fn fill(server: &Server, api: &Api) -> (Vec<Connection>, Response) {
     let body = most_of_a_body();
     let bearer = format!("Bearer {}", api.session);
@@ -160,7 +163,7 @@ fn fill(server: &Server, api: &Api) -> (Vec<Connection>, Response) {
     for _ in 0..16 {
         let mut connection = Connection::open(server.api()).unwrap();
         connection.send(&head).unwrap();
-        // The last one is refused while it is sent.
+        // The server may refuse the last call while the client still sends the body.
         let _ = connection.send(&body);
         if let Some(answer) = answered(&mut connection) {
             return (open, answer);
@@ -170,13 +173,13 @@ fn fill(server: &Server, api: &Api) -> (Vec<Connection>, Response) {
     panic!("none of {} was refused", open.len());
 }
 
-/// The answer, if there is one before the server has read what was sent and waits.
+/// The answer if it came before the whole body; `None` if the server waits for the rest.
 fn answered(connection: &mut Connection) -> Option<Response> {
     connection.read_response_within(Duration::from_secs(2))
 }
 
 #[test]
-fn all_bodies_together_and_those_of_one_address_have_a_bound() {
+fn bodies_are_bounded_in_total_and_by_address() {
     let server = Server::with().env("PACKHOUSE_LIMITS_API_BODIES_BYTES_PER_ADDRESS", "2 MiB").start();
     let api = Api::sign_in(&server);
     let (open, refused) = fill(&server, &api);
@@ -191,7 +194,7 @@ fn all_bodies_together_and_those_of_one_address_have_a_bound() {
     assert_eq!(open.len(), 3);
     is(&refused, 503, "server_busy");
     assert_eq!(refused.header("retry-after"), Some("5"));
-    // Those that had room are answered, and make room.
+    // The server answers the accepted calls after their last byte, and frees their memory.
     for connection in &mut open {
         connection.send(b" ").unwrap();
         is(&connection.read_response(false).unwrap(), 400, "malformed_json");
@@ -200,24 +203,25 @@ fn all_bodies_together_and_those_of_one_address_have_a_bound() {
 }
 
 #[test]
-fn a_body_that_trickles_is_given_up() {
+fn a_body_that_trickles_times_out() {
     let server = Server::with()
         .env("PACKHOUSE_LIMITS_BODY_IDLE_MS", "1000")
         .env("PACKHOUSE_LIMITS_API_BODY_RATE", "1000")
         .start();
     let start = Instant::now();
-    let said = block_on(async {
+    let received = block_on(async {
         let mut stream = TcpStream::connect(server.api()).await.unwrap();
         stream.write_all(&head("/v1/sessions", &[("Content-Length", "10000")])).await.unwrap();
-        let mut said = Vec::new();
+        let mut received = Vec::new();
         loop {
-            // A byte every so often is the attack.
-            let pause = tokio::time::timeout(Duration::from_millis(100), stream.read_buf(&mut said)).await;
+            // The client sends a byte from time to time.
+            let pause =
+                tokio::time::timeout(Duration::from_millis(100), stream.read_buf(&mut received)).await;
             if pause.is_ok() || start.elapsed() > Duration::from_secs(20) {
-                return String::from_utf8_lossy(&said).into_owned();
+                return String::from_utf8_lossy(&received).into_owned();
             }
             stream.write_all(b" ").await.unwrap();
         }
     });
-    assert!(said.starts_with("HTTP/1.1 408"), "{said:?} after {:?}", start.elapsed());
+    assert!(received.starts_with("HTTP/1.1 408"), "{received:?} after {:?}", start.elapsed());
 }

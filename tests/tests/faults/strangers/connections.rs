@@ -1,4 +1,4 @@
-//! Connections on which nothing happens, and more of them than one address may have.
+//! Idle connections, and more connections than one address may have.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -28,13 +28,13 @@ fn an_http_2_connection_that_only_answers_ping_is_closed() {
             used.closed().await;
         }
     });
-    // One with a request under way is not idle.
+    // A connection with a request in progress is not idle.
     busy.send(b"56789").unwrap();
     busy.read_response(false).unwrap().expect(201);
 }
 
 #[test]
-fn where_connections_are_scarce_idle_ones_make_room() {
+fn idle_connections_are_closed_when_connections_are_scarce() {
     const MOST: usize = 16;
     let server = Server::with()
         .env("PACKHOUSE_LIMITS_CONNECTIONS", &MOST.to_string())
@@ -49,7 +49,7 @@ fn where_connections_are_scarce_idle_ones_make_room() {
             let _ = take(connection.get("/", &[]).await.into_body()).await;
             idle.push(connection);
         }
-        // All places are taken by connections that answer PING.
+        // Connections that only answer PING take all slots.
         let mut next = Http2::open(server.packages(), 65_535).await;
         let answer = next.get("/", &[]).await;
         assert_eq!(answer.status(), 200);
@@ -57,14 +57,15 @@ fn where_connections_are_scarce_idle_ones_make_room() {
     assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
 }
 
-/// A connection from another address of loopback.
+/// Opens a connection to `target` from this loopback address.
 async fn from(source: Ipv4Addr, target: SocketAddr) -> tokio::net::TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(SocketAddr::from((source, 0))).unwrap();
     within("a connection", socket.connect(target)).await.unwrap()
 }
 
-/// What is answered to a plain request on it; none where it was closed.
+/// Sends a plain request on the connection; returns the answer, or `None` if the server closed the
+/// connection.
 async fn answered(stream: &mut tokio::net::TcpStream) -> Option<String> {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let _ = stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
@@ -95,7 +96,7 @@ fn one_address_has_no_more_connections_than_its_share() {
         assert!(answered(&mut api).await.is_some(), "the other listener counts for itself");
         held.pop();
     });
-    eventually("a place that is free again is given again", || {
+    eventually("a freed slot can be used again", || {
         let answer = block_on(async { answered(&mut from(crowd, server.packages()).await).await });
         answer.map(drop)
     });

@@ -1,4 +1,4 @@
-//! Open files and sockets, of which the system gives only so many.
+//! File descriptors: the system limits the number of a server's open files and sockets.
 
 use std::net::Ipv4Addr;
 
@@ -9,9 +9,9 @@ use serde_json::json;
 
 use super::h2c::{Http2, block_on};
 
-/// As few as a server can start with.
+/// The smallest limit with which a server can start.
 const FEW: &str = "--nofile=256:256";
-/// Requests for packages that have a place at one time with so few.
+/// Concurrent package requests with that limit.
 const PLACES: usize = 16;
 
 fn with_few() -> Server {
@@ -31,7 +31,7 @@ fn the_number_of_descriptors_is_raised_at_the_start() {
 }
 
 #[test]
-fn kept_answers_leave_descriptors_for_others() {
+fn cached_answers_leave_descriptors_for_others() {
     let server = with_few();
     let repository = MavenRepository::create(&server, "many");
     let bytes = payload::bytes(1, 100_000);
@@ -44,12 +44,12 @@ fn kept_answers_leave_descriptors_for_others() {
     repository.put(&jar(300), bytes).expect(201);
     let open = std::fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap().count();
     println!("{open} descriptors after 300 files");
-    assert!(!server.log().contains("ddb_unavailable") && !server.log().contains("cannot be reached"));
+    assert!(!server.log().contains("ddb_unavailable") && !server.log().contains("store unavailable"));
 }
 
 #[test]
 fn a_crowd_of_connections_leaves_descriptors_for_requests() {
-    // Who says nothing is sent away soon, so that the test does not take long.
+    // The server closes silent connections soon, so that the test is short.
     let server = Server::with().wrapped_in(&["prlimit", FEW]).env("PACKHOUSE_LIMITS_IDLE_MS", "500").start();
     let repository = MavenRepository::create(&server, "crowded");
     repository.put(&jar(0), payload::bytes(1, 100_000)).expect(201);
@@ -60,7 +60,8 @@ fn a_crowd_of_connections_leaves_descriptors_for_requests() {
         Err(_) => None,
     };
     block_on(async {
-        // More than there are descriptors, from many addresses; none of them says anything.
+        // The crowd has more connections than the server has descriptors. They come from many
+        // addresses and are silent.
         let mut crowd = Vec::new();
         for number in 0..400_u32 {
             let source = Ipv4Addr::from_bits(u32::from(Ipv4Addr::new(127, 0, 1, 0)) + number);
@@ -73,8 +74,9 @@ fn a_crowd_of_connections_leaves_descriptors_for_requests() {
             if number % 100 == 99 {
                 let client: Client = repository.client.clone();
                 let path = path.clone();
-                let asked = tokio::task::spawn_blocking(move || client.try_send(Request::new("GET", &path)));
-                let answer = outcome(asked.await.unwrap());
+                let attempt =
+                    tokio::task::spawn_blocking(move || client.try_send(Request::new("GET", &path)));
+                let answer = outcome(attempt.await.unwrap());
                 assert!(
                     answer.as_ref().is_none_or(|(status, _)| *status == 200),
                     "while {} connections are open: {answer:?}",
@@ -88,13 +90,17 @@ fn a_crowd_of_connections_leaves_descriptors_for_requests() {
     });
     repository.put(&jar(1), payload::bytes(2, 100_000)).expect(201);
     let log = server.log();
-    assert!(!log.contains("ddb_unavailable") && !log.contains("cannot be reached"), "{log}");
-    assert!(!log.contains("could not be accepted"), "accepting never fails for want of descriptors");
+    assert!(!log.contains("ddb_unavailable") && !log.contains("store unavailable"), "{log}");
+    assert!(
+        !log.contains("accepting a connection failed"),
+        "accepting never fails because descriptors are missing"
+    );
 }
 
-/// Requests beyond those for which there are descriptors wait, and are told so in the end; nothing is said of the store.
+/// Requests that exceed the available descriptors wait, and the server refuses them in the end. The
+/// error does not say that the store is unavailable.
 #[test]
-fn more_requests_than_descriptors_allow_wait_or_are_told() {
+fn requests_that_exceed_the_descriptors_wait_or_are_refused() {
     let server = with_few();
     let repository = MavenRepository::create(&server, "waiting");
     repository.put(&jar(0), payload::bytes(1, 100_000)).expect(201);
@@ -114,27 +120,27 @@ fn more_requests_than_descriptors_allow_wait_or_are_told() {
             stream.write_all(&payload::bytes(u64::from(number), 100_000)).await.unwrap();
             uploads.push((number, stream));
         }
-        let mut said = Vec::new();
+        let mut answers = Vec::new();
         for (number, stream) in &mut uploads {
             let rest = payload::bytes(u64::from(*number), 200_000)[100_000..].to_vec();
-            // Those that had no place in time were answered and closed already.
+            // The server has already answered and closed the requests that got no slot in time.
             let _ = stream.write_all(&rest).await;
             let mut answer = Vec::new();
             let _ = super::h2c::within("an answer", stream.read_to_end(&mut answer)).await;
-            said.push(String::from_utf8_lossy(&answer).into_owned());
+            answers.push(String::from_utf8_lossy(&answer).into_owned());
         }
-        for answer in &said {
+        for answer in &answers {
             let right = answer.starts_with("HTTP/1.1 201") || answer.contains("server_busy");
             assert!(right, "{answer}");
         }
-        assert!(said.iter().any(|answer| answer.starts_with("HTTP/1.1 201")));
+        assert!(answers.iter().any(|answer| answer.starts_with("HTTP/1.1 201")));
     });
     repository.get(&jar(0)).expect(200);
-    assert!(!server.log().contains("cannot be reached"));
+    assert!(!server.log().contains("store unavailable"));
 }
 
 #[test]
-fn uploads_that_have_all_places_hold_up_no_call_on_the_same_listener() {
+fn uploads_in_all_slots_delay_no_call_on_the_same_listener() {
     let server = Server::with().wrapped_in(&["prlimit", FEW]).on_one_listener().start();
     let api = Api::below(server.anonymous(), "/portal");
     let body = json!({"name": "files", "format": "generic", "kind": "hosted"});
@@ -152,13 +158,13 @@ fn uploads_that_have_all_places_hold_up_no_call_on_the_same_listener() {
         let client = server.anonymous();
         let taken = format!("packhouse_requests_in_flight{{host=\"packages\"}} {PLACES}");
         let have_all = move || client.get("/metrics").text().lines().any(|line| line == taken).then_some(());
-        let all_taken = tokio::task::spawn_blocking(|| eventually("the uploads have all places", have_all));
+        let all_taken = tokio::task::spawn_blocking(|| eventually("the uploads have all slots", have_all));
         all_taken.await.unwrap();
         let (waiting, _) = connection.begin("GET", "/repositories/files/0.txt", &fields, false).await;
         let (call, _) = connection.begin("GET", "/portal/v1/me", &[], false).await;
         tokio::select! {
             biased;
-            answer = waiting => panic!("a request without a place was answered first: {answer:?}"),
+            answer = waiting => panic!("a request without a slot was answered first: {answer:?}"),
             answer = call => assert_eq!(answer.unwrap().status(), 401),
         }
     });

@@ -1,4 +1,5 @@
-//! HTTP/2 in a test's own hands: requests whose answers it does not take, and connections that answer PING and nothing else.
+//! An HTTP/2 client under a test's control. The test can leave answers unread, and keep connections
+//! that only answer PING.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,10 +11,10 @@ use http::{Request, Response};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
-/// How long a test waits for what must come.
+/// Time limit of an expected answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An open connection; PING is answered as long as it lives.
+/// An open connection; it answers PING as long as it lives.
 pub(crate) struct Http2 {
     sender: SendRequest<Bytes>,
     connection: JoinHandle<Result<(), h2::Error>>,
@@ -21,7 +22,7 @@ pub(crate) struct Http2 {
 }
 
 impl Http2 {
-    /// Connects. Of each answer so many bytes are taken without being asked for.
+    /// Connects. The client accepts this many bytes of each answer without reading them.
     pub(crate) async fn open(address: SocketAddr, window: u32) -> Self {
         let stream = TcpStream::connect(address).await.expect("a connection");
         let mut builder = h2::client::Builder::new();
@@ -30,7 +31,7 @@ impl Http2 {
         Self { sender, connection: tokio::spawn(connection), address }
     }
 
-    /// Sends the head of a request. The body is sent by what comes back, unless there is none.
+    /// Sends the head of a request. The returned stream sends the body, if the request has one.
     pub(crate) async fn begin(
         &mut self,
         method: &str,
@@ -46,24 +47,24 @@ impl Http2 {
         sender.send_request(request.body(()).unwrap(), !body).expect("a request")
     }
 
-    /// GET, and the answer's head.
+    /// GET; returns the answer's head and its unread body.
     pub(crate) async fn get(&mut self, path: &str, fields: &[(&str, &str)]) -> Response<RecvStream> {
         let (answer, _) = self.begin("GET", path, fields, false).await;
         within("an answer", answer).await.expect("an answer")
     }
 
-    /// Waits until the server has closed.
+    /// Waits until the server has closed the connection.
     pub(crate) async fn closed(self) {
         let _ = within("the server closes", self.connection).await;
     }
 
-    /// Whether it is still open.
+    /// Returns true if the connection is still open.
     pub(crate) fn is_open(&self) -> bool {
         !self.connection.is_finished()
     }
 }
 
-/// Takes all of an answer's bytes: how many, or the stream's error.
+/// Reads a whole answer; returns its length, or the stream's error.
 pub(crate) async fn take(mut body: RecvStream) -> Result<u64, h2::Error> {
     let mut taken = 0;
     while let Some(bytes) = within("more of an answer", body.data()).await {
@@ -74,10 +75,10 @@ pub(crate) async fn take(mut body: RecvStream) -> Result<u64, h2::Error> {
     Ok(taken)
 }
 
-/// Waits for what must come.
+/// Waits for `work` within the time limit.
 pub(crate) async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
     let done = tokio::time::timeout(PATIENCE, work).await;
-    done.unwrap_or_else(|_| panic!("in vain: {what}"))
+    done.unwrap_or_else(|_| panic!("timed out: {what}"))
 }
 
 /// Runs a test's work on one thread.

@@ -1,5 +1,6 @@
-//! What a stranger can make grow: memory by bodies before a session and by answers that nobody takes, connections that do nothing, and
-//! open files. Each test is such an attack, bounded and over loopback, and looks at what it cost.
+//! Resources that an unauthenticated client can take: memory by bodies before a session and by
+//! unread answers, idle connections, and open files. Each test makes such an attack, of limited
+//! size and over loopback, and measures the server's cost.
 
 mod bodies;
 mod connections;
@@ -7,5 +8,5 @@ mod descriptors;
 pub(crate) mod h2c;
 mod streams;
 
-/// A MiB.
+/// One MiB.
 const MIB: u64 = 1024 * 1024;

@@ -1,4 +1,4 @@
-//! Streams of HTTP/2 whose answers nobody takes.
+//! HTTP/2 streams whose answers the client does not read.
 
 use packhouse_tests::http::basic;
 use packhouse_tests::server::OWNER;
@@ -21,7 +21,7 @@ fn repository(server: &Server) -> (MavenRepository, String) {
 }
 
 #[test]
-fn answers_that_nobody_takes_hold_little_memory() {
+fn unread_answers_hold_little_memory() {
     let server = Server::start();
     let (repository, credential) = repository(&server);
     let fields = [("authorization", credential.as_str())];
@@ -38,35 +38,36 @@ fn answers_that_nobody_takes_hold_little_memory() {
                     assert_eq!(answer.status(), 200);
                     answers.push(answer.into_body());
                 }
-                // One that is taken is not held up by those that are not.
+                // Unread answers do not delay an answer that the client reads.
                 let small = connection.get(&repository.path(SMALL), &fields).await;
                 assert_eq!(take(small.into_body()).await.unwrap(), 5);
                 connections.push((connection, answers));
             }
-            // And one of those goes on when it is taken after all.
+            // An unread answer continues when the client reads it after all.
             let (_, answers) = &mut connections[1];
             assert_eq!(take(answers.pop().unwrap()).await.unwrap(), LARGE_BYTES as u64);
         });
     });
     let grown = most.saturating_sub(before);
-    println!("{} answers that nobody takes: {} KiB more", 2 * STREAMS, grown / 1024);
+    println!("{} unread answers: {} KiB more", 2 * STREAMS, grown / 1024);
     assert!(grown < 64 * MIB, "{} MiB more for {} answers", grown / MIB, 2 * STREAMS);
 }
 
 #[test]
-fn a_stream_of_which_nothing_is_taken_is_reset_and_the_connection_goes_on() {
+fn an_unread_stream_is_reset_and_the_connection_stays_open() {
     let server = Server::with().env("PACKHOUSE_LIMITS_SEND_IDLE_MS", "500").start();
     let (repository, credential) = repository(&server);
     let fields = [("authorization", credential.as_str())];
     block_on(async {
-        // No byte may be sent of these, small or large, before the client says so.
+        // The window is 0, so the server may send no byte of these answers until the client allows
+        // it.
         let mut connection = Http2::open(server.packages(), 0).await;
         for path in [LARGE, SMALL] {
             let answer = connection.get(&repository.path(path), &fields).await;
             assert_eq!(answer.status(), 200);
             let mut body = answer.into_body();
             let end = within("the stream is reset", body.data()).await;
-            let error = end.expect("no end as of a whole answer").unwrap_err();
+            let error = end.expect("it does not end like a complete answer").unwrap_err();
             assert!(error.is_reset() && error.is_remote(), "{error}");
         }
         assert!(connection.is_open());
@@ -75,13 +76,13 @@ fn a_stream_of_which_nothing_is_taken_is_reset_and_the_connection_goes_on() {
         let stalled = connection.get(&repository.path(LARGE), &fields).await.into_body();
         let taken = connection.get(&repository.path(LARGE), &fields).await.into_body();
         assert_eq!(take(taken).await.unwrap(), LARGE_BYTES as u64);
-        assert!(take_after_reset(stalled).await, "what came before is there, and then the stream is reset");
+        assert!(take_after_reset(stalled).await, "the earlier bytes arrive, and then the stream is reset");
         let small = connection.get(&repository.path(SMALL), &fields).await;
-        assert_eq!(take(small.into_body()).await.unwrap(), 5, "the connection goes on");
+        assert_eq!(take(small.into_body()).await.unwrap(), 5, "the connection still works");
     });
 }
 
-/// Takes nothing until the stream is reset; whether it was.
+/// Reads nothing until the stream ends; returns true if the server reset the stream.
 async fn take_after_reset(mut body: h2::RecvStream) -> bool {
     loop {
         match within("the stream is reset", body.data()).await {
@@ -93,7 +94,7 @@ async fn take_after_reset(mut body: h2::RecvStream) -> bool {
 }
 
 #[test]
-fn answers_over_http_2_are_whole() {
+fn answers_over_http_2_are_complete() {
     let server = Server::start();
     let (repository, credential) = repository(&server);
     let fields = [("authorization", credential.as_str())];

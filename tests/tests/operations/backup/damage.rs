@@ -1,4 +1,4 @@
-//! What is damaged is named, and nothing of it is restored.
+//! Damage to a backup: `verify` names it, and `restore` writes nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -7,23 +7,23 @@ use tempfile::TempDir;
 
 use super::world::{Published, Stand, files, listed, newest, place, run};
 
-struct Scene {
+struct DamageFixture {
     home: TempDir,
     stand: Stand,
     folder: String,
 }
 
-impl Scene {
-    fn new() -> Scene {
+impl DamageFixture {
+    fn new() -> DamageFixture {
         let (home, stand) = (TempDir::new().unwrap(), Stand::folder());
         let server = stand.server().start();
         Published::some(&server);
         let folder = place(&home);
-        stand.run(&["backup", &folder]).well();
-        Scene { home, stand, folder }
+        stand.run(&["backup", &folder]).success();
+        DamageFixture { home, stand, folder }
     }
 
-    /// A verification names it, and a restore writes nothing.
+    /// Fails unless `verify` names the damage and `restore` writes nothing.
     #[track_caller]
     fn is_refused(&self, words: &str) {
         run(&["backup", "verify", &self.folder]).refused(words);
@@ -54,7 +54,7 @@ fn flip(path: &Path) -> Vec<u8> {
 
 #[test]
 fn each_damage_is_named_by_verify_and_refused_by_restore() {
-    let scene = Scene::new();
+    let scene = DamageFixture::new();
     let id = newest(&scene.folder);
     let blob = scene.blob();
     let name = blob.file_name().unwrap().to_str().unwrap().to_owned();
@@ -72,40 +72,40 @@ fn each_damage_is_named_by_verify_and_refused_by_restore() {
         std::fs::write(&path, &whole[..whole.len() / 3]).unwrap();
         scene.is_refused(words);
         std::fs::write(&path, whole).unwrap();
-        run(&["backup", "verify", &scene.folder]).well();
+        run(&["backup", "verify", &scene.folder]).success();
     }
     let manifest = own("manifest.json");
     let whole = flip(&manifest);
     run(&["backup", "verify", &scene.folder]).refused("the manifest is damaged");
     scene.stand.run(&["restore", &scene.folder, "--backup", &id]).refused("the manifest is damaged");
     assert_eq!(listed(&scene.folder)[0]["state"], "damaged");
-    // What it needs is not known, so nothing is removed.
+    // A prune cannot know which blobs a damaged backup needs, so it removes nothing.
     run(&["backup", "prune", &scene.folder, "--keep-last", "1"]).refused("is damaged");
     std::fs::write(&manifest, whole).unwrap();
 
-    // Cut short, a blob is copied again by the next backup.
+    // The next backup copies a truncated blob again.
     std::fs::write(&blob, b"short").unwrap();
-    scene.stand.run(&["backup", &scene.folder]).well();
-    run(&["backup", "verify", &scene.folder]).well();
+    scene.stand.run(&["backup", &scene.folder]).success();
+    run(&["backup", "verify", &scene.folder]).success();
     assert_eq!(listed(&scene.folder)[1]["manifest"]["copied_blobs"], 1);
 }
 
 #[test]
-fn without_a_manifest_there_is_no_backup() {
-    let scene = Scene::new();
+fn a_backup_without_a_manifest_is_not_listed_or_restored() {
+    let scene = DamageFixture::new();
     let id = newest(&scene.folder);
     std::fs::remove_file(scene.below(&format!("backups/{id}/manifest.json"))).unwrap();
     assert_eq!(listed(&scene.folder)[0]["state"], "broken_off");
-    scene.is_refused("no backup at this place that is whole");
+    scene.is_refused("no complete backup at this location");
     let other = Stand::folder();
-    other.run(&["restore", &scene.folder, "--backup", &id]).refused("was broken off");
+    other.run(&["restore", &scene.folder, "--backup", &id]).refused("was interrupted");
     other.run(&["restore", &scene.folder, "--backup", "x"]).refused("there is no backup x");
     assert!(other.is_untouched());
     assert!(scene.home.path().exists());
 }
 
 #[test]
-fn a_blob_that_is_damaged_at_its_source_is_named_and_no_backup_made() {
+fn a_blob_damaged_at_its_source_is_named_and_no_backup_is_made() {
     let (home, stand) = (TempDir::new().unwrap(), Stand::folder());
     let server = stand.server().start();
     Published::some(&server);
@@ -115,6 +115,6 @@ fn a_blob_that_is_damaged_at_its_source_is_named_and_no_backup_made() {
     stand.run(&["backup", &folder]).refused("failed to copy the blob sha256:");
     assert!(listed(&folder).iter().all(|backup| backup["state"] != "whole"));
     std::fs::write(&blob, whole).unwrap();
-    stand.run(&["backup", &folder]).well();
-    run(&["backup", "verify", &folder]).well();
+    stand.run(&["backup", &folder]).success();
+    run(&["backup", "verify", &folder]).success();
 }

@@ -1,4 +1,4 @@
-//! Backups that are encrypted, and the key of the server's own sealed secrets.
+//! Encrypted backups, and the key that seals the server's secrets.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::world::{Published, Stand, file, files, listed, place, run};
 
-/// An identity and its recipient: of a test, and of no use anywhere else.
+/// An identity and its recipient, made for this test only.
 const IDENTITY: &str = "AGE-SECRET-KEY-1RFMGGUF0EWSW460TP483D2564T0MQMR463PK9QZNK22D4VP9T6GSZDNQZ5";
 const RECIPIENT: &str = "age1y4506l9l3sdaruew28s4wrcxf82ck0mq2jlg3t2cwe3amf434q5q2y2jr5";
 
@@ -20,50 +20,50 @@ fn holds(folder: &str, what: &str) -> bool {
 }
 
 #[test]
-fn without_the_right_passphrase_nothing_is_read_or_added() {
+fn without_the_right_passphrase_a_backup_cannot_be_read_or_extended() {
     let home = TempDir::new().unwrap();
     let (right, wrong) =
         (file(&home, "right", "correct horse battery"), file(&home, "wrong", "staple, staple"));
     let stand = Stand::folder();
     let server = stand.server().start();
     let published = Published::some(&server);
-    let text = "words that stand in a file of their own ".repeat(2000);
+    let text = "text that is published as a file of its own ".repeat(2000);
     published.client(&server).put("/repositories/maven/org/example/w/1/w-1.jar", text.clone()).expect(201);
     let folder = place(&home);
-    stand.run(&["backup", &folder, "--passphrase-file", &right]).well();
+    stand.run(&["backup", &folder, "--passphrase-file", &right]).success();
     assert!(!holds(&folder, &text[..200]), "the content can be read");
-    let said = "this is not the passphrase of these backups";
-    stand.run(&["backup", &folder, "--passphrase-file", &wrong]).refused(said);
+    let refusal = "this is not the passphrase of these backups";
+    stand.run(&["backup", &folder, "--passphrase-file", &wrong]).refused(refusal);
     stand.run(&["backup", &folder]).refused("--passphrase-file");
-    run(&["backup", "verify", &folder, "--passphrase-file", &wrong]).refused(said);
+    run(&["backup", "verify", &folder, "--passphrase-file", &wrong]).refused(refusal);
     run(&["backup", "verify", &folder]).refused("--passphrase-file");
     let other = Stand::folder();
-    other.run(&["restore", &folder, "--passphrase-file", &wrong]).refused(said);
+    other.run(&["restore", &folder, "--passphrase-file", &wrong]).refused(refusal);
     assert!(other.is_untouched());
-    stand.run(&["backup", &folder, "--passphrase-file", &right]).well();
-    // To list and prune takes no key.
+    stand.run(&["backup", &folder, "--passphrase-file", &right]).success();
+    // Listing and pruning need no key.
     assert_eq!(listed(&folder).len(), 2);
-    run(&["backup", "prune", &folder, "--keep-last", "1"]).well();
-    run(&["backup", "verify", &folder, "--passphrase-file", &right]).well();
-    other.run(&["restore", &folder, "--passphrase-file", &right]).well();
+    run(&["backup", "prune", &folder, "--keep-last", "1"]).success();
+    run(&["backup", "verify", &folder, "--passphrase-file", &right]).success();
+    other.run(&["restore", &folder, "--passphrase-file", &right]).success();
     published.expect(&other.server().start());
 }
 
 #[test]
-fn recipients_read_what_is_encrypted_for_them_with_age_itself_too() {
+fn recipients_can_decrypt_their_backups_with_age_as_well() {
     let home = TempDir::new().unwrap();
     let recipients = file(&home, "recipients", &format!("# operators\n{RECIPIENT}\n"));
     let identity = file(&home, "identity", &format!("{IDENTITY}\n"));
     let stand = Stand::folder();
     let published = Published::some(&stand.server().start());
     let folder = place(&home);
-    stand.run(&["backup", &folder, "--recipients-file", &recipients]).well();
+    stand.run(&["backup", &folder, "--recipients-file", &recipients]).success();
     run(&["backup", "verify", &folder]).refused("--identity-file");
-    let key = stand.run(&["backup", "key"]).well().text.trim().to_owned();
+    let key = stand.run(&["backup", "key"]).success().text.trim().to_owned();
     let with = ["--identity-file", &identity, "--signed-by", &key];
-    run(&[&["backup", "verify", &folder][..], &with].concat()).well();
+    run(&[&["backup", "verify", &folder][..], &with].concat()).success();
     let other = Stand::folder();
-    other.run(&[&["restore", &folder][..], &with].concat()).well();
+    other.run(&[&["restore", &folder][..], &with].concat()).success();
     published.expect(&other.server().start());
     let phrase = file(&home, "phrase", "correct horse battery");
     stand.run(&["backup", &folder, "--passphrase-file", &phrase]).refused("--recipients-file");
@@ -78,7 +78,7 @@ fn recipients_read_what_is_encrypted_for_them_with_age_itself_too() {
 }
 
 #[test]
-fn a_restored_server_reads_the_secrets_that_were_sealed() {
+fn a_restored_server_reads_its_sealed_secrets() {
     let home = TempDir::new().unwrap();
     let stand = Stand::folder();
     let server = stand.server().start();
@@ -92,16 +92,16 @@ fn a_restored_server_reads_the_secrets_that_were_sealed() {
     drop(server);
     let key = std::fs::read(stand.data().join("sealing.key")).unwrap();
     let (with, without) = (place(&home), home.path().join("without").to_str().unwrap().to_owned());
-    stand.run(&["backup", &with]).well();
-    stand.run(&["backup", &without, "--without-sealing-key"]).well();
+    stand.run(&["backup", &with]).success();
+    stand.run(&["backup", &without, "--without-sealing-key"]).success();
     assert_eq!(listed(&without)[0]["manifest"]["sealing_key"], "left_out");
 
     let whole = Stand::folder();
-    whole.run(&["restore", &with]).well();
+    whole.run(&["restore", &with]).success();
     assert_eq!(std::fs::read(whole.data().join("sealing.key")).unwrap(), key);
-    assert!(!whole.server().start().log().contains("sealing key is another"));
+    assert!(!whole.server().start().log().contains("sealing key differs"));
     let partly = Stand::folder();
-    partly.run(&["restore", &without]).well();
+    partly.run(&["restore", &without]).success();
     assert!(!partly.data().join("sealing.key").exists());
-    assert!(partly.server().start().log().contains("sealing key is another"));
+    assert!(partly.server().start().log().contains("sealing key differs"));
 }

@@ -1,4 +1,4 @@
-//! kill -9 at any moment of a backup and of a restore.
+//! Backups and restores that `kill -9` ends at any moment.
 
 use std::path::Path;
 use std::process::Child;
@@ -8,9 +8,10 @@ use tempfile::TempDir;
 
 use super::world::{Published, Stand, files, listed, newest, place, run};
 
-/// Kills it once there are so many files, or lets it end; whether it was killed.
+/// Kills the process once the folder has `count` files. Returns `false` if the process ended before
+/// that.
 fn killed_at(mut child: Child, folder: &Path, count: usize) -> bool {
-    let killed = eventually("it comes so far", || {
+    let killed = eventually("the folder has enough files", || {
         if child.try_wait().unwrap().is_some() {
             return Some(false);
         }
@@ -31,7 +32,7 @@ fn published(stand: &Stand) -> Published {
 }
 
 #[test]
-fn a_backup_that_was_killed_is_none_and_the_next_goes_on_from_it() {
+fn a_killed_backup_is_not_listed_and_the_next_one_continues_it() {
     let home = TempDir::new().unwrap();
     let stand = Stand::folder();
     let published = published(&stand);
@@ -43,33 +44,34 @@ fn a_backup_that_was_killed_is_none_and_the_next_goes_on_from_it() {
             killed += 1;
             assert!(listed_or_none(&folder).iter().all(|state| state != "whole"));
             let other = Stand::folder();
-            let said = other.run(&["restore", &folder]);
-            assert!(!said.success && other.is_untouched(), "{}", said.text);
+            let output = other.run(&["restore", &folder]);
+            assert!(!output.success && other.is_untouched(), "{}", output.text);
         }
     }
     assert!(killed >= 3, "{killed} backups were killed before their end");
     let there = files(&content).len() as u64;
-    stand.run(&["backup", &folder]).well();
+    stand.run(&["backup", &folder]).success();
     let whole = listed(&folder).into_iter().find(|backup| backup["state"] == "whole").unwrap();
     let copied = whole["manifest"]["copied_blobs"].as_u64().unwrap();
     assert!(
         0 < copied && copied + there == whole["manifest"]["blobs"].as_u64().unwrap(),
         "{copied} of {whole}"
     );
-    run(&["backup", "verify", &folder]).well();
+    run(&["backup", "verify", &folder]).success();
     let other = Stand::folder();
-    other.run(&["restore", &folder]).well();
+    other.run(&["restore", &folder]).success();
     published.expect(&other.server().start());
-    // Whoever was killed held blobs for some minutes; what it left is removed once it has been silent for long enough.
+    // A killed backup still protects its blobs for some minutes. `prune` removes the files of a
+    // killed backup after some time without a sign of life.
     run(&["backup", "prune", &folder, "--keep-last", "1"]).refused("is being taken");
     for sign in files(&Path::new(&folder).join("backups")).iter().filter(|path| path.ends_with("under-way")) {
         std::fs::write(sign, "1\n").unwrap();
     }
-    run(&["backup", "prune", &folder, "--keep-last", "1"]).well();
+    run(&["backup", "prune", &folder, "--keep-last", "1"]).success();
     assert_eq!(listed(&folder).len(), 1);
 }
 
-/// The states of what there is, also where there is nothing yet.
+/// The states of the backups in a folder; empty while the folder has none.
 fn listed_or_none(folder: &str) -> Vec<String> {
     if !Path::new(folder).join("packhouse-backups.json").exists() {
         return Vec::new();
@@ -78,27 +80,30 @@ fn listed_or_none(folder: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_restore_that_was_killed_is_no_server_and_goes_on_when_it_is_run_again() {
+fn a_killed_restore_does_not_serve_and_continues_when_it_is_run_again() {
     let home = TempDir::new().unwrap();
     let stand = Stand::folder();
     let published = published(&stand);
     let folder = place(&home);
-    stand.run(&["backup", &folder]).well();
+    stand.run(&["backup", &folder]).success();
     let first = newest(&folder);
-    stand.run(&["backup", &folder]).well();
+    stand.run(&["backup", &folder]).success();
     let other = Stand::folder();
     let mut killed = 0;
     for count in [1, 10, 30] {
         if killed_at(other.spawn(&["restore", &folder]), &other.data().join("blobs"), count) {
             killed += 1;
-            let (status, said) = other.server().start_refused();
-            assert!(!status.success() && said.contains("run the same `packhouse restore` again"), "{said}");
-            other.run(&["restore", &folder, "--backup", &first]).refused("was broken off");
+            let (status, output) = other.server().start_refused();
+            assert!(
+                !status.success() && output.contains("run the same `packhouse restore` again"),
+                "{output}"
+            );
+            other.run(&["restore", &folder, "--backup", &first]).refused("was interrupted");
         }
     }
     assert!(killed >= 2, "{killed} restores were killed before their end");
-    let said = other.run(&["restore", &folder]).well().text;
-    assert!(said.contains("blobs were there already"), "{said}");
+    let output = other.run(&["restore", &folder]).success().text;
+    assert!(output.contains("blobs already existed"), "{output}");
     published.expect(&other.server().start());
-    other.run(&["scrub"]).well();
+    other.run(&["scrub"]).success();
 }

@@ -1,9 +1,10 @@
-//! Beside publishes, deletions and collections of garbage: what was acknowledged before a backup began is in it.
+//! Backups that the program takes during publishes, deletions and garbage collection. Each contains
+//! everything that the server acknowledged before the backup began.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use packhouse_tests::race::Ended;
+use packhouse_tests::race::SetOnDrop;
 use packhouse_tests::{Api, digests, payload};
 use tempfile::TempDir;
 
@@ -16,7 +17,7 @@ const BACKUPS: usize = 3;
 fn nothing_is_missing(from: &Stand, to: impl Fn() -> Stand) {
     let home = TempDir::new().unwrap();
     let folder = place(&home);
-    // Nothing protects a blob from collection but what names it, and the backup.
+    // Without a grace period, only references and a running backup protect blobs from collection.
     let server = from
         .server()
         .env("PACKHOUSE_GC_GRACE_MS", "0")
@@ -24,7 +25,8 @@ fn nothing_is_missing(from: &Stand, to: impl Fn() -> Stand) {
         .env("PACKHOUSE_GC_INTERVAL_MS", "100")
         .start();
     let mut published = Published::some(&server);
-    // The layer that no manifest names is held for two seconds here, in the restored place too.
+    // Drops the layer that no manifest references. Both the server and the restored server may
+    // collect it after two seconds.
     published.files.pop();
     let published = published;
     let api = Api::sign_in(&server);
@@ -52,7 +54,8 @@ fn nothing_is_missing(from: &Stand, to: impl Fn() -> Stand) {
                 }
             });
         }
-        // Versions that come and go, so that what a snapshot names is deleted while it is copied.
+        // This thread publishes and deletes versions, so that the server deletes files of the
+        // snapshot while a backup copies them.
         scope.spawn(|| {
             let client = published.client(&server);
             for seed in 1_000_000_u64.. {
@@ -65,20 +68,20 @@ fn nothing_is_missing(from: &Stand, to: impl Fn() -> Stand) {
                 api.call("DELETE", &version).expect(204);
             }
         });
-        let _ended = Ended(&done);
+        let _ended = SetOnDrop(&done);
         for _ in 0..BACKUPS {
             let before = acknowledged.lock().unwrap().len();
-            from.run(&["backup", &folder]).well();
+            from.run(&["backup", &folder]).success();
             points.push((newest(&folder), before));
         }
     });
-    run(&["backup", "verify", &folder]).well();
+    run(&["backup", "verify", &folder]).success();
     let acknowledged = acknowledged.into_inner().unwrap();
-    assert!(points[0].1 < points[BACKUPS - 1].1, "nothing was published beside the backups: {points:?}");
+    assert!(points[0].1 < points[BACKUPS - 1].1, "nothing was published during the backups: {points:?}");
     drop(server);
     for (id, before) in &points {
         let stand = to();
-        stand.run(&["restore", &folder, "--backup", id]).well();
+        stand.run(&["restore", &folder, "--backup", id]).success();
         let server = stand.server().start();
         published.expect(&server);
         let files = acknowledged[..*before].to_vec();

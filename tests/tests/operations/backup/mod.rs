@@ -1,4 +1,5 @@
-//! Backups from outside: taken beside a running server, restored into either storage, damaged, killed, encrypted, pruned.
+//! The backup commands: backups of a running server, restores into both kinds of storage, damaged
+//! backups, kills, encryption and pruning.
 
 mod damage;
 mod keys;

@@ -1,4 +1,4 @@
-//! From SQLite and a folder to PostgreSQL and S3, and back.
+//! Moves by backup from SQLite and a folder to PostgreSQL and S3, and back.
 
 use packhouse_tests::api::Api;
 use serde_json::Value;
@@ -6,11 +6,12 @@ use tempfile::TempDir;
 
 use super::world::{Published, Stand, file, listed, part, place, run};
 
-/// What the API says of repositories, tokens and members, but for addresses and for what is written behind.
-fn shown(api: &Api) -> Vec<Value> {
-    let told = ["/v1/repositories", "/v1/tokens", "/v1/members"]
+/// Returns the repositories, tokens and members that the API lists. Leaves out addresses and the
+/// values that the server writes in the background.
+fn api_state(api: &Api) -> Vec<Value> {
+    let pages = ["/v1/repositories", "/v1/tokens", "/v1/members"]
         .map(|path| api.call("GET", path).expect(200).json());
-    told.into_iter().map(lasting).collect()
+    pages.into_iter().map(lasting).collect()
 }
 
 fn lasting(value: Value) -> Value {
@@ -26,69 +27,71 @@ fn lasting(value: Value) -> Value {
 }
 
 #[test]
-fn a_backup_is_the_way_to_the_other_storage_and_back() {
+fn a_backup_moves_a_server_to_the_other_storage_and_back() {
     let home = TempDir::new().unwrap();
     let phrase = file(&home, "phrase", "correct horse battery\n");
     let (here, there, back) = (Stand::folder(), Stand::shared(), Stand::folder());
     let server = here.server().start();
     let mut published = Published::some(&server);
     published.expect(&server);
-    let before = shown(&Api::sign_in(&server));
+    let before = api_state(&Api::sign_in(&server));
 
-    // Into a part of a bucket, beside the server, with a passphrase.
+    // The first backup goes into a prefix of the other server's bucket, encrypted with a
+    // passphrase.
     let bucket = part(there.s3.as_ref().unwrap(), "backups");
-    let said = here.run(&["backup", &bucket, "--passphrase-file", &phrase]).well().text;
-    assert!(said.starts_with("backup 20") && said.contains(" rows and "), "{said}");
-    assert!(!said.contains("secret_access_key"), "{said}");
-    run(&["backup", "verify", &bucket, "--passphrase-file", &phrase]).well();
+    let output = here.run(&["backup", &bucket, "--passphrase-file", &phrase]).success().text;
+    assert!(output.starts_with("backup 20") && output.contains(" rows and "), "{output}");
+    assert!(!output.contains("secret_access_key"), "{output}");
+    run(&["backup", "verify", &bucket, "--passphrase-file", &phrase]).success();
     drop(server);
 
-    there.run(&["restore", &bucket, "--passphrase-file", &phrase]).well();
+    there.run(&["restore", &bucket, "--passphrase-file", &phrase]).success();
     let key = |stand: &Stand| std::fs::read_to_string(stand.data().join("sealing.key")).ok();
     assert_eq!(key(&there), key(&here));
     let server = there.server().start();
     published.expect(&server);
-    assert_eq!(shown(&Api::sign_in(&server)), before);
+    assert_eq!(api_state(&Api::sign_in(&server)), before);
     for seed in 0..5 {
         published.more(&server, seed, 100_000);
     }
 
-    // And back, through a folder, in the clear.
+    // The move back uses an unencrypted backup in a folder.
     let folder = place(&home);
-    there.run(&["backup", &folder]).well();
-    run(&["backup", "verify", &folder]).well();
+    there.run(&["backup", &folder]).success();
+    run(&["backup", "verify", &folder]).success();
     assert_eq!(listed(&folder).len(), 1);
     drop(server);
-    back.run(&["restore", &folder]).well();
+    back.run(&["restore", &folder]).success();
     let server = back.server().start();
     published.expect(&server);
     published.more(&server, 99, 100_000);
     published.expect(&server);
     drop(server);
-    back.run(&["scrub"]).well();
-    back.run(&["gc"]).well();
+    back.run(&["scrub"]).success();
+    back.run(&["gc"]).success();
     let server = back.server().start();
     published.expect(&server);
 }
 
 #[test]
-fn only_an_empty_place_is_restored_into_and_only_a_place_of_backups_is_backed_up_to() {
+fn restores_need_an_empty_target_and_backups_an_empty_or_backup_location() {
     let home = TempDir::new().unwrap();
     let stand = Stand::folder();
     let server = stand.server().start();
     let published = Published::some(&server);
     let folder = place(&home);
-    stand.run(&["restore", &folder]).refused("there are no backups at this place");
-    stand.run(&["backup", &folder]).well();
-    // A running server, then a folder that has been used, then another database on the same folder.
-    stand.run(&["restore", &folder]).refused("another server runs on the data folder");
+    stand.run(&["restore", &folder]).refused("there are no backups at this location");
+    stand.run(&["backup", &folder]).success();
+    // A restore fails while a server uses the data folder. It fails if the database is not empty,
+    // and if another database is empty but the folder is not.
+    stand.run(&["restore", &folder]).refused("another server is using the data folder");
     drop(server);
     stand.run(&["restore", &folder]).refused("the database is not empty");
     let other = format!("sqlite://{}", home.path().join("other.db").display());
     let elsewhere = ["restore", &folder, "--database-url", &other];
-    stand.run(&elsewhere).refused("holds files that are not this program's");
+    stand.run(&elsewhere).refused("contains files of other programs");
     let beside = [&elsewhere[..], &["--beside-other-files"]].concat();
-    stand.run(&beside).refused("the storage of blobs is not empty");
+    stand.run(&beside).refused("the blob storage is not empty");
     published.expect(&stand.server().start());
 
     let data = stand.data();

@@ -1,4 +1,5 @@
-//! How much of what was published may be lost, and how long a restore takes, at many artifacts: with the long switch alone.
+//! Recovery point and recovery time with many artifacts. The test runs only if long tests are
+//! enabled.
 
 use std::time::{Duration, Instant};
 
@@ -7,11 +8,11 @@ use tempfile::TempDir;
 
 use super::world::{Published, Stand, place, run};
 
-/// Artifacts, and those that run at one time.
+/// Number of artifacts, and of concurrent publishers.
 const ARTIFACTS: u64 = 100_000;
 const AT_ONCE: u64 = 16;
 
-/// Of one of a thousand packages.
+/// Returns the path of an artifact in one of a thousand packages.
 fn path(seed: u64) -> String {
     let package = format!("n{}", seed % 1000);
     format!("/repositories/maven/org/example/{package}/{seed}/{package}-{seed}.jar")
@@ -38,11 +39,11 @@ fn figures(from: &Stand, to: &Stand, name: &str) {
         let took: Duration = begun.elapsed();
         eprintln!("{name}: {what}: {:.1} s", took.as_secs_f64());
     };
-    timed("first backup of 100,000 artifacts", &|| drop(from.run(&["backup", &folder]).well()));
+    timed("first backup of 100,000 artifacts", &|| drop(from.run(&["backup", &folder]).success()));
     published.more(&server, ARTIFACTS, 2000);
-    timed("next backup, with one more (RPO)", &|| drop(from.run(&["backup", &folder]).well()));
-    timed("verify", &|| drop(run(&["backup", "verify", &folder]).well()));
-    timed("restore (RTO)", &|| drop(to.run(&["restore", &folder]).well()));
+    timed("next backup, with one more (RPO)", &|| drop(from.run(&["backup", &folder]).success()));
+    timed("verify", &|| drop(run(&["backup", "verify", &folder]).success()));
+    timed("restore (RTO)", &|| drop(to.run(&["restore", &folder]).success()));
     drop(server);
     let server = to.server().start();
     published.expect(&server);

@@ -1,4 +1,4 @@
-//! The server's operators are told in the portal, and by a metric, which backups there were.
+//! The server's operators see the backups in the portal and in a metric.
 
 use packhouse_tests::person::Person;
 use packhouse_tests::server::{PASSWORD, eventually};
@@ -14,7 +14,7 @@ fn last_success(server: &Server) -> f64 {
     line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(-1.0)
 }
 
-fn told_on(stand: &Stand) {
+fn backups_are_reported(stand: &Stand) {
     let home = TempDir::new().unwrap();
     let server = stand.server().env("PACKHOUSE_READINESS_INTERVAL_MS", "200").start();
     let mut published = Published::some(&server);
@@ -22,27 +22,29 @@ fn told_on(stand: &Stand) {
         published.more(&server, seed, 400_000);
     }
     let mut person = Person::owner(&server);
-    assert!(person.get("/backups").expect(200).text().contains("There is no backup"));
-    eventually("the metric says that there is none", || (last_success(&server) == 0.0).then_some(()));
+    assert!(person.get("/backups").expect(200).text().contains("No backups yet"));
+    eventually("the metric reports no backup", || (last_success(&server) == 0.0).then_some(()));
     let folder = place(&home);
 
-    // Killed as soon as the server knows of it: under way until the hold ends, and nothing that could be restored.
+    // The test kills the first backup as soon as the server knows of it. The server reports a
+    // killed backup as running until the backup's hold on its blobs ends. Nobody can restore from a
+    // killed backup.
     let mut child = stand.spawn(&["backup", &folder]);
-    eventually("the server knows of it", || {
+    eventually("the server knows of the backup", || {
         let page = person.get("/backups").text();
-        (page.contains("under way") || page.contains("whole") || child.try_wait().unwrap().is_some())
+        (page.contains("running") || page.contains("complete") || child.try_wait().unwrap().is_some())
             .then_some(())
     });
     let _ = child.kill();
     let _ = child.wait();
 
-    stand.run(&["backup", &folder]).well();
+    stand.run(&["backup", &folder]).success();
     let page = person.get("/backups").expect(200).text();
-    assert!(page.contains("The newest whole backup has everything up to"), "{page}");
+    assert!(page.contains("The newest complete backup contains everything up to"), "{page}");
     assert!(page.contains(&folder), "{page}");
     eventually("the metric follows", || (last_success(&server) > 1e9).then_some(()));
 
-    // What fails is told with its reason.
+    // A failed backup is listed with its reason.
     std::fs::write(format!("{folder}/pruning"), format!("{}\n", now_ms())).unwrap();
     stand.run(&["backup", &folder]).refused("being pruned");
     std::fs::remove_file(format!("{folder}/pruning")).unwrap();
@@ -52,7 +54,7 @@ fn told_on(stand: &Stand) {
     let page = person.get("/backups").expect(200).text();
     assert!(page.contains("failed"), "{page}");
 
-    // It is of the whole server, and so for nobody else.
+    // A backup contains the whole server, so only the server's operators may see the page.
     let api = Api::sign_in(&server);
     let member = json!({"email": "some@example.com", "password": PASSWORD,
         "permissions": {"organization": ["manage-members", "manage-repositories"]}});
@@ -68,11 +70,11 @@ fn now_ms() -> u128 {
 }
 
 #[test]
-fn operators_are_told_with_sqlite() {
-    told_on(&Stand::folder());
+fn operators_see_the_backups_with_sqlite() {
+    backups_are_reported(&Stand::folder());
 }
 
 #[test]
-fn operators_are_told_with_postgresql() {
-    told_on(&Stand::shared());
+fn operators_see_the_backups_with_postgresql() {
+    backups_are_reported(&Stand::shared());
 }

@@ -1,9 +1,10 @@
-//! A server's storage of either kind, what is published there in every format, and the program's commands on it.
+//! Servers with either kind of storage, content in every format, and the program's commands on both
+//! kinds.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use packhouse_tests::clients::Said;
+use packhouse_tests::clients::ProgramOutput;
 use packhouse_tests::database::Postgres;
 use packhouse_tests::images::{ImageRepository, digest};
 use packhouse_tests::npm::NpmRepository;
@@ -17,7 +18,7 @@ use tempfile::TempDir;
 use crate::release::Release;
 use crate::wheel::{wheel, wheel_name};
 
-/// Where a server keeps what it has.
+/// The database and the blob storage of a server.
 pub(crate) struct Stand {
     home: TempDir,
     _postgres: Option<Postgres>,
@@ -35,7 +36,7 @@ impl Stand {
     pub(crate) fn shared() -> Stand {
         let postgres = Postgres::start().expect("PostgreSQL, which ./bootstrap test installs");
         let s3 = S3::start().expect("seaweedfs, which ./bootstrap test installs");
-        // A part of the bucket, so that another may hold backups.
+        // The server uses only a prefix of the bucket, so that backups fit into another prefix.
         let blobs = part(&s3, "server");
         let environment = vec![
             ("PACKHOUSE_DATABASE_URL".to_owned(), postgres.url()),
@@ -48,13 +49,13 @@ impl Stand {
         self.home.path().join("data")
     }
 
-    /// A server on it, to be started.
+    /// A server on this storage, not yet started.
     pub(crate) fn server(&self) -> ServerBuilder {
         let server = Server::with().data(&self.data());
         self.environment.iter().fold(server, |server, (name, value)| server.env(name, value))
     }
 
-    /// The program with these words and the settings of this storage.
+    /// The program with these arguments and the settings of this storage.
     pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = program(words);
         command.arg("--data").arg(self.data());
@@ -62,23 +63,23 @@ impl Stand {
         command
     }
 
-    pub(crate) fn run(&self, words: &[&str]) -> Said {
+    pub(crate) fn run(&self, words: &[&str]) -> ProgramOutput {
         self.command(words).output().expect("the program").into()
     }
 
-    /// Begins it, to be killed.
+    /// Starts the program without waiting for it, so that a test can kill it.
     pub(crate) fn spawn(&self, words: &[&str]) -> Child {
         let mut command = self.command(words);
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program")
     }
 
-    /// Whether nothing at all was written here.
+    /// Returns `true` if nothing was written to this storage.
     pub(crate) fn is_untouched(&self) -> bool {
         !self.data().join("packhouse.db").exists() && !self.data().join("sealing.key").exists()
     }
 }
 
-/// A part of a bucket, as the setting `blobs` and a place of backups have it.
+/// A prefix of a bucket, written as the setting `blobs` and a backup location expect it.
 pub(crate) fn part(s3: &S3, name: &str) -> String {
     s3.address().replace("s3://bucket?", &format!("s3://bucket/{name}?"))
 }
@@ -94,33 +95,33 @@ fn program(words: &[&str]) -> Command {
     command
 }
 
-/// What needs no settings: `backup verify`, `list`, `prune`.
-pub(crate) fn run(words: &[&str]) -> Said {
+/// Runs commands that need no settings: `backup verify`, `list`, `prune`.
+pub(crate) fn run(words: &[&str]) -> ProgramOutput {
     program(words).output().expect("the program").into()
 }
 
-/// The backups of a place.
+/// The backups at a location.
 pub(crate) fn listed(place: &str) -> Vec<Value> {
-    let said = run(&["backup", "list", place, "--json"]).well();
-    serde_json::from_str(&said.text).unwrap_or_else(|error| panic!("{error}: {}", said.text))
+    let output = run(&["backup", "list", place, "--json"]).success();
+    serde_json::from_str(&output.text).unwrap_or_else(|error| panic!("{error}: {}", output.text))
 }
 
-/// The id of the newest that is whole.
+/// The id of the newest complete backup.
 pub(crate) fn newest(place: &str) -> String {
     let whole = listed(place).into_iter().rfind(|backup| backup["state"] == "whole").expect("a whole backup");
     whole["id"].as_str().unwrap().to_owned()
 }
 
-/// What was published and acknowledged, and the token that reads all of it.
+/// Content that clients published and the server acknowledged, and a token that may read all of it.
 #[derive(Clone)]
 pub(crate) struct Published {
     pub(crate) secret: String,
-    /// Paths below the repository host, and the SHA-256 of what is there.
+    /// Paths below the repository host, each with the SHA-256 of its content.
     pub(crate) files: Vec<(String, String)>,
 }
 
 impl Published {
-    /// Some versions of each format, small and large.
+    /// Publishes some versions of each format, small and large.
     pub(crate) fn some(server: &Server) -> Published {
         let maven = MavenRepository::create(server, "maven");
         let python = PythonRepository::create(server, "python");
@@ -149,14 +150,15 @@ impl Published {
             ));
             files.push((images.path(&format!("app/blobs/{}", digest(&layer))), digests::sha256(&layer)));
         }
-        // Pushed and named by no manifest yet: acknowledged too.
+        // The server acknowledges this blob too, but no manifest names it yet.
         let alone = payload::bytes(77, 120_000);
         images.push_blob("app", &alone).expect(201);
         files.push((images.path(&format!("app/blobs/{}", digest(&alone))), digests::sha256(&alone)));
         let ids = [&maven.id, &python.id, &npm.id, &images.id].map(String::as_str);
         let secret = Api::sign_in(server).create_token(&ids, &["read", "write"], None).secret;
         let mut published = Published { secret, files };
-        // An archive of npm's is whatever the test's own compressor made of it.
+        // The bytes of an npm archive depend on the test's own compressor, so the test downloads
+        // the archive to learn its digest.
         let client = published.client(server);
         for (path, sha256) in published.files.iter_mut().filter(|(_, sha256)| sha256.is_empty()) {
             *sha256 = digests::sha256(&client.get(path).expect(200).body);
@@ -168,7 +170,7 @@ impl Published {
         Client::new(server.packages()).basic(OWNER, &self.secret)
     }
 
-    /// Everything is served there as it was acknowledged.
+    /// Checks that the server serves each published file with its acknowledged content.
     #[track_caller]
     pub(crate) fn expect(&self, server: &Server) {
         let client = self.client(server);
@@ -201,12 +203,12 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A folder for backups that is not there yet.
+/// Path of a backup folder that does not exist yet.
 pub(crate) fn place(home: &TempDir) -> String {
     home.path().join("backups").to_str().unwrap().to_owned()
 }
 
-/// A file with this text.
+/// Writes a file with this text and returns its path.
 pub(crate) fn file(home: &TempDir, name: &str, text: &str) -> String {
     let path = home.path().join(name);
     std::fs::write(&path, text).unwrap();

@@ -1,4 +1,4 @@
-//! Four formats in their real shapes.
+//! Retention of four formats with realistic packages.
 
 use packhouse_tests::database::Postgres;
 use packhouse_tests::images::{ImageRepository, MANIFEST, digest};
@@ -12,24 +12,25 @@ use crate::release::Release;
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
-/// What clients get, as far as a deletion and its undo may change it.
-type Seen = Vec<(u16, String)>;
+/// The responses to clients that a deletion and its undo may change.
+type ClientView = Vec<(u16, String)>;
 
-/// Previews, enforces and runs a policy, sees that the run did what the preview said, and brings everything back as it was.
-fn there_and_back(api: &Api, repository: &str, rule: Value, gone: &[&str], seen: impl Fn() -> Seen) {
-    let before = seen();
+/// Previews, enforces and runs a policy. Checks that the run deletes what the preview announced,
+/// and restores everything.
+fn there_and_back(api: &Api, repository: &str, rule: Value, gone: &[&str], view: impl Fn() -> ClientView) {
+    let before = view();
     let id = policy(api, json!([repository]), rule);
-    let shown = preview(api, &id);
-    assert_eq!(named(&shown["items"]), names(gone), "{shown:#}");
-    assert_eq!((&shown["versions"], &shown["truncated"]), (&json!(gone.len()), &json!(false)));
+    let previewed = preview(api, &id);
+    assert_eq!(named(&previewed["items"]), names(gone), "{previewed:#}");
+    assert_eq!((&previewed["versions"], &previewed["truncated"]), (&json!(gone.len()), &json!(false)));
     let bytes: u64 =
-        shown["items"].as_array().unwrap().iter().map(|item| item["bytes"].as_u64().unwrap()).sum();
-    assert_eq!(shown["bytes"], bytes);
-    for item in shown["items"].as_array().unwrap() {
+        previewed["items"].as_array().unwrap().iter().map(|item| item["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(previewed["bytes"], bytes);
+    for item in previewed["items"].as_array().unwrap() {
         assert_eq!(item["repository"], repository);
         assert!(item["published_at"].is_i64() && !item["because"].as_str().unwrap().is_empty(), "{item}");
     }
-    assert_eq!(seen(), before, "a preview changes nothing");
+    assert_eq!(view(), before, "a preview changes nothing");
     enforce(api, &id);
     let done = run(api, &id);
     assert_eq!(
@@ -43,11 +44,11 @@ fn there_and_back(api: &Api, repository: &str, rule: Value, gone: &[&str], seen:
     for entry in entries.as_array().unwrap() {
         assert_eq!(entry["deleted_by"], "cleaning");
     }
-    assert!(gone.is_empty() || seen() != before);
+    assert!(gone.is_empty() || view() != before);
     assert_eq!(preview(api, &id)["items"], json!([]), "nothing is left to delete");
     api.call("DELETE", &format!("/v1/retention-policies/{id}")).expect(204);
     restore_all(api, repository);
-    assert_eq!(seen(), before);
+    assert_eq!(view(), before);
     assert_eq!(trash(api, repository), json!([]));
 }
 
@@ -77,7 +78,7 @@ fn maven(server: &Server, api: &Api) {
     for version in ["1", "2", "3", "4"] {
         put("parent", version, None, &mut files);
     }
-    // The second parent is needed by a module that stays.
+    // `lib 1.0` needs the second parent, and the policy keeps `lib 1.0`.
     for (artifact, version, parent) in
         [("app", "1.0", "1"), ("app", "2.0", "3"), ("app", "3.0", "4"), ("lib", "1.0", "2")]
     {
@@ -86,11 +87,11 @@ fn maven(server: &Server, api: &Api) {
     put("lib", "1.1-rc1", Some("4"), &mut files);
     put("lib", "1.1-SNAPSHOT", Some("4"), &mut files);
     put("lib", "1.0.1", Some("2"), &mut files);
-    let seen = || {
+    let view = || {
         let metadata =
             ["app", "lib", "parent"].map(|artifact| format!("org/example/{artifact}/maven-metadata.xml"));
         let all = files.iter().chain(&metadata).map(|path| maven.get(path));
-        all.map(|got| (got.status, got.text())).collect::<Seen>()
+        all.map(|got| (got.status, got.text())).collect::<ClientView>()
     };
     let newest = json!({"keep": {"newest": 1}});
     let gone = [
@@ -102,17 +103,18 @@ fn maven(server: &Server, api: &Api) {
         "org.example:parent 1",
         "org.example:parent 3",
     ];
-    there_and_back(api, &maven.id, newest, &gone, seen);
+    there_and_back(api, &maven.id, newest, &gone, view);
     let before_release = json!({"match": {"prerelease": true, "packages": ["org.example:*"]}, "keep": {"versions": ["*-SNAPSHOT"]}});
-    there_and_back(api, &maven.id, before_release, &["org.example:lib 1.1-rc1"], seen);
-    there_and_back(api, &maven.id, json!({"match": {"tagged": false}}), &[], seen);
-    // A parent goes with the last that needs it: by name alone it stays.
+    there_and_back(api, &maven.id, before_release, &["org.example:lib 1.1-rc1"], view);
+    there_and_back(api, &maven.id, json!({"match": {"tagged": false}}), &[], view);
+    // The policy deletes a parent only together with the last module that needs it. A rule that
+    // matches parents by name deletes nothing.
     there_and_back(
         api,
         &maven.id,
         json!({"match": {"packages": ["*:parent"], "versions": ["1", "2", "3"]}}),
         &[],
-        seen,
+        view,
     );
 }
 
@@ -123,11 +125,11 @@ fn python(server: &Server, api: &Api) {
     for version in versions {
         python.publish("tool", version, &file(version), &wheel::wheel("tool", version, "")).expect(200);
     }
-    let seen = || {
+    let view = || {
         let files = versions.map(|version| python.file("tool", version, &file(version)));
         let files = files.into_iter().map(|got| (got.status, digest(&got.body)));
         let page = python.ask("tool");
-        [(page.status, page.text())].into_iter().chain(files).collect::<Seen>()
+        [(page.status, page.text())].into_iter().chain(files).collect::<ClientView>()
     };
     let gone = ["tool 1.1.dev3", "tool 1.1a1"];
     there_and_back(
@@ -135,10 +137,10 @@ fn python(server: &Server, api: &Api) {
         &python.id,
         json!({"match": {"prerelease": true}, "keep": {"newest": 2}}),
         &gone,
-        seen,
+        view,
     );
     let all = ["tool 1.0", "tool 1.1", "tool 1.1.dev3", "tool 1.1a1", "tool 2.0rc1"];
-    there_and_back(api, &python.id, json!({"delete": {"not_downloaded_days": 0}}), &all, seen);
+    there_and_back(api, &python.id, json!({"delete": {"not_downloaded_days": 0}}), &all, view);
 }
 
 fn npm(server: &Server, api: &Api) {
@@ -155,7 +157,7 @@ fn npm(server: &Server, api: &Api) {
     let tag = Request::new("PUT", &npm.path("-/package/@acme%2flib/dist-tags/old"))
         .header("Content-Type", "application/json");
     npm.client.send(tag.body("\"1.0.0\"")).expect(201);
-    let seen = || {
+    let view = || {
         let mut document = npm.get("@acme/lib").json();
         let _revision = document.as_object_mut().unwrap().remove("_rev");
         let files = numbers.map(|number| npm.get(&format!("@acme/lib/-/lib-{number}.tgz")));
@@ -164,7 +166,7 @@ fn npm(server: &Server, api: &Api) {
         [(200, document.to_string()), (other.status, String::new())]
             .into_iter()
             .chain(files)
-            .collect::<Seen>()
+            .collect::<ClientView>()
     };
     let tagged: Vec<String> = {
         let tags = npm.get("@acme/lib").json()["dist-tags"].clone();
@@ -177,18 +179,18 @@ fn npm(server: &Server, api: &Api) {
         .collect();
     assert!(!untagged.is_empty() && tagged.contains(&"1.0.0".to_owned()), "{tagged:?}");
     let untagged: Vec<&str> = untagged.iter().map(String::as_str).collect();
-    there_and_back(api, &npm.id, json!({"match": {"tagged": false}}), &untagged, seen);
+    there_and_back(api, &npm.id, json!({"match": {"tagged": false}}), &untagged, view);
     let beta = ["@acme/lib 1.1.0-beta.1"];
     there_and_back(
         api,
         &npm.id,
         json!({"match": {"packages": ["@acme/*"], "prerelease": true}, "keep": {"newest": 1}}),
         &beta,
-        seen,
+        view,
     );
 }
 
-/// An index of these manifests.
+/// Returns an index of these manifests.
 fn index(parts: &[&str]) -> String {
     let part = |(at, part): (usize, &&str)| {
         let architecture = ["amd64", "arm64"][at % 2];
@@ -223,21 +225,23 @@ fn images(server: &Server, api: &Api) {
     images.push_manifest("app", "latest", INDEX, &old).expect(201);
     let signed = signature(&old, INDEX);
     by_digest(&signed, MANIFEST);
-    // The tag moves away: the old index is named by its number alone, and the new one by two.
+    // The tag `latest` moves. Afterwards the old index has only its version tag, and the new one
+    // has two tags.
     images.push_manifest("app", "latest", INDEX, &new).expect(201);
     images.push_manifest("app", "2.0", INDEX, &new).expect(201);
     let all = [one, two, three, four, lost, &old, &new, &signed];
-    let seen = || {
+    let view = || {
         let mut paths: Vec<String> =
             all.iter().map(|manifest| format!("app/manifests/{}", digest(manifest.as_bytes()))).collect();
         paths.extend(["1.0", "2.0", "latest"].map(|tag| format!("app/manifests/{tag}")));
         paths.push(format!("app/referrers/{}", digest(old.as_bytes())));
         paths.push("app/tags/list".to_owned());
-        paths.iter().map(|path| images.get(path)).map(|got| (got.status, got.text())).collect::<Seen>()
+        paths.iter().map(|path| images.get(path)).map(|got| (got.status, got.text())).collect::<ClientView>()
     };
     let lost_one = format!("app {}", digest(lost.as_bytes()));
-    there_and_back(api, &images.id, json!({"match": {"tagged": false}}), &[&lost_one], seen);
-    // Two tags of one image are one of the newest; platforms and signature go with their image.
+    there_and_back(api, &images.id, json!({"match": {"tagged": false}}), &[&lost_one], view);
+    // The rule `newest` treats two tags of one image as one version. The deletion of an image
+    // includes its platforms and its signature.
     let id = policy(api, json!([images.id]), json!({"match": {"tagged": true}, "keep": {"newest": 1}}));
     assert_eq!(named(&preview(api, &id)["items"]), names(&["app 1.0"]));
     there_and_back(
@@ -246,10 +250,10 @@ fn images(server: &Server, api: &Api) {
         json!({"match": {"tagged": true}, "keep": {"newest": 1}}),
         &["app 1.0"],
         || {
-            let mut seen = seen();
-            // Whoever points to a manifest that is left is the same as before.
-            seen.sort();
-            seen
+            let mut view = view();
+            // A restore may change the order of the referrers of a manifest that stays.
+            view.sort();
+            view
         },
     );
     enforce(api, &id);
@@ -257,11 +261,11 @@ fn images(server: &Server, api: &Api) {
     for gone in [one, two, &old, &signed] {
         images.get(&format!("app/manifests/{}", digest(gone.as_bytes()))).expect(404);
     }
-    for kept in [three, four, &new] {
-        images.get(&format!("app/manifests/{}", digest(kept.as_bytes()))).expect(200);
+    for remaining in [three, four, &new] {
+        images.get(&format!("app/manifests/{}", digest(remaining.as_bytes()))).expect(200);
     }
     restore_all(api, &images.id);
-    // A tag on a platform of an index that stays goes alone.
+    // A tag names one platform of an index that stays. The run deletes only the tag.
     images.push_manifest("app", "pr-7", MANIFEST, three).expect(201);
     there_and_back(api, &images.id, json!({"match": {"versions": ["pr-*"]}}), &["app pr-7"], || {
         vec![
@@ -269,11 +273,11 @@ fn images(server: &Server, api: &Api) {
             (images.get("app/manifests/pr-7").status, String::new()),
         ]
     });
-    // The tag is moved away: what it named is untagged, with its age.
+    // The tag moves to another index. The old index is then untagged and keeps its age.
     images.push_manifest("app", "1.0", INDEX, &new).expect(201);
     let untagged = format!("app {}", digest(old.as_bytes()));
-    there_and_back(api, &images.id, json!({"match": {"tagged": false}}), &[&lost_one, &untagged], seen);
-    // A signature by a tag stays as long as what it signs.
+    there_and_back(api, &images.id, json!({"match": {"tagged": false}}), &[&lost_one, &untagged], view);
+    // A signature that is stored under a tag stays as long as the image that it signs.
     let name = format!("{}.sig", digest(new.as_bytes()).replace(':', "-"));
     images.push("app", &name, &[b"signature"]).unwrap();
     let id = policy(api, json!([images.id]), json!({"match": {"versions": ["sha256-*"]}}));
@@ -289,12 +293,12 @@ fn in_all_formats(server: &Server) {
 }
 
 #[test]
-fn a_run_deletes_what_its_preview_showed_and_an_undo_brings_it_back_in_each_format() {
+fn a_run_deletes_the_previewed_versions_and_an_undo_restores_them_in_each_format() {
     in_all_formats(&Server::start());
 }
 
 #[test]
-fn and_with_postgresql() {
+fn a_run_and_its_undo_work_in_each_format_with_postgresql() {
     match Postgres::start() {
         Ok(postgres) => in_all_formats(&Server::with().arg("--database-url").arg(&postgres.url()).start()),
         Err(reason) => skip("retention on PostgreSQL", &reason),

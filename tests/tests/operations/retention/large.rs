@@ -1,10 +1,11 @@
-//! 100,000 versions and a policy: preview, run and undo, with their time and memory, and what publishes beside them wait for. Long.
+//! A policy over 100,000 versions: time and memory of preview, run and undo, and the latency of
+//! publishes beside them. Runs only if long tests are enabled.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use packhouse_tests::database::{Postgres, sqlite};
-use packhouse_tests::race::Ended;
+use packhouse_tests::race::SetOnDrop;
 use packhouse_tests::server::eventually;
 use packhouse_tests::{Api, MavenRepository, Server, long, skip};
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ fn path(package: usize, version: usize, kind: &str) -> String {
     format!("org/example/p{package}/{version}/p{package}-{version}.{kind}")
 }
 
-/// Publishes a small file again and again; how long each took.
+/// Publishes a small file repeatedly until `stop` is set. Returns the time of each publish.
 fn publishing(maven: &MavenRepository, name: &str, stop: &AtomicBool) -> Vec<Duration> {
     let mut took = Vec::new();
     while !stop.load(Ordering::Relaxed) {
@@ -37,12 +38,12 @@ fn p99(mut took: Vec<Duration>) -> (usize, Duration) {
     (took.len(), took[took.len() * 99 / 100])
 }
 
-/// Does something while somebody publishes beside it.
+/// Does `work` while a client publishes.
 fn beside<T>(maven: &MavenRepository, name: &str, work: impl FnOnce() -> T) -> (T, (usize, Duration)) {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let publishing = scope.spawn(|| publishing(maven, name, &stop));
-        let ended = Ended(&stop);
+        let ended = SetOnDrop(&stop);
         let done = work();
         drop(ended);
         (done, p99(publishing.join().unwrap()))
@@ -79,7 +80,7 @@ fn measured(server: &Server, count: impl Fn(&str) -> String) {
         json!({"match": {"packages": ["*:p*"]}, "keep": {"newest": 5}, "max_deletes": 100_000}),
     );
     let began = Instant::now();
-    let ((shown, peak), previewing) = beside(&maven, "xpreview", || {
+    let ((previewed, peak), previewing) = beside(&maven, "xpreview", || {
         server.watched(|| api.call("POST", &format!("{POLICIES}/{id}/preview")).expect(200).json())
     });
     println!(
@@ -88,7 +89,7 @@ fn measured(server: &Server, count: impl Fn(&str) -> String) {
         peak.saturating_sub(idle) >> 20
     );
     let gone = PACKAGES * (VERSIONS - 5);
-    assert_eq!((&shown["versions"], shown["items"].as_array().unwrap().len()), (&json!(gone), gone));
+    assert_eq!((&previewed["versions"], previewed["items"].as_array().unwrap().len()), (&json!(gone), gone));
     enforce(&api, &id);
     let began = Instant::now();
     let ((done, peak), running) = beside(&maven, "xrun", || {
@@ -111,9 +112,9 @@ fn measured(server: &Server, count: impl Fn(&str) -> String) {
         (&done["deleted"], &done["error"], &done["skipped"]),
         (&json!(gone), &Value::Null, &json!([]))
     );
-    // Equal sets: what the preview named is what is in the trash.
+    // The trash contains exactly the versions of the preview.
     let mut named: Vec<String> = Vec::new();
-    for item in shown["items"].as_array().unwrap() {
+    for item in previewed["items"].as_array().unwrap() {
         named.push(format!("{}|{}", item["package"].as_str().unwrap(), item["version"].as_str().unwrap()));
     }
     named.sort();
@@ -124,7 +125,7 @@ fn measured(server: &Server, count: impl Fn(&str) -> String) {
     let began = Instant::now();
     let (undone, undoing) = beside(&maven, "xundo", || undo(&api, &maven.id));
     println!("undo of {undone} in {:?}; publishes beside it: {undoing:?}", began.elapsed());
-    assert_eq!((count(records), count(files)), before, "each record as it was");
+    assert_eq!((count(records), count(files)), before, "the undo restores each record");
     eventually("nothing is left in the trash", || {
         (count("select count(*) from trash").trim() == "0").then_some(())
     });
@@ -135,7 +136,7 @@ fn measured(server: &Server, count: impl Fn(&str) -> String) {
     }
 }
 
-/// Brings everything back, by many hands; how much.
+/// Restores everything with concurrent requests. Returns the number of restored versions.
 fn undo(api: &Api, repository: &str) -> usize {
     let mut undone = 0;
     loop {

@@ -1,5 +1,6 @@
-//! Retention from outside: what a preview shows is what a run deletes, in each format; what others need stays; each record comes back as
-//! it was; and whoever is killed in the middle goes on to the same end.
+//! Retention policies. A run deletes exactly what its preview listed, in each format. Versions that
+//! others need stay, and an undo restores each record. A run that a kill interrupted continues and
+//! reaches the same result.
 
 use crate::wheel;
 
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 
 const POLICIES: &str = "/v1/retention-policies";
 
-/// Makes a policy of these repositories; its id.
+/// Creates a policy for these repositories and returns its id.
 fn policy(api: &Api, repositories: Value, rule: Value) -> String {
     let mut body = json!({"name": "cleaning", "repositories": repositories, "delete": {"published_before_days": 0}, "max_deletes": 1000});
     body.as_object_mut().unwrap().extend(rule.as_object().unwrap().clone());
@@ -51,7 +52,7 @@ fn run(api: &Api, id: &str) -> Value {
     })
 }
 
-/// What a preview or a list names, as `package version`.
+/// Returns the items of a preview or a list as `package version`.
 fn named(items: &Value) -> BTreeSet<String> {
     let of = |item: &Value, field: &str| item[field].as_str().unwrap().to_owned();
     let items = items.as_array().unwrap().iter();
@@ -67,7 +68,7 @@ fn trash(api: &Api, repository: &str) -> Value {
     listed.json()["items"].clone()
 }
 
-/// Brings everything back.
+/// Restores everything from the trash.
 fn restore_all(api: &Api, repository: &str) {
     for entry in trash(api, repository).as_array().unwrap() {
         let path = format!("/v1/repositories/{repository}/trash/{}/restore", entry["id"].as_str().unwrap());

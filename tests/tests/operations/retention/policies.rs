@@ -1,4 +1,5 @@
-//! Policies: who may make them, what is refused, and that nothing is deleted by a rule that nobody looked at.
+//! Policies: the rights to manage them, and invalid policies. A rule deletes nothing before a
+//! preview of it.
 
 use packhouse_tests::clock::JumpingClock;
 use packhouse_tests::server::PASSWORD;
@@ -16,7 +17,7 @@ fn refused(answer: packhouse_tests::Response, status: u16, code: &str) -> String
 }
 
 #[test]
-fn only_what_was_previewed_as_it_is_runs() {
+fn only_a_previewed_policy_runs() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let maven = MavenRepository::create(&server, "jars");
@@ -29,13 +30,13 @@ fn only_what_was_previewed_as_it_is_runs() {
     refused(api.call("POST", &of_runs), 409, "preview_required");
     assert_eq!(named(&preview(&api, &id)["items"]), names(&["org.example:a 1"]));
     refused(api.call("POST", &of_runs), 409, "policy_paused");
-    // Another rule was never looked at; its name is no part of that.
+    // A changed rule needs a new preview. A changed name or limit does not.
     api.patch(&path, &json!({"name": "other", "max_deletes": 7})).expect(200);
     refused(mode("enforced"), 409, "preview_required");
     refused(api.patch(&path, &json!({"keep": {"newest": 1}, "mode": "enforced"})), 409, "preview_required");
-    let shown = api.call("GET", &path).expect(200).json();
+    let details = api.call("GET", &path).expect(200).json();
     assert_eq!(
-        (&shown["keep"], &shown["name"], &shown["previewed"]),
+        (&details["keep"], &details["name"], &details["previewed"]),
         (&json!({}), &json!("other"), &json!(false))
     );
     preview(&api, &id);
@@ -48,7 +49,7 @@ fn only_what_was_previewed_as_it_is_runs() {
     assert_eq!(run(&api, &id)["deleted"], 0);
     maven.get("org/example/a/1/a-1.jar").expect(200);
     assert_eq!(mode("paused").expect(200).json()["mode"], "paused");
-    // As it was previewed, it may go on without another look.
+    // An unchanged rule can be enforced again without a new preview.
     enforce(&api, &id);
     let events = api.call("GET", "/v1/audit-events?limit=200").expect(200).json();
     let actions: Vec<&str> =
@@ -66,7 +67,7 @@ fn only_what_was_previewed_as_it_is_runs() {
 }
 
 #[test]
-fn what_is_no_policy_is_refused_and_who_may_not_manage_repositories_sees_none() {
+fn invalid_policies_are_refused_and_only_repository_managers_see_policies() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let good = json!({"name": "old", "repositories": "*", "match": {"packages": ["a*"], "versions": ["*"], "tagged": true, "prerelease": false},
@@ -121,7 +122,7 @@ fn what_is_no_policy_is_refused_and_who_may_not_manage_repositories_sees_none() 
     }
     refused(member.post(POLICIES, &good), 403, "insufficient_permissions");
     refused(member.patch(&path, &json!({"mode": "paused"})), 403, "insufficient_permissions");
-    // In pages, and no more than a hundred.
+    // The list is paginated, and the limit is a hundred policies.
     for _ in 1..100 {
         api.post(POLICIES, &good).expect(201);
     }
@@ -133,7 +134,7 @@ fn what_is_no_policy_is_refused_and_who_may_not_manage_repositories_sees_none() 
 }
 
 #[test]
-fn ages_are_counted_in_days_and_downloads_put_them_off() {
+fn ages_are_counted_in_days_and_downloads_delay_deletion() {
     let clock = JumpingClock::new();
     let server = clock
         .environment()
@@ -152,11 +153,11 @@ fn ages_are_counted_in_days_and_downloads_put_them_off() {
         json!([maven.id]),
         json!({"delete": {"published_before_days": 5, "not_downloaded_days": 10}, "keep": {"newest": 0}}),
     );
-    let seen = |id: &str| named(&preview(&api, id)["items"]);
+    let matched = |id: &str| named(&preview(&api, id)["items"]);
     for id in [&old, &unused, &both] {
-        assert_eq!(seen(id), names(&[]));
+        assert_eq!(matched(id), names(&[]));
     }
-    // Sessions end meanwhile.
+    // The owner's session expires while the clock moves on, so the test signs in again.
     clock.set(9 * DAY);
     let api = Api::sign_in(&server);
     maven.put(&jar("3"), "three").expect(201);
@@ -167,11 +168,11 @@ fn ages_are_counted_in_days_and_downloads_put_them_off() {
     });
     clock.set(12 * DAY);
     let api = Api::sign_in(&server);
-    let seen = |id: &str| named(&preview(&api, id)["items"]);
-    assert_eq!(seen(&old), names(&["org.example:a 1", "org.example:a 2"]));
-    assert_eq!(seen(&unused), names(&["org.example:a 2"]));
-    assert_eq!(seen(&both), names(&["org.example:a 2"]));
-    // By itself it runs every hour.
+    let matched = |id: &str| named(&preview(&api, id)["items"]);
+    assert_eq!(matched(&old), names(&["org.example:a 1", "org.example:a 2"]));
+    assert_eq!(matched(&unused), names(&["org.example:a 2"]));
+    assert_eq!(matched(&both), names(&["org.example:a 2"]));
+    // The server runs an enforced policy every hour.
     enforce(&api, &both);
     assert_eq!(runs(&api, &both), Vec::<Value>::new());
     clock.set(12 * DAY + 3_700);

@@ -1,4 +1,5 @@
-//! Runs: killed in the middle, on two servers, from the command line, cut to what they may delete, and beside people who work.
+//! Runs of policies: killed in the middle, on two servers, from the command line, with a limit of
+//! deletions, and during other changes.
 
 use packhouse_tests::cli::packhouse;
 use packhouse_tests::database::{Postgres, sqlite};
@@ -17,7 +18,7 @@ fn jar(number: usize) -> String {
 }
 
 #[test]
-fn a_run_that_is_killed_goes_on_and_deletes_no_more_than_it_may() {
+fn a_killed_run_continues_and_respects_its_limit() {
     let mut server = Server::start();
     let maven = MavenRepository::create(&server, "jars");
     let (all, most) = (if long() { 1_000 } else { 200 }, if long() { 900 } else { 150 });
@@ -29,15 +30,15 @@ fn a_run_that_is_killed_goes_on_and_deletes_no_more_than_it_may() {
     let count = |server: &Server, sql: &str| sqlite(server, sql).trim().parse::<usize>().unwrap();
     let api = Api::sign_in(&server);
     let id = policy(&api, json!([maven.id]), json!({"max_deletes": most}));
-    let shown = preview(&api, &id);
-    assert_eq!((&shown["versions"], &shown["truncated"]), (&json!(all), &json!(true)));
-    assert_eq!(shown["items"].as_array().unwrap().len(), most);
+    let previewed = preview(&api, &id);
+    assert_eq!((&previewed["versions"], &previewed["truncated"]), (&json!(all), &json!(true)));
+    assert_eq!(previewed["items"].as_array().unwrap().len(), most);
     enforce(&api, &id);
     api.call("POST", &format!("{POLICIES}/{id}/runs")).expect(202);
     let rounds = if long() { 8 } else { 1 };
     for round in 0..rounds {
         let goal = (round + 1) * most / (rounds + 2);
-        eventually("the run is under way", || {
+        eventually("the run is in progress", || {
             (count(&server, "select count(*) from trash") >= goal).then_some(())
         });
         server.kill9();
@@ -51,10 +52,10 @@ fn a_run_that_is_killed_goes_on_and_deletes_no_more_than_it_may() {
         (&json!(most), &Value::Null, &json!([])),
         "{done:#}"
     );
-    assert_eq!(runs(&api, &id).len(), 1, "it is one run");
+    assert_eq!(runs(&api, &id).len(), 1, "there is one run");
     assert_eq!(count(&server, "select count(*) from versions"), all - most);
     assert_eq!(count(&server, "select count(*) from trash where open = 0"), most);
-    // The oldest went, as the preview said.
+    // The oldest versions are deleted, as the preview said.
     maven.get(&jar(most - 1)).expect(404);
     maven.get(&jar(most)).expect(200);
     assert_eq!(preview(&api, &id)["versions"], all - most);
@@ -71,25 +72,26 @@ fn a_run_that_is_killed_goes_on_and_deletes_no_more_than_it_may() {
     );
 }
 
-/// Versions of a package that are published for a run to be killed among.
+/// Number of versions that a killed run has to delete.
 const KILLED_AMONG: usize = 40;
 
-/// Publishes what `publish` makes of each number, has it deleted by a run that is killed in the middle, and brings it back as it was.
+/// Publishes a version for each number with `publish`. Kills the server in the middle of the run
+/// that deletes them. Then restores everything.
 fn killed_in_the_middle(
     server: &mut Server,
     repository: &str,
     publish: impl Fn(usize),
-    seen: impl Fn() -> Vec<(u16, String)>,
+    view: impl Fn() -> Vec<(u16, String)>,
 ) {
     (0..KILLED_AMONG).for_each(publish);
-    let before = seen();
+    let before = view();
     assert!(before.iter().all(|(status, _)| *status == 200), "{before:?}");
     let api = Api::sign_in(server);
     let id = policy(&api, json!([repository]), json!({}));
     assert_eq!(preview(&api, &id)["versions"], KILLED_AMONG);
     enforce(&api, &id);
     api.call("POST", &format!("{POLICIES}/{id}/runs")).expect(202);
-    eventually("the run is under way", || {
+    eventually("the run is in progress", || {
         (sqlite(server, "select count(*) from trash").trim() != "0").then_some(())
     });
     server.kill9();
@@ -102,15 +104,15 @@ fn killed_in_the_middle(
         (&json!(KILLED_AMONG), &Value::Null, &json!([])),
         "{done:#}"
     );
-    assert_eq!(runs(&api, &id).len(), 1, "it is one run");
+    assert_eq!(runs(&api, &id).len(), 1, "there is one run");
     assert_eq!(trash(&api, repository).as_array().unwrap().len(), KILLED_AMONG);
     api.call("DELETE", &format!("{POLICIES}/{id}")).expect(204);
     restore_all(&api, repository);
-    assert_eq!((seen(), trash(&api, repository)), (before, json!([])));
+    assert_eq!((view(), trash(&api, repository)), (before, json!([])));
 }
 
 #[test]
-fn a_run_of_python_s_packages_that_is_killed_goes_on() {
+fn a_killed_run_over_python_packages_continues() {
     let mut server = Server::start();
     let python = PythonRepository::create(&server, "py");
     let file = |number: usize| wheel::wheel_name("tool", &format!("1.{number}"));
@@ -128,7 +130,7 @@ fn a_run_of_python_s_packages_that_is_killed_goes_on() {
 }
 
 #[test]
-fn a_run_of_npm_s_packages_that_is_killed_goes_on() {
+fn a_killed_run_over_npm_packages_continues() {
     let mut server = Server::start();
     let npm = NpmRepository::create(&server, "js");
     let publish = |number: usize| {
@@ -139,7 +141,7 @@ fn a_run_of_npm_s_packages_that_is_killed_goes_on() {
     };
     killed_in_the_middle(&mut server, &npm.id, publish, || {
         let packument = npm.get("lib");
-        // A deletion and its undo are changes of the document.
+        // A deletion and its undo both change the document's revision.
         let mut document = packument.json();
         let _revision = document.as_object_mut().unwrap().remove("_rev");
         let files = (0..KILLED_AMONG).map(|number| npm.get(&format!("lib/-/lib-1.{number}.0.tgz")));
@@ -149,7 +151,7 @@ fn a_run_of_npm_s_packages_that_is_killed_goes_on() {
 }
 
 #[test]
-fn a_run_of_images_that_is_killed_goes_on() {
+fn a_killed_run_over_images_continues() {
     let mut server = Server::start();
     let images = ImageRepository::create(&server, "images", &json!({}));
     let publish = |number: usize| {
@@ -179,7 +181,7 @@ fn two_servers_on_one_database_run_it_once() {
     let id = policy(&apis[0], json!("*"), json!({"keep": {"newest": 20}}));
     preview(&apis[1], &id);
     enforce(&apis[0], &id);
-    // Asked for of both at once, and looked for by both.
+    // The test requests a run from both servers at once, and each server also has a schedule.
     std::thread::scope(|scope| {
         for api in &apis {
             scope.spawn(|| api.call("POST", &format!("{POLICIES}/{id}/runs")).expect(202));
@@ -216,15 +218,15 @@ fn the_command_line_runs_policies_beside_a_server_and_without_one() {
         enforce(&api, id);
     }
     maven.get(&jar(0)).expect(200);
-    let said = packhouse(server.data(), &["retention", "run", "--policy", &one], "").well();
-    assert!(said.text.contains("of 0: deleted 1 versions of 5 bytes, skipped 0"), "{}", said.text);
-    // The server beside it answers no longer with what it remembers.
+    let output = packhouse(server.data(), &["retention", "run", "--policy", &one], "").success();
+    assert!(output.text.contains("of 0: deleted 1 versions of 5 bytes, skipped 0"), "{}", output.text);
+    // The running server does not serve the deleted version from its cache.
     maven.get(&jar(0)).expect(404);
     maven.get(&jar(1)).expect(200);
     packhouse(server.data(), &["retention", "run", "--policy", &three], "").refused("is paused");
     packhouse(server.data(), &["retention", "run", "--policy", "12"], "").refused("there is no policy 12");
     server.kill9();
-    packhouse(server.data(), &["retention", "run"], "").well();
+    packhouse(server.data(), &["retention", "run"], "").success();
     server.restart();
     let api = Api::sign_in(&server);
     maven.get(&jar(1)).expect(404);
@@ -237,7 +239,7 @@ fn the_command_line_runs_policies_beside_a_server_and_without_one() {
 }
 
 #[test]
-fn what_others_deleted_or_named_meanwhile_is_skipped_with_why() {
+fn versions_that_changed_during_a_run_are_skipped_with_a_reason() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let images = ImageRepository::create(&server, "images", &json!({}));
@@ -247,14 +249,16 @@ fn what_others_deleted_or_named_meanwhile_is_skipped_with_why() {
     assert_eq!(preview(&api, &id)["versions"], 59);
     enforce(&api, &id);
     api.call("POST", &format!("{POLICIES}/{id}/runs")).expect(202);
-    // While it runs, the last of them is given a name: it is kept, or was gone already and is refused for its missing parts.
+    // A client tags the last manifest during the run. The push succeeds, whether or not the run has
+    // already deleted the manifest.
     let last = &all[58];
     let tagged = images.push_manifest("app", "late", MANIFEST, last).status;
     assert_eq!(tagged, 201);
     let done =
         eventually("the run has ended", || runs(&api, &id).into_iter().find(|run| run["ended_at"].is_i64()));
     let skipped = done["skipped"].as_array().unwrap();
-    // Named before the run looked at it, it was none of its business.
+    // A manifest with a tag is not part of the run if the client set the tag before the run read
+    // the manifest.
     let judged = done["deleted"].as_u64().unwrap() + skipped.len() as u64;
     assert!((58..=59).contains(&judged), "{done:#}");
     assert!(
@@ -268,7 +272,7 @@ fn what_others_deleted_or_named_meanwhile_is_skipped_with_why() {
 }
 
 #[test]
-fn a_server_that_takes_no_changes_runs_nothing() {
+fn a_read_only_server_runs_no_retention() {
     let mut server = Server::start();
     let api = Api::sign_in(&server);
     let maven = MavenRepository::create(&server, "jars");
@@ -287,7 +291,7 @@ fn a_server_that_takes_no_changes_runs_nothing() {
     .refused("read_only");
     server.restart();
     maven.get(&jar(0)).expect(200);
-    // One that was paused does not run either, and says so.
+    // The API does not run a paused policy either, and the error says so.
     api.patch(&format!("{POLICIES}/{id}"), &json!({"mode": "paused"})).expect(200);
     assert_eq!(
         api.call("POST", &format!("{POLICIES}/{id}/runs")).expect(409).field("error"),

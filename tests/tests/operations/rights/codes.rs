@@ -1,5 +1,5 @@
-//! Codes for new passwords and invitations do not outlive the rights of who made them: whoever loses rights would keep a way back to
-//! them, up to the owner's account.
+//! Codes for new passwords and for invitations. A code becomes invalid when its maker loses rights.
+//! Otherwise the maker could regain the rights with the code, up to the owner's account.
 
 use packhouse_tests::server::{OWNER, PASSWORD};
 use packhouse_tests::{Api, Client, Request, Response, Server, cli, database};
@@ -11,8 +11,8 @@ const MANAGER: &str = "manager@example.com";
 const TARGET: &str = "target@example.com";
 const TAKEN: &str = "the attacker's password";
 
-/// Two members: one who manages the other.
-struct World {
+/// Two members. One manages the other.
+struct CodesFixture {
     server: Server,
     owner: Api,
     manager: Api,
@@ -24,24 +24,24 @@ fn managing() -> Value {
     permissions(&["manage-members"], "*", &["read", "publish"])
 }
 
-impl World {
-    fn new() -> World {
+impl CodesFixture {
+    fn new() -> CodesFixture {
         let server = Server::start();
         let owner = Api::sign_in(&server);
         let manager_id = member(&owner, MANAGER, &managing());
         let target_id = member(&owner, TARGET, &permissions(&[], "*", &["read"]));
         let manager = Api::sign_in_as(&server, MANAGER, PASSWORD);
-        World { server, owner, manager, manager_id, target_id }
+        CodesFixture { server, owner, manager, manager_id, target_id }
     }
 
-    /// A code for the target's password, by the manager.
+    /// Creates a password reset code for the target member, as the manager.
     #[track_caller]
     fn reset(&self) -> String {
         let path = format!("/v1/members/{}/password-reset", self.target_id);
         self.manager.call("POST", &path).expect(201).field("reset_code")
     }
 
-    /// An invitation by the manager, for all that the manager may do.
+    /// Creates an invitation with all of the manager's permissions, as the manager.
     #[track_caller]
     fn invitation(&self) -> String {
         let body = json!({"email": "friend@example.com", "permissions": managing()});
@@ -71,7 +71,7 @@ impl World {
         self.post("/v1/sessions", &json!({"email": email, "password": password})).status == 201
     }
 
-    /// Neither code does anything.
+    /// Checks that neither code works.
     #[track_caller]
     fn have_ended(&self, reset: &str, invitation: &str) {
         is(&self.complete(reset), 404, "not_found");
@@ -82,10 +82,11 @@ impl World {
 }
 
 #[test]
-fn as_long_as_nothing_changes_codes_are_good_once() {
-    let world = World::new();
+fn codes_work_once_while_no_rights_change() {
+    let world = CodesFixture::new();
     let (reset, invitation) = (world.reset(), world.invitation());
-    // Permissions as they were are no change, and neither is what becomes of others.
+    // Setting the same permissions again changes nothing. Changes of other members do not matter
+    // either.
     world.set(&world.manager_id, &managing());
     member(&world.owner, "other@example.com", &permissions(&[], "*", &["read"]));
     world.complete(&reset).expect(204);
@@ -96,19 +97,20 @@ fn as_long_as_nothing_changes_codes_are_good_once() {
 }
 
 #[test]
-fn who_loses_rights_has_no_code_left() {
-    let world = World::new();
+fn a_member_who_loses_rights_loses_its_codes() {
+    let world = CodesFixture::new();
     let (reset, invitation) = (world.reset(), world.invitation());
     world.set(&world.manager_id, &permissions(&[], "*", &["read"]));
     world.have_ended(&reset, &invitation);
-    // Nor when the rights come back: who took them away meant what was begun with them as well.
+    // The codes stay invalid when the manager gets the rights back. The person who revoked the
+    // rights also meant to revoke the codes.
     world.set(&world.manager_id, &managing());
     world.have_ended(&reset, &invitation);
 }
 
 #[test]
-fn who_loses_rights_on_the_way_has_no_code_left() {
-    let world = World::new();
+fn a_member_who_loses_rights_during_a_request_loses_its_codes() {
+    let world = CodesFixture::new();
     let (reset, invitation) = (world.reset(), world.invitation());
     world.set(&world.manager_id, &permissions(&[], "*", &["read"]));
     world.set(&world.manager_id, &managing());
@@ -116,26 +118,26 @@ fn who_loses_rights_on_the_way_has_no_code_left() {
 }
 
 #[test]
-fn who_is_deleted_leaves_no_code_behind() {
-    let world = World::new();
+fn the_codes_of_a_deleted_member_are_invalid() {
+    let world = CodesFixture::new();
     let (reset, invitation) = (world.reset(), world.invitation());
     world.owner.call("DELETE", &format!("/v1/members/{}", world.manager_id)).expect(204);
     world.have_ended(&reset, &invitation);
 }
 
 #[test]
-fn who_rises_is_out_of_reach_of_codes_from_before() {
-    let world = World::new();
+fn earlier_codes_do_not_work_for_a_member_with_more_rights() {
+    let world = CodesFixture::new();
     let reset = world.reset();
-    // By the command line, beside the running server.
-    cli::packhouse(world.server.data(), &["member", "grant", TARGET, "--owner"], "").well();
+    // An operator changes the rights with the command line while the server runs.
+    cli::packhouse(world.server.data(), &["member", "grant", TARGET, "--owner"], "").success();
     is(&world.complete(&reset), 404, "not_found");
     assert!(world.signs_in(TARGET, PASSWORD), "an owner's password was taken");
 }
 
 #[test]
-fn a_former_owner_does_not_come_back_by_the_owners_password() {
-    let world = World::new();
+fn a_former_owner_cannot_reset_the_owners_password() {
+    let world = CodesFixture::new();
     let everything = permissions(
         &["manage-owner-account", "manage-members", "manage-repositories", "manage-subscribers"],
         "*",
@@ -154,14 +156,15 @@ fn a_former_owner_does_not_come_back_by_the_owners_password() {
 }
 
 #[test]
-fn codes_are_judged_when_they_are_used() {
-    // As another server would have left it that ended no codes: the rows alone say what may be done now.
+fn the_rights_behind_a_code_are_checked_when_it_is_used() {
+    // The test writes the permissions into the database, so nothing invalidates the codes. The
+    // server must decide by the permissions alone.
     for (email, left) in [
         (MANAGER, "{}"),
         (MANAGER, r#"{"organization":["manage-members"],"repositories":[]}"#),
         (TARGET, r#"{"organization":["manage-owner-account"],"repositories":[]}"#),
     ] {
-        let world = World::new();
+        let world = CodesFixture::new();
         let (reset, invitation) = (world.reset(), world.invitation());
         let set = format!("update members set permissions = '{left}' where email = '{email}'");
         database::sqlite(&world.server, &set);

@@ -1,4 +1,5 @@
-//! Who reads the database, a dump or a backup of it, finds nothing there that is a credential or that makes one.
+//! The database, its dumps and its backups contain no credential, and no key with which a reader
+//! could make one.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +13,13 @@ use packhouse_tests::{Client, Request, Server};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// Where the server's bearers have their signatures from, in words that anybody may read in its source.
+/// The domain separator of bearer signatures; anyone can read it in the source.
 const DOMAIN: &[u8] = b"packhouse bearer 1\0";
-/// More candidates than any dump of a small database holds.
+/// Upper bound for the candidates in the dump of a small database.
 const BOUND: usize = 20_000;
 const SCOPE: &str = "/v2/token?service=x&scope=repository:repositories/images/app:pull,push";
 
-/// A bearer that lets its holder push, for the token of this hash, signed with this key.
+/// Returns a bearer with push rights for the token with this hash, signed with this key.
 fn forged(organization: i64, sha256: &str, key: &[u8]) -> String {
     let soon =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() + 200_000;
@@ -30,14 +31,14 @@ fn forged(organization: i64, sha256: &str, key: &[u8]) -> String {
     format!("{body}.{}", URL_SAFE_NO_PAD.encode(mac.as_ref()))
 }
 
-/// The status of a push with a bearer.
+/// Returns the status of a push with a bearer.
 fn push(client: &Client, bearer: &str, layer: &str) -> u16 {
     let target = format!("/v2/repositories/images/app/blobs/uploads/?digest={}", digest(layer.as_bytes()));
     let bearer = format!("Bearer {bearer}");
     client.send(Request::new("POST", &target).header("Authorization", &bearer).body(layer)).status
 }
 
-/// Everything in a dump that may be a key: each word of it, as it stands and decoded.
+/// Returns every possible key in a dump: each word, as text and decoded.
 fn candidates(dump: &str) -> BTreeSet<Vec<u8>> {
     let mut found = BTreeSet::new();
     let parts: [&[char]; 2] =
@@ -64,7 +65,7 @@ fn nothing_in_a_dump_signs_a_bearer() {
     let organization: i64 = one(&server, "select id from organizations").parse().unwrap();
     let sha256 = one(&server, "select lower(hex(secret_sha256)) from tokens").to_owned();
     let genuine = images.client.get(SCOPE).expect(200).field("token");
-    // What is forged below has the shape of what is given out.
+    // The forged bearers below have the same shape as a real bearer.
     let shape = |bearer: &str| {
         let claims = bearer.strip_prefix("pkb_").unwrap().split('.').next().unwrap();
         let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap();
@@ -73,7 +74,8 @@ fn nothing_in_a_dump_signs_a_bearer() {
     assert_eq!(shape(&genuine), shape(&forged(organization, &sha256, b"x")));
     assert_eq!(push(&server.anonymous(), &genuine, "genuine"), 201);
 
-    // A database of a former version held the key itself, and one that is disclosed is never used again.
+    // The database of an earlier version contained the key itself. The server must discard a key
+    // that a dump may have disclosed.
     let disclosed = hex::encode([7; 32]);
     server.terminate();
     server.wait();
@@ -82,7 +84,7 @@ fn nothing_in_a_dump_signs_a_bearer() {
     assert_eq!(push(&server.anonymous(), &forged(organization, &sha256, &[7; 32]), "disclosed"), 401);
 
     let dump = database::sqlite(&server, ".dump");
-    assert!(dump.contains(&sha256) && !dump.contains(&disclosed), "what is disclosed is thrown away");
+    assert!(dump.contains(&sha256) && !dump.contains(&disclosed), "the disclosed key is discarded");
     let keys = candidates(&dump);
     assert!((20..BOUND).contains(&keys.len()), "{} candidates", keys.len());
     for key in &keys {
@@ -90,9 +92,10 @@ fn nothing_in_a_dump_signs_a_bearer() {
         assert_eq!(status, 401, "{} of the dump signs a bearer", String::from_utf8_lossy(key));
     }
 
-    // With the key that lies outside of the database the same forgery is none: what failed above was the key.
+    // This forgery uses the real key, which is outside of the database, and works. So the attempts
+    // above failed only because of the key.
     let file = std::fs::read_to_string(server.data().join("sealing.key")).unwrap();
-    assert!(!dump.contains(file.trim()), "the sealing key stands in the dump");
+    assert!(!dump.contains(file.trim()), "the sealing key is in the dump");
     let sealing = Sha256::new_with_prefix("packhouse sealing key 1\0").chain_update(file.trim()).finalize();
     let salt = one(&server, "select value from meta where name = 'bearer_salt'");
     let purpose = format!("packhouse derived key 1\0bearers\0{salt}");
@@ -101,7 +104,7 @@ fn nothing_in_a_dump_signs_a_bearer() {
 }
 
 #[test]
-fn servers_of_one_database_share_the_key_or_are_told_that_they_do_not() {
+fn servers_of_one_database_share_the_key_or_warn_about_different_keys() {
     let postgres = Postgres::start().expect("PostgreSQL, which ./bootstrap test installs");
     let data = tempfile::tempdir().unwrap();
     let start = |key: &str| {
@@ -117,11 +120,11 @@ fn servers_of_one_database_share_the_key_or_are_told_that_they_do_not() {
     let three = start("another key of some length");
     assert!(three.log().contains("set `sealing_key` to the same text for all of them"), "{}", three.log());
     assert_eq!(push(&three.anonymous(), &bearer, "by a third"), 401);
-    // Its own are good there, and what needs no key is as it was.
+    // The server with another key accepts its own bearers.
     let there = three.anonymous().basic(OWNER, &images.token.secret);
     let bearer = there.get(SCOPE).expect(200).field("token");
     assert_eq!(push(&three.anonymous(), &bearer, "by its own"), 201);
     for secret in ["a key of some length", "another key of some length"] {
-        assert!(!three.log().contains(secret), "the log tells the key");
+        assert!(!three.log().contains(secret), "the log contains the key");
     }
 }

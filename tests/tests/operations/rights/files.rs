@@ -1,4 +1,5 @@
-//! The data folder and what lies in it are their owner's alone, whatever the umask was and however they were made.
+//! Access to the data folder. The folder and its files are open to their owner only, whatever the
+//! umask is and whichever command created them.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -10,11 +11,12 @@ use packhouse_tests::server::program;
 use packhouse_tests::{MavenRepository, Server};
 use serde_json::json;
 
-/// Runs a program with no umask at all.
+/// Runs a program with umask 000.
 const OPEN: [&str; 3] = ["sh", "-c", "umask 000; exec \"$0\" \"$@\""];
 const FILE: &str = "org/example/a/1.0/a-1.0.jar";
 
-/// What others may do anything with: paths with their modes. Links are not followed, and have no mode of their own.
+/// Collects the paths that other accounts may access, with their modes. Does not follow links,
+/// because the mode of a link has no effect.
 fn open_to_others(path: &Path, found: &mut Vec<(PathBuf, u32)>) {
     let metadata = fs::symlink_metadata(path).unwrap();
     if metadata.is_symlink() {
@@ -38,10 +40,10 @@ fn is_closed(data: &Path) {
 }
 
 #[test]
-fn what_is_made_is_its_owners_alone_whatever_the_umask() {
+fn created_files_belong_to_their_owner_alone_with_any_umask() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("deep/data");
-    // By another command first, so that it makes the folder and the database.
+    // Another command runs first and creates the folder and the database.
     let mut command = Command::new(OPEN[0]);
     command.args(&OPEN[1..]).arg(program()).args(["org", "list", "--data"]).arg(&data);
     assert!(command.output().unwrap().status.success());
@@ -50,7 +52,7 @@ fn what_is_made_is_its_owners_alone_whatever_the_umask() {
 
     let server = Server::with().data(&data).wrapped_in(&OPEN).start();
     let repository = MavenRepository::create(&server, "files");
-    // Larger than what lies in the database.
+    // This file is too large for the database, so the server stores it in the folder.
     repository.put(FILE, vec![7; 200_000]).expect(201);
     let images = ImageRepository::create(&server, "images", &json!({}));
     images.client.get("/v2/token?service=x&scope=repository:repositories/images/app:pull").expect(200);
@@ -67,7 +69,7 @@ fn what_is_made_is_its_owners_alone_whatever_the_umask() {
 }
 
 #[test]
-fn what_was_open_is_closed_at_the_start_and_the_log_says_so() {
+fn open_files_are_closed_at_the_start_and_the_log_says_so() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     let mut server = Server::with().data(&data).start();
@@ -91,10 +93,13 @@ fn what_was_open_is_closed_at_the_start_and_the_log_says_so() {
     for name in ["", "packhouse.db", "blobs"] {
         let path = data.join(name);
         let path = path.to_str().unwrap().trim_end_matches('/');
-        let told = log.lines().any(|line| line.contains("was open to other accounts") && line.contains(path));
-        assert!(told, "{path}: {log}");
+        let is_logged = log
+            .lines()
+            .any(|line| line.contains("removed the access of other accounts") && line.contains(path));
+        assert!(is_logged, "{path}: {log}");
     }
-    // What is not this program's is left as it is, behind the closed folder.
+    // The server does not change the modes of files of other programs, because the folder itself is
+    // closed.
     assert_eq!(fs::metadata(&other).unwrap().mode() & 0o777, 0o644);
     fs::remove_file(&other).unwrap();
     is_closed(&data);
@@ -102,13 +107,13 @@ fn what_was_open_is_closed_at_the_start_and_the_log_says_so() {
 }
 
 #[test]
-fn a_folder_that_everybody_uses_is_refused() {
+fn a_shared_folder_is_refused() {
     let home = tempfile::tempdir().unwrap();
     let shared = home.path().join("shared");
     fs::create_dir(&shared).unwrap();
     fs::set_permissions(&shared, Permissions::from_mode(0o1777)).unwrap();
     fs::write(shared.join("somebody-elses"), "x").unwrap();
     let (status, log) = Server::with().data(&shared).start_refused();
-    assert!(!status.success() && log.contains("one that everybody uses"), "{log}");
-    assert_eq!(fs::metadata(&shared).unwrap().mode() & 0o7777, 0o1777, "it is left as it was");
+    assert!(!status.success() && log.contains("is shared with other programs"), "{log}");
+    assert_eq!(fs::metadata(&shared).unwrap().mode() & 0o7777, 0o1777, "the folder's mode is unchanged");
 }

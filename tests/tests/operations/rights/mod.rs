@@ -1,5 +1,6 @@
-//! What nobody gets who has no right to it: not out of the database, not by a code that outlived its maker's rights, not by managing
-//! what they may not read, not by asking for what they may not know of, and not under another's name.
+//! Rights that a member must not evade: through the database, through codes of members who lost
+//! rights, or by managing unreadable repositories. Also not by probing for names, nor under another
+//! account's name.
 
 mod codes;
 mod dump;
@@ -23,14 +24,14 @@ fn permissions(organization: &[&str], repository: &str, actions: &[&str]) -> Val
     json!({"organization": organization, "repositories": [{"repository": repository, "actions": actions}]})
 }
 
-/// A member whom the owner makes, with PASSWORD: its id.
+/// Creates a member with PASSWORD as the owner, and returns its id.
 #[track_caller]
 fn member(owner: &Api, email: &str, permissions: &Value) -> String {
     let new = json!({"email": email, "password": PASSWORD, "permissions": permissions});
     owner.post("/v1/members", &new).expect(201).field("id")
 }
 
-/// The same, signed in.
+/// Creates a member with PASSWORD and signs the member in.
 #[track_caller]
 fn signed_in(server: &Server, email: &str, permissions: &Value) -> Api {
     member(&Api::sign_in(server), email, permissions);

@@ -1,4 +1,4 @@
-//! Who somebody is, and which host is asked, is read in one way alone.
+//! E-mail addresses and request hosts have one unambiguous reading.
 
 use packhouse_tests::server::PASSWORD;
 use packhouse_tests::{Api, Client, Connection, MavenRepository, Request, Response, Server};
@@ -15,7 +15,7 @@ fn post(server: &Server, path: &str, body: &serde_json::Value) -> Response {
 }
 
 #[test]
-fn an_address_that_only_looks_like_anothers_is_none() {
+fn an_email_address_that_only_looks_like_anothers_is_different() {
     let server = Server::start();
     let owner = Api::sign_in(&server);
     let repository = MavenRepository::create(&server, "libs");
@@ -28,10 +28,11 @@ fn an_address_that_only_looks_like_anothers_is_none() {
     }
     assert_eq!(packages("KELVIN@example.com"), 200);
     let none = json!({"organization": [], "repositories": []});
-    // Letters of other languages are letters, and one however they are put together.
+    // Letters of other languages are valid, and their composed and decomposed forms are equal.
     member(&owner, "M\u{dc}LLER@b\u{fc}cher.example", &none);
     sign_in("mu\u{308}ller@b\u{fc}cher.example").expect(201);
-    // The sign of the unit, which lower case makes a letter of ASCII; full width; a mark that shows nothing; Cyrillic letters.
+    // Invalid addresses contain the kelvin sign, whose lower case is an ASCII letter, full-width
+    // letters, invisible marks or Cyrillic letters.
     let others = [
         "\u{212a}elvin@example.com",
         "\u{ff4b}elvin@example.com",
@@ -52,15 +53,15 @@ fn an_address_that_only_looks_like_anothers_is_none() {
 }
 
 #[test]
-fn a_domain_of_a_provider_is_what_its_addresses_are() {
+fn the_domain_of_a_provider_follows_the_rules_of_addresses() {
     let server = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8").start();
     let owner = Api::sign_in(&server);
     let settings = |domain: &str| json!({"issuer": "http://127.0.0.1:9/", "client_id": "packhouse", "email_domains": [domain]});
     for domain in ["\u{212a}elvin.example", "exam\u{200b}ple.com", " example.com", "a@b"] {
         is(&owner.send("PUT", "/v1/sso", &settings(domain)), 400, "invalid_sso_settings");
     }
-    let kept = owner.send("PUT", "/v1/sso", &settings("Example.COM")).expect(200).json();
-    assert_eq!(kept["email_domains"], json!(["example.com"]));
+    let stored = owner.send("PUT", "/v1/sso", &settings("Example.COM")).expect(200).json();
+    assert_eq!(stored["email_domains"], json!(["example.com"]));
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! Who manages repositories does not thereby read them: neither by opening them to everyone, nor by what a proxy keeps or shows its
-//! upstream, nor by a key that they could not manage.
+//! The right to manage repositories does not include read access. A manager cannot gain access by
+//! making a repository public, through a proxy's cache or upstream credentials, or with a key of
+//! another owner.
 
 use packhouse_tests::http::basic;
 use packhouse_tests::image_proxy::{self, ImageProxy};
@@ -15,7 +16,7 @@ const MANAGER: &str = "manager@example.com";
 const READER: &str = "reader@example.com";
 
 #[test]
-fn nobody_opens_to_everyone_what_they_may_not_read() {
+fn a_manager_cannot_publish_a_repository_without_read_access() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "secret");
     repository.put(FILE, "hello").expect(201);
@@ -25,25 +26,26 @@ fn nobody_opens_to_everyone_what_they_may_not_read() {
     let public = json!({"settings": {"public": true}});
     is(&manager.patch(&path(&repository.id), &public), 403, "role_mismatch");
     server.anonymous().get(&repository.path(FILE)).expect(401);
-    // The rest is theirs to manage, and so is this where they may read.
+    // A manager may change other settings. A manager with read access may also make the repository
+    // public.
     manager.patch(&path(&repository.id), &json!({"settings": {"public": false}})).expect(200);
     manager.patch(&path(&repository.id), &json!({"settings": {"redeploy": "identical"}})).expect(200);
     manager.patch(&path(&other), &public).expect(200);
 
     let new = |name: &str, public: bool| json!({"name": name, "format": "maven", "kind": "hosted", "settings": {"public": public}});
     is(&manager.post("/v1/repositories", &new("open", true)), 403, "role_mismatch");
-    // Nor in two steps.
+    // A manager cannot do it in two steps either: create a repository, then make it public.
     let made = manager.post("/v1/repositories", &new("closed", false)).expect(201).field("id");
     is(&manager.patch(&path(&made), &public), 403, "role_mismatch");
     let reader = signed_in(&server, READER, &permissions(&["manage-repositories"], "*", &["read"]));
     reader.patch(&path(&made), &public).expect(200);
     reader.post("/v1/repositories", &new("open", true)).expect(201);
-    // What is public already stays so without being opened.
+    // If a repository is already public, a manager may change its other settings.
     manager.patch(&path(&made), &json!({"settings": {"public": true, "redeploy": "identical"}})).expect(200);
 }
 
 #[test]
-fn a_group_shows_nobody_what_they_may_not_read() {
+fn a_group_hides_members_that_the_caller_may_not_read() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "secret");
     repository.put(FILE, "hello").expect(201);
@@ -63,7 +65,7 @@ fn a_group_shows_nobody_what_they_may_not_read() {
 }
 
 #[test]
-fn what_a_proxy_keeps_is_told_to_who_may_read_it() {
+fn the_cache_of_a_proxy_is_visible_only_with_read_access() {
     let server = image_proxy::server();
     let upstream = Upstream::start();
     let proxy = ImageProxy::create(&server, "hub", &upstream.url(), &json!({}));
@@ -76,7 +78,7 @@ fn what_a_proxy_keeps_is_told_to_who_may_read_it() {
 }
 
 #[test]
-fn credentials_for_one_upstream_are_shown_to_no_other() {
+fn credentials_for_one_upstream_are_sent_to_no_other() {
     let server = image_proxy::server();
     let (upstream, attacker) = (Upstream::start(), Upstream::start());
     let manifest = manifest(&[b"layer"]);
@@ -90,7 +92,8 @@ fn credentials_for_one_upstream_are_shown_to_no_other() {
     proxy.credentials("robot", "planted-upstream-password", None);
     proxy.get("app/manifests/one").expect(200);
 
-    // Setting credentials needs a fresh confirmation; leading them elsewhere must not do without.
+    // Setting credentials needs a fresh confirmation. A change of the upstream must need one too,
+    // because it would send the credentials to another server.
     let manager = signed_in(&server, MANAGER, &permissions(&["manage-repositories"], "*", &["read"]));
     let path = format!("/v1/repositories/{}", proxy.id);
     let lead = |change: &Value| manager.patch(&path, change).expect(200);
@@ -100,16 +103,16 @@ fn credentials_for_one_upstream_are_shown_to_no_other() {
     lead(&json!({"upstream": {"url": attacker.url()}}));
     assert_ne!(proxy.get("app/manifests/three").status, 200);
     lead(&json!({"upstream": {"url": upstream.url()}}));
-    assert_ne!(proxy.get("app/manifests/three").status, 200, "they do not come back either");
+    assert_ne!(proxy.get("app/manifests/three").status, 200, "the credentials are not restored either");
     proxy.credentials("robot", "planted-upstream-password", None);
     lead(&json!({"settings": {"egress_proxy": attacker.url()}}));
     assert_ne!(proxy.get("app/manifests/three").status, 200);
-    let shown = attacker.seen().iter().any(|seen| seen.header("authorization").is_some());
-    assert!(!shown, "{:?}", attacker.seen());
+    let leaked = attacker.requests().iter().any(|request| request.header("authorization").is_some());
+    assert!(!leaked, "{:?}", attacker.requests());
 }
 
 #[test]
-fn a_key_of_a_repository_is_made_by_who_may_manage_it() {
+fn only_a_manager_of_a_repository_creates_its_keys() {
     let server = Server::start();
     let owner = Api::sign_in(&server);
     let (one, two) = (owner.create_maven("one", &json!({})), owner.create_maven("two", &json!({})));

@@ -1,4 +1,4 @@
-//! What is kept of tries, what is sent again, and what happens to who does not take it.
+//! Recorded attempts of deliveries, retries, and webhooks that fail permanently.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ fn publish(repository: &FormatRepository, name: &str, version: usize) {
 }
 
 #[test]
-fn what_is_not_taken_is_sent_again_and_each_try_is_kept() {
+fn a_failed_delivery_is_retried_and_each_attempt_is_recorded() {
     let server = allowing().start();
     let (api, repository) = (Api::sign_in(&server), maven(&server));
     let long = "x".repeat(3000);
@@ -45,7 +45,7 @@ fn what_is_not_taken_is_sent_again_and_each_try_is_kept() {
     assert!(tries[1]["error"].as_str().unwrap().contains("redirect"), "{}", tries[1]);
     let at = |number: usize| tries[number]["at"].as_i64().unwrap();
     assert!(at(1) - at(0) >= 1000 && at(2) - at(1) >= 2000, "{tries:?}");
-    // The same message each time, and signed anew.
+    // Each attempt sends the same message with a new signature.
     let messages = receiver.messages();
     assert_eq!(messages.len(), 3);
     assert!(messages.iter().all(|message| message.body == messages[0].body));
@@ -54,13 +54,13 @@ fn what_is_not_taken_is_sent_again_and_each_try_is_kept() {
         messages.iter().all(|message| message.header("webhook-id") == delivery["event_id"].as_str().unwrap())
     );
 
-    // Once more, because somebody asked for it.
+    // The API requests a redelivery.
     let again = format!("{}/deliveries/{}/redelivery", hook.path(), delivery["id"].as_str().unwrap());
     assert_eq!(api.call("POST", &again).expect(202).field("state"), "pending");
-    eventually("it came again", || (receiver.messages().len() == 4).then_some(()));
+    eventually("the redelivery arrived", || (receiver.messages().len() == 4).then_some(()));
     assert_eq!(hook.drained(&api)[0]["tries"].as_array().unwrap().len(), 4);
 
-    // A test goes to a paused hook too, and is no event of those.
+    // A paused webhook still receives test deliveries, but no events.
     api.patch(&hook.path(), &json!({"state": "paused"})).expect(200);
     publish(&repository, "lib", 2);
     let test = api.call("POST", &format!("{}/test", hook.path())).expect(202);
@@ -68,13 +68,13 @@ fn what_is_not_taken_is_sent_again_and_each_try_is_kept() {
     let came = receiver.expect("webhook.test", &hook.id);
     assert!(came.is_signed_with(&hook.secret));
     assert_eq!(came.header("webhook-id"), test.field("event_id"));
-    assert_eq!(receiver.of_kind("package.published").len(), 4, "it is paused");
+    assert_eq!(receiver.of_kind("package.published").len(), 4, "the hook is paused, so nothing arrives");
     api.patch(&hook.path(), &json!({"state": "active"})).expect(200);
     receiver.expect("package.published", "lib/2");
 }
 
 #[test]
-fn a_hook_that_takes_nothing_is_paused_and_its_owner_told() {
+fn a_failing_hook_is_paused_and_its_owner_notified() {
     let mail = Sink::start();
     let server = allowing()
         .env("PACKHOUSE_WEBHOOKS_RETRY_FOR_MS", "1500")
@@ -86,11 +86,11 @@ fn a_hook_that_takes_nothing_is_paused_and_its_owner_told() {
     let hook = Hook::create(&api, &url, &["package.published"], json!("*"));
     let begun = Instant::now();
     publish(&repository, "lib", 1);
-    eventually("the hook is paused", || (hook.told(&api)["state"] == "paused").then_some(()));
+    eventually("the hook is paused", || (hook.details(&api)["state"] == "paused").then_some(()));
     assert!(begun.elapsed() >= Duration::from_millis(1500));
-    let told = hook.told(&api);
-    assert!(told["paused_at"].is_i64() && told["paused_because"].is_string(), "{told}");
-    let letter = eventually("its owner has a mail", || mail.letters().into_iter().next());
+    let details = hook.details(&api);
+    assert!(details["paused_at"].is_i64() && details["paused_because"].is_string(), "{details}");
+    let letter = eventually("the owner has a mail", || mail.letters().into_iter().next());
     assert!(letter.envelope.iter().any(|line| line.contains(OWNER)), "{letter:?}");
     assert!(letter.text.contains(&hook.id), "{letter:?}");
     assert!(!letter.text.contains(&hook.secret));
@@ -98,7 +98,8 @@ fn a_hook_that_takes_nothing_is_paused_and_its_owner_told() {
     assert_eq!(delivery["state"], "pending");
     let error = delivery["tries"][0]["error"].as_str().unwrap().to_owned();
     assert!(delivery["tries"][0]["status"].is_null() && !error.is_empty());
-    // What waited, and what happened meanwhile, is told once it listens.
+    // Once the webhook is active again, the server delivers the events that waited and the new
+    // ones.
     publish(&repository, "lib", 2);
     let receiver =
         Receiver::on(TcpListener::bind(("127.0.0.1", port)).unwrap(), std::sync::Arc::new(|_, _| ok()));
@@ -109,7 +110,7 @@ fn a_hook_that_takes_nothing_is_paused_and_its_owner_told() {
 }
 
 #[test]
-fn who_is_slow_holds_up_nobody_else() {
+fn a_slow_receiver_does_not_delay_others() {
     let server = allowing().env("PACKHOUSE_WEBHOOKS_TIMEOUT_MS", "3000").start();
     let (api, repository) = (Api::sign_in(&server), maven(&server));
     let slow = Receiver::answering(|_, _| (200, String::new(), Vec::new(), Duration::from_secs(30)));
@@ -129,11 +130,11 @@ fn who_is_slow_holds_up_nobody_else() {
     hook.drained(&api);
     assert_eq!(quick.messages().len(), 20);
     assert!(begun.elapsed() < published + Duration::from_secs(8), "{:?} {published:?}", begun.elapsed());
-    let late = eventually("the slow one is given up", || {
+    let late = eventually("the slow delivery times out", || {
         let deliveries = slow_deliveries(&api, &slow.url());
         deliveries.iter().find_map(|one| one["tries"][0]["error"].as_str().map(str::to_owned))
     });
-    assert!(late.contains("too long"), "{late}");
+    assert!(late.contains("did not answer in time"), "{late}");
     assert!(server.rss() < before + 100_000_000, "{before} {}", server.rss());
 }
 
@@ -152,13 +153,13 @@ fn an_address_that_is_not_allowed_is_refused_and_never_connected_to() {
         let body = json!({"url": url, "events": ["package.published"], "repositories": "*"});
         assert_eq!(api.post(WEBHOOKS, &body).expect(400).field("error"), "invalid_request", "{url}");
     }
-    // A name passes, and is judged where the connection is made.
+    // The server accepts a host name and checks its address when it connects.
     let receiver = Receiver::start();
     let url = receiver.url().replace("127.0.0.1", "localhost");
     let hook = Hook::create(&api, &url, &["package.published"], json!("*"));
     publish(&repository, "lib", 1);
     api.call("POST", &format!("{}/test", hook.path())).expect(202);
-    let errors = eventually("both have been tried", || {
+    let errors = eventually("both were attempted", || {
         let deliveries = hook.deliveries(&api);
         let errors: Vec<String> =
             deliveries.iter().filter_map(|one| Some(one["tries"][0]["error"].as_str()?.to_owned())).collect();
@@ -166,7 +167,10 @@ fn an_address_that_is_not_allowed_is_refused_and_never_connected_to() {
     });
     for error in errors {
         assert!(error.contains("localhost") && error.contains("allow_networks"), "{error}");
-        assert!(!error.contains("127.0.0.1") && !error.contains("::1"), "where the name leads: {error}");
+        assert!(
+            !error.contains("127.0.0.1") && !error.contains("::1"),
+            "the error contains the resolved address: {error}"
+        );
     }
     assert!(receiver.messages().is_empty());
 }

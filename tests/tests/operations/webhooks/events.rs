@@ -1,4 +1,4 @@
-//! Each event, with what it tells.
+//! Every kind of event, with its content.
 
 use std::process::Command;
 
@@ -28,20 +28,20 @@ fn sound(message: &Message, hook: &Hook, source: &str) -> Value {
 }
 
 #[test]
-fn each_event_is_told_with_what_it_is_about() {
+fn each_event_is_delivered_with_its_content() {
     let server = allowing().start();
     let (api, receiver) = (Api::sign_in(&server), Receiver::start());
     let hook = Hook::create(&api, &receiver.url(), &ALL, json!("*"));
     let source = api.call("GET", "/v1/organization").expect(200).json()["base_url"].clone();
     let source = source.as_str().map_or_else(|| server.base_url(), str::to_owned);
-    let told = |kind: &str, what: &str| sound(&receiver.expect(kind, what), &hook, &source);
+    let delivered = |kind: &str, what: &str| sound(&receiver.expect(kind, what), &hook, &source);
 
-    // A repository and its token.
+    // Events of a repository and its token.
     let npm = FormatRepository::hosted(&server, "npm", "lib", &json!({}));
-    let made = told("repository.created", "lib");
+    let made = delivered("repository.created", "lib");
     assert_eq!(made["repository"], json!({"id": npm.id, "name": "lib", "format": "npm", "kind": "hosted"}));
     assert_eq!(made["created_by"], OWNER);
-    let token = told("token.created", "");
+    let token = delivered("token.created", "");
     assert_eq!(token["token"]["repositories"], json!([npm.id]));
     assert_eq!(token["token"]["scope"], json!(["read", "write"]));
     assert!(
@@ -51,11 +51,11 @@ fn each_event_is_told_with_what_it_is_about() {
             .any(|message| { String::from_utf8_lossy(&message.body).contains(&npm.token.secret) })
     );
 
-    // Publishes, with the tag that each moves.
+    // Events of publishes. Each names the tag that the publish moves.
     for version in ["1.0.0", "1.1.0"] {
         npm.client.send(publish(&npm, version)).expect(201);
     }
-    let published = told("package.published", "lib/hello/1.0.0");
+    let published = delivered("package.published", "lib/hello/1.0.0");
     assert_eq!(published["repository"], json!({"id": npm.id, "name": "lib", "format": "npm"}));
     assert_eq!((&published["package"], &published["version"]), (&json!("hello"), &json!("1.0.0")));
     assert_eq!(published["published_by"], OWNER);
@@ -74,52 +74,52 @@ fn each_event_is_told_with_what_it_is_about() {
     );
     assert_eq!((&moved[1]["from"], &moved[1]["to"]), (&json!("1.0.0"), &json!("1.1.0")));
     npm.put("-/package/hello/dist-tags/old", r#""1.0.0""#).expect(201);
-    assert_eq!(told("tag.moved", "hello/old")["to"], "1.0.0");
+    assert_eq!(delivered("tag.moved", "hello/old")["to"], "1.0.0");
 
-    // A state, a deletion, and back from the trash.
+    // Events of a changed state, a deletion, and a restore from the trash.
     let versions = format!("/v1/repositories/{}/packages/hello/versions", npm.id);
     let state = json!({"state": "deprecated", "reason": "too old"});
     api.send("PUT", &format!("{versions}/1.0.0/state"), &state).expect(200);
-    let changed = told("package.state_changed", "hello/1.0.0");
+    let changed = delivered("package.state_changed", "hello/1.0.0");
     assert_eq!((&changed["state"], &changed["before"]), (&json!("deprecated"), &json!("")));
     api.call("DELETE", &format!("{versions}/1.0.0")).expect(204);
-    let deleted = told("package.deleted", "hello/1.0.0");
+    let deleted = delivered("package.deleted", "hello/1.0.0");
     assert_eq!((&deleted["version"], &deleted["files"]), (&json!("1.0.0"), &Value::Null));
     let trash = format!("/v1/repositories/{}/trash", npm.id);
     let entry = api.call("GET", &trash).expect(200).json()["items"][0]["id"].as_str().unwrap().to_owned();
     api.call("POST", &format!("{trash}/{entry}/restore")).expect(200);
-    eventually("the version is told to be back", || {
+    eventually("the restore is delivered", || {
         let published = receiver.of_kind("package.published");
         published.iter().any(|message| message.json()["data"]["restored"] == json!(true)).then_some(())
     });
 
-    // Accounts.
+    // Events of accounts.
     let permissions = json!({"organization": [], "repositories": []});
     api.post("/v1/invitations", &json!({"email": "new@example.com", "permissions": permissions})).expect(201);
-    let invited = told("member.invited", "new@example.com");
+    let invited = delivered("member.invited", "new@example.com");
     assert_eq!((&invited["email"], &invited["invited_by"]), (&json!("new@example.com"), &json!(OWNER)));
     api.call("DELETE", &format!("/v1/tokens/{}", npm.token.id)).expect(204);
-    assert_eq!(told("token.revoked", "")["token"]["id"], json!(npm.token.id));
+    assert_eq!(delivered("token.revoked", "")["token"]["id"], json!(npm.token.id));
 
-    // Damage, found by another process.
+    // Another process, `scrub`, finds the damage.
     let files = FormatRepository::hosted(&server, "generic", "files", &json!({}));
     let bytes: Vec<u8> = (0..200_000_u32).map(|number| (number % 251) as u8).collect();
     files.put("tools/big/1.0/big.bin", bytes).expect(201);
     damage(server.data());
     let scrubbed = Command::new(program()).args(["scrub", "--data"]).arg(server.data()).output().unwrap();
     assert!(!scrubbed.status.success());
-    let corrupt = told("blob.corrupt", "files/sha256:");
+    let corrupt = delivered("blob.corrupt", "files/sha256:");
     assert_eq!((&corrupt["repository"]["id"], &corrupt["missing"]), (&json!(files.id), &json!(false)));
 
-    // What the command line does is told as well.
+    // Changes by the command line cause events as well.
     let words = ["repo", "create", "by-hand", "--format", "generic"];
-    packhouse(server.data(), &words, "").well();
-    told("repository.created", "by-hand");
+    packhouse(server.data(), &words, "").success();
+    delivered("repository.created", "by-hand");
 
     api.call("DELETE", &format!("/v1/repositories/{}", npm.id)).expect(204);
-    assert_eq!(told("repository.deleted", "lib")["repository"]["id"], json!(npm.id));
+    assert_eq!(delivered("repository.deleted", "lib")["repository"]["id"], json!(npm.id));
 
-    // Each was told once, and counts as such.
+    // The server delivered each event once and lists each once.
     let deliveries = hook.drained(&api);
     assert!(deliveries.iter().all(|one| one["state"] == "delivered"), "{deliveries:?}");
     let ids: std::collections::BTreeSet<&str> =
@@ -135,7 +135,7 @@ fn publish(npm: &FormatRepository, version: &str) -> packhouse_tests::Request {
         .body(document.into_bytes())
 }
 
-/// Changes a byte of the only blob that lies in a file.
+/// Changes a byte of the only blob that is stored as a file.
 fn damage(data: &std::path::Path) {
     let mut files = Vec::new();
     packhouse_tests::database::list(&data.join("blobs"), &mut files);
@@ -147,7 +147,7 @@ fn damage(data: &std::path::Path) {
 }
 
 #[test]
-fn a_hook_is_told_of_what_it_wants_and_nothing_else() {
+fn a_hook_receives_only_the_events_it_subscribes_to() {
     let server = allowing().start();
     let api = Api::sign_in(&server);
     let (one, other) =
@@ -158,11 +158,11 @@ fn a_hook_is_told_of_what_it_wants_and_nothing_else() {
     other.put("org/a/lib/1.0/lib-1.0.jar", "bytes").expect(201);
     one.put("org/a/lib/1.0/lib-1.0.jar", "bytes").expect(201);
     one.put("org/a/lib/1.0/lib-1.0.jar", "bytes");
-    let told = some.expect("package.published", "one/");
-    assert_eq!(told.json()["data"]["package"], "org.a:lib");
+    let delivered = some.expect("package.published", "one/");
+    assert_eq!(delivered.json()["data"]["package"], "org.a:lib");
     assert_eq!(of_one.drained(&api).len(), 1);
     assert_eq!(of_deletions.deliveries(&api), Vec::<Value>::new());
-    // From the moment of the answer, it is another.
+    // A changed webhook applies to every event after the response.
     api.patch(&of_one.path(), &json!({"events": ["package.deleted"], "repositories": "*"})).expect(200);
     other.put("org/a/lib/2.0/lib-2.0.jar", "bytes").expect(201);
     api.call("DELETE", &format!("/v1/repositories/{}/packages/org.a%3Alib/versions/2.0", other.id))

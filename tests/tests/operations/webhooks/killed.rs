@@ -1,5 +1,6 @@
-//! Each publish is told at least once, those of a package in their order, whatever becomes of the server and of who is told: both are killed, again and
-//! again, and the latter fails and hangs up besides.
+//! Delivery while the server and the receiver are killed repeatedly. The receiver also fails and
+//! hangs up. Each publish is delivered at least once, and the publishes of a package arrive in
+//! order.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -20,8 +21,8 @@ use super::order::{hook_drained, in_order};
 use super::receiver::Message;
 use super::{Hook, allowing};
 
-/// A receiver that is a process of its own. What it takes stands in its file before it answers; of each 31 messages it hangs up on one, and
-/// of each 7 it answers 500 to one.
+/// A receiver in its own process. It writes each message to a file before it answers. It hangs up
+/// on one message in 31 and answers 500 to one in 7.
 const RECEIVER: &str = r#"
 import http.server, json, os, sys
 taken = os.open(sys.argv[1], os.O_APPEND | os.O_CREAT | os.O_WRONLY)
@@ -98,9 +99,9 @@ impl Process {
         self.folder.path().join("taken")
     }
 
-    /// How much it has taken by now.
+    /// Number of messages received so far.
     fn count(&mut self) -> usize {
-        // A line that is not all there is counted once it is.
+        // Counts a partial line only once the line is complete.
         while self.reader.read_until(b'\n', &mut self.line).is_ok_and(|read| read > 0) {
             self.count += usize::from(self.line.ends_with(b"\n"));
             if self.line.ends_with(b"\n") {
@@ -110,14 +111,14 @@ impl Process {
         self.count
     }
 
-    /// What it took, in its order.
+    /// The received messages, in order.
     fn messages(&self) -> Vec<Message> {
         let text = std::fs::read_to_string(self.taken()).unwrap();
         let read = |line: &str| {
-            let told: Value = serde_json::from_str(line).unwrap();
-            let headers: HashMap<String, String> = serde_json::from_value(told["headers"].clone()).unwrap();
-            let status = told["status"].as_u64().unwrap().try_into().unwrap();
-            Message { headers, body: told["body"].as_str().unwrap().as_bytes().to_vec(), status }
+            let entry: Value = serde_json::from_str(line).unwrap();
+            let headers: HashMap<String, String> = serde_json::from_value(entry["headers"].clone()).unwrap();
+            let status = entry["status"].as_u64().unwrap().try_into().unwrap();
+            Message { headers, body: entry["body"].as_str().unwrap().as_bytes().to_vec(), status }
         };
         text.lines().map(read).collect()
     }
@@ -129,8 +130,9 @@ impl Drop for Process {
     }
 }
 
-/// Publishes each version of these packages after the one before it, whatever becomes of the server meanwhile: what was not answered is
-/// sent again, and is refused as already there where it was done after all.
+/// Publishes the versions of these packages one after another while the server may be killed. Sends
+/// a publish again after no response or a 503. The server refuses the second request if the first
+/// one had succeeded.
 fn publish_through_deaths(repository: &FormatRepository, packages: usize, versions: usize) {
     const PUBLISHERS: usize = 16;
     at_once(PUBLISHERS, |publisher| {
@@ -149,7 +151,7 @@ fn publish_through_deaths(repository: &FormatRepository, packages: usize, versio
 }
 
 #[test]
-fn each_publish_is_told_in_order_though_the_server_and_the_receiver_are_killed() {
+fn each_publish_is_delivered_in_order_though_server_and_receiver_are_killed() {
     let (packages, versions, kills) = if long() { (100, 100, 40) } else { (16, 10, 3) };
     let mut server = allowing().start();
     let api = Api::sign_in(&server);
@@ -165,8 +167,8 @@ fn each_publish_is_told_in_order_though_the_server_and_the_receiver_are_killed()
         });
         for kill in 1..=kills {
             let reached = packages * versions * kill / (kills + 1);
-            eventually("so much is told", || (receiver.count() >= reached).then_some(()));
-            // The one, the other, and the one while the other is gone.
+            eventually("enough messages were delivered", || (receiver.count() >= reached).then_some(()));
+            // Kills the server, the receiver, or the server while the receiver is down.
             match kill % 3 {
                 0 => server.restart(),
                 1 => receiver.restart(),
@@ -188,7 +190,7 @@ fn each_publish_is_told_in_order_though_the_server_and_the_receiver_are_killed()
     let taken = messages.iter().filter(|message| message.status == 200).count();
     let events = packages * versions;
     println!(
-        "{events} publishes in {:.1} s, told after {:.1} s; killed: server {}, receiver {}; {} messages, of which {taken} \
+        "{events} publishes in {:.1} s, delivered after {:.1} s; killed: server {}, receiver {}; {} messages, of which {taken} \
          were taken, {} of them again",
         published.as_secs_f64(),
         begun.elapsed().as_secs_f64(),

@@ -1,5 +1,6 @@
-//! Webhooks from outside: each event with what it tells, signed and in order for each package; what is not taken is sent again, by whichever
-//! server lives; and who is slow, dead or not to be reached costs nobody else anything.
+//! Webhooks. The server delivers each event with its content, signed, and in order for each
+//! package. Any live server retries failed deliveries. A slow, dead or unreachable receiver does
+//! not affect other receivers.
 
 use crate::release;
 
@@ -32,7 +33,7 @@ const ALL: [&str; 12] = [
     "blob.corrupt",
 ];
 
-/// A server whose hooks may be on loopback.
+/// Configures a server that may call webhooks on loopback addresses.
 fn allowing() -> ServerBuilder {
     Server::with().arg("--upstream-allow-networks").arg("127.0.0.0/8")
 }
@@ -56,20 +57,20 @@ impl Hook {
         format!("{WEBHOOKS}/{}", self.id)
     }
 
-    fn told(&self, api: &Api) -> Value {
+    fn details(&self, api: &Api) -> Value {
         api.call("GET", &self.path()).expect(200).json()
     }
 
-    /// Its deliveries, the newest first.
+    /// The deliveries of the hook, newest first.
     fn deliveries(&self, api: &Api) -> Vec<Value> {
         let listed = api.call("GET", &format!("{}/deliveries?limit=200", self.path())).expect(200).json();
         listed["items"].as_array().unwrap().clone()
     }
 
-    /// Waits until nothing waits for it.
+    /// Waits until no delivery is pending. Returns all deliveries.
     #[track_caller]
     fn drained(&self, api: &Api) -> Vec<Value> {
-        eventually("all is delivered", || {
+        eventually("everything is delivered", || {
             let deliveries = self.deliveries(api);
             deliveries.iter().all(|one| one["state"] != "pending").then_some(deliveries)
         })

@@ -1,4 +1,5 @@
-//! Each publish is told at least once, and those of a package in their order, by several servers of one database.
+//! Delivery by several servers of one database. Each publish is delivered at least once, and the
+//! publishes of a package arrive in order.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +12,8 @@ use serde_json::{Value, json};
 use super::receiver::{Message, Receiver};
 use super::{Hook, allowing};
 
-/// Publishes version after version of these packages, each by one thread, on one of these servers in turn; those that were answered 201.
+/// Publishes consecutive versions of these packages, one thread for each package. The threads use
+/// these repositories, and thereby their servers, in turn.
 fn publish(repositories: &[FormatRepository], packages: usize, versions: usize) {
     std::thread::scope(|scope| {
         for package in 0..packages {
@@ -26,23 +28,24 @@ fn publish(repositories: &[FormatRepository], packages: usize, versions: usize) 
     });
 }
 
-/// Asserts that what was taken of each package is each version at least once, in their order: what comes again is what came last.
+/// Checks that the messages contain each version of each package at least once, in order. A
+/// repeated message must come directly after the first one.
 #[track_caller]
 pub(crate) fn in_order(messages: &[Message], packages: usize, versions: usize) {
-    let mut told: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    let mut delivered: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for message in messages.iter().filter(|message| message.status == 200) {
         let data = message.json()["data"].clone();
         let version: usize = data["version"].as_str().unwrap().parse().unwrap();
-        told.entry(data["package"].as_str().unwrap().to_owned()).or_default().push(version);
+        delivered.entry(data["package"].as_str().unwrap().to_owned()).or_default().push(version);
     }
-    assert_eq!(told.len(), packages);
-    for (package, mut told) in told {
-        told.dedup();
-        assert_eq!(told, (0..versions).collect::<Vec<_>>(), "{package}");
+    assert_eq!(delivered.len(), packages);
+    for (package, mut delivered) in delivered {
+        delivered.dedup();
+        assert_eq!(delivered, (0..versions).collect::<Vec<_>>(), "{package}");
     }
 }
 
-/// Waits until nothing waits, for as long as so much takes.
+/// Waits until no delivery is pending. Allows enough time for many deliveries.
 pub(crate) fn hook_drained(api: &Api, hook: &Hook) {
     let begun = std::time::Instant::now();
     loop {
@@ -51,7 +54,11 @@ pub(crate) fn hook_drained(api: &Api, hook: &Hook) {
         if all.iter().all(|one| one["state"] == "delivered") && is_all_delivered(api, hook) {
             return;
         }
-        assert!(begun.elapsed() < Duration::from_secs(600), "in vain: {:?}", all.first());
+        assert!(
+            begun.elapsed() < Duration::from_secs(600),
+            "not delivered in ten minutes: {:?}",
+            all.first()
+        );
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -70,7 +77,7 @@ fn is_all_delivered(api: &Api, hook: &Hook) -> bool {
 }
 
 #[test]
-fn servers_of_one_database_tell_once_between_them_and_go_on_for_one_that_dies() {
+fn servers_of_one_database_deliver_once_and_take_over_from_a_dead_one() {
     let postgres = Postgres::start().expect("PostgreSQL, which ./bootstrap test installs");
     let data = tempfile::tempdir().unwrap();
     let start = || -> Server {
@@ -85,15 +92,16 @@ fn servers_of_one_database_tell_once_between_them_and_go_on_for_one_that_dies() 
     let api = Api::sign_in(&two);
     let repository = FormatRepository::hosted(&one, "maven", "releases", &json!({}));
     let receiver = Receiver::start();
-    // Made at one, and known at the other at once.
+    // Both servers know at once a webhook that one of them created.
     let hook = Hook::create(&Api::sign_in(&one), &receiver.url(), &["package.published"], json!("*"));
     let both = [repository.on(&two), repository.clone()];
     publish(&both, 8, 10);
     hook_drained(&api, &hook);
     in_order(&receiver.messages(), 8, 10);
-    assert_eq!(receiver.messages().len(), 80, "nobody died, so each is told once");
+    assert_eq!(receiver.messages().len(), 80, "no server died, so each event is delivered once");
 
-    // Whoever was at it is gone, and its claim runs out.
+    // The test kills the server that delivers. Another server delivers the rest once the killed
+    // server's claim has expired.
     let slow = Receiver::answering(|number, _| {
         let pause = if number < 20 { Duration::from_millis(100) } else { Duration::ZERO };
         (200, String::new(), Vec::new(), pause)
@@ -110,11 +118,11 @@ fn servers_of_one_database_tell_once_between_them_and_go_on_for_one_that_dies() 
     });
     one.kill9();
     hook_drained(&api, &hook);
-    let mut told: Vec<usize> = slow
+    let mut delivered: Vec<usize> = slow
         .messages()
         .iter()
         .map(|message| message.json()["data"]["version"].as_str().unwrap().parse().unwrap())
         .collect();
-    told.dedup();
-    assert_eq!(told, (10..30).collect::<Vec<_>>());
+    delivered.dedup();
+    assert_eq!(delivered, (10..30).collect::<Vec<_>>());
 }

@@ -1,4 +1,5 @@
-//! Webhooks in the portal, with scripts off: made with the secret shown once, tested, paused, told again, deleted.
+//! Webhooks in the portal, without scripts. A person creates a webhook, sees its secret once, and
+//! tests, pauses and deletes it. Also redeliveries.
 
 use packhouse_tests::Api;
 use packhouse_tests::person::{Person, inside};
@@ -11,7 +12,7 @@ use super::{Hook, WEBHOOKS, allowing};
 const PATH: &str = "/organization/webhooks";
 
 #[test]
-fn a_webhook_is_made_tested_paused_and_deleted_in_the_portal() {
+fn a_webhook_is_created_tested_paused_and_deleted_in_the_portal() {
     let server = allowing().start();
     let (api, receiver, mut person) = (Api::sign_in(&server), Receiver::start(), Person::owner(&server));
     assert!(person.get("/organization").text().contains(PATH));
@@ -38,24 +39,24 @@ fn a_webhook_is_made_tested_paused_and_deleted_in_the_portal() {
 
     person.send_form(&own, &[("do", "test")]).expect(303);
     assert!(receiver.expect("webhook.test", &hook.id).is_signed_with(&hook.secret));
-    let delivery = eventually("the page shows it", || {
+    let delivery = eventually("the page shows the delivery", || {
         let page = person.get(&own).text();
         (page.contains("delivered") && page.contains("webhook.test")).then(|| hook.deliveries(&api).remove(0))
     });
     let id = delivery["id"].as_str().unwrap();
     person.send_form(&own, &[("do", "again"), ("delivery", id)]).expect(303);
-    eventually("it came again", || (receiver.messages().len() == 2).then_some(()));
+    eventually("the redelivery arrived", || (receiver.messages().len() == 2).then_some(()));
 
     person.send_form(&own, &[("do", "pause")]).expect(303);
-    assert_eq!(hook.told(&api)["state"], "paused");
+    assert_eq!(hook.details(&api)["state"], "paused");
     person.send_form(&own, &[("do", "resume")]).expect(303);
-    assert_eq!(hook.told(&api)["state"], "active");
+    assert_eq!(hook.details(&api)["state"], "active");
     let fields =
         [("do", "save"), ("sent", "yes"), ("url", url.as_str()), ("events", "tag.moved"), ("every", "yes")];
     person.send_form(&own, &fields).expect(303);
-    assert_eq!(hook.told(&api)["events"], json!(["tag.moved"]));
+    assert_eq!(hook.details(&api)["events"], json!(["tag.moved"]));
 
-    // Without the token of the session nothing happens.
+    // Without the session's form token nothing changes.
     assert_eq!(person.post(&own, &[("do", "delete")]).status, 403);
     person.send_form(&own, &[("do", "delete")]).expect(303);
     assert_eq!(person.get(&own).status, 404);

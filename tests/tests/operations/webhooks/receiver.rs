@@ -1,4 +1,4 @@
-//! A receiver in the test's hands: it answers as it was told to, and keeps what it was sent.
+//! A receiver of webhooks for tests. It gives the configured responses and records each message.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -11,12 +11,12 @@ use base64::engine::general_purpose::STANDARD;
 use packhouse_tests::server::eventually;
 use serde_json::Value;
 
-/// A message as it came.
+/// A received message.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
     pub(crate) headers: HashMap<String, String>,
     pub(crate) body: Vec<u8>,
-    /// What it was answered.
+    /// Status of the receiver's response.
     pub(crate) status: u16,
 }
 
@@ -33,7 +33,8 @@ impl Message {
         &self.headers[name]
     }
 
-    /// Whether it is signed with this secret, by another implementation of HMAC than the server's.
+    /// Returns `true` if the signature is valid for this secret. Computes the HMAC with another
+    /// library than the server.
     pub(crate) fn is_signed_with(&self, secret: &str) -> bool {
         let key = STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
         let signed = [self.header("webhook-id"), self.header("webhook-timestamp"), ""].join(".");
@@ -44,7 +45,8 @@ impl Message {
     }
 }
 
-/// What is answered to the n-th message, of those with these bytes: status, further header lines, body, and after which time.
+/// Returns the response to the n-th message with this body: status, further header lines, body, and
+/// delay.
 pub(crate) type Answers = dyn Fn(usize, &Value) -> (u16, String, Vec<u8>, Duration) + Send + Sync;
 
 pub(crate) struct Receiver {
@@ -53,7 +55,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Takes everything.
+    /// Accepts every message.
     pub(crate) fn start() -> Receiver {
         Receiver::answering(|_, _| ok())
     }
@@ -68,12 +70,12 @@ impl Receiver {
     pub(crate) fn on(listener: TcpListener, answers: Arc<Answers>) -> Receiver {
         let port = listener.local_addr().unwrap().port();
         let messages = Arc::<Mutex<Vec<Message>>>::default();
-        let kept = Arc::clone(&messages);
+        let stored = Arc::clone(&messages);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (kept, answers) = (Arc::clone(&kept), Arc::clone(&answers));
+                let (stored, answers) = (Arc::clone(&stored), Arc::clone(&answers));
                 std::thread::spawn(move || {
-                    let _ = converse(&stream, &kept, &*answers);
+                    let _ = converse(&stream, &stored, &*answers);
                 });
             }
         });
@@ -92,7 +94,7 @@ impl Receiver {
         self.messages().into_iter().filter(|message| message.kind() == kind).collect()
     }
 
-    /// The first message of this kind that is told of `what`, once it has come.
+    /// Waits for the first message of this kind whose subject contains `what`.
     #[track_caller]
     pub(crate) fn expect(&self, kind: &str, what: &str) -> Message {
         eventually(&format!("{kind} {what}"), || {
@@ -111,7 +113,7 @@ pub(crate) fn answer(status: u16) -> (u16, String, Vec<u8>, Duration) {
     (status, String::new(), b"done".to_vec(), Duration::ZERO)
 }
 
-fn converse(stream: &TcpStream, kept: &Mutex<Vec<Message>>, answers: &Answers) -> std::io::Result<()> {
+fn converse(stream: &TcpStream, stored: &Mutex<Vec<Message>>, answers: &Answers) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     loop {
         let mut line = String::new();
@@ -128,9 +130,9 @@ fn converse(stream: &TcpStream, kept: &Mutex<Vec<Message>>, answers: &Answers) -
         }
         let mut body = vec![0; headers["content-length"].parse().unwrap()];
         reader.read_exact(&mut body)?;
-        let number = kept.lock().unwrap().len();
+        let number = stored.lock().unwrap().len();
         let (status, more, text, after) = answers(number, &serde_json::from_slice(&body).unwrap());
-        kept.lock().unwrap().push(Message { headers, body, status });
+        stored.lock().unwrap().push(Message { headers, body, status });
         std::thread::sleep(after);
         let head = format!("HTTP/1.1 {status} x\r\n{more}Content-Length: {}\r\n\r\n", text.len());
         (&mut &*stream).write_all(&[head.as_bytes(), &text].concat())?;

@@ -1,4 +1,4 @@
-//! Who may, what is refused, and what is never shown.
+//! Webhooks: the rights to manage them, invalid settings, and values that the API never returns.
 
 use packhouse_tests::database::sqlite;
 use packhouse_tests::{Api, Server};
@@ -18,7 +18,7 @@ fn member(server: &Server, owner: &Api, email: &str, organization: &[&str]) -> A
 }
 
 #[test]
-fn who_does_not_manage_the_account_and_what_is_no_webhook_are_refused() {
+fn invalid_webhooks_and_members_without_account_rights_are_refused() {
     let server = allowing().start();
     let owner = Api::sign_in(&server);
     let good =
@@ -34,7 +34,7 @@ fn who_does_not_manage_the_account_and_what_is_no_webhook_are_refused() {
         ("POST", format!("{path}/test")),
         ("GET", format!("{path}/deliveries")),
         ("POST", format!("{path}/deliveries/1/redelivery")),
-        // Whatever it is about.
+        // The server refuses a caller without the right before it looks the webhook up.
         ("GET", format!("{WEBHOOKS}/1")),
     ] {
         let refused = other.call(method, &path).expect(403);
@@ -90,7 +90,7 @@ fn who_does_not_manage_the_account_and_what_is_no_webhook_are_refused() {
     }
     assert_eq!(owner.patch(&format!("{WEBHOOKS}/1"), &json!({})).expect(404).field("error"), "not_found");
 
-    // Lists, in pages; and no more than fifty.
+    // Lists are paginated, and the limit is fifty webhooks.
     for _ in 0..49 {
         owner.post(WEBHOOKS, &good).expect(201);
     }
@@ -107,7 +107,7 @@ fn who_does_not_manage_the_account_and_what_is_no_webhook_are_refused() {
 }
 
 #[test]
-fn a_secret_is_shown_once_and_lies_nowhere() {
+fn a_secret_is_displayed_once_and_stored_nowhere() {
     let server = allowing().env("PACKHOUSE_LOG", "debug").start();
     let (api, receiver) = (Api::sign_in(&server), Receiver::start());
     let hook = Hook::create(&api, &receiver.url(), &["repository.created"], json!("*"));
@@ -126,7 +126,7 @@ fn a_secret_is_shown_once_and_lies_nowhere() {
     assert!(!server.log().contains(bare));
     let stored = sqlite(&server, "SELECT secret FROM webhooks");
     assert!(stored.contains("v1.") && !stored.contains(bare), "{stored}");
-    // What was done stands in the audit log.
+    // The audit log contains the actions.
     api.call("DELETE", &hook.path()).expect(204);
     let audit = api.call("GET", "/v1/audit-events").expect(200).text();
     for action in ["create_webhook", "test_webhook", "delete_webhook"] {

@@ -1,8 +1,8 @@
-//! A registry of other people's making.
+//! A registry of another vendor, with which the program must work.
 
 use super::*;
 
-/// A program that ends with the test.
+/// A process that is killed at the end of the test.
 pub(crate) struct Process(pub(crate) Child);
 
 impl Drop for Process {
@@ -12,7 +12,7 @@ impl Drop for Process {
     }
 }
 
-/// The registry program of the distribution project.
+/// The registry of the CNCF distribution project.
 struct Registry {
     _child: Process,
     address: String,
@@ -40,7 +40,7 @@ impl Registry {
 }
 
 #[test]
-fn another_registry_does_as_well() {
+fn another_registry_works_as_well() {
     let program = checkout().join(".tools/go/bin/registry");
     if !program.is_file() {
         return skip(
@@ -50,11 +50,11 @@ fn another_registry_does_as_well() {
     }
     let registry = Registry::start(&program);
     let folder = TempDir::new().unwrap();
-    let key = Key::new(folder.path(), "key");
+    let key = SigningKeys::new(folder.path(), "key");
     let server = bare(&folder, &[("PACKHOUSE_PLUGINS_TRUSTED_KEYS", path(&key.public))]);
     let (file, bytes) = guest("raw");
     let tagged = format!("oci://{}/formats/raw:1.2", registry.address);
-    let pinned = last(&publish(&[path(&file), &tagged, "--key", path(&key.private)], &[]).well().text);
+    let pinned = last(&publish(&[path(&file), &tagged, "--key", path(&key.private)], &[]).success().text);
     let installed = post(&Api::sign_in(&server), &tagged).expect(201).json();
     assert_eq!((&installed["source"], &installed["signed_by"]), (&json!(pinned), &json!(key.fingerprint)));
     let crane = match Go::client("crane") {
@@ -62,8 +62,8 @@ fn another_registry_does_as_well() {
         Err(reason) => return skip("crane", &reason),
     };
     let image = tagged.trim_start_matches("oci://");
-    let manifest: Value = serde_json::from_str(&crane.run(&["manifest", image]).well().text).unwrap();
+    let manifest: Value = serde_json::from_str(&crane.run(&["manifest", image]).success().text).unwrap();
     assert_eq!(manifest["layers"][0]["digest"], json!(digest(&bytes)));
     crane.run(&["validate", "--remote", image]);
-    assert!(crane.run(&["digest", image]).well().text.contains(pinned.split_once('@').unwrap().1));
+    assert!(crane.run(&["digest", image]).success().text.contains(pinned.split_once('@').unwrap().1));
 }

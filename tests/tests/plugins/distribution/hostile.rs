@@ -1,8 +1,8 @@
-//! What a registry should not send.
+//! Invalid and hostile responses of a registry.
 
 use super::*;
 
-/// A registry in the tests' hands with one artifact.
+/// A test registry with one artifact. The test decides on each response.
 pub(crate) struct Hostile {
     pub(crate) upstream: Upstream,
     pub(crate) manifest: Value,
@@ -29,7 +29,7 @@ impl Hostile {
         format!("oci://{}/a/raw{version}", self.upstream.address())
     }
 
-    /// Shows a manifest under a tag and under its digest: its reference.
+    /// Serves a manifest under a tag and under its digest. Returns its reference.
     pub(crate) fn shows(&self, manifest: &Value) -> String {
         let bytes = manifest.to_string().into_bytes();
         let digest = digest(&bytes);
@@ -39,7 +39,7 @@ impl Hostile {
         self.at(&format!("@{digest}"))
     }
 
-    /// Lays a signature beside a manifest, as cosign does.
+    /// Adds a signature to a manifest, as cosign does.
     pub(crate) fn signs(&self, beside: &str, payload: &[u8], signature: &str) {
         let layer = json!({
             "mediaType": SIMPLE_SIGNING, "digest": digest(payload), "size": payload.len(),
@@ -54,7 +54,7 @@ impl Hostile {
     }
 }
 
-/// What cosign signs.
+/// The payload that cosign signs.
 pub(crate) fn payload(manifest: &str) -> Vec<u8> {
     json!({"critical": {"identity": {"docker-reference": ""}, "image": {"docker-manifest-digest": manifest},
         "type": "cosign container image signature"}, "optional": null})
@@ -63,7 +63,7 @@ pub(crate) fn payload(manifest: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_a_registry_should_not_send_is_refused_in_words() {
+fn invalid_responses_of_a_registry_are_refused_with_a_reason() {
     let folder = TempDir::new().unwrap();
     let server = bare(&folder, &[]);
     let api = Api::sign_in(&server);
@@ -86,39 +86,40 @@ fn what_a_registry_should_not_send_is_refused_in_words() {
             &api,
             &with(&|it| it["config"]["mediaType"] = json!("application/vnd.oci.image.config.v1+json")),
         ),
-        "no component",
+        "is not a component",
     );
     refused(
         &post(&api, &with(&|it| it["layers"][0]["size"] = json!(200 << 20))),
-        "has 209715200 bytes, over 67108864",
+        "has 209715200 bytes; the limit is 67108864",
     );
     refused(&post(&api, &with(&|it| it["layers"][0]["size"] = json!(7))), "more than the 7 bytes");
-    refused(&post(&api, &with(&|it| it["layers"][0]["digest"] = json!("sha256:zz"))), "no SHA-256");
+    refused(&post(&api, &with(&|it| it["layers"][0]["digest"] = json!("sha256:zz"))), "not SHA-256");
     refused(
         &post(
             &api,
             &with(&|it| it["mediaType"] = json!("application/vnd.docker.distribution.manifest.v2+json")),
         ),
-        "no manifest but of",
+        "is not a manifest; its type is",
     );
     refused(&post(&api, &with(&|it| it["schemaVersion"] = json!(1))), "schema version 1");
     let one = json!({"mediaType": MANIFEST, "digest": digest(good.to_string().as_bytes()), "size": 1});
     let list = |items: &Value| json!({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": items});
-    refused(&post(&api, &hostile.shows(&list(&json!([one, one])))), "not exactly one");
+    refused(&post(&api, &hostile.shows(&list(&json!([one, one])))), "exactly one of them must be");
     assert_eq!(
         hostile.upstream.count(&hostile.blob()),
         1,
-        "what names too much or something else is not fetched"
+        "a manifest that names too much or another type is not fetched"
     );
 
-    // Bytes that are not what names them.
+    // The registry serves manifests and blobs that are wrong, truncated or too large, or redirects
+    // to disallowed addresses.
     let pinned = hostile.shows(&good);
-    let wanted = hostile.at(&format!("@sha256:{}", "0".repeat(64)));
-    refused(&post(&api, &wanted), "There is no");
+    let reference = hostile.at(&format!("@sha256:{}", "0".repeat(64)));
+    refused(&post(&api, &reference), "There is no");
     hostile
         .upstream
         .on(&format!("/v2/a/raw/manifests/sha256:{}", "0".repeat(64)), Answer::ok(good.to_string()));
-    refused(&post(&api, &wanted), "has the digest");
+    refused(&post(&api, &reference), "has the digest");
     let blob = |answer: Answer| hostile.upstream.on(&hostile.blob(), answer);
     let mut other = hostile.component.clone();
     other[40] ^= 1;
@@ -127,7 +128,7 @@ fn what_a_registry_should_not_send_is_refused_in_words() {
     blob(Answer::ok(hostile.component.clone()).cut(1000));
     refused(&post(&api, &pinned), "cannot be fetched");
     blob(Answer::ok(hostile.component[..1000].to_vec()));
-    refused(&post(&api, &pinned), "has 1000 bytes, not");
+    refused(&post(&api, &pinned), "has 1000 bytes; the manifest states");
     blob(Answer::ok("x").header("Content-Length", &(200_u64 << 20).to_string()));
     refused(&post(&api, &pinned), "more than the");
     blob(Answer::ok(hostile.component.clone()).endless());
@@ -141,20 +142,21 @@ fn what_a_registry_should_not_send_is_refused_in_words() {
     hostile.upstream.on("/v2/a/raw/manifests/2", Answer::ok("x".repeat(2 << 20)));
     refused(&post(&api, &hostile.at(":2")), "more than 1048576 bytes");
 
-    // Addresses, and what is no reference.
+    // Disallowed addresses and invalid references.
     refused(&post(&api, "oci://10.0.0.1/a/raw:1"), "is not an address that an upstream may have");
     refused(&post(&api, "http://127.0.0.1/a/raw:1"), "does not begin with oci://");
     let secret = post(&api, "oci://me:hunter2@127.0.0.1/a:1");
     refused(&secret, "host");
     assert!(!secret.text().contains("hunter2"));
 
-    // What is no plugin is refused as an upload is; and what is well is installed.
+    // The server refuses an artifact that is not a plugin, as it refuses such an upload. It
+    // installs a valid artifact.
     let text = Hostile::new(b"hello");
     refused(&post(&api, &text.shows(&text.manifest)), "is not a WebAssembly component");
-    assert_eq!(api.call("GET", "/v1/plugins").expect(200).json()["items"], json!([]), "nothing was kept");
+    assert_eq!(api.call("GET", "/v1/plugins").expect(200).json()["items"], json!([]), "nothing was stored");
     blob(Answer::ok(hostile.component.clone()));
     assert_eq!(post(&api, &hostile.at(":1")).expect(201).json()["source"], json!(pinned));
-    // A list of which one is for Wasm.
+    // An index names one manifest for Wasm among others.
     let mut wasm = one.clone();
     wasm["platform"] = json!({"architecture": "wasm", "os": "wasip2"});
     let index =

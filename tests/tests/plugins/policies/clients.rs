@@ -1,4 +1,4 @@
-//! What people read: the sentence of a denial as npm, twine, Maven and skopeo print it.
+//! The text of a denial as npm, twine, Maven and skopeo print it.
 
 use std::process::Command;
 
@@ -17,7 +17,7 @@ pub(crate) fn flat(text: &str) -> String {
 }
 
 #[test]
-fn each_client_shows_why() {
+fn each_client_prints_the_reason_of_a_denial() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     enforced(&api, "names", json!({"publish": ["acme*"]}), json!("*"));
@@ -52,10 +52,10 @@ fn twine(server: &Server) {
     let secret = &repository.token.secret;
     let arguments =
         ["upload", "--non-interactive", "--disable-progress-bar", "--repository-url", &repository.url];
-    let said = home.run("", "twine", &[&arguments[..], &["-u", OWNER, "-p", secret, &file]].concat(), &[]);
-    let said = said.refused("403");
+    let output = home.run("", "twine", &[&arguments[..], &["-u", OWNER, "-p", secret, &file]].concat(), &[]);
+    let output = output.refused("403");
     let words = "hello may not be published here: its name must match acme* (policy ours)";
-    assert!(flat(&said.text).contains(words), "twine shows the server's words:\n{}", said.text);
+    assert!(flat(&output.text).contains(words), "twine shows the server's words:\n{}", output.text);
 }
 
 fn maven(server: &Server) {
@@ -67,9 +67,9 @@ fn maven(server: &Server) {
     let inside = format!("{}{}", distribution(&repository.url(server)), build_section());
     maven.write("hello/pom.xml", &pom("hello", "1.0", &inside));
     maven.write("hello/src/main/java/org/example/Word.java", "package org.example; public class Word {}\n");
-    let said = maven.run("hello", &["deploy"]).refused("403");
+    let output = maven.run("hello", &["deploy"]).refused("403");
     let words = "org.example:hello may not be published here: its name must match acme* (policy ours)";
-    assert!(flat(&said.text).contains(words), "Maven shows the server's words:\n{}", said.text);
+    assert!(flat(&output.text).contains(words), "Maven shows the server's words:\n{}", output.text);
 }
 
 fn skopeo(server: &Server) {

@@ -1,4 +1,5 @@
-//! Components that do what none should: each costs its request, nothing passes that it cannot judge, and everybody sees that it fails.
+//! Misbehaving policy components. Each fails only its own request, the server lets nothing pass
+//! unjudged, and the failure is visible.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ pub(crate) fn outlaw(api: &Api) -> String {
 }
 
 #[test]
-fn a_component_that_fails_costs_its_request_and_lets_nothing_pass() {
+fn a_failing_component_refuses_its_request() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let component = outlaw(&api);
@@ -30,29 +31,32 @@ fn a_component_that_fails_costs_its_request_and_lets_nothing_pass() {
     };
     put(&jars, "0").expect(201);
     for (number, (does, failure)) in
-        [("slow", "took longer"), ("trap", "trapped"), ("grow", "memory"), ("huge", "handed over")]
+        [("slow", "took longer"), ("trap", "trapped"), ("grow", "memory"), ("huge", "passed more")]
             .into_iter()
             .enumerate()
     {
         let id = paused(&api, &component, json!({"does": does}), json!([jars.id]));
-        let shown = preview(&api, &id);
-        assert_eq!(shown["unavailable"], shown["versions"], "{does}: a preview tells it: {shown}");
-        assert_eq!(shown["items"][0]["ruling"], "policy_unavailable");
+        let previewed = preview(&api, &id);
+        assert_eq!(
+            previewed["unavailable"], previewed["versions"],
+            "{does}: the preview reports the failures: {previewed}"
+        );
+        assert_eq!(previewed["items"][0]["ruling"], "policy_unavailable");
         mode(&api, &id, "enforced");
         let began = Instant::now();
         std::thread::scope(|scope| {
             let beside = scope.spawn(|| put(&free, &number.to_string()));
-            denied(&put(&jars, "1"), "could not be judged");
+            denied(&put(&jars, "1"), "failed to judge");
             beside.join().unwrap().expect(201);
         });
         assert!(began.elapsed() < Duration::from_secs(10), "{does} took {:?}", began.elapsed());
         jars.get("org/example/a/1/a-1.jar").expect(404);
         jars.get("org/example/a/0/a-0.jar").expect(200);
         let failed = api.call("GET", &format!("{POLICIES}/{id}")).expect(200).json();
-        let told = failed["failure"]["error"].as_str().unwrap_or_default();
-        assert!(told.contains(failure), "{does}: {failed}");
+        let error = failed["failure"]["error"].as_str().unwrap_or_default();
+        assert!(error.contains(failure), "{does}: {failed}");
         assert!(failed["failure"]["times"].as_u64().unwrap() >= 1, "{failed}");
-        // What only tells refuses nothing.
+        // A failing policy in warn mode refuses nothing.
         mode(&api, &id, "warn");
         put(&jars, &format!("1{number}")).expect(201);
         remove(&api, &id);
@@ -76,7 +80,7 @@ fn server_metrics(api: &Api) -> String {
 }
 
 #[test]
-fn what_a_component_says_is_one_line() {
+fn the_reason_of_a_component_becomes_one_line() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let component = outlaw(&api);
@@ -88,7 +92,7 @@ fn what_a_component_says_is_one_line() {
 }
 
 #[test]
-fn what_is_no_policy_is_not_taken_and_what_is_in_use_stays() {
+fn a_file_that_is_not_a_policy_is_refused_and_a_used_policy_stays() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     for (bytes, why) in [
@@ -96,7 +100,7 @@ fn what_is_no_policy_is_not_taken_and_what_is_in_use_stays() {
         (b"\0asm\x01\0\0\0".to_vec(), "is a core module"),
         (
             std::fs::read(checkout().join("target/release/plugins/generic.wasm")).unwrap(),
-            "a policy imports nothing",
+            "a policy must not import anything",
         ),
     ] {
         let refused = install(&api, bytes).expect(422);
@@ -108,7 +112,7 @@ fn what_is_no_policy_is_not_taken_and_what_is_in_use_stays() {
     }
     let component = outlaw(&api);
     let path = format!("/v1/policy-components/{component}");
-    assert_eq!(outlaw(&api), component, "the same again is the same");
+    assert_eq!(outlaw(&api), component, "installing again gives the same component");
     let id = paused(&api, &component, json!({"does": "deny"}), json!("*"));
     let refused = api.call("DELETE", &path).expect(409);
     assert_eq!(refused.field("error"), "policy_in_use");
@@ -118,12 +122,12 @@ fn what_is_no_policy_is_not_taken_and_what_is_in_use_stays() {
 }
 
 #[test]
-fn there_is_an_end_to_components() {
+fn the_number_of_components_is_limited() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let file = checkout().join("target/release/plugins/policies/least-age.wasm");
     let bytes = std::fs::read(file).expect("`xtask plugins` made it");
-    // A section that nothing reads makes another digest of it.
+    // An additional section, which nothing reads, changes the digest.
     let another = |number: u8| [&bytes[..], &[0, 3, 1, b'x', number]].concat();
     for number in 0..30 {
         install(&api, another(number)).expect(201);

@@ -1,5 +1,7 @@
-//! What a proxy's list leaves out, as people read it: npm prints the packument's restriction, pip and uv the reason of a yank, and whoever has
-//! the address from a lock file the refusal of the file. A version that passes is taken instead where it will do.
+//! Versions that a proxy leaves out of its lists, as clients display them. The output of npm
+//! contains the packument's restriction; the output of pip and uv contains the reason of a yank. A
+//! client that has the file's address from a lock file gets the refusal of the file. If another
+//! version fits, clients install that version.
 
 use packhouse_tests::npm::{Js, NpmRepository, Tool};
 use packhouse_tests::python::{Home, PythonRepository};
@@ -10,21 +12,21 @@ use super::clients::flat;
 use super::{enforced, except, wheel};
 use crate::release::Release;
 
-/// An upstream with `lib` in two versions, and a server in which a policy of the test's own denies the second.
-struct World {
+/// An upstream with `lib` in two versions, and a server whose test policy denies the second.
+struct DeniedVersionFixture {
     far: Server,
     near: Server,
     api: Api,
 }
 
-impl World {
-    fn start() -> World {
+impl DeniedVersionFixture {
+    fn start() -> DeniedVersionFixture {
         let (far, near) = (
             Server::start(),
             Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start(),
         );
         let api = Api::sign_in(&near);
-        World { far, near, api }
+        DeniedVersionFixture { far, near, api }
     }
 
     fn public() -> Value {
@@ -32,7 +34,8 @@ impl World {
     }
 }
 
-/// Holds back what is younger than a year, which is all that was published just now, but for the first version.
+/// Creates a policy that withholds versions younger than a year, and exempts the first version. The
+/// fixture published all versions just now.
 fn hold(api: &Api, first: &str) -> String {
     let id = enforced(api, "least-age", json!({"hours": 24 * 365}), json!("*"));
     let body = json!({"package": "lib", "version": first, "reason": "seen and accepted", "until": super::in_an_hour()});
@@ -41,13 +44,13 @@ fn hold(api: &Api, first: &str) -> String {
 }
 
 #[test]
-fn npm_prints_why_a_version_is_left_out() {
-    let world = World::start();
-    let far = NpmRepository::create_as(&world.far, "npm", &World::public());
+fn npm_prints_why_a_version_is_missing() {
+    let world = DeniedVersionFixture::start();
+    let far = NpmRepository::create_as(&world.far, "npm", &DeniedVersionFixture::public());
     for version in ["1.0.0", "1.1.0"] {
         far.put("lib", &Release::new("lib", version).document()).expect(201);
     }
-    // Which `lib` needs.
+    // `lib` depends on this package.
     far.put("dep", &Release::new("dep", "1.0.0").document()).expect(201);
     let kind = json!({"kind": "proxy", "upstream": {"url": far.url(&world.far)}});
     let proxy = NpmRepository::create_as(&world.near, "npm", &kind);
@@ -66,7 +69,7 @@ fn npm_prints_why_a_version_is_left_out() {
         }
     };
     let (Some(ten), Some(eleven)) = (start(Tool::Npm10), start(Tool::Npm11)) else { return };
-    locked(&eleven).well();
+    locked(&eleven).success();
     let id = hold(&world.api, "1.0.0");
     except(&world.api, &id, "dep");
     for (js, name) in [(&ten, "ten"), (&eleven, "eleven")] {
@@ -76,26 +79,26 @@ fn npm_prints_why_a_version_is_left_out() {
             (js.install(&folder), folder)
         };
         let words = "lib 1.1.0 is younger than 8760 h";
-        let said = project("exact", "1.1.0").0.refused("E403");
-        assert!(said.text.contains(words) && said.text.contains("(policy ours)"), "{}", said.text);
-        let (said, folder) = project("range", "^1.0.0");
-        said.well();
-        assert_eq!(js.installed(&folder, "lib").as_deref(), Some("1.0.0"), "another will do");
+        let output = project("exact", "1.1.0").0.refused("E403");
+        assert!(output.text.contains(words) && output.text.contains("(policy ours)"), "{}", output.text);
+        let (output, folder) = project("range", "^1.0.0");
+        output.success();
+        assert_eq!(js.installed(&folder, "lib").as_deref(), Some("1.0.0"), "another version fits");
         project("narrow", "~1.1.0").0.refused(words);
     }
-    // Who has the tarball's address asks for the file itself.
+    // A client with the tarball's address from its lock file requests the file directly.
     eleven.forget("locked");
-    let said = eleven.install_locked("locked").refused("403");
-    assert!(said.text.contains("lib 1.1.0 is younger than 8760 h"), "{}", said.text);
+    let output = eleven.install_locked("locked").refused("403");
+    assert!(output.text.contains("lib 1.1.0 is younger than 8760 h"), "{}", output.text);
     except(&world.api, &id, "lib");
     eleven.forget("locked");
-    eleven.install_locked("locked").well();
+    eleven.install_locked("locked").success();
 }
 
 #[test]
-fn pip_and_uv_print_why_a_file_is_left_out() {
-    let world = World::start();
-    let far = PythonRepository::create_as(&world.far, "py", &World::public());
+fn pip_and_uv_print_why_a_file_is_missing() {
+    let world = DeniedVersionFixture::start();
+    let far = PythonRepository::create_as(&world.far, "py", &DeniedVersionFixture::public());
     for version in ["1.0", "1.1"] {
         let name = wheel::wheel_name("lib", version);
         far.publish("lib", version, &name, &wheel::wheel("lib", version, "")).expect(200);
@@ -107,7 +110,7 @@ fn pip_and_uv_print_why_a_file_is_left_out() {
     match Home::with("pip") {
         Err(reason) => skip("pip", &reason),
         Ok(home) => {
-            let install = |wanted: &str| {
+            let install = |requirement: &str| {
                 let arguments = [
                     "install",
                     "--no-cache-dir",
@@ -116,30 +119,38 @@ fn pip_and_uv_print_why_a_file_is_left_out() {
                     "--upgrade",
                     "--index-url",
                     &index,
-                    wanted,
+                    requirement,
                 ];
                 home.run("", "pip", &arguments, &[])
             };
-            let said = install("lib==1.1").refused("403");
-            assert!(said.text.contains(words) && said.text.contains("(policy ours)"), "{}", said.text);
-            // pip names what it passes by.
+            let output = install("lib==1.1").refused("403");
+            assert!(output.text.contains(words) && output.text.contains("(policy ours)"), "{}", output.text);
+            // pip prints the versions that it ignores.
             install("lib>1.0").refused("Ignored the following yanked versions: 1.1");
-            install("lib").well();
+            install("lib").success();
             assert!(home.folder().join("site/lib-1.0.dist-info").is_dir());
         }
     }
     match Home::with("uv") {
         Err(reason) => skip("uv", &reason),
         Ok(home) => {
-            let install = |wanted: &str| {
-                let arguments =
-                    ["pip", "install", "--no-cache", "--target", "site", "--default-index", &index, wanted];
+            let install = |requirement: &str| {
+                let arguments = [
+                    "pip",
+                    "install",
+                    "--no-cache",
+                    "--target",
+                    "site",
+                    "--default-index",
+                    &index,
+                    requirement,
+                ];
                 home.run("", "uv", &arguments, &[])
             };
-            let said = install("lib>1.0").refused("yanked");
-            assert!(flat(&said.text).contains(words), "{}", said.text);
+            let output = install("lib>1.0").refused("yanked");
+            assert!(flat(&output.text).contains(words), "{}", output.text);
             install("lib==1.1").refused("403");
-            install("lib").well();
+            install("lib").success();
             assert!(home.folder().join("site/lib-1.0.dist-info").is_dir());
         }
     }

@@ -1,5 +1,6 @@
-//! Policies from outside: four of them over publishes, proxies and groups in four formats, in the clients' own words; components that do
-//! what none should; previews; exceptions; and that an answer that is kept is kept no longer than its rules.
+//! Policies: four policies over publishes, proxies and groups in four formats, with the output of
+//! real clients. Also misbehaving components, previews and exceptions. The server drops cached
+//! responses when the rules change.
 
 use crate::wheel;
 
@@ -19,7 +20,7 @@ use serde_json::{Value, json};
 
 const POLICIES: &str = "/v1/policies";
 
-/// Makes a policy that is paused; its id.
+/// Creates a paused policy and returns its id.
 #[track_caller]
 fn paused(api: &Api, component: &str, settings: Value, repositories: Value) -> String {
     let body =
@@ -40,7 +41,7 @@ fn mode(api: &Api, id: &str, mode: &str) {
     assert_eq!(changed["mode"], mode);
 }
 
-/// Makes a policy, looks at what it would do, and enforces it; its id.
+/// Creates a policy, previews it and enforces it. Returns its id.
 #[track_caller]
 fn enforced(api: &Api, component: &str, settings: Value, repositories: Value) -> String {
     let id = paused(api, component, settings, repositories);
@@ -54,13 +55,13 @@ fn remove(api: &Api, id: &str) {
     api.call("DELETE", &format!("{POLICIES}/{id}")).expect(204);
 }
 
-/// 403 of a policy, with these words for people.
+/// Checks that the response is a policy's 403 with this text.
 #[track_caller]
 fn denied(answer: &Response, words: &str) {
     let text = answer.text();
     assert_eq!(answer.status, 403, "{text}");
     assert!(text.contains("policy_denied") && text.contains(words), "{words:?} is not in {text}");
-    assert!(text.contains("(policy ours)"), "it names the policy: {text}");
+    assert!(text.contains("(policy ours)"), "the text names the policy: {text}");
 }
 
 fn in_an_hour() -> i64 {
@@ -68,7 +69,7 @@ fn in_an_hour() -> i64 {
     now.as_millis() as i64 + 3_600_000
 }
 
-/// Lets everything of a package pass; the exception's id.
+/// Creates an exception for all versions of a package. Returns the exception's id.
 #[track_caller]
 fn except(api: &Api, id: &str, package: &str) -> String {
     let body = json!({"package": package, "reason": "seen and accepted", "until": in_an_hour()});
@@ -80,7 +81,7 @@ fn end_exception(api: &Api, id: &str, exception: &str) {
     api.call("DELETE", &format!("{POLICIES}/{id}/exceptions/{exception}")).expect(204);
 }
 
-/// Four settings under which each of the policies refuses what is called `lib`, with what it says.
+/// Settings with which each of the four policies refuses `lib`, and the text of the refusal.
 fn refusals() -> [(&'static str, Value, &'static str); 4] {
     [
         ("provenance", json!({"identities": ["https://github.com/acme/*"]}), "has no provenance"),

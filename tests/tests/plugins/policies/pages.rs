@@ -1,4 +1,5 @@
-//! The portal's pages: a policy is made, previewed, enforced and excepted from with forms alone, and says why it refuses.
+//! The portal's pages for policies. A person creates, previews and enforces a policy and grants
+//! exceptions, with forms alone. Refusals on the pages have reasons.
 
 use packhouse_tests::person::Person;
 use packhouse_tests::{Api, MavenRepository, Response, Server};
@@ -6,8 +7,8 @@ use serde_json::json;
 
 use super::{POLICIES, denied};
 
-/// Sends the form of a deed, and answers the page that it leads to.
-fn deed(person: &mut Person, path: &str, fields: &[(&str, &str)]) -> Response {
+/// Submits the form of an action. Returns the response.
+fn submit(person: &mut Person, path: &str, fields: &[(&str, &str)]) -> Response {
     let csrf = person.csrf(path);
     let mut all = vec![("csrf", csrf.as_str())];
     all.extend_from_slice(fields);
@@ -15,7 +16,7 @@ fn deed(person: &mut Person, path: &str, fields: &[(&str, &str)]) -> Response {
 }
 
 #[test]
-fn a_policy_is_made_previewed_enforced_and_excepted_from_by_forms() {
+fn a_policy_is_created_previewed_enforced_and_given_exceptions_by_forms() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let maven = MavenRepository::create(&server, "jars");
@@ -24,8 +25,8 @@ fn a_policy_is_made_previewed_enforced_and_excepted_from_by_forms() {
     let mut person = Person::owner(&server);
     let path = "/organization/policies";
     let page = person.get(path).expect(200).text();
-    assert!(page.contains("None yet") && page.contains(">Create policy<"), "{page}");
-    assert!(page.contains("identifiers of SPDX"), "the settings of each component are told: {page}");
+    assert!(page.contains("No policies yet") && page.contains(">Create policy<"), "{page}");
+    assert!(page.contains("identifiers of SPDX"), "the page lists the settings of each component: {page}");
     let mut fields = vec![
         ("sent", "yes"),
         ("name", "ours"),
@@ -34,26 +35,26 @@ fn a_policy_is_made_previewed_enforced_and_excepted_from_by_forms() {
         ("repositories", maven.id.as_str()),
         ("packages", "org.example:*\n"),
     ];
-    let refused = deed(&mut person, path, &fields).expect(400).text();
+    let refused = submit(&mut person, path, &fields).expect(400).text();
     assert!(refused.contains("role=\"alert\"") && refused.contains("unknown field `more`"), "{refused}");
-    assert!(refused.contains("org.example:*"), "what was filled in is there still: {refused}");
+    assert!(refused.contains("org.example:*"), "the submitted values are kept: {refused}");
     fields[3].1 = "{\"publish\": [\"acme:*\"]}";
-    let made = deed(&mut person, path, &fields).expect(303);
+    let made = submit(&mut person, path, &fields).expect(303);
     let one = made.header("location").unwrap().split_once('?').unwrap().0.to_owned();
     let id = one.rsplit_once('/').unwrap().1.to_owned();
-    let shown = api.call("GET", &format!("{POLICIES}/{id}")).expect(200).json();
-    assert_eq!((&shown["packages"], &shown["mode"]), (&json!(["org.example:*"]), &json!("paused")));
+    let details = api.call("GET", &format!("{POLICIES}/{id}")).expect(200).json();
+    assert_eq!((&details["packages"], &details["mode"]), (&json!(["org.example:*"]), &json!("paused")));
     for listed in ["/organization", path] {
         assert!(person.get(listed).expect(200).text().contains(&one), "{listed}");
     }
     let page = person.get(&one).expect(200).text();
     assert!(page.contains(">Preview<") && !page.contains(">Enforce<"), "{page}");
-    let previewed = deed(&mut person, &one, &[("do", "preview")]).expect(200).text();
+    let previewed = submit(&mut person, &one, &[("do", "preview")]).expect(200).text();
     assert!(previewed.contains("may not be published here: its name must match acme:*"), "{previewed}");
     assert!(previewed.contains(">Enforce<"), "{previewed}");
-    deed(&mut person, &one, &[("do", "enforce")]).expect(303);
+    submit(&mut person, &one, &[("do", "enforce")]).expect(303);
     denied(&put("2"), "may not be published here");
-    // The page of a version that is there already says so, and leads to an exception of it.
+    // The page of an existing version shows the denial and links to an exception for it.
     let version = "/repositories/jars/packages/org.example%3Aa/versions/1";
     let page = person.get(version).expect(200).text();
     assert!(
@@ -66,7 +67,7 @@ fn a_policy_is_made_previewed_enforced_and_excepted_from_by_forms() {
     assert!(filled.contains("value=\"org.example:a\""), "{filled}");
     let mut exception =
         vec![("do", "except"), ("package", "org.example:*"), ("version", "2"), ("expires", "2020-01-01")];
-    let refused = deed(&mut person, &one, &exception).expect(400).text();
+    let refused = submit(&mut person, &one, &exception).expect(400).text();
     assert!(refused.contains("role=\"alert\""), "{refused}");
     let soon = api.post(
         &format!("{POLICIES}/{id}/exceptions"),
@@ -74,26 +75,26 @@ fn a_policy_is_made_previewed_enforced_and_excepted_from_by_forms() {
     );
     soon.expect(201);
     exception[3].1 = "2999-01-01";
-    let refused = deed(&mut person, &one, &exception).expect(400).text();
+    let refused = submit(&mut person, &one, &exception).expect(400).text();
     assert!(refused.contains("within 366 days"), "{refused}");
-    // The day that the form proposes.
+    // The test submits the date that the form suggests.
     let page = person.get(&one).expect(200).text();
     let proposed = page.split_once("name=\"expires\"").unwrap().1.split_once("value=\"").unwrap().1;
     let proposed = proposed.split_once('"').unwrap().0.to_owned();
     exception[3].1 = &proposed;
-    let refused = deed(&mut person, &one, &exception).expect(400).text();
-    assert!(refused.contains("`reason` says why"), "{refused}");
+    let refused = submit(&mut person, &one, &exception).expect(400).text();
+    assert!(refused.contains("`reason` must have"), "{refused}");
     exception.push(("reason", "<i>seen</i>"));
-    deed(&mut person, &one, &exception).expect(303);
+    submit(&mut person, &one, &exception).expect(303);
     let page = person.get(&one).expect(200).text();
     assert!(page.contains("&lt;i&gt;seen") && page.contains(">active<"), "{page}");
     put("2").expect(201);
     denied(&put("3"), "may not be published here");
     let listed = api.call("GET", &format!("{POLICIES}/{id}/exceptions")).expect(200).json();
     let last = listed["items"][1]["id"].as_str().unwrap().to_owned();
-    deed(&mut person, &one, &[("do", "end"), ("exception", &last)]).expect(303);
-    deed(&mut person, &one, &[("do", "warn")]).expect(303);
+    submit(&mut person, &one, &[("do", "end"), ("exception", &last)]).expect(303);
+    submit(&mut person, &one, &[("do", "warn")]).expect(303);
     put("3").expect(201);
-    deed(&mut person, &one, &[("do", "delete")]).expect(303);
+    submit(&mut person, &one, &[("do", "delete")]).expect(303);
     person.get(&one).expect(404);
 }

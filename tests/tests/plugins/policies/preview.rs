@@ -1,4 +1,5 @@
-//! What policies cost: a preview over 10,000 versions takes seconds, an answer that is kept costs nothing, and a publish reads what is asked for.
+//! Costs of policies. A preview over 10,000 versions takes seconds, a cached response causes no
+//! policy call, and a publish reads only the facts that its policies request.
 
 use std::time::{Duration, Instant};
 
@@ -37,18 +38,22 @@ fn ten_thousand_versions_are_previewed_in_seconds() {
     ] {
         let id = paused(&api, component, settings, json!([maven.id]));
         let began = Instant::now();
-        let shown = preview(&api, &id);
+        let previewed = preview(&api, &id);
         let took = began.elapsed();
         println!("{component}: 10,000 versions in {took:?}");
-        assert_eq!((&shown["versions"], &shown["denied"]), (&json!(10_000), &json!(denied)), "{component}");
-        assert_eq!(shown["items"].as_array().unwrap().len(), 1_000);
-        assert_eq!(shown["truncated"], true);
+        assert_eq!(
+            (&previewed["versions"], &previewed["denied"]),
+            (&json!(10_000), &json!(denied)),
+            "{component}"
+        );
+        assert_eq!(previewed["items"].as_array().unwrap().len(), 1_000);
+        assert_eq!(previewed["truncated"], true);
         assert!(took < Duration::from_secs(10), "{component} took {took:?}");
         remove(&api, &id);
     }
 }
 
-/// How often policies were called since the server started.
+/// Returns the number of policy calls since the server started.
 fn calls(api: &Api) -> u64 {
     let listed = api.call("GET", "/v1/policy-components").expect(200).json();
     let items = listed["items"].as_array().unwrap();
@@ -56,7 +61,7 @@ fn calls(api: &Api) -> u64 {
 }
 
 #[test]
-fn a_kept_answer_asks_no_policy() {
+fn a_cached_response_calls_no_policy() {
     let upstream = Server::start();
     let far = MavenRepository::create_with(&upstream, "jars", &json!({"public": true}));
     far.put("org/example/a/1/a-1.jar", "a").expect(201);
@@ -67,7 +72,7 @@ fn a_kept_answer_asks_no_policy() {
         packhouse_tests::repository::FormatRepository::proxy(&near, "maven", "jars", &url, &json!({}));
     let get = || proxy.get("org/example/a/1/a-1.jar").expect(200);
     get();
-    assert_eq!(calls(&api), 0, "where no rule holds, nothing is asked");
+    assert_eq!(calls(&api), 0, "without a rule no policy is called");
     enforced(&api, "names", json!({"claimed": ["other:*"]}), json!([proxy.id]));
     get();
     let after_first = calls(&api);
@@ -75,10 +80,11 @@ fn a_kept_answer_asks_no_policy() {
     for _ in 0..20 {
         get();
     }
-    assert_eq!(calls(&api), after_first, "what is kept was judged");
+    assert_eq!(calls(&api), after_first, "a cached response needs no policy call");
 }
 
-/// Statements that ten publishes take, at the least of three rounds: what the server does meanwhile on its own account is not theirs.
+/// Returns the number of database statements of ten publishes. This is the minimum of three rounds,
+/// because background work of the server also runs statements.
 fn statements_of_publishes(server: &Server, maven: &MavenRepository, name: &str) -> u64 {
     let counted = || {
         let text = Client::new(server.api()).get("/metrics").expect(200).text();
@@ -88,7 +94,7 @@ fn statements_of_publishes(server: &Server, maven: &MavenRepository, name: &str)
     let put = |version: String| {
         maven.put(&format!("org/example/{name}/{version}/{name}-{version}.jar"), "x").expect(201);
     };
-    // What is read once and kept.
+    // The first publish makes the server cache values that it reads only once.
     put("0".to_owned());
     let round = |round: u32| {
         let before = counted();
@@ -99,22 +105,25 @@ fn statements_of_publishes(server: &Server, maven: &MavenRepository, name: &str)
 }
 
 #[test]
-fn a_publish_reads_nothing_that_no_rule_looks_at() {
+fn a_publish_reads_only_facts_that_a_rule_uses() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let maven = MavenRepository::create(&server, "jars");
     let publishes = |name: &str| statements_of_publishes(&server, &maven, name);
     let without = publishes("without");
     let id = enforced(&api, "names", json!({"publish": ["org.example:*"]}), json!("*"));
-    assert_eq!(publishes("names"), without, "names alone decide");
+    assert_eq!(publishes("names"), without, "only names decide");
     remove(&api, &id);
-    // Of what is excepted, and of what no rule is about, nothing is read either.
+    // A package with an exception, and a package that no rule covers, cause no reads either.
     let id = enforced(&api, "provenance", json!({}), json!("*"));
     except(&api, &id, "org.example:excepted");
     assert_eq!(publishes("excepted"), without);
     remove(&api, &id);
     let id = enforced(&api, "provenance", json!({"except": ["org.example:*"]}), json!("*"));
     let signed = publishes("signed");
-    assert!(signed >= without + 10, "what is signed of each is looked for: {signed}, and {without} without");
+    assert!(
+        signed >= without + 10,
+        "each publish reads attestations: {signed} statements, {without} without the policy"
+    );
     remove(&api, &id);
 }

@@ -1,5 +1,5 @@
-//! Through a proxy, and through a group with one: what is denied does not come, also where it was served before; and comes again once it
-//! is excepted or the policy is gone.
+//! Policies at a proxy and at a group with a proxy. The server refuses a denied package even if it
+//! served the package before. It serves the package again after an exception or without the policy.
 
 use packhouse_tests::images::ImageRepository;
 use packhouse_tests::npm::NpmRepository;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{denied, end_exception, enforced, except, refusals, remove, wheel};
 use crate::release::Release;
 
-/// An upstream with `lib 1.0.0` in four formats, for everybody.
+/// A public upstream with `lib 1.0.0` in four formats.
 struct Far {
     server: Server,
 }
@@ -21,7 +21,7 @@ impl Far {
         let server = Server::start();
         let public = json!({"kind": "hosted", "settings": {"public": true}});
         let npm = NpmRepository::create_as(&server, "npm", &public);
-        let release = Release::new("lib", "1.0.0").said(&json!({"license": "GPL-3.0-only"}));
+        let release = Release::new("lib", "1.0.0").manifest_members(&json!({"license": "GPL-3.0-only"}));
         npm.put("lib", &release.document()).expect(201);
         let python = PythonRepository::create_as(&server, "py", &public);
         let file = wheel::wheel_name("lib", "1.0.0");
@@ -38,7 +38,8 @@ impl Far {
     }
 }
 
-/// Proxies of it, each in a group.
+/// Proxies of the upstream. For npm, Python and Maven the second repository is a group with the
+/// proxy.
 struct Near {
     npm: [NpmRepository; 2],
     python: [PythonRepository; 2],
@@ -67,7 +68,8 @@ impl Near {
         Near { npm: [npm, npm_all], python: [python, python_all], maven: [maven, maven_all], images }
     }
 
-    /// The file of `lib 1.0.0`, from each proxy and each group.
+    /// Returns the response for the file of `lib 1.0.0`, or for its manifest, from each proxy and
+    /// each group.
     fn files(&self) -> Vec<(&'static str, Response)> {
         let mut all = Vec::new();
         all.extend(self.npm.iter().map(|npm| ("npm", npm.get("lib/-/lib-1.0.0.tgz"))));
@@ -89,37 +91,45 @@ impl Near {
 }
 
 #[test]
-fn what_a_policy_denies_does_not_come_through_a_proxy_or_a_group() {
+fn a_denied_package_is_refused_through_proxies_and_groups() {
     let far = Far::start();
     let near = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
     let api = Api::sign_in(&near);
     let all = Near::new(&near, &far);
     all.are_served("without a policy");
-    all.are_served("from what is kept");
+    all.are_served("from the cache");
     for (component, settings, words) in refusals() {
         let id = enforced(&api, component, settings, json!("*"));
         for (format, answer) in all.files() {
             let words = match (component, format) {
                 ("licences", "npm") => "The licence GPL-3.0-only of lib 1.0.0 is not accepted here",
-                // A registry tells nobody when an image came.
-                ("least-age", "docker") if answer.text().contains("Nobody says") => "Nobody says when",
+                // A registry does not state the upload time of an image, so the policy cannot know
+                // the age.
+                ("least-age", "docker") if answer.text().contains("publication time") => {
+                    "publication time of"
+                }
                 _ => words,
             };
             denied(&answer, words);
         }
-        // Nobody is offered what he would be refused; of provenance and of licences npm's list knows nothing.
+        // Lists leave out versions whose files the policy would refuse. npm's list contains no
+        // provenance and no licences, so policies about these leave nothing out.
         let listed = |npm: &NpmRepository| npm.get("lib").text().contains("lib-1.0.0.tgz");
         assert_eq!(
             all.npm.each_ref().map(listed),
             [matches!(component, "provenance" | "licences"); 2],
             "{component}"
         );
-        // What a list leaves out it names, with why, where the format has a place for it.
+        // If the format has a field for it, a list names the versions that it leaves out, and the
+        // reason.
         if matches!(component, "names" | "least-age") {
             for npm in &all.npm {
-                let told = npm.get("lib").expect(200).json()["policyRestrictions"].clone();
-                assert!(told["message"].as_str().unwrap().contains(words), "{component}: {told}");
-                assert_eq!(told["versions"]["1.0.0"], json!({"name": "lib", "version": "1.0.0"}));
+                let restrictions = npm.get("lib").expect(200).json()["policyRestrictions"].clone();
+                assert!(
+                    restrictions["message"].as_str().unwrap().contains(words),
+                    "{component}: {restrictions}"
+                );
+                assert_eq!(restrictions["versions"]["1.0.0"], json!({"name": "lib", "version": "1.0.0"}));
                 denied(&npm.get("lib/1.0.0"), words);
             }
             for python in &all.python {
@@ -137,11 +147,11 @@ fn what_a_policy_denies_does_not_come_through_a_proxy_or_a_group() {
         remove(&api, &id);
         all.are_served(&format!("without {component}"));
     }
-    assert!(near.log().contains("a policy refuses"));
+    assert!(near.log().contains("policy refusal"));
 }
 
 #[test]
-fn a_lookalike_does_not_come_and_what_looks_like_nothing_does() {
+fn a_lookalike_is_refused_and_other_names_pass() {
     let upstream = Server::start();
     let far =
         NpmRepository::create_as(&upstream, "npm", &json!({"kind": "hosted", "settings": {"public": true}}));
@@ -157,8 +167,8 @@ fn a_lookalike_does_not_come_and_what_looks_like_nothing_does() {
     enforced(&api, "names", json!({}), json!([proxy.id]));
     let file = |name: &str| proxy.get(&format!("{name}/-/{name}-1.0.0.tgz"));
     denied(&file("acme-utlis"), "acme-utlis looks like acme-utils, which is in use here");
-    let log = packhouse_tests::server::eventually("the log says why", || {
-        Some(near.log()).filter(|log| log.contains("a policy refuses"))
+    let log = packhouse_tests::server::eventually("the log contains the reason", || {
+        Some(near.log()).filter(|log| log.contains("policy refusal"))
     });
     assert!(log.contains("acme-utlis looks like acme-utils, which is in use here"), "{log}");
     file("other").expect(200);
@@ -166,7 +176,7 @@ fn a_lookalike_does_not_come_and_what_looks_like_nothing_does() {
 }
 
 #[test]
-fn a_webhook_is_told_of_what_was_denied_once() {
+fn a_webhook_reports_each_denial_once() {
     let near = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start();
     let api = Api::sign_in(&near);
     let receiver = packhouse_tests::upstream::Upstream::start();
@@ -179,30 +189,33 @@ fn a_webhook_is_told_of_what_was_denied_once() {
     for _ in 0..3 {
         denied(&maven.put("org/example/lib/1/lib-1.jar", "x"), "its name must match acme:*");
     }
-    let told = packhouse_tests::server::eventually("the hook is told", || {
-        receiver.seen().into_iter().find(|seen| seen.target == "/hook")
+    let request = packhouse_tests::server::eventually("the hook is called", || {
+        receiver.requests().into_iter().find(|request| request.target == "/hook")
     });
-    let event: Value = serde_json::from_slice(&told.body).unwrap();
+    let event: Value = serde_json::from_slice(&request.body).unwrap();
     assert_eq!((&event["type"], &event["data"]["policy"]["id"]), (&json!("policy.denied"), &json!(id)));
     assert_eq!(event["data"]["package"], "org.example:lib");
     assert_eq!((&event["data"]["purpose"], &event["data"]["ruling"]), (&json!("publish"), &json!("denied")));
-    // Another is told too; the first was once, whatever was sent before it.
+    // The server delivers the second denial too. It has delivered the first one only once.
     denied(&maven.put("org/example/other/1/other-1.jar", "x"), "its name must match acme:*");
-    packhouse_tests::server::eventually("the hook is told of the other", || {
-        let bodies: Vec<String> =
-            receiver.seen().iter().map(|seen| String::from_utf8_lossy(&seen.body).into_owned()).collect();
+    packhouse_tests::server::eventually("the hook is called for the other", || {
+        let bodies: Vec<String> = receiver
+            .requests()
+            .iter()
+            .map(|request| String::from_utf8_lossy(&request.body).into_owned())
+            .collect();
         bodies.iter().any(|body| body.contains("org.example:other")).then_some(())
     });
     assert_eq!(receiver.count("/hook"), 2);
 }
 
 #[test]
-fn docker_says_it_in_its_own_shape() {
+fn docker_gets_a_denial_in_its_own_format() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let images = ImageRepository::create(&server, "images", &json!({}));
     enforced(&api, "names", json!({"publish": ["acme/*"]}), json!("*"));
-    let refused = images.push("team/app", "1", &[b"layer"]).expect_err("it is refused");
+    let refused = images.push("team/app", "1", &[b"layer"]).expect_err("the push is refused");
     denied(&refused, "team/app may not be published here");
     assert_eq!(refused.json()["errors"][0]["code"], "DENIED");
     images.push("acme/app", "1", &[b"layer"]).unwrap_or_else(|refused| panic!("{}", refused.text()));

@@ -1,4 +1,5 @@
-//! What is denied is not published: in four formats, with the same words, and nothing of it is there.
+//! Publishes that a policy denies, in four formats. Every format gets the same text, and the server
+//! stores nothing.
 
 use packhouse_tests::images::{ImageRepository, MANIFEST, digest};
 use packhouse_tests::npm::NpmRepository;
@@ -10,7 +11,8 @@ use serde_json::json;
 use super::{denied, end_exception, enforced, except, mode, refusals, remove, wheel};
 use crate::release::Release;
 
-/// Publishes a version of `lib`, whose licence is GPL-3.0-only where the format says one.
+/// Repositories to which the test publishes versions of `lib`. The licence is GPL-3.0-only if the
+/// format states a licence.
 struct Publishers {
     npm: NpmRepository,
     python: PythonRepository,
@@ -29,7 +31,7 @@ impl Publishers {
     }
 
     fn npm(&self, version: &str) -> Response {
-        let release = Release::new("lib", version).said(&json!({"license": "GPL-3.0-only"}));
+        let release = Release::new("lib", version).manifest_members(&json!({"license": "GPL-3.0-only"}));
         self.npm.put("lib", &release.document())
     }
 
@@ -63,7 +65,7 @@ impl Publishers {
         ]
     }
 
-    /// Whether this version is there, by format.
+    /// Returns whether this version exists, for each format.
     fn there(&self, version: &str) -> [bool; 4] {
         let page = self.python.ask("lib").text();
         [
@@ -76,7 +78,7 @@ impl Publishers {
 }
 
 #[test]
-fn what_a_policy_denies_is_not_published_until_it_is_excepted() {
+fn a_denied_version_is_not_published_without_an_exception() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let publishers = Publishers::new(&server);
@@ -87,7 +89,7 @@ fn what_a_policy_denies_is_not_published_until_it_is_excepted() {
         let version = format!("1.{number}.0");
         let id = enforced(&api, component, settings, json!("*"));
         for (format, answer, good) in publishers.all(&version) {
-            // A jar says nothing of it, and its POM is not there yet.
+            // A jar does not state a licence, and at this moment its POM is not yet published.
             let words =
                 if (component, format) == ("licences", "maven") { "states no licence" } else { words };
             denied(&answer, words);
@@ -101,46 +103,47 @@ fn what_a_policy_denies_is_not_published_until_it_is_excepted() {
         assert_eq!(publishers.there(&version), [true; 4], "{component}");
         end_exception(&api, &id, &exception);
         denied(&publishers.npm(&format!("2.{number}.0")), words);
-        // In a trial it only tells.
+        // A policy in warn mode reports the publish and does not refuse it.
         mode(&api, &id, "warn");
         publishers.npm(&format!("2.{number}.0")).expect(201);
         remove(&api, &id);
     }
-    // What is published here is new, and that is no fault.
+    // A version is new when it is published, so a policy about the age does not refuse publishes.
     let id = enforced(&api, "least-age", json!({"hours": 24}), json!("*"));
     for (format, answer, good) in publishers.all("3.0.0") {
         assert_eq!(answer.status, good, "{format}: {}", answer.text());
     }
     remove(&api, &id);
     let log = server.log();
-    for said in ["a policy refuses", "a policy warns"] {
-        assert!(log.contains(said), "{said} is not in the log");
+    for message in ["policy refusal", "policy warning"] {
+        assert!(log.contains(message), "{message} is not in the log");
     }
 }
 
 #[test]
-fn a_choice_of_licences_passes_where_one_does_and_crates_are_judged_too() {
+fn a_choice_of_licences_passes_if_one_does_and_crates_are_judged_too() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let npm = NpmRepository::create(&server, "npm");
     let other = NpmRepository::create(&server, "other");
     enforced(&api, "licences", json!({"allow": ["MIT", "Apache-*"], "unknown": "deny"}), json!([npm.id]));
     let publish = |repository: &NpmRepository, name: &str, license: serde_json::Value| {
-        repository.put(name, &Release::new(name, "1.0.0").said(&json!({"license": license})).document())
+        repository
+            .put(name, &Release::new(name, "1.0.0").manifest_members(&json!({"license": license})).document())
     };
     publish(&npm, "choice", json!("(MIT OR GPL-3.0-only)")).expect(201);
     publish(&npm, "old", json!({"type": "MIT", "url": "x"})).expect(201);
     denied(&publish(&npm, "both", json!("MIT AND GPL-3.0-only")), "The licence GPL-3.0-only of both 1.0.0");
     denied(&publish(&npm, "file", json!("SEE LICENSE IN x")), "is not known");
     publish(&other, "both", json!("MIT AND GPL-3.0-only")).expect(201);
-    let shown = api.call("GET", &format!("/v1/repositories/{}/packages/choice/versions/1.0.0", npm.id));
-    assert_eq!(shown.expect(200).json()["properties"]["license"], "(MIT OR GPL-3.0-only)");
+    let details = api.call("GET", &format!("/v1/repositories/{}/packages/choice/versions/1.0.0", npm.id));
+    assert_eq!(details.expect(200).json()["properties"]["license"], "(MIT OR GPL-3.0-only)");
     let generic = FormatRepository::hosted(&server, "generic", "files", &json!({}));
     generic.put("a/1/b.txt", "b").expect(201);
 }
 
 #[test]
-fn a_poms_licence_counts_for_the_files_that_come_after_it() {
+fn a_poms_licence_applies_to_files_published_after_it() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let maven = MavenRepository::create(&server, "jars");

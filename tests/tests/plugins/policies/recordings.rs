@@ -1,5 +1,5 @@
-//! Calls of a policy that fail or refuse are recorded where somebody wants it, read by the API, a command and a page, and replayed by the
-//! program without a server.
+//! Recordings of failing and refusing calls of a policy, on request. The API, a command and a page
+//! return the recordings. The program replays them without a server.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -17,12 +17,12 @@ fn recordings(id: &str) -> String {
     format!("{POLICIES}/{id}/recordings")
 }
 
-/// The items of the list, once there are so many.
-fn listed(api: &Api, id: &str, wanted: usize) -> Vec<Value> {
+/// Waits until the list has at least this many items. Returns the items.
+fn listed(api: &Api, id: &str, minimum: usize) -> Vec<Value> {
     eventually("the calls are recorded", || {
         let items = api.call("GET", &recordings(id)).expect(200).json()["items"].clone();
         let items = items.as_array().unwrap().clone();
-        (items.len() >= wanted).then_some(items)
+        (items.len() >= minimum).then_some(items)
     })
 }
 
@@ -35,21 +35,21 @@ fn replay(data: &Path, file: &Path, more: &[&str]) -> (Option<i32>, String) {
     command.args(["policies", "replay"]).arg(file).arg("--data").arg(data);
     let Output { status, stdout, stderr } =
         command.args(more).env("PACKHOUSE_LOG", "error").output().unwrap();
-    let said = [stdout, stderr].map(|said| String::from_utf8(said).unwrap()).concat();
-    (status.code(), said)
+    let output = [stdout, stderr].map(|output| String::from_utf8(output).unwrap()).concat();
+    (status.code(), output)
 }
 
 #[test]
-fn what_a_policy_refuses_is_recorded_and_replayed() {
+fn a_refusal_of_a_policy_is_recorded_and_replayed() {
     let (server, home) = (Server::start(), TempDir::new().unwrap());
     let api = Api::sign_in(&server);
     let jars = MavenRepository::create(&server, "jars");
     let id = enforced(&api, "names", json!({"publish": ["acme:*"]}), json!("*"));
     denied(&put(&jars, "0"), "may not be published here");
-    assert!(listed(&api, &id, 0).is_empty(), "nobody wants a recording");
+    assert!(listed(&api, &id, 0).is_empty(), "no recording was requested");
     let made = api.post(&recordings(&id), &json!({"count": 2})).expect(201).json();
     assert_eq!((&made["count"], &made["created_by"]), (&json!(2), &json!(server::OWNER)));
-    // A preview refuses what nobody asked for.
+    // A preview records no refusals.
     preview(&api, &id);
     let newest = |items: &[Value]| {
         let recording = items.first()?["id"].as_str().unwrap();
@@ -59,12 +59,12 @@ fn what_a_policy_refuses_is_recorded_and_replayed() {
     };
     for version in ["1", "2", "3"] {
         denied(&put(&jars, version), "may not be published here");
-        eventually("it is recorded", || {
+        eventually("the call is recorded", || {
             (newest(&listed(&api, &id, 1)).as_deref() == Some(version)).then_some(())
         });
     }
     let items = listed(&api, &id, 2);
-    assert_eq!(items.len(), 2, "the last two are kept: {items:?}");
+    assert_eq!(items.len(), 2, "the last two are stored: {items:?}");
     assert_eq!(items[0]["outcome"], "deny");
     let answer = api.call("GET", &format!("{}/{}", recordings(&id), items[0]["id"].as_str().unwrap()));
     assert_eq!(answer.header("content-type"), Some("application/json"));
@@ -77,27 +77,28 @@ fn what_a_policy_refuses_is_recorded_and_replayed() {
         recorded["outcome"]["rulings"][0]["deny"].as_str().unwrap().contains("may not be published here"),
         "{text}"
     );
-    assert!(!text.contains(&jars.token.secret), "no credential is in it");
+    assert!(!text.contains(&jars.token.secret), "the recording contains no credential");
 
     let file = home.path().join("recording.json");
     std::fs::write(&file, &text).unwrap();
-    let (code, said) = replay(server.data(), &file, &[]);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("judges as it was recorded: deny"), "{said}");
-    // Another settings text is as another component: it says something else.
+    let (code, output) = replay(server.data(), &file, &[]);
+    assert_eq!(code, Some(0), "{output}");
+    assert!(output.contains("judges as recorded: deny"), "{output}");
+    // Changed settings lead to another result, as another component would.
     let other = text.replace("acme:*", "org.example:*");
     std::fs::write(&file, other).unwrap();
-    let (code, said) = replay(server.data(), &file, &[]);
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("org.example:a 3: recorded Deny") && said.contains("now Allow"), "{said}");
-    // Where it cannot be told, that is neither.
+    let (code, output) = replay(server.data(), &file, &[]);
+    assert_eq!(code, Some(1), "{output}");
+    assert!(output.contains("org.example:a 3: recorded Deny") && output.contains("now Allow"), "{output}");
+    // The exit code 2 means that the replay is impossible. It differs from both results of a
+    // replay.
     let none = home.path().to_str().unwrap();
-    let (code, said) = replay(server.data(), &file, &["--plugins", none]);
-    assert_eq!(code, Some(2), "{said}");
+    let (code, output) = replay(server.data(), &file, &["--plugins", none]);
+    assert_eq!(code, Some(2), "{output}");
     std::fs::write(&file, "{}").unwrap();
     assert_eq!(replay(server.data(), &file, &[]).0, Some(2));
 
-    // It can be removed, and then nothing is recorded any more.
+    // After a caller removes the recording, the server records no further calls.
     api.call("DELETE", &recordings(&id)).expect(204);
     api.call("DELETE", &recordings(&id)).expect(404);
     denied(&put(&jars, "4"), "may not be published here");
@@ -111,7 +112,7 @@ fn what_a_policy_refuses_is_recorded_and_replayed() {
 }
 
 #[test]
-fn what_fails_is_recorded_and_a_command_reads_it() {
+fn a_failing_call_is_recorded_and_a_command_reads_it() {
     let (server, home) = (Server::start(), TempDir::new().unwrap());
     let api = Api::sign_in(&server);
     let component = outlaw(&api);
@@ -123,7 +124,7 @@ fn what_fails_is_recorded_and_a_command_reads_it() {
         assert_eq!((&made["policy"], &made["count"]), (&json!(id), &json!(3)));
         preview(&api, &id);
         mode(&api, &id, "enforced");
-        denied(&put(&jars, "1"), "could not be judged");
+        denied(&put(&jars, "1"), "failed to judge");
         let of = ["policies", "recordings", "--policy", "ours"];
         let items = eventually("the server records", || {
             let items = cli::json(server.data(), &of);
@@ -131,16 +132,19 @@ fn what_fails_is_recorded_and_a_command_reads_it() {
         });
         assert_eq!(items[0]["outcome"], outcome, "{items}");
         let one = items[0]["id"].as_str().unwrap();
-        let said = cli::packhouse(server.data(), &[&of[..], &[one]].concat(), "").well();
+        let output = cli::packhouse(server.data(), &[&of[..], &[one]].concat(), "").success();
         let file = home.path().join("recording.json");
-        std::fs::write(&file, &said.text).unwrap();
-        // The database has the component.
-        let (code, said) = replay(server.data(), &file, &[]);
-        assert_eq!(code, Some(0), "{does}: {said}");
+        std::fs::write(&file, &output.text).unwrap();
+        // The folder has no such component, so the program reads the component from the database.
+        let (code, output) = replay(server.data(), &file, &[]);
+        assert_eq!(code, Some(0), "{does}: {output}");
         let names = checkout().join("target/release/plugins/policies/names.wasm");
-        let (code, said) = replay(server.data(), &file, &["--component", names.to_str().unwrap()]);
-        assert_eq!(code, Some(1), "{does}: {said}");
-        assert!(said.contains("settings cannot be read") || said.contains("now: deny"), "{does}: {said}");
+        let (code, output) = replay(server.data(), &file, &["--component", names.to_str().unwrap()]);
+        assert_eq!(code, Some(1), "{does}: {output}");
+        assert!(
+            output.contains("settings cannot be read") || output.contains("now: deny"),
+            "{does}: {output}"
+        );
         remove(&api, &id);
     }
     let words = ["policies", "record", "--policy", "nothing"];
@@ -148,7 +152,7 @@ fn what_fails_is_recorded_and_a_command_reads_it() {
 }
 
 #[test]
-fn only_who_may_change_a_policy_may_record_it() {
+fn only_a_member_who_may_change_a_policy_may_record_it() {
     let server = Server::start();
     let owner = Api::sign_in(&server);
     let id = paused(&owner, "names", json!({}), json!("*"));
@@ -178,17 +182,17 @@ fn the_page_of_a_policy_lists_its_recordings() {
     let id = enforced(&api, "names", json!({"publish": ["acme:*"]}), json!("*"));
     let mut person = Person::owner(&server);
     let path = format!("/organization/policies/{id}");
-    let deed = |person: &mut Person, name: &str| {
+    let submit = |person: &mut Person, name: &str| {
         let csrf = person.csrf(&path);
         person.post(&path, &[("csrf", csrf.as_str()), ("do", name)]).expect(303);
         person.get(&path).expect(200).text()
     };
-    let page = deed(&mut person, "record");
+    let page = submit(&mut person, "record");
     assert!(page.contains("The last 10 calls"), "{page}");
     denied(&put(&jars, "1"), "may not be published here");
     let recorded = listed(&api, &id, 1)[0]["id"].as_str().unwrap().to_owned();
     let page = person.get(&path).expect(200).text();
     assert!(page.contains(&recorded) && page.contains(">deny<"), "{page}");
-    let page = deed(&mut person, "forget");
+    let page = submit(&mut person, "forget");
     assert!(!page.contains(&recorded) && page.contains("No call of this policy is recorded"), "{page}");
 }

@@ -1,4 +1,4 @@
-//! Rules and exceptions: who may make them, what is refused, what is remembered.
+//! Rules and exceptions of policies: required rights, refused requests, and the audit log.
 
 use packhouse_tests::server::PASSWORD;
 use packhouse_tests::{Api, MavenRepository, Server};
@@ -14,7 +14,7 @@ fn refused(answer: packhouse_tests::Response, status: u16, code: &str) -> String
 }
 
 #[test]
-fn only_what_was_previewed_as_it_is_is_enforced() {
+fn only_a_previewed_version_of_a_policy_is_enforced() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let maven = MavenRepository::create(&server, "jars");
@@ -23,18 +23,18 @@ fn only_what_was_previewed_as_it_is_is_enforced() {
     let path = format!("{POLICIES}/{id}");
     refused(api.patch(&path, &json!({"mode": "enforced"})), 409, "preview_required");
     put("1").expect(201);
-    let shown = preview(&api, &id);
-    assert_eq!((&shown["versions"], &shown["denied"]), (&json!(1), &json!(1)), "{shown}");
-    assert_eq!(shown["items"][0]["package"], "org.example:a");
+    let previewed = preview(&api, &id);
+    assert_eq!((&previewed["versions"], &previewed["denied"]), (&json!(1), &json!(1)), "{previewed}");
+    assert_eq!(previewed["items"][0]["package"], "org.example:a");
     mode(&api, &id, "enforced");
     denied(&put("2"), "may not be published here");
-    // Another rule was never looked at, and holds nowhere.
+    // The changed rule has no preview yet, so the server enforces it nowhere.
     let changed = api.patch(&path, &json!({"settings": {"publish": ["nobody:*"]}})).expect(200).json();
     assert_eq!((&changed["mode"], &changed["previewed"]), (&json!("paused"), &json!(false)));
     put("2").expect(201);
     refused(api.patch(&path, &json!({"mode": "enforced"})), 409, "preview_required");
     preview(&api, &id);
-    // A name, and what was said before, change nothing.
+    // A change of the name alone keeps the preview valid.
     api.patch(&path, &json!({"name": "ours"})).expect(200);
     mode(&api, &id, "enforced");
     denied(&put("3"), "may not be published here");
@@ -50,7 +50,7 @@ fn only_what_was_previewed_as_it_is_is_enforced() {
 }
 
 #[test]
-fn an_exception_has_a_reason_and_an_end_and_is_remembered() {
+fn an_exception_has_a_reason_and_an_end_and_is_audited() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let maven = MavenRepository::create(&server, "jars");
@@ -98,12 +98,12 @@ fn an_exception_has_a_reason_and_an_end_and_is_remembered() {
     for action in ["create_policy", "change_policy", "except_from_policy", "end_exception_from_policy"] {
         assert!(events.iter().any(|event| event["action"] == action), "{action}");
     }
-    let told = events.iter().find(|event| event["action"] == "except_from_policy").unwrap().to_string();
-    assert!(told.contains("seen and accepted"), "{told}");
+    let audited = events.iter().find(|event| event["action"] == "except_from_policy").unwrap().to_string();
+    assert!(audited.contains("seen and accepted"), "{audited}");
 }
 
 #[test]
-fn there_is_an_end_to_policies_and_exceptions() {
+fn the_number_of_policies_and_exceptions_is_limited() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let body = json!({"name": "a", "component": "names", "settings": {}, "repositories": "*"});
@@ -120,7 +120,7 @@ fn there_is_an_end_to_policies_and_exceptions() {
 }
 
 #[test]
-fn what_cannot_be_a_policy_is_refused_and_who_may_not_manage_repositories_sees_none() {
+fn an_invalid_policy_is_refused_and_only_repository_managers_list_policies() {
     let server = Server::start();
     let api = Api::sign_in(&server);
     let good =
@@ -132,12 +132,12 @@ fn what_cannot_be_a_policy_is_refused_and_who_may_not_manage_repositories_sees_n
     let wrong = |field: &str, value: Value, words: &str| {
         let mut body = good.clone();
         body[field] = value;
-        let told = refused(api.post(POLICIES, &body), 400, "invalid_request");
-        assert!(told.contains(words), "{field}: {told}");
+        let refusal = refused(api.post(POLICIES, &body), 400, "invalid_request");
+        assert!(refusal.contains(words), "{field}: {refusal}");
     };
-    wrong("component", json!("weather"), "there is no policy weather");
+    wrong("component", json!("weather"), "no policy weather is installed");
     wrong("component", json!("sha256:00"), "is not installed");
-    wrong("settings", json!({}), "names a licence");
+    wrong("settings", json!({}), "must name a licence");
     wrong("settings", json!({"alow": ["MIT"]}), "alow");
     wrong("settings", json!([]), "`settings`");
     wrong("repositories", json!(["12"]), "`repositories`");

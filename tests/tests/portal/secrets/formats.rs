@@ -1,5 +1,5 @@
-//! The credentials of package clients and of upstreams: access keys, the sign-in of npm, the bearers of the token service, and what
-//! a proxy shows its upstream.
+//! The credentials of package clients and of upstreams: access keys, npm sign-in, bearers of the
+//! token service, and a proxy's credentials for its upstream.
 
 use packhouse_tests::server::{OWNER, PASSWORD};
 use packhouse_tests::upstream::{Answer, Upstream};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Planted;
 
-/// All of them.
+/// Plants each of these credentials as a secret.
 pub(super) fn plant(server: &Server, planted: &mut Planted) {
     let api = Api::sign_in(server);
     planted.plant("a session", &api.session);
@@ -18,7 +18,7 @@ pub(super) fn plant(server: &Server, planted: &mut Planted) {
     upstreams(server, &api, planted);
 }
 
-/// A confirmation, planted.
+/// Returns a new confirmation token and plants it as a secret.
 fn confirm(api: &Api, planted: &mut Planted, action: &str) -> String {
     planted.plant("a confirmation", api.confirm(action))
 }
@@ -32,7 +32,7 @@ fn bearer(server: &Server, secret: &str) -> Client {
     server.anonymous().with("Authorization", &format!("Bearer {secret}"))
 }
 
-/// A Basic credential, as it stands in the header.
+/// Returns the header value of a Basic credential and plants it as a secret.
 fn basic(planted: &mut Planted, username: &str, secret: &str) -> String {
     let header = http::basic(username, secret);
     planted.plant("a Basic credential", &header["Basic ".len()..]);
@@ -54,16 +54,16 @@ fn access_keys(server: &Server, api: &Api, planted: &mut Planted) {
     let next = planted
         .plant("an access key that was rotated", api.post(&rotation, &body).expect(201).field("secret"));
     let file = "/repositories/keyed/org/example/a/1.0/a-1.0.jar";
-    for shown in [&secret, &next] {
-        let header = basic(planted, "whoever", shown);
+    for sent in [&secret, &next] {
+        let header = basic(planted, "whoever", sent);
         let client = server.anonymous().with("Authorization", &header);
         planted.error(client.get(file));
         planted.error(client.put(file, "x"));
-        planted.error(bearer(server, shown).put(file, "x"));
+        planted.error(bearer(server, sent).put(file, "x"));
     }
 }
 
-/// npm's sign-in in a browser, whose token works as `_authToken` afterwards.
+/// Signs in as npm does with a browser. npm then uses the token as `_authToken`.
 fn sign_in(server: &Server, api: &Api, planted: &mut Planted) {
     create(api, "js", "npm");
     let json = |path: &str, body: &Value| {
@@ -72,8 +72,8 @@ fn sign_in(server: &Server, api: &Api, planted: &mut Planted) {
     let begun = server.anonymous().send(json("/repositories/js/-/v1/login", &json!({}))).expect(200);
     let (page, done) = (begun.field("loginUrl"), begun.field("doneUrl"));
     let last = |url: &str| url.rsplit(['/', '=']).next().unwrap().to_owned();
-    planted.plant("what fetches the token of a sign-in", last(&done));
-    let done = done.strip_prefix(&server.base_url()).expect("it lies on the packages' host").to_owned();
+    planted.plant("the secret that fetches the token of a sign-in", last(&done));
+    let done = done.strip_prefix(&server.base_url()).expect("the path is on the packages' host").to_owned();
     let finish = format!("/v1/npm-logins/{}/finish", last(&page));
     let wrong = json!({"confirmation_token": confirm(api, planted, "create_token")});
     planted.error(api.post(&finish, &wrong));
@@ -93,15 +93,15 @@ fn sign_in(server: &Server, api: &Api, planted: &mut Planted) {
     planted.error(server.anonymous().send(request.body(legacy.to_string())));
 }
 
-/// The token service, asked in both ways, and its bearers, good and cut short.
+/// Requests bearers from the token service in both ways, and sends the bearers whole and truncated.
 fn bearers(server: &Server, api: &Api, planted: &mut Planted) {
     let repository = create(api, "images", "docker");
     let token = api.create_token(&[&repository], &["read"], None).secret;
     planted.plant("a token of images", &token);
-    let asked = "/v2/token?service=x&scope=repository:repositories/images/app:pull,push";
+    let token_request = "/v2/token?service=x&scope=repository:repositories/images/app:pull,push";
     let header = basic(planted, OWNER, &token);
     let client = server.anonymous().with("Authorization", &header);
-    let given = planted.plant("a bearer", client.get(asked).expect(200).field("token"));
+    let given = planted.plant("a bearer", client.get(token_request).expect(200).field("token"));
     let form = format!("grant_type=password&service=x&username=planted&password={token}");
     let post = |form: &str| {
         let request = Request::new("POST", "/v2/token");
@@ -109,21 +109,23 @@ fn bearers(server: &Server, api: &Api, planted: &mut Planted) {
             .anonymous()
             .send(request.header("Content-Type", "application/x-www-form-urlencoded").body(form))
     };
-    planted.plant("a bearer by a form", post(&form).expect(200).field("access_token"));
+    planted.plant("a bearer from a form request", post(&form).expect(200).field("access_token"));
     planted.error(post(&form.replace("grant_type=password", "grant_type=refresh_token")));
     let wrong = planted.plant("a wrong password in a form", "planted-wrong-in-a-form");
     planted.error(post(&form.replace(&token, &wrong)));
-    let cut = planted.plant("a bearer cut short", &given[..given.len() - 9]);
-    for shown in [&given, &cut] {
-        planted.error(bearer(server, shown).get("/v2/repositories/images/app/manifests/1"));
+    let cut = planted.plant("a truncated bearer", &given[..given.len() - 9]);
+    for sent in [&given, &cut] {
+        planted.error(bearer(server, sent).get("/v2/repositories/images/app/manifests/1"));
         let push = Request::new("POST", "/v2/repositories/images/app/blobs/uploads/");
-        planted.error(bearer(server, shown).send(push));
+        planted.error(bearer(server, sent).send(push));
     }
-    let by_session = Request::new("GET", asked).header("Authorization", &format!("Bearer {}", api.session));
+    let by_session =
+        Request::new("GET", token_request).header("Authorization", &format!("Bearer {}", api.session));
     server.anonymous().send(by_session);
 }
 
-/// What a proxy shows its upstream: by Basic, and for a token of the upstream's; and secrets where none may stand.
+/// Sets credentials that an upstream accepts directly (Basic) or through its token service. Also
+/// sends secrets in fields that must not contain secrets.
 fn upstreams(server: &Server, api: &Api, planted: &mut Planted) {
     for (name, challenge) in
         [("by-basic", "Basic realm=\"planted\""), ("by-token", "Bearer realm=\"URL/token\"")]
@@ -149,10 +151,11 @@ fn upstreams(server: &Server, api: &Api, planted: &mut Planted) {
         let header = basic(planted, "robot", &password);
         let reader = server.anonymous().with("Authorization", &http::basic(OWNER, PASSWORD));
         planted.error(reader.get(&format!("/v2/repositories/{name}/library/app/manifests/1")));
-        let seen = upstream.seen();
-        let shown = |wanted: &str| seen.iter().any(|seen| seen.header("authorization") == Some(wanted));
-        assert!(shown(&header), "{name}: the upstream was shown no password: {seen:?}");
-        assert!(name == "by-basic" || shown(&format!("Bearer {given}")), "{name}: no token: {seen:?}");
+        let requests = upstream.requests();
+        let received =
+            |expected: &str| requests.iter().any(|request| request.header("authorization") == Some(expected));
+        assert!(received(&header), "{name}: the upstream received no password: {requests:?}");
+        assert!(name == "by-basic" || received(&format!("Bearer {given}")), "{name}: no token: {requests:?}");
     }
     for (field, what) in [("upstream", "an upstream's address"), ("egress_proxy", "a proxy's address")] {
         let secret = planted.plant(what, format!("planted-in-{field}"));

@@ -1,5 +1,6 @@
-//! No secret is ever written down: planted ones go through every way there is, at the level of the log that says most, and are then
-//! looked for in the log, the database, the metrics and every body of an error.
+//! Secrets, which the program must never write down. The test sends planted secrets through every
+//! interface while the server logs as much as possible. It then searches for the secrets in the
+//! log, the database, the metrics and every error body.
 
 #[allow(dead_code, reason = "shared with the tests of sign-in by a provider")]
 use crate::sso::browser;
@@ -14,14 +15,14 @@ use packhouse_tests::{Api, Client, Request, Response, Server, database};
 use provider::{CLIENT, Provider, SECRET, Twist, User};
 use serde_json::{Value, json};
 
-/// All but what the compiler says of its own work, which is hundreds of megabytes.
+/// Log settings for everything except the compiler's own messages, which are hundreds of megabytes.
 const ALL: &str =
     "trace,cranelift_codegen=off,cranelift_frontend=off,wasmtime_internal_cranelift=off,regalloc2=off";
 const SEALING_KEY: &str = "planted-sealing-key-0123456789";
 const SMTP_PASSWORD: &str = "planted-smtp-password";
 const FILE: &str = "/repositories/planted/org/example/a/1.0/a-1.0.jar";
 
-/// What must not be found, with what it is, and what errors said.
+/// The planted secrets with their descriptions, and the texts of all error responses.
 #[derive(Default)]
 struct Planted {
     secrets: Vec<(String, String)>,
@@ -36,10 +37,10 @@ impl Planted {
         secret
     }
 
-    /// An answer that must be an error.
+    /// Records an error response. Panics if the response is not an error.
     #[track_caller]
     fn error(&mut self, answer: Response) {
-        assert!(answer.status >= 400, "{} is no error: {}", answer.status, answer.text());
+        assert!(answer.status >= 400, "{} is not an error: {}", answer.status, answer.text());
         self.errors.push(format!("{:?}\n{}", answer.headers, answer.text()));
     }
 }
@@ -48,7 +49,7 @@ fn post(client: &Client, path: &str, body: &Value) -> Response {
     client.send(Request::new("POST", path).header("Content-Type", "application/json").body(body.to_string()))
 }
 
-/// Sessions, confirmations, tokens, members and what each of them is refused with.
+/// Uses sessions, confirmations, tokens and members, and provokes their errors.
 fn accounts(server: &Server, planted: &mut Planted) {
     let (client, packages) = (Client::new(server.api()), server.anonymous());
     let sign_in = |password: &str| json!({"email": OWNER, "password": password});
@@ -62,7 +63,7 @@ fn accounts(server: &Server, planted: &mut Planted) {
         "/v1/sessions",
         &json!({"email": field.clone() + "@example.com", "password": "x"}),
     ));
-    let malformed = planted.plant("a password in no JSON", "planted-in-no-json");
+    let malformed = planted.plant("a password in invalid JSON", "planted-in-no-json");
     let broken = Request::new("POST", "/v1/sessions").header("Content-Type", "application/json");
     planted.error(client.send(broken.body(format!("{{\"password\": \"{malformed}"))));
     planted.plant("the owner's password", PASSWORD);
@@ -93,10 +94,10 @@ fn accounts(server: &Server, planted: &mut Planted) {
     planted.plant("a token that was rotated", &next);
 
     let basic = |secret: &str| packages.clone().basic(OWNER, secret);
-    for shown in [&secret, PASSWORD] {
+    for sent in [&secret, PASSWORD] {
         planted.plant(
             "a Basic credential",
-            packhouse_tests::http::basic(OWNER, shown)["Basic ".len()..].to_owned(),
+            packhouse_tests::http::basic(OWNER, sent)["Basic ".len()..].to_owned(),
         );
     }
     basic(&secret).put(FILE, "hello").expect(201);
@@ -125,8 +126,8 @@ fn accounts(server: &Server, planted: &mut Planted) {
     post(&client, &complete, &json!({"password": changed})).expect(204);
     planted.error(post(&client, &complete, &json!({"password": changed})));
 
-    let kept = json!({"email": OWNER, "password": PASSWORD, "cookie": true});
-    let answer = post(&client, "/v1/sessions", &kept).expect(201);
+    let credentials = json!({"email": OWNER, "password": PASSWORD, "cookie": true});
+    let answer = post(&client, "/v1/sessions", &credentials).expect(201);
     let csrf = planted.plant("a CSRF token", answer.field("csrf_token"));
     let set = answer.header("set-cookie").unwrap();
     let cookie = set.split(';').next().unwrap().to_owned();
@@ -141,7 +142,7 @@ fn accounts(server: &Server, planted: &mut Planted) {
     browser.with("X-CSRF-Token", &csrf).send(Request::new("DELETE", "/v1/sessions/current")).expect(204);
 }
 
-/// Sign-in by a provider, right and wrong.
+/// Signs in by a provider, with and without success.
 fn provider(server: &Server, planted: &mut Planted) {
     let (api, provider) = (Api::sign_in(server), Provider::start());
     planted.plant("the client's secret", SECRET);
@@ -153,8 +154,7 @@ fn provider(server: &Server, planted: &mut Planted) {
         "email_domains": ["example.com"], "permissions": {}});
     put(&settings).expect(200);
     let mut wrong = settings.clone();
-    wrong["client_secret"] =
-        json!(planted.plant("a client's secret that is none", "planted secret with spaces"));
+    wrong["client_secret"] = json!(planted.plant("an invalid client secret", "planted secret with spaces"));
     planted.error(put(&wrong));
     let user = User { subject: "planted".to_owned(), email: "planted@example.com".to_owned() };
     for twist in [Twist::AnotherKey, Twist::Nonce, Twist::Nonsense, Twist::UserinfoOfAnother, Twist::NoEmail]
@@ -162,13 +162,14 @@ fn provider(server: &Server, planted: &mut Planted) {
         provider.twist(twist);
         let mut browser = Browser::default();
         let there = browser.get(&format!("http://{}/v1/sso/start", server.api())).expect(303);
-        let asked = query(there.header("location").unwrap());
+        let parameters = query(there.header("location").unwrap());
         for name in ["state", "nonce"] {
-            planted.plant(name, &asked[name]);
+            planted.plant(name, &parameters[name]);
         }
         planted.plant("a sign-in's cookie", browser.cookie(server.api(), "packhouse_sso").unwrap());
-        let code = planted.plant("a code", provider.sign_in(&asked, &user));
-        let back = format!("http://{}/v1/sso/callback?code={code}&state={}", server.api(), asked["state"]);
+        let code = planted.plant("a code", provider.sign_in(&parameters, &user));
+        let back =
+            format!("http://{}/v1/sso/callback?code={code}&state={}", server.api(), parameters["state"]);
         let answer = browser.get(&back);
         if twist == Twist::NoEmail {
             planted
@@ -178,11 +179,11 @@ fn provider(server: &Server, planted: &mut Planted) {
             planted.error(answer);
         }
     }
-    for secret in provider.said() {
-        planted.plant("what the provider gave out", secret);
+    for secret in provider.issued_secrets() {
+        planted.plant("a secret issued by the provider", secret);
     }
-    let asked = json!({"action": "create_token", "sso": true});
-    let url = api.post("/v1/confirmations", &asked).expect(202).field("sign_in_url");
+    let parameters = json!({"action": "create_token", "sso": true});
+    let url = api.post("/v1/confirmations", &parameters).expect(202).field("sign_in_url");
     planted.plant("a ticket", url.split_once("ticket=").unwrap().1);
     Browser::default().get(&url).expect(303);
 }
@@ -205,7 +206,7 @@ fn no_planted_secret_is_found_anywhere() {
     assert!(sink.letters().len() >= 2, "mails were sent");
 
     let log = server.log();
-    assert!(log.contains("TRACE") && log.len() > 100_000, "the log says all there is to say");
+    assert!(log.contains("TRACE") && log.len() > 100_000, "the log is at its most verbose level");
     let metrics = Client::new(server.api()).get("/metrics").expect(200).text();
     let dump = database::sqlite(&server, ".dump");
     assert!(dump.contains("sso_settings") && dump.contains("planted@example.com"));

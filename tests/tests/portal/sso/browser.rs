@@ -1,22 +1,23 @@
-//! A browser, as far as a sign-in needs one: it keeps cookies, by host, and follows what it is told to.
+//! A minimal browser for sign-in. It stores cookies by host, and follows a redirect only when a
+//! test requests it.
 
 use packhouse_tests::{Client, Request, Response};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-/// A browser.
+/// The cookies of a browser.
 #[derive(Clone, Default)]
 pub(crate) struct Browser {
     cookies: HashMap<SocketAddr, HashMap<String, String>>,
 }
 
 impl Browser {
-    /// A GET of an absolute address on 127.0.0.1.
+    /// Sends a GET to an absolute URL on 127.0.0.1.
     pub(crate) fn get(&mut self, url: &str) -> Response {
         self.send("GET", url, None)
     }
 
-    /// A form that is sent.
+    /// Submits a form.
     pub(crate) fn post(&mut self, url: &str, form: &str) -> Response {
         self.send("POST", url, Some(form))
     }
@@ -54,21 +55,21 @@ impl Browser {
         self.cookies.get(&host)?.get(name).cloned()
     }
 
-    /// Puts a cookie there.
+    /// Sets a cookie.
     pub(crate) fn set(&mut self, host: SocketAddr, name: &str, value: &str) {
         self.cookies.entry(host).or_default().insert(name.to_owned(), value.to_owned());
     }
 }
 
-/// Host and path of an address.
+/// Splits a URL into its host and its path.
 pub(crate) fn split(url: &str) -> (SocketAddr, &str) {
-    let rest = url.strip_prefix("http://").unwrap_or_else(|| panic!("{url:?} is no address"));
+    let rest = url.strip_prefix("http://").unwrap_or_else(|| panic!("{url:?} is not an address"));
     let at = rest.find('/').unwrap_or(rest.len());
     let host = rest[..at].replace("localhost", "127.0.0.1").parse();
     (host.unwrap_or_else(|_| panic!("{url:?} has no address of 127.0.0.1")), &rest[at..])
 }
 
-/// The parameters of an address's query, or of a form.
+/// Returns the parameters of a URL's query, or of a form.
 pub(crate) fn query(text: &str) -> HashMap<String, String> {
     let pairs =
         text.rsplit('?').next().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));

@@ -1,4 +1,5 @@
-//! Sign-in by a provider: against one that lies in every way it can, and against one that others wrote.
+//! Sign-in by a provider. One provider can give every kind of wrong response. Another is an
+//! independent implementation.
 
 pub(crate) mod browser;
 mod page;
@@ -24,28 +25,28 @@ fn put(api: &Api, body: &Value) -> Response {
     api.request(request.body(body.to_string()))
 }
 
-/// Settings that make members of example.com, who may read everything.
+/// Returns settings that make every user of example.com a member who may read everything.
 fn settings(issuer: &str) -> Value {
     json!({"issuer": issuer, "client_id": CLIENT, "client_secret": SECRET, "email_domains": ["Example.com"],
         "permissions": {"repositories": [{"repository": "*", "actions": ["read"]}]}})
 }
 
-/// Goes to the provider; answers the query with which the browser comes there.
+/// Starts a sign-in. Returns the query of the redirect to the provider.
 fn go(server: &Server, browser: &mut Browser, path: &str) -> std::collections::HashMap<String, String> {
     let there = browser.get(&format!("http://{}{path}", server.api())).expect(303);
     query(there.header("location").unwrap())
 }
 
-/// Comes back from there.
+/// Sends the browser back from the provider, with this code and state.
 fn come(server: &Server, browser: &mut Browser, code: &str, state: &str) -> Response {
     browser.get(&format!("http://{}/v1/sso/callback?code={code}&state={state}", server.api()))
 }
 
-/// There and back as this user.
+/// Signs in through the provider as this user.
 fn sign_in(server: &Server, provider: &Provider, browser: &mut Browser, user: &User) -> Response {
-    let asked = go(server, browser, "/v1/sso/start");
-    let code = provider.sign_in(&asked, user);
-    come(server, browser, &code, &asked["state"])
+    let parameters = go(server, browser, "/v1/sso/start");
+    let code = provider.sign_in(&parameters, user);
+    come(server, browser, &code, &parameters["state"])
 }
 
 #[track_caller]
@@ -56,17 +57,17 @@ fn refused(server: &Server, browser: &Browser, answer: Response, words: &str) {
     assert_eq!(browser.cookie(server.api(), "packhouse_session"), None);
 }
 
-/// Confirms on the page that a provider's identity is the member's.
+/// Confirms on the page that the provider's identity belongs to the member.
 #[track_caller]
 fn confirm_link(server: &Server, browser: &mut Browser, password: &str) -> Response {
     let page = format!("http://{}/sign-in/link", server.api());
-    let shown = browser.get(&page).expect(200).text();
-    let csrf = shown.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let html = browser.get(&page).expect(200).text();
+    let csrf = html.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
     browser.post(&page, &format!("csrf={csrf}&password={}", password.replace(' ', "+")))
 }
 
 #[test]
-fn whoever_names_a_provider_does_not_act_as_a_member_with_a_password() {
+fn configuring_a_provider_does_not_give_access_to_members_with_a_password() {
     let (server, provider) = (server(), Provider::start());
     let api = Api::sign_in(&server);
     put(&api, &settings(&provider.issuer)).expect(200);
@@ -78,19 +79,19 @@ fn whoever_names_a_provider_does_not_act_as_a_member_with_a_password() {
         assert!(refused.text().contains("role=\"alert\""), "{}", refused.text());
     }
     browser.get(&format!("http://{}/v1/me", server.api())).expect(401);
-    // Without what the provider's answer left in this browser there is nothing to confirm.
+    // Another browser lacks the cookie of this sign-in, so it has nothing to confirm.
     let away = Browser::default().get(&format!("http://{}/sign-in/link", server.api())).expect(303);
     assert_eq!(away.header("location"), Some("/sign-in"));
 }
 
 #[test]
-fn a_member_is_made_at_the_first_sign_in_and_found_at_the_next() {
+fn a_member_is_created_at_the_first_sign_in_and_found_at_the_next() {
     let (server, provider) = (server(), Provider::start());
     let api = Api::sign_in(&server);
-    let shown = put(&api, &settings(&provider.issuer)).expect(200);
-    assert_eq!(shown.json()["email_domains"], json!(["example.com"]));
-    assert_eq!(shown.json()["callback_url"], format!("http://{}/v1/sso/callback", server.api()));
-    assert!(!shown.text().contains(SECRET));
+    let stored = put(&api, &settings(&provider.issuer)).expect(200);
+    assert_eq!(stored.json()["email_domains"], json!(["example.com"]));
+    assert_eq!(stored.json()["callback_url"], format!("http://{}/v1/sso/callback", server.api()));
+    assert!(!stored.text().contains(SECRET));
     let mut browser = Browser::default();
     let first = sign_in(&server, &provider, &mut browser, &user("u1", "New@Example.com")).expect(201);
     let member = &first.json()["member"];
@@ -98,16 +99,16 @@ fn a_member_is_made_at_the_first_sign_in_and_found_at_the_next() {
     assert_eq!(member["permissions"]["repositories"][0]["actions"], json!(["read"]));
     let me = browser.get(&format!("http://{}/v1/me", server.api())).expect(200);
     assert_eq!(me.header("x-csrf-token"), Some(first.field("csrf_token").as_str()));
-    // The address may change at the provider: the subject is who it is.
+    // The e-mail address at the provider may change, because the subject identifies the user.
     let again = sign_in(&server, &provider, &mut Browser::default(), &user("u1", "renamed@example.com"));
     assert_eq!(again.expect(201).json()["member"]["id"], member["id"]);
-    // The owner had an account before, and keeps it.
+    // The owner had an account before this sign-in, and still has it.
     let mut owner = Browser::default();
-    let asked = sign_in(&server, &provider, &mut owner, &user("u2", OWNER)).expect(303);
+    let redirect = sign_in(&server, &provider, &mut owner, &user("u2", OWNER)).expect(303);
     assert_eq!(
-        asked.header("location"),
+        redirect.header("location"),
         Some("/sign-in/link"),
-        "the account has a password: it is asked for"
+        "the account has a password, so the page asks for it"
     );
     assert_eq!(owner.cookie(server.api(), "packhouse_session"), None);
     confirm_link(&server, &mut owner, "wrong password").expect(401);
@@ -115,38 +116,38 @@ fn a_member_is_made_at_the_first_sign_in_and_found_at_the_next() {
     assert!(owner.cookie(server.api(), "packhouse_session").is_some());
     let owner = sign_in(&server, &provider, &mut Browser::default(), &user("u2", OWNER)).expect(201);
     assert_eq!(owner.json()["member"]["permissions"]["organization"][0], "manage-owner-account");
-    // Somebody else who has the address by now is somebody else.
+    // A user with another subject but the same address is a different user.
     let mut other = Browser::default();
     let answer = sign_in(&server, &provider, &mut other, &user("u3", OWNER));
-    refused(&server, &other, answer, "somebody else at the provider");
+    refused(&server, &other, answer, "linked to another account at the provider");
     let dump = database::sqlite(&server, ".dump");
-    assert!(!dump.contains(SECRET) && provider.said().iter().all(|secret| !dump.contains(secret)));
+    assert!(!dump.contains(SECRET) && provider.issued_secrets().iter().all(|secret| !dump.contains(secret)));
 }
 
 #[test]
-fn every_lie_is_refused() {
+fn every_invalid_response_of_a_provider_is_refused() {
     let (server, provider) = (server(), Provider::start());
     put(&Api::sign_in(&server), &settings(&provider.issuer)).expect(200);
     for (twist, words) in [
-        (Twist::Issuer, "another provider's"),
-        (Twist::Audience, "for somebody else"),
-        (Twist::OneAudienceTooMany, "for somebody else"),
+        (Twist::Issuer, "from another provider"),
+        (Twist::Audience, "for another client"),
+        (Twist::OneAudienceTooMany, "for another client"),
         (Twist::Nonce, "another sign-in"),
         (Twist::NoNonce, "another sign-in"),
         (Twist::Expired, "has expired"),
         (Twist::NotYetValid, "not valid yet"),
-        (Twist::AnAccessToken, "makes no sense"),
+        (Twist::AnAccessToken, "is malformed"),
         (Twist::AnotherKey, "not signed by the provider"),
         (Twist::AlgorithmNone, "not signed by the provider"),
         (Twist::SignedWithTheClientsSecret, "not signed by the provider"),
         (Twist::SignatureDamaged, "not signed by the provider"),
         (Twist::Unverified, "not verified"),
-        (Twist::VerifiedNotTold, "not verified"),
+        (Twist::VerifiedMissing, "not verified"),
         (Twist::OtherDomain, "domain"),
-        (Twist::NoIdToken, "makes no sense"),
-        (Twist::NoSubject, "names no user"),
-        (Twist::UserinfoOfAnother, "makes no sense"),
-        (Twist::Nonsense, "makes no sense"),
+        (Twist::NoIdToken, "is malformed"),
+        (Twist::NoSubject, "did not identify the user"),
+        (Twist::UserinfoOfAnother, "is malformed"),
+        (Twist::Nonsense, "is malformed"),
     ] {
         provider.twist(twist);
         let mut browser = Browser::default();
@@ -155,67 +156,70 @@ fn every_lie_is_refused() {
         refused(&server, &browser, answer, words);
     }
     let members = database::sqlite(&server, "select count(*) from members");
-    assert_eq!(members.trim(), "1", "nobody was made");
+    assert_eq!(members.trim(), "1", "no member was created");
     provider.twist(Twist::NoEmail);
-    let told = sign_in(&server, &provider, &mut Browser::default(), &user("honest", "honest@example.com"));
-    assert_eq!(told.expect(201).json()["member"]["name"], "From Userinfo");
+    let signed_in =
+        sign_in(&server, &provider, &mut Browser::default(), &user("honest", "honest@example.com"));
+    assert_eq!(signed_in.expect(201).json()["member"]["name"], "From Userinfo");
 }
 
 #[test]
-fn an_answer_counts_once_and_in_the_browser_that_asked() {
+fn a_provider_response_works_once_and_only_in_its_browser() {
     let (server, provider) = (server(), Provider::start());
     put(&Api::sign_in(&server), &settings(&provider.issuer)).expect(200);
     let someone = user("u1", "someone@example.com");
     let mut browser = Browser::default();
-    let asked = go(&server, &mut browser, "/v1/sso/start");
-    let code = provider.sign_in(&asked, &someone);
+    let parameters = go(&server, &mut browser, "/v1/sso/start");
+    let code = provider.sign_in(&parameters, &someone);
     let before = browser.clone();
 
-    let mut stranger = Browser::default();
-    let answer = come(&server, &mut stranger, &code, &asked["state"]);
-    refused(&server, &stranger, answer, "began no sign-in");
-    go(&server, &mut stranger, "/v1/sso/start");
-    let answer = come(&server, &mut stranger, &code, &asked["state"]);
-    refused(&server, &stranger, answer, "belongs to another sign-in");
-    let answer = come(&server, &mut stranger, &code, "");
-    refused(&server, &stranger, answer, "belongs to another sign-in");
+    let mut other_browser = Browser::default();
+    let answer = come(&server, &mut other_browser, &code, &parameters["state"]);
+    refused(&server, &other_browser, answer, "did not start a sign-in");
+    go(&server, &mut other_browser, "/v1/sso/start");
+    let answer = come(&server, &mut other_browser, &code, &parameters["state"]);
+    refused(&server, &other_browser, answer, "belongs to another sign-in");
+    let answer = come(&server, &mut other_browser, &code, "");
+    refused(&server, &other_browser, answer, "belongs to another sign-in");
 
-    come(&server, &mut browser, &code, &asked["state"]).expect(201);
-    // With the cookie of before, as one who copied it would: the state is used up.
+    come(&server, &mut browser, &code, &parameters["state"]).expect(201);
+    // A replay sends the earlier cookie, as an attacker with a copy would. The server has already
+    // used the state.
     let mut replay = before;
-    let answer = come(&server, &mut replay, &code, &asked["state"]);
-    refused(&server, &replay, answer, "came before");
-    // The code again, in a sign-in of its own: the provider knows it, and PKCE would tell it from another's.
+    let answer = come(&server, &mut replay, &code, &parameters["state"]);
+    refused(&server, &replay, answer, "was used already");
+    // Another sign-in sends the same code. The provider knows that the code was used, and PKCE
+    // would fail too.
     let mut again = Browser::default();
     let other = go(&server, &mut again, "/v1/sso/start");
     let answer = come(&server, &mut again, &code, &other["state"]);
-    refused(&server, &again, answer, "does not take the code");
-    // A code that nobody used yet, brought by another browser in its own sign-in.
+    refused(&server, &again, answer, "refused the code");
+    // Another browser sends an unused code in its own sign-in.
     let mut thief = Browser::default();
     let mine = go(&server, &mut thief, "/v1/sso/start");
     let theirs = provider.sign_in(&go(&server, &mut Browser::default(), "/v1/sso/start"), &someone);
     let answer = come(&server, &mut thief, &theirs, &mine["state"]);
-    refused(&server, &thief, answer, "does not take the code");
-    // What is no flow of this server.
+    refused(&server, &thief, answer, "refused the code");
+    // The server did not issue this state.
     let mut forged = Browser::default();
     forged.set(server.api(), "packhouse_sso", "v1.00000000.AAAA");
     let answer = come(&server, &mut forged, "x", "x");
-    refused(&server, &forged, answer, "began no sign-in");
+    refused(&server, &forged, answer, "did not start a sign-in");
     let mut denied = Browser::default();
     let state = go(&server, &mut denied, "/v1/sso/start")["state"].clone();
     let url = format!("http://{}/v1/sso/callback?error=access_denied&state={state}", server.api());
     let answer = denied.get(&url);
-    refused(&server, &denied, answer, "nobody signed in");
+    refused(&server, &denied, answer, "reports that the user did not sign in");
     let mut mixed = Browser::default();
-    let asked = go(&server, &mut mixed, "/v1/sso/start");
-    let code = provider.sign_in(&asked, &someone);
+    let parameters = go(&server, &mut mixed, "/v1/sso/start");
+    let code = provider.sign_in(&parameters, &someone);
     let url = format!(
         "http://{}/v1/sso/callback?code={code}&state={}&iss=https%3A%2F%2Fother",
         server.api(),
-        asked["state"]
+        parameters["state"]
     );
     let answer = mixed.get(&url);
-    refused(&server, &mixed, answer, "another provider's");
+    refused(&server, &mixed, answer, "from another provider");
 }
 
 #[test]
@@ -225,10 +229,10 @@ fn a_provider_may_change_its_keys() {
     let someone = user("u1", "someone@example.com");
     sign_in(&server, &provider, &mut Browser::default(), &someone).expect(201);
     sign_in(&server, &provider, &mut Browser::default(), &someone).expect(201);
-    assert_eq!(provider.asked("/keys"), 1, "keys are kept");
+    assert_eq!(provider.requests("/keys"), 1, "keys are cached");
     provider.rotate();
     sign_in(&server, &provider, &mut Browser::default(), &someone).expect(201);
-    assert_eq!(provider.asked("/keys"), 2, "and asked for anew when one is missing");
+    assert_eq!(provider.requests("/keys"), 2, "keys are requested again when one is missing");
 }
 
 #[test]
@@ -242,22 +246,22 @@ fn a_confirmation_is_a_new_sign_in_of_the_same_member() {
     confirm_link(&server, &mut browser, PASSWORD).expect(303);
     let repository = owner.create_maven("confirmed", &json!({}));
     let ask = || {
-        let asked =
+        let confirmation =
             owner.post("/v1/confirmations", &json!({"action": "create_token", "sso": true})).expect(202);
-        let url = asked.field("sign_in_url");
+        let url = confirmation.field("sign_in_url");
         browser::split(&url).1.to_owned()
     };
     let come_as = |user: &User, twist: Twist, path: &str| {
         provider.twist(twist);
         let mut browser = Browser::default();
-        let asked = go(&server, &mut browser, path);
-        assert_eq!((asked["prompt"].as_str(), asked["max_age"].as_str()), ("login", "0"));
-        let code = provider.sign_in(&asked, user);
-        (come(&server, &mut browser, &code, &asked["state"]), browser)
+        let parameters = go(&server, &mut browser, path);
+        assert_eq!((parameters["prompt"].as_str(), parameters["max_age"].as_str()), ("login", "0"));
+        let code = provider.sign_in(&parameters, user);
+        (come(&server, &mut browser, &code, &parameters["state"]), browser)
     };
     for (user, twist, words) in [
-        (&someone, Twist::SignedInLongAgo, "did not sign in anew"),
-        (&someone, Twist::SignInTimeNotTold, "does not tell when"),
+        (&someone, Twist::SignedInLongAgo, "did not sign in again"),
+        (&someone, Twist::SignInTimeMissing, "did not send the time"),
         (&other, Twist::Nothing, "no member has"),
     ] {
         let (answer, browser) = come_as(user, twist, &ask());
@@ -266,11 +270,15 @@ fn a_confirmation_is_a_new_sign_in_of_the_same_member() {
     provider.twist(Twist::Nothing);
     sign_in(&server, &provider, &mut Browser::default(), &other).expect(201);
     let (answer, browser) = come_as(&other, Twist::Nothing, &ask());
-    refused(&server, &browser, answer, "somebody else signed in");
+    refused(&server, &browser, answer, "another member signed in");
 
     let (answer, browser) = come_as(&someone, Twist::Nothing, &ask());
     let token = answer.expect(201).field("confirmation_token");
-    assert_eq!(browser.cookie(server.api(), "packhouse_session"), None, "it confirms and signs nobody in");
+    assert_eq!(
+        browser.cookie(server.api(), "packhouse_session"),
+        None,
+        "the provider only confirms, so no session begins"
+    );
     let create = |token: &str| {
         owner.post(
             "/v1/tokens",
@@ -292,7 +300,7 @@ fn a_confirmation_is_a_new_sign_in_of_the_same_member() {
 }
 
 #[test]
-fn settings_are_an_owners_and_hold_at_once() {
+fn only_owners_change_settings_which_apply_at_once() {
     let (server, provider) = (server(), Provider::start());
     let api = Api::sign_in(&server);
     let start = || Client::new(server.api()).get("/v1/sso/start");
@@ -323,12 +331,13 @@ fn settings_are_an_owners_and_hold_at_once() {
         "invalid_request"
     );
 
-    // A member who may do less neither sees nor sets them.
+    // A member with fewer rights can neither read nor change the settings.
     let mut browser = Browser::default();
     sign_in(&server, &provider, &mut browser, &user("u1", "someone@example.com")).expect(201);
     browser.get(&format!("http://{}/v1/sso", server.api())).expect(403);
 
-    // The secret stays while the provider does, and never goes to another.
+    // The server reuses the stored secret only for the same provider. It never sends the secret to
+    // another provider.
     let mut body = settings(&provider.issuer);
     body["client_secret"] = Value::Null;
     assert_eq!(put(&api, &body).expect(200).json()["has_client_secret"], true);
@@ -337,7 +346,7 @@ fn settings_are_an_owners_and_hold_at_once() {
     body["issuer"] = json!(elsewhere.issuer);
     assert_eq!(put(&api, &body).expect(200).json()["has_client_secret"], false);
 
-    // Passwords off: for everybody but those who could turn them on again.
+    // The server refuses passwords, except for members who could enable passwords again.
     let member =
         json!({"email": "dev@example.com", "password": PASSWORD, "permissions": {"repositories": []}});
     api.post("/v1/members", &member).expect(201);
@@ -360,7 +369,7 @@ fn settings_are_an_owners_and_hold_at_once() {
 }
 
 #[test]
-fn a_provider_that_cannot_be_used_is_told_apart_from_a_refusal() {
+fn an_unusable_provider_is_distinguished_from_a_refusal() {
     let server = server();
     let api = Api::sign_in(&server);
     let nobody = packhouse_tests::server::free_port();
@@ -374,7 +383,8 @@ fn a_provider_that_cannot_be_used_is_told_apart_from_a_refusal() {
     let answer = Client::new(server.api()).get("/v1/sso/start").expect(424);
     assert!(answer.field("message").contains("another issuer"), "{}", answer.text());
 
-    // A server that does not allow loopback asks nobody there, whatever is in its database.
+    // The server does not allow loopback, so it never connects there, whatever the database
+    // contains.
     let strict = Server::start();
     let answer = put(&Api::sign_in(&strict), &settings("http://127.0.0.1:9")).expect(400);
     assert!(answer.field("message").contains("upstream.allow_networks"), "{}", answer.text());
@@ -382,5 +392,8 @@ fn a_provider_that_cannot_be_used_is_told_apart_from_a_refusal() {
     let answer = Client::new(strict.api()).get("/v1/sso/start").expect(424);
     let message = answer.field("message");
     assert!(message.contains("localhost is not an address"), "{message}");
-    assert!(!message.contains("127.0.0.1") && !message.contains("::1"), "where the name leads: {message}");
+    assert!(
+        !message.contains("127.0.0.1") && !message.contains("::1"),
+        "the message contains the resolved address: {message}"
+    );
 }

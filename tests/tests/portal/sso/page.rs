@@ -1,4 +1,5 @@
-//! The page of a package client's sign-in, for a member who has no password: signed in and confirmed by the provider.
+//! The sign-in page for package clients. A member without a password signs in and confirms through
+//! the provider.
 
 use super::browser::Browser;
 use super::provider::{Provider, Twist};
@@ -6,7 +7,7 @@ use super::{come, put, server, settings, user};
 use packhouse_tests::{Api, Request};
 use serde_json::json;
 
-/// Where the page's link to the provider leads, as a path of the host.
+/// Returns the page's link to the provider, as a path of the host.
 fn link(text: &str) -> String {
     let links = text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
     let found = links
@@ -29,34 +30,37 @@ fn a_member_without_a_password_finishes_a_clients_sign_in() {
     let path = super::browser::split(&page).1;
     let mut browser = Browser::default();
     let visit = |browser: &mut Browser, start: &str, subject: &str| {
-        let asked = super::go(&server, browser, start);
-        let code = provider.sign_in(&asked, &user(subject, &format!("{subject}@example.com")));
-        come(&server, browser, &code, &asked["state"])
+        let parameters = super::go(&server, browser, start);
+        let code = provider.sign_in(&parameters, &user(subject, &format!("{subject}@example.com")));
+        come(&server, browser, &code, &parameters["state"])
     };
 
     let away = browser.get(&page).expect(303);
-    let shown = browser.get(&format!("http://{}{}", server.api(), away.header("location").unwrap()));
-    let shown = shown.expect(200).text();
-    let back = visit(&mut browser, &link(&shown), "dev").expect(303);
+    let answer = browser.get(&format!("http://{}{}", server.api(), away.header("location").unwrap()));
+    let answer = answer.expect(200).text();
+    let back = visit(&mut browser, &link(&answer), "dev").expect(303);
     assert_eq!(back.header("location"), Some(path));
-    let asked = browser.get(&page).expect(200).text();
-    assert!(asked.contains("dev@example.com") && !asked.contains("type=\"password\""), "{asked}");
+    let confirmation = browser.get(&page).expect(200).text();
+    assert!(
+        confirmation.contains("dev@example.com") && !confirmation.contains("type=\"password\""),
+        "{confirmation}"
+    );
 
-    // Somebody else at the provider, or somebody who did not sign in anew, confirms nothing.
-    visit(&mut browser, &link(&asked), "other").expect(401);
+    // Neither another user of the provider can confirm, nor a user who did not sign in again.
+    visit(&mut browser, &link(&confirmation), "other").expect(401);
     provider.twist(Twist::SignedInLongAgo);
-    visit(&mut browser, &link(&asked), "dev").expect(401);
+    visit(&mut browser, &link(&confirmation), "dev").expect(401);
     provider.twist(Twist::Nothing);
     assert_eq!(browser.cookie(server.api(), "packhouse_confirmation"), None);
 
-    let back = visit(&mut browser, &link(&asked), "dev").expect(303);
-    assert_eq!(back.header("location"), Some(path), "the confirmation is in no address");
+    let back = visit(&mut browser, &link(&confirmation), "dev").expect(303);
+    assert_eq!(back.header("location"), Some(path), "the confirmation is not in a URL");
     let confirmed = browser.get(&page).expect(200).text();
     let csrf = confirmed.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap();
     browser.post(&page, "csrf=forged&days=7").expect(403);
     let finished = browser.post(&page, &format!("csrf={csrf}&days=7")).expect(200).text();
     assert!(finished.contains("role=\"status\""), "{finished}");
-    assert_eq!(browser.cookie(server.api(), "packhouse_confirmation"), None, "it is used up");
+    assert_eq!(browser.cookie(server.api(), "packhouse_confirmation"), None, "the confirmation is used up");
     let token = server.anonymous().get(super::browser::split(&done).1).expect(200).field("token");
     let bearer = server.anonymous().with("Authorization", &format!("Bearer {token}"));
     assert_eq!(bearer.get("/repositories/js/-/whoami").expect(200).field("username"), "dev@example.com");

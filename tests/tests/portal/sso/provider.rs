@@ -1,4 +1,4 @@
-//! A sign-in provider of the tests' own that says what it is told to: the wrong things above all.
+//! A sign-in provider for tests. A test can make its responses invalid.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
@@ -15,7 +15,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(crate) const CLIENT: &str = "packhouse";
 pub(crate) const SECRET: &str = "the-clients-secret-at-the-provider";
 
-/// What is wrong with what it says.
+/// The fault in the provider's responses.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Twist {
     Nothing,
@@ -32,19 +32,19 @@ pub(crate) enum Twist {
     SignedWithTheClientsSecret,
     SignatureDamaged,
     Unverified,
-    VerifiedNotTold,
+    VerifiedMissing,
     NoEmail,
     OtherDomain,
     NoIdToken,
     NoSubject,
     UserinfoOfAnother,
     SignedInLongAgo,
-    SignInTimeNotTold,
+    SignInTimeMissing,
     Nonsense,
     DescriptionOfAnother,
 }
 
-/// Somebody at the provider.
+/// A user of the provider.
 #[derive(Clone)]
 pub(crate) struct User {
     pub(crate) subject: String,
@@ -57,26 +57,26 @@ struct Grant {
     user: User,
 }
 
-struct Key {
+struct SigningKey {
     id: String,
     pair: EcdsaKeyPair,
 }
 
 #[derive(Default)]
-struct State {
+struct ProviderState {
     twist: Option<Twist>,
-    keys: Vec<Key>,
+    keys: Vec<SigningKey>,
     grants: HashMap<String, Grant>,
     used: HashSet<String>,
-    asked: Vec<String>,
-    said: Vec<String>,
+    requests: Vec<String>,
+    issued_secrets: Vec<String>,
 }
 
-/// The running provider; it ends with the test's process.
+/// The running provider. It stops when the test's process ends.
 #[derive(Clone)]
 pub(crate) struct Provider {
     pub(crate) issuer: String,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ProviderState>>,
 }
 
 impl Provider {
@@ -95,20 +95,21 @@ impl Provider {
         provider
     }
 
-    /// What is wrong from now on.
+    /// Sets the fault in all later responses.
     pub(crate) fn twist(&self, twist: Twist) {
         self.state.lock().unwrap().twist = Some(twist);
     }
 
-    /// Another key, in the place of those before.
+    /// Replaces the key that signs tokens.
     pub(crate) fn rotate(&self) {
         let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
         let mut state = self.state.lock().unwrap();
-        let id = format!("key-{}", state.asked.len() + state.keys.len());
-        state.keys = vec![Key { id, pair }];
+        let id = format!("key-{}", state.requests.len() + state.keys.len());
+        state.keys = vec![SigningKey { id, pair }];
     }
 
-    /// Signs a user in, as its pages would after the browser came with this query; answers the code.
+    /// Signs a user in, as the provider's pages would for this query. Returns the authorization
+    /// code.
     pub(crate) fn sign_in(&self, query: &HashMap<String, String>, user: &User) -> String {
         assert_eq!(query["response_type"], "code");
         assert_eq!(query["client_id"], CLIENT);
@@ -125,21 +126,21 @@ impl Provider {
         code
     }
 
-    /// Paths that were asked for.
-    pub(crate) fn asked(&self, path: &str) -> usize {
-        self.state.lock().unwrap().asked.iter().filter(|asked| *asked == path).count()
+    /// Number of requests for this path.
+    pub(crate) fn requests(&self, path: &str) -> usize {
+        self.state.lock().unwrap().requests.iter().filter(|requested| *requested == path).count()
     }
 
-    /// All secrets that it has given out.
-    pub(crate) fn said(&self) -> Vec<String> {
-        self.state.lock().unwrap().said.clone()
+    /// All secrets that the provider has issued.
+    pub(crate) fn issued_secrets(&self) -> Vec<String> {
+        self.state.lock().unwrap().issued_secrets.clone()
     }
 
     fn serve(&self, stream: TcpStream) {
         let mut reader = BufReader::new(stream);
         while let Some((head, body)) = read(&mut reader) {
             let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
-            self.state.lock().unwrap().asked.push(path.clone());
+            self.state.lock().unwrap().requests.push(path.clone());
             let (status, answer) = match path.as_str() {
                 "/.well-known/openid-configuration" => (200, self.configuration()),
                 "/keys" => (200, self.keys()),
@@ -184,8 +185,8 @@ impl Provider {
     fn token(&self, head: &str, body: &str) -> (u16, Value) {
         let refused = (400, json!({"error": "invalid_grant"}));
         let form = super::browser::query(body);
-        let shown = packhouse_tests::http::basic(CLIENT, SECRET);
-        if !head.contains(&shown) {
+        let expected = packhouse_tests::http::basic(CLIENT, SECRET);
+        if !head.contains(&expected) {
             return (401, json!({"error": "invalid_client"}));
         }
         let mut state = self.state.lock().unwrap();
@@ -205,7 +206,7 @@ impl Provider {
             Twist::Nonsense => answer = json!(["nonsense"]),
             _ => answer["id_token"] = json!(id_token),
         }
-        state.said.extend([code, verifier, access, id_token]);
+        state.issued_secrets.extend([code, verifier, access, id_token]);
         (200, answer)
     }
 
@@ -222,7 +223,7 @@ impl Provider {
     }
 }
 
-fn id_token(issuer: &str, key: &Key, grant: &Grant, twist: Twist) -> String {
+fn id_token(issuer: &str, key: &SigningKey, grant: &Grant, twist: Twist) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let mut header = json!({"alg": "ES256", "typ": "JWT", "kid": key.id});
     let mut claims = json!({
@@ -241,12 +242,12 @@ fn id_token(issuer: &str, key: &Key, grant: &Grant, twist: Twist) -> String {
         Twist::AlgorithmNone => header = json!({"alg": "none", "typ": "JWT"}),
         Twist::SignedWithTheClientsSecret => header = json!({"alg": "HS256", "typ": "JWT"}),
         Twist::Unverified => claims["email_verified"] = json!(false),
-        Twist::VerifiedNotTold => drop(claims.as_object_mut().unwrap().remove("email_verified")),
+        Twist::VerifiedMissing => drop(claims.as_object_mut().unwrap().remove("email_verified")),
         Twist::NoEmail | Twist::UserinfoOfAnother => drop(claims.as_object_mut().unwrap().remove("email")),
         Twist::OtherDomain => claims["email"] = json!("owner@elsewhere.example"),
         Twist::NoSubject => claims["sub"] = json!(""),
         Twist::SignedInLongAgo => claims["auth_time"] = json!(now - 3600),
-        Twist::SignInTimeNotTold => drop(claims.as_object_mut().unwrap().remove("auth_time")),
+        Twist::SignInTimeMissing => drop(claims.as_object_mut().unwrap().remove("auth_time")),
         _ => {}
     }
     let encode = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
@@ -276,7 +277,7 @@ fn rand_number() -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// A request's head and body; none at the end.
+/// Reads a request's head and body; `None` at the end of the connection.
 fn read(reader: &mut BufReader<TcpStream>) -> Option<(String, String)> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {

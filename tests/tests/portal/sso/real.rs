@@ -1,11 +1,12 @@
-//! Against npm's `oidc-provider`, which is certified: the pages it shows to people are filled in by the test.
+//! Sign-in with npm's certified `oidc-provider`. The test fills in the provider's pages.
 
 use super::browser::{Browser, query, split};
 use packhouse_tests::certified::{Certified, SECRET};
 use packhouse_tests::{Api, Response, Server, skip};
 use serde_json::{Value, json};
 
-/// Goes where the provider sends the browser, filling in its pages as this user, until it leads back to the server.
+/// Follows the provider's redirects and fills in its pages as this user, until a redirect leads
+/// back to the server.
 fn visit(
     provider: &Certified,
     browser: &mut Browser,
@@ -27,7 +28,7 @@ fn visit(
             answer = browser.post(&url, &format!("prompt={prompt}&login={user}&password=any"));
         }
     }
-    panic!("the provider leads nowhere");
+    panic!("the provider did not redirect");
 }
 
 #[test]
@@ -52,20 +53,21 @@ fn a_certified_provider_signs_members_in_and_confirms_what_they_do() {
     assert_eq!(signed_in.json()["member"]["name"], "Name of dev");
     let csrf = signed_in.field("csrf_token");
 
-    // The provider has a session of its own by now, and asks nobody anything; a confirmation makes it ask again.
+    // The provider has a session for this user by now, so it shows no prompt. For a confirmation it
+    // must prompt again.
     let there = browser.get(&start).expect(303);
-    visit(&provider, &mut browser, there, "nobody is asked", &server).expect(201);
+    visit(&provider, &mut browser, there, "no prompt", &server).expect(201);
     let cookie = browser.cookie(server.api(), "packhouse_session").unwrap();
     let portal =
         packhouse_tests::Client::new(server.api()).with("Cookie", &format!("packhouse_session={cookie}"));
     let csrf_now = portal.get("/v1/me").expect(200).header("x-csrf-token").unwrap().to_owned();
-    assert_ne!(csrf, csrf_now, "it is a session of its own");
+    assert_ne!(csrf, csrf_now, "the session is a new one");
     let post = |path: &str, body: &Value| {
         let request = packhouse_tests::Request::new("POST", path).header("X-CSRF-Token", &csrf_now);
         portal.send(request.header("Content-Type", "application/json").body(body.to_string()))
     };
-    let asked = post("/v1/confirmations", &json!({"action": "create_token", "sso": true})).expect(202);
-    let there = browser.get(&asked.field("sign_in_url")).expect(303);
+    let confirmation = post("/v1/confirmations", &json!({"action": "create_token", "sso": true})).expect(202);
+    let there = browser.get(&confirmation.field("sign_in_url")).expect(303);
     assert_eq!(query(there.header("location").unwrap())["prompt"], "login");
     let confirmed = visit(&provider, &mut browser, there, "dev", &server).expect(201);
     let token = json!({"name": "by sso", "scope": ["read", "write"], "format": "generic", "repositories": [repository],

@@ -1,13 +1,15 @@
-//! Clients that ask about advisories, as they are installed: pnpm and yarn by npm's interface, pip-audit and uv by OSV's.
+//! Real clients that query advisories. pnpm and yarn use npm's interface; pip-audit and uv use
+//! OSV's.
 
 use super::*;
 use packhouse_tests::python::{Home, PythonRepository};
 use packhouse_tests::{checkout, skip};
 use std::process::Command;
 
-/// A server whose advisories anybody may ask for, and one of them: about what is below 2.0 of `lib`.
-fn open() -> (World, String) {
-    let world = World::of(Server::with().env("PACKHOUSE_ADVISORIES_PUBLIC", "true").start());
+/// Starts a server with public access to its advisories. Imports an advisory about versions of
+/// `lib` below 2.0. Also returns the API's address.
+fn open() -> (AdvisoryServer, String) {
+    let world = AdvisoryServer::of(Server::with().env("PACKHOUSE_ADVISORIES_PUBLIC", "true").start());
     let leak = Record::new("GHSA-leak-leak-leak", "PyPI", "lib").below("2.0").high("It leaks");
     world.import(&[leak], &[]);
     world.known_of("PyPI", "lib", "1.0");
@@ -15,16 +17,16 @@ fn open() -> (World, String) {
     (world, address)
 }
 
-/// What a client printed, and whether it found nothing.
-fn asked(command: &mut Command) -> (String, bool) {
+/// Runs a client. Returns its output, and `true` if the client reports no advisory.
+fn run_client(command: &mut Command) -> (String, bool) {
     let output = command.output().expect("the client runs");
-    let said = [output.stdout, output.stderr].concat();
-    (String::from_utf8_lossy(&said).into_owned(), output.status.success())
+    let printed = [output.stdout, output.stderr].concat();
+    (String::from_utf8_lossy(&printed).into_owned(), output.status.success())
 }
 
 #[test]
-fn audits_of_pnpm_and_of_yarn_find_it_too() {
-    let world = World::start();
+fn audits_of_pnpm_and_yarn_find_an_advisory() {
+    let world = AdvisoryServer::start();
     let hosted = NpmRepository::create(&world.server, "hosted");
     publish(
         &hosted,
@@ -33,31 +35,32 @@ fn audits_of_pnpm_and_of_yarn_find_it_too() {
     let leak = Record::new("GHSA-leak-leak-leak", "npm", "leaky").below("1.5.0").high("It leaks everything");
     world.import(&[leak], &[]);
     world.known("leaky", "1.0.0");
-    // The first yarn asks the registry that it was built for, whichever it installs from.
+    // Yarn 1 is left out, because it audits at its built-in registry, whichever registry it
+    // installs from.
     let audits: [(Tool, &[&str]); 2] =
         [(Tool::Pnpm, &["audit"]), (Tool::Yarn4, &["npm", "audit", "--recursive"])];
     for (tool, words) in audits {
         let Some(js) = client(&world.server, tool, &hosted) else { continue };
         for (version, found) in [("1.0.0", true), ("2.0.0", false)] {
-            let wanted = json!({"leaky": version, "sound": "1.0.0"});
+            let required = json!({"leaky": version, "sound": "1.0.0"});
             js.package(
                 "project",
-                &json!({"name": "app", "version": "0.0.0", "private": true, "dependencies": wanted}),
+                &json!({"name": "app", "version": "0.0.0", "private": true, "dependencies": required}),
             );
-            js.install("project").well();
-            let said = js.run("project", words);
+            js.install("project").success();
+            let printed = js.run("project", words);
             assert_eq!(
-                (said.success, said.text.contains("It leaks everything")),
+                (printed.success, printed.text.contains("It leaks everything")),
                 (!found, found),
                 "{tool:?} {version}: {}",
-                said.text
+                printed.text
             );
         }
     }
 }
 
 #[test]
-fn pip_audit_finds_what_is_known_of_what_is_pinned() {
+fn pip_audit_finds_advisories_about_pinned_versions() {
     let python = checkout().join(".tools/pip-audit/bin/python");
     if !python.is_file() {
         return skip("pip-audit", "no .tools/pip-audit: `./bootstrap test` installs it");
@@ -82,14 +85,14 @@ fn pip_audit_finds_what_is_known_of_what_is_pinned() {
             "--osv-url",
             &format!("{address}/v1/query"),
         ]);
-        asked(command.current_dir(folder.path()).env("HOME", folder.path()))
+        run_client(command.current_dir(folder.path()).env("HOME", folder.path()))
     };
-    let (said, clean) = audit("lib==1.0\nother==1.0\n");
-    assert!(!clean && said.contains("Found 1 known vulnerability in 1 package"), "{said}");
-    let row = said.lines().find(|line| line.starts_with("lib")).unwrap_or_else(|| panic!("{said}"));
+    let (printed, clean) = audit("lib==1.0\nother==1.0\n");
+    assert!(!clean && printed.contains("Found 1 known vulnerability in 1 package"), "{printed}");
+    let row = printed.lines().find(|line| line.starts_with("lib")).unwrap_or_else(|| panic!("{printed}"));
     assert_eq!(row.split_whitespace().collect::<Vec<_>>()[..4], ["lib", "1.0", "GHSA-leak-leak-leak", "2.0"]);
-    let (said, clean) = audit("lib==2.0\nother==1.0\n");
-    assert!(clean && said.contains("No known vulnerabilities found"), "{said}");
+    let (printed, clean) = audit("lib==2.0\nother==1.0\n");
+    assert!(clean && printed.contains("No known vulnerabilities found"), "{printed}");
 }
 
 #[test]
@@ -109,19 +112,25 @@ fn uv_audits_a_lock_file() {
             "[project]\nname = \"app\"\nversion = \"0.1\"\nrequires-python = \">=3.11\"\ndependencies = [\"lib=={pinned}\"]\n"
         );
         home.write("app/pyproject.toml", project);
-        let (said, locked) = asked(home.command("app", "uv").args([
+        let (printed, locked) = run_client(home.command("app", "uv").args([
             "lock",
             "--default-index",
             &python.index_of(&python.token.secret),
         ]));
-        assert!(locked, "{said}");
-        asked(home.command("app", "uv").args(["audit", "--frozen", "--preview", "--service-url", &address]))
+        assert!(locked, "{printed}");
+        run_client(home.command("app", "uv").args([
+            "audit",
+            "--frozen",
+            "--preview",
+            "--service-url",
+            &address,
+        ]))
     };
-    let (said, clean) = audit("1.0");
+    let (printed, clean) = audit("1.0");
     assert!(
-        !clean && said.contains("GHSA-leak-leak-leak: It leaks") && said.contains("Fixed in: 2.0"),
-        "{said}"
+        !clean && printed.contains("GHSA-leak-leak-leak: It leaks") && printed.contains("Fixed in: 2.0"),
+        "{printed}"
     );
-    let (said, clean) = audit("2.0");
-    assert!(clean && !said.contains("GHSA-leak-leak-leak"), "{said}");
+    let (printed, clean) = audit("2.0");
+    assert!(clean && !printed.contains("GHSA-leak-leak-leak"), "{printed}");
 }

@@ -1,5 +1,6 @@
-//! Advisories without the internet, from outside: OSV records that the operator has are brought in beside a running server; they are shown,
-//! found by audits of real clients and answered to programs that know OSV, and malware is neither offered nor taken in.
+//! Advisories without the internet. The operator imports OSV records while a server runs. The
+//! server displays the advisories, returns them to OSV clients and to audits of real clients, and
+//! refuses malware.
 
 use crate::npm_upstream;
 
@@ -23,24 +24,24 @@ use tempfile::TempDir;
 
 const BULK: &str = "-/npm/v1/security/advisories/bulk";
 
-/// A server with what was brought in, the way an operator does it.
-struct World {
+/// A server, and a folder for the records that the tests import with the operator's command.
+struct AdvisoryServer {
     server: Server,
     api: Api,
     folder: TempDir,
 }
 
-impl World {
-    fn start() -> World {
-        World::of(npm_upstream::server())
+impl AdvisoryServer {
+    fn start() -> AdvisoryServer {
+        AdvisoryServer::of(npm_upstream::server())
     }
 
-    fn of(server: Server) -> World {
+    fn of(server: Server) -> AdvisoryServer {
         let api = Api::sign_in(&server);
-        World { server, api, folder: TempDir::new().unwrap() }
+        AdvisoryServer { server, api, folder: TempDir::new().unwrap() }
     }
 
-    /// Brings these in; what the command said.
+    /// Imports these records and returns the command's output.
     #[track_caller]
     fn import(&self, records: &[Record], more: &[&str]) -> String {
         let folder = self.folder.path().join("records");
@@ -51,15 +52,16 @@ impl World {
             std::fs::write(file, record.0.to_string()).unwrap();
         }
         let words = [&["advisories", "import", folder.to_str().unwrap()], more].concat();
-        packhouse(self.server.data(), &words, "").well().text
+        packhouse(self.server.data(), &words, "").success().text
     }
 
-    /// What the server knows of a version of npm's, once it knows something.
+    /// Returns the advisories about an npm version. Waits until the server has at least one.
     fn known(&self, package: &str, version: &str) -> Vec<String> {
         self.known_of("npm", package, version)
     }
 
-    /// The same of a version of this ecosystem's.
+    /// Returns the advisories about a version in this ecosystem. Waits until the server has at
+    /// least one.
     fn known_of(&self, ecosystem: &str, package: &str, version: &str) -> Vec<String> {
         let question = json!({"package": {"ecosystem": ecosystem, "name": package}, "version": version});
         eventually("the server follows", || {
@@ -74,13 +76,13 @@ impl World {
     }
 }
 
-/// The ids of what was found.
+/// Returns the ids of the advisories in a response.
 fn ids(found: &Value) -> Vec<String> {
     let vulns = found["vulns"].as_array().into_iter().flatten();
     vulns.map(|vuln| vuln["id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// POST of a JSON document.
+/// Sends a JSON document by POST.
 #[track_caller]
 fn post(client: &Client, path: &str, body: &Value) -> Response {
     let request = Request::new("POST", path).header("Content-Type", "application/json");
@@ -93,31 +95,39 @@ fn bulk(repository: &NpmRepository, question: &Value) -> Value {
 }
 
 #[test]
-fn npm_audit_tells_what_the_operator_brought_in() {
-    let world = World::start();
+fn npm_audit_reports_imported_advisories() {
+    let world = AdvisoryServer::start();
     let hosted = NpmRepository::create(&world.server, "hosted");
     publish(&hosted, &[Part::new("leaky", "1.0.0"), Part::new("sound", "1.0.0")]);
-    assert_eq!(bulk(&hosted, &json!({"leaky": ["1.0.0"]})), json!({}), "nothing is known before");
+    assert_eq!(
+        bulk(&hosted, &json!({"leaky": ["1.0.0"]})),
+        json!({}),
+        "no advisory exists before the import"
+    );
     let leak = Record::new("GHSA-leak-leak-leak", "npm", "leaky").below("1.5.0").high("It leaks everything");
     world.import(&[leak], &[]);
     world.known("leaky", "1.0.0");
-    let told = bulk(&hosted, &json!({"leaky": ["1.0.0"], "sound": ["1.0.0"]}));
-    let advisory = &told["leaky"][0];
-    assert_eq!(advisory["severity"], "high", "{told}");
+    let audit = bulk(&hosted, &json!({"leaky": ["1.0.0"], "sound": ["1.0.0"]}));
+    let advisory = &audit["leaky"][0];
+    assert_eq!(advisory["severity"], "high", "{audit}");
     assert_eq!(advisory["vulnerable_versions"], "<1.5.0");
-    assert!(advisory["id"].is_u64() && told.get("sound").is_none(), "{told}");
-    assert_eq!(bulk(&hosted, &json!({"leaky": ["1.5.0", "2.0.0"]})), json!({}), "fixed ones are not told");
+    assert!(advisory["id"].is_u64() && audit.get("sound").is_none(), "{audit}");
+    assert_eq!(
+        bulk(&hosted, &json!({"leaky": ["1.5.0", "2.0.0"]})),
+        json!({}),
+        "fixed versions are not reported"
+    );
     let Some(js) = client(&world.server, Tool::Npm11, &hosted) else { return };
     project(&js, &[Part::new("leaky", "1.0.0"), Part::new("sound", "1.0.0")]);
-    js.install("project").well();
-    let said = js.run("project", &["audit"]);
-    assert!(!said.success && said.text.contains("It leaks everything"), "{}", said.text);
-    assert!(said.text.contains("1 high severity"), "{}", said.text);
+    js.install("project").success();
+    let output = js.run("project", &["audit"]);
+    assert!(!output.success && output.text.contains("It leaks everything"), "{}", output.text);
+    assert!(output.text.contains("1 high severity"), "{}", output.text);
 }
 
 #[test]
-fn an_audit_has_an_upstreams_and_ours_each_once() {
-    let world = World::start();
+fn an_audit_merges_upstream_and_imported_advisories_without_duplicates() {
+    let world = AdvisoryServer::start();
     let upstream = Upstream::start();
     let far = proxy(&world.server, "far", &upstream.url(), &json!({}));
     let away = proxy(&world.server, "away", &upstream.url(), &json!({"offline": true}));
@@ -127,13 +137,13 @@ fn an_audit_has_an_upstreams_and_ours_each_once() {
     let theirs = json!({"lib": [{"id": 7, "url": "https://advisories.example/GHSA-same-same-same", "title": "theirs",
         "severity": "low", "vulnerable_versions": "<2"}]});
     upstream.on(&format!("/{BULK}"), Answer::ok(theirs.to_string()));
-    let told = bulk(&far, &json!({"lib": ["1.0.0"]}));
+    let audit = bulk(&far, &json!({"lib": ["1.0.0"]}));
     let titles: Vec<&str> =
-        told["lib"].as_array().unwrap().iter().map(|one| one["title"].as_str().unwrap()).collect();
+        audit["lib"].as_array().unwrap().iter().map(|one| one["title"].as_str().unwrap()).collect();
     assert_eq!(titles, ["theirs", "Bad (GHSA-ours-ours-ours)"]);
-    let asked = upstream.seen().len();
-    let told = bulk(&away, &json!({"lib": ["1.0.0"]}));
-    assert_eq!(told["lib"].as_array().unwrap().len(), 2, "{told}");
-    assert_eq!(upstream.seen().len(), asked, "who may not ask does not");
+    let requests = upstream.requests().len();
+    let audit = bulk(&away, &json!({"lib": ["1.0.0"]}));
+    assert_eq!(audit["lib"].as_array().unwrap().len(), 2, "{audit}");
+    assert_eq!(upstream.requests().len(), requests, "a client without access causes no request");
     offer(&upstream, &[Part::new("lib", "1.0.0")]);
 }

@@ -1,8 +1,9 @@
-//! The interface of OSV: what pip-audit and uv send, who may ask, and each ecosystem's own order of versions.
+//! The OSV interface: the requests of pip-audit and uv, access, and each ecosystem's order of
+//! versions.
 
 use super::*;
 
-/// Ecosystem, package, from where to where it is affected, and versions that are and that are not.
+/// Ecosystem, package, start and end of the affected range, affected versions and unaffected ones.
 type Order = (
     &'static str,
     &'static str,
@@ -12,7 +13,8 @@ type Order = (
     &'static [&'static str],
 );
 
-/// A package of each ecosystem, with what is affected and what is not by its own order of versions alone.
+/// A package of each ecosystem. Only the ecosystem's own order of versions tells its affected
+/// versions from the unaffected ones.
 const ORDERS: [Order; 7] = [
     (
         "npm",
@@ -52,8 +54,8 @@ const ORDERS: [Order; 7] = [
 ];
 
 #[test]
-fn versions_are_judged_as_their_ecosystems_order_them() {
-    let world = World::start();
+fn versions_are_compared_by_the_rules_of_their_ecosystem() {
+    let world = AdvisoryServer::start();
     let record = |(number, (ecosystem, name, from, until, ..)): (usize, &Order)| {
         Record::new(&format!("T-{number}"), ecosystem, name).between(from, until)
     };
@@ -71,7 +73,7 @@ fn versions_are_judged_as_their_ecosystems_order_them() {
             assert!(ask(version).is_empty(), "{ecosystem} {version}");
         }
     }
-    // Names are the same as far as the ecosystem holds them so.
+    // The server compares names by the rules of the ecosystem.
     let named = |ecosystem: &str, name: &str| {
         ids(&world.query(&json!({"package": {"ecosystem": ecosystem, "name": name}, "version": "1.0"}))).len()
     };
@@ -82,20 +84,20 @@ fn versions_are_judged_as_their_ecosystems_order_them() {
 }
 
 #[test]
-fn programs_that_know_osv_are_answered() {
-    let world = World::start();
+fn osv_clients_get_answers() {
+    let world = AdvisoryServer::start();
     let lib = Record::new("GHSA-lib1-lib1-lib1", "PyPI", "lib").below("2.0");
     world.import(&[lib.clone(), Record::new("PYSEC-1", "PyPI", "lib").listed(&["1.0"])], &[]);
-    // As pip-audit asks: by the version, and without saying that it is JSON.
+    // pip-audit queries by version and sends no JSON content type.
     let question = json!({"package": {"name": "lib", "ecosystem": "PyPI"}, "version": "1.0"}).to_string();
     let found = eventually("the server follows", || {
-        let asked = Request::new("POST", "/v1/query").body(question.clone());
-        let found = world.api.client().send(asked).expect(200).json();
+        let request = Request::new("POST", "/v1/query").body(question.clone());
+        let found = world.api.client().send(request).expect(200).json();
         Some(found).filter(|found| found["vulns"].is_array())
     });
     assert_eq!(ids(&found), ["GHSA-lib1-lib1-lib1", "PYSEC-1"]);
-    assert_eq!(found["vulns"][0], lib.0, "the record as it was brought in");
-    // As uv asks: all at once, and then for each.
+    assert_eq!(found["vulns"][0], lib.0, "the record is returned as imported");
+    // uv sends a batch of queries and then requests each record.
     let batch = json!({"queries": [
         {"package": {"name": "lib", "ecosystem": "PyPI"}, "version": "1.5"},
         {"package": {"purl": "pkg:pypi/lib@1.0"}},
@@ -120,15 +122,24 @@ fn programs_that_know_osv_are_answered() {
 }
 
 #[test]
-fn strangers_may_ask_only_where_the_operator_opens_it() {
+fn unauthenticated_queries_need_the_operators_permission() {
     let question = json!({"package": {"name": "lib", "ecosystem": "PyPI"}, "version": "1.0"});
-    let world = World::start();
-    let stranger = Client::new(world.server.api());
-    let asked = |client: &Client, path: &str| post(client, path, &question).status;
-    assert_eq!((asked(&stranger, "/v1/query"), asked(&stranger, "/v1/querybatch")), (401, 401));
-    assert_eq!(stranger.get("/v1/vulns/X").status, 401);
+    let world = AdvisoryServer::start();
+    let unauthenticated = Client::new(world.server.api());
+    let status_of = |client: &Client, path: &str| post(client, path, &question).status;
+    assert_eq!(
+        (status_of(&unauthenticated, "/v1/query"), status_of(&unauthenticated, "/v1/querybatch")),
+        (401, 401)
+    );
+    assert_eq!(unauthenticated.get("/v1/vulns/X").status, 401);
     let open = Server::with().env("PACKHOUSE_ADVISORIES_PUBLIC", "true").start();
-    let stranger = Client::new(open.api());
-    assert_eq!((asked(&stranger, "/v1/query"), stranger.get("/v1/vulns/X").status), (200, 404));
-    assert_eq!((stranger.get("/v1/advisories").status, stranger.get("/v1/search?q=a").status), (401, 401));
+    let unauthenticated = Client::new(open.api());
+    assert_eq!(
+        (status_of(&unauthenticated, "/v1/query"), unauthenticated.get("/v1/vulns/X").status),
+        (200, 404)
+    );
+    assert_eq!(
+        (unauthenticated.get("/v1/advisories").status, unauthenticated.get("/v1/search?q=a").status),
+        (401, 401)
+    );
 }

@@ -1,13 +1,13 @@
-//! OSV records as databases write them.
+//! Builder of OSV records, in the form in which databases publish them.
 
 use serde_json::{Value, json};
 
-/// A record that is being put together.
+/// A builder of a record.
 #[derive(Clone)]
 pub(crate) struct Record(pub(crate) Value);
 
 impl Record {
-    /// About this package, and none of its versions yet.
+    /// A record about this package without affected versions.
     pub(crate) fn new(id: &str, ecosystem: &str, package: &str) -> Record {
         Record(json!({
             "schema_version": "1.6.0", "id": id, "modified": "2026-01-01T00:00:00Z", "published": "2026-01-01T00:00:00Z",
@@ -25,22 +25,22 @@ impl Record {
         self
     }
 
-    /// All versions below this one.
+    /// Adds all versions below this one.
     pub(crate) fn below(self, fixed: &str) -> Record {
         self.range(&json!([{"introduced": "0"}, {"fixed": fixed}]))
     }
 
-    /// From one version on, without the other.
+    /// Adds the versions from `introduced` up to, but not including, `fixed`.
     pub(crate) fn between(self, introduced: &str, fixed: &str) -> Record {
         self.range(&json!([{"introduced": introduced}, {"fixed": fixed}]))
     }
 
-    /// Every version.
+    /// Adds every version.
     pub(crate) fn range_of_all(self) -> Record {
         self.range(&json!([{"introduced": "0"}]))
     }
 
-    /// These versions.
+    /// Adds these versions.
     pub(crate) fn listed(mut self, versions: &[&str]) -> Record {
         self.0["affected"][0]["versions"] = json!(versions);
         self
@@ -52,7 +52,7 @@ impl Record {
         self
     }
 
-    /// Changed at this time.
+    /// Sets the modification time.
     pub(crate) fn modified(mut self, at: &str) -> Record {
         self.0["modified"] = json!(at);
         self

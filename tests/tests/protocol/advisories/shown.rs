@@ -1,4 +1,4 @@
-//! What people see, and what a second import changes.
+//! Advisories on the portal's pages and in lists, and the effects of a second import.
 
 use super::*;
 use packhouse_tests::api::Token;
@@ -7,8 +7,8 @@ use packhouse_tests::repository::FormatRepository;
 use packhouse_tests::server::PASSWORD;
 
 #[test]
-fn versions_lists_search_and_pages_say_what_is_known() {
-    let world = World::start();
+fn versions_lists_search_and_pages_show_advisories() {
+    let world = AdvisoryServer::start();
     let hosted = NpmRepository::create(&world.server, "hosted");
     publish(
         &hosted,
@@ -26,7 +26,7 @@ fn versions_lists_search_and_pages_say_what_is_known() {
         item["advisories"].as_array().unwrap().iter().map(|one| one["id"].clone()).collect::<Vec<_>>()
     };
     assert_eq!(of("1.0.0"), ["GHSA-othe-rone-0000"]);
-    assert_eq!(of("1.2.0"), ["GHSA-leak-leak-leak", "GHSA-othe-rone-0000"], "the worst first");
+    assert_eq!(of("1.2.0"), ["GHSA-leak-leak-leak", "GHSA-othe-rone-0000"], "the most severe first");
     assert_eq!(of("2.0.0-rc.1"), ["GHSA-leak-leak-leak"]);
     let one = world.api.call("GET", &format!("{path}/1.2.0")).expect(200).json();
     assert_eq!(
@@ -49,40 +49,40 @@ fn versions_lists_search_and_pages_say_what_is_known() {
 }
 
 #[test]
-fn an_import_brings_what_is_newer_and_takes_away_only_what_it_is_told_to() {
-    let world = World::start();
+fn an_import_updates_newer_records_and_removes_only_on_request() {
+    let world = AdvisoryServer::start();
     let record = |id: &str, at: &str| Record::new(id, "npm", "lib").below("9.0.0").modified(at);
-    let said =
+    let output =
         world.import(&[record("A-1", "2026-01-02T00:00:00Z"), record("A-2", "2026-01-02T00:00:00Z")], &[]);
-    assert!(said.contains("2 added, 0 changed, 0 no newer"), "{said}");
+    assert!(output.contains("2 added, 0 changed, 0 already up to date"), "{output}");
     assert_eq!(world.known("lib", "1.0.0"), ["A-1", "A-2"]);
-    let said =
+    let output =
         world.import(&[record("A-1", "2026-01-01T00:00:00Z"), record("A-2", "2026-01-03T00:00:00Z")], &[]);
-    assert!(said.contains("0 added, 1 changed, 1 no newer"), "{said}");
+    assert!(output.contains("0 added, 1 changed, 1 already up to date"), "{output}");
     let elsewhere = Record::new("B-1", "PyPI", "lib").below("9");
-    let said = world.import(&[record("A-3", "2026-01-01T00:00:00Z"), elsewhere], &["--ecosystem", "npm"]);
-    assert!(said.contains("1 added") && said.contains("1 of other ecosystems"), "{said}");
-    let said = world.import(&[record("A-3", "2026-01-01T00:00:00Z")], &["--replace"]);
-    assert!(said.contains("2 removed"), "{said}");
+    let output = world.import(&[record("A-3", "2026-01-01T00:00:00Z"), elsewhere], &["--ecosystem", "npm"]);
+    assert!(output.contains("1 added") && output.contains("1 of other ecosystems"), "{output}");
+    let output = world.import(&[record("A-3", "2026-01-01T00:00:00Z")], &["--replace"]);
+    assert!(output.contains("2 removed"), "{output}");
     eventually("the server follows", || (world.known("lib", "1.0.0") == ["A-3"]).then_some(()));
     let data = world.server.data();
     let list =
-        packhouse(data, &["advisories", "list", "--ecosystem", "npm", "--package", "lib"], "").well().text;
+        packhouse(data, &["advisories", "list", "--ecosystem", "npm", "--package", "lib"], "").success().text;
     assert!(list.starts_with("A-3\tunknown\t2026-01-01\t"), "{list}");
-    let show = packhouse(data, &["advisories", "show", "A-3"], "").well().text;
+    let show = packhouse(data, &["advisories", "show", "A-3"], "").success().text;
     assert!(show.contains("\"A-3\""), "{show}");
-    let status = packhouse(data, &["advisories", "status"], "").well().text;
+    let status = packhouse(data, &["advisories", "status"], "").success().text;
     assert!(status.contains("1 advisories, 0 of them about malware"), "{status}");
     let empty = world.folder.path().join("empty");
     std::fs::create_dir(&empty).unwrap();
-    let said = packhouse(data, &["advisories", "import", empty.to_str().unwrap(), "--replace"], "");
-    assert!(!said.success && said.text.contains("nothing was changed"), "{}", said.text);
+    let output = packhouse(data, &["advisories", "import", empty.to_str().unwrap(), "--replace"], "");
+    assert!(!output.success && output.text.contains("nothing was changed"), "{}", output.text);
     assert_eq!(world.known("lib", "1.0.0"), ["A-3"]);
 }
 
 #[test]
-fn what_is_held_is_exported_as_a_document() {
-    let world = World::start();
+fn stored_packages_are_exported_as_an_sbom() {
+    let world = AdvisoryServer::start();
     let hosted = NpmRepository::create(&world.server, "hosted");
     let other = NpmRepository::create(&world.server, "other");
     publish(
@@ -116,8 +116,8 @@ fn what_is_held_is_exported_as_a_document() {
 }
 
 #[test]
-fn what_a_token_fetched_is_exported_to_who_may_revoke_it() {
-    let world = World::start();
+fn downloads_of_a_token_are_exported_to_members_who_may_revoke_it() {
+    let world = AdvisoryServer::start();
     let hosted = NpmRepository::create(&world.server, "hosted");
     let group = FormatRepository::create(
         &world.server,
@@ -139,7 +139,7 @@ fn what_a_token_fetched_is_exported_to_who_may_revoke_it() {
         fetch(&ours, &format!("/repositories/{path}"));
     }
     fetch(&other, "/repositories/hosted/c/-/c-1.0.0.tgz");
-    let asked = |token: &Token, more: &str| format!("/v1/sbom?token={}{more}", token.id);
+    let sbom_path = |token: &Token, more: &str| format!("/v1/sbom?token={}{more}", token.id);
     let purls = |query: &str| {
         let document = world.api.call("GET", query).expect(200).json();
         let components = document["components"].as_array().unwrap().iter();
@@ -148,39 +148,39 @@ fn what_a_token_fetched_is_exported_to_who_may_revoke_it() {
         purls
     };
     let fetched = ["pkg:npm/a@1.0.0", "pkg:npm/b@1.0.0"];
-    eventually("what was fetched", || (purls(&asked(&ours, "")) == fetched).then_some(()));
-    assert_eq!(purls(&asked(&other, "")), ["pkg:npm/c@1.0.0"]);
+    eventually("the downloads are recorded", || (purls(&sbom_path(&ours, "")) == fetched).then_some(()));
+    assert_eq!(purls(&sbom_path(&other, "")), ["pkg:npm/c@1.0.0"]);
     assert_eq!(
-        purls(&asked(&ours, &format!("&repository={}", hosted.id))),
+        purls(&sbom_path(&ours, &format!("&repository={}", hosted.id))),
         fetched,
-        "of a group, its member"
+        "a download through a group belongs to its member"
     );
     let day = 24 * 60 * 60 * 1000;
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as u64;
-    assert_eq!(purls(&asked(&ours, &format!("&since={}&until={}", now - day, now + day))), fetched);
-    assert!(purls(&asked(&ours, &format!("&until={}", now - 2 * day))).is_empty());
-    assert!(purls(&asked(&ours, &format!("&since={}", now + 2 * day))).is_empty());
-    // What is gone is known by its number; and so is what a token fetched that is no more.
+    assert_eq!(purls(&sbom_path(&ours, &format!("&since={}&until={}", now - day, now + day))), fetched);
+    assert!(purls(&sbom_path(&ours, &format!("&until={}", now - 2 * day))).is_empty());
+    assert!(purls(&sbom_path(&ours, &format!("&since={}", now + 2 * day))).is_empty());
+    // The list still contains downloads of a deleted package, and downloads with a revoked token.
     world.api.call("DELETE", &format!("/v1/repositories/{}/packages/b", hosted.id)).expect(204);
     world.api.call("DELETE", &format!("/v1/tokens/{}", ours.id)).expect(204);
-    assert_eq!(purls(&asked(&ours, "")), fetched);
-    let spdx = world.api.call("GET", &asked(&ours, "&form=spdx")).expect(200).json();
+    assert_eq!(purls(&sbom_path(&ours, "")), fetched);
+    let spdx = world.api.call("GET", &sbom_path(&ours, "&form=spdx")).expect(200).json();
     assert_eq!(spdx["packages"].as_array().unwrap().len(), 2, "{spdx}");
 
     let without = format!("/v1/sbom?since={now}");
-    for wrong in [without, asked(&ours, "&since=yesterday"), asked(&ours, "&until=-1")] {
+    for wrong in [without, sbom_path(&ours, "&since=yesterday"), sbom_path(&ours, "&until=-1")] {
         world.api.call("GET", &wrong).expect(400);
     }
     world.api.call("GET", "/v1/sbom?token=1").expect(404);
     let invited = json!({"email": "m@example.com", "password": PASSWORD, "permissions": {"organization": [], "repositories": []}});
     world.api.post("/v1/members", &invited).expect(201);
     let member = Api::sign_in_as(&world.server, "m@example.com", PASSWORD);
-    member.call("GET", &asked(&other, "")).expect(403);
+    member.call("GET", &sbom_path(&other, "")).expect(403);
 }
 
 #[test]
 fn the_same_is_exported_as_spdx() {
-    let world = World::start();
+    let world = AdvisoryServer::start();
     let npm = NpmRepository::create(&world.server, "npm");
     publish(&npm, &[Part::new("lib", "1.0.0")]);
     let maven = FormatRepository::hosted(&world.server, "maven", "maven", &json!({}));
@@ -203,10 +203,10 @@ fn the_same_is_exported_as_spdx() {
     assert_eq!(jar["checksums"][0]["checksumValue"], packhouse_tests::digests::sha256(b"a-1.0.jar"));
     let relations = document["relationships"].as_array().unwrap();
     let related = |one: &Value, kind: &str, other: &Value| {
-        relations.iter().any(|told| {
-            told["spdxElementId"] == *one
-                && told["relationshipType"] == kind
-                && told["relatedSpdxElement"] == *other
+        relations.iter().any(|relation| {
+            relation["spdxElementId"] == *one
+                && relation["relationshipType"] == kind
+                && relation["relatedSpdxElement"] == *other
         })
     };
     assert!(related(&whole["SPDXID"], "CONTAINS", &jar["SPDXID"]));

@@ -1,7 +1,7 @@
-//! Versions around one at which a range begins or ends: itself, those right before and right behind it, its pre-releases, and other ways to
-//! write it.
+//! Versions around the border of a range: the border itself, its neighbours, its pre-releases, and
+//! other spellings of it.
 
-/// Those of this ecosystem.
+/// Returns the versions around this one, for this ecosystem.
 pub(crate) fn around(ecosystem: &str, version: &str) -> Vec<String> {
     let mut all = vec![version.to_owned()];
     let base = base(version);
@@ -59,14 +59,14 @@ pub(crate) fn around(ecosystem: &str, version: &str) -> Vec<String> {
     all
 }
 
-/// The numbers that it begins with.
+/// Returns the numeric prefix of a version.
 fn base(version: &str) -> &str {
     let end = version.find(|symbol: char| !symbol.is_ascii_digit() && symbol != '.').unwrap_or(version.len());
     let base = version[..end].trim_end_matches('.');
     if base.is_empty() { version } else { base }
 }
 
-/// With each of its numbers one higher and one lower.
+/// Returns the versions with one number increased or decreased.
 fn beside(base: &str) -> Vec<String> {
     let Ok(numbers) = base.split('.').map(str::parse::<u64>).collect::<Result<Vec<_>, _>>() else {
         return Vec::new();

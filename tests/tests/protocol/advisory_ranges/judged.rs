@@ -1,11 +1,12 @@
-//! OSV's evaluation of a record as its specification writes it down, over comparisons that a tool made. It is written anew here, so that a fault of
-//! the program's own is not repeated.
+//! Evaluation of an OSV record as OSV's specification describes it. An ecosystem's own tool
+//! compares the versions. This implementation is independent of the program's, so that it does not
+//! repeat a bug of the program.
 
 use serde::Deserialize;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// What of one package a record is about.
+/// The part of a record about one package.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Affected {
@@ -39,7 +40,7 @@ pub(crate) struct Event {
 }
 
 impl Affected {
-    /// The versions at which its ranges begin and end.
+    /// Returns the versions at which the ranges begin and end.
     pub(crate) fn borders(&self) -> impl Iterator<Item = &str> {
         let events = self.ranges.iter().filter(|range| range.kind != "GIT").flat_map(|range| &range.events);
         let named = events.flat_map(|event| {
@@ -49,17 +50,17 @@ impl Affected {
     }
 }
 
-/// How one version stands to another; none where one of the two is no version.
+/// Returns the order of two versions; `None` if one of them is not a valid version.
 pub(crate) type Compare<'a> = &'a dyn Fn(&str, &str) -> Option<Ordering>;
 
-/// `IsVulnerable`: whether this version is affected.
+/// Returns `true` if this version is affected. This is `IsVulnerable` of the specification.
 pub(crate) fn judge(affected: &Affected, version: &str, compare: Compare<'_>) -> bool {
     if affected.versions.iter().any(|listed| listed == version) {
         return true;
     }
     let mut ranges = affected.ranges.iter().filter(|range| range.kind != "GIT");
     if compare(version, version).is_none() {
-        // Nothing orders it: only what is about every version is about it.
+        // An invalid version has no order, so only a range over every version affects it.
         return ranges.any(is_everything);
     }
     let is_listed = |listed: &String| compare(version, listed) == Some(Ordering::Equal);
@@ -67,7 +68,7 @@ pub(crate) fn judge(affected: &Affected, version: &str, compare: Compare<'_>) ->
         || ranges.any(|range| before_limits(range, version, compare) && within(range, version, compare))
 }
 
-/// The pairs that have to be compared to judge this version.
+/// Adds the pairs of versions that `judge` compares for this version.
 pub(crate) fn pairs<'a>(affected: &'a Affected, version: &'a str, pairs: &mut BTreeSet<(&'a str, &'a str)>) {
     pairs.insert((version, version));
     let named: Vec<&str> = affected.borders().collect();
@@ -89,7 +90,7 @@ fn before_limits(range: &Range, version: &str, compare: Compare<'_>) -> bool {
         || limits.iter().any(|limit| *limit == "*" || compare(version, limit) == Some(Ordering::Less))
 }
 
-/// The events in the order of their versions, each of which opens or closes what is vulnerable.
+/// Applies the events in the order of their versions. Each event begins or ends an affected range.
 fn within(range: &Range, version: &str, compare: Compare<'_>) -> bool {
     let at = |event: &Event| {
         let named = [&event.introduced, &event.fixed, &event.last_affected];
@@ -97,7 +98,7 @@ fn within(range: &Range, version: &str, compare: Compare<'_>) -> bool {
     };
     let mut events: Vec<(String, &Event)> =
         range.events.iter().filter_map(|event| Some((at(event)?, event))).collect();
-    // What is no version says nothing; `0` is before all.
+    // Drops events with an invalid version. The version `0` comes before all others.
     events.retain(|(at, _)| at == "0" || compare(at, at).is_some());
     events.sort_by(|(one, _), (other, _)| match (one.as_str(), other.as_str()) {
         ("0", "0") => Ordering::Equal,

@@ -1,6 +1,7 @@
-//! Advisories are judged as the ecosystems' own tools order versions: semver of npm, packaging of Python, Maven's ComparableVersion, Gem::Version,
-//! Composer's comparator and Go's semver. Records of OSV that lie in the folder of `PACKHOUSE_TEST_OSV` are brought in as an operator does it, and the
-//! server is asked about the versions that they list and those around each border of their ranges.
+//! Order of versions in advisories, compared with the ecosystems' own tools: npm's semver, Python's
+//! packaging, Maven's ComparableVersion, Gem::Version, Composer's comparator and Go's semver. The
+//! test imports the OSV records in the folder `PACKHOUSE_TEST_OSV` as an operator does. It then
+//! queries the listed versions and the versions around each border of a range.
 
 mod around;
 mod judged;
@@ -17,23 +18,23 @@ use std::path::{Path, PathBuf};
 use tools::compared;
 
 const ECOSYSTEMS: [&str; 7] = ["npm", "PyPI", "Maven", "crates.io", "Go", "RubyGems", "Packagist"];
-/// Questions of one batch.
+/// Number of queries in a batch.
 const BATCH: usize = 200;
-/// Listed versions of a record that are asked about.
+/// Maximum number of listed versions that the test queries for each record.
 const LISTED: usize = 40;
 
-/// Of a record what is about one package.
+/// The part of a record about one package.
 struct Case {
     id: String,
     withdrawn: bool,
     affected: Vec<Affected>,
-    asked: BTreeSet<String>,
+    queried_versions: BTreeSet<String>,
 }
 
-/// By ecosystem and package.
+/// Cases by ecosystem and package.
 type Cases = BTreeMap<(&'static str, String), Vec<Case>>;
 
-/// JSON files of this folder and those below it.
+/// Returns the JSON files of this folder and its subfolders.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).expect("the folder of PACKHOUSE_TEST_OSV") {
@@ -55,9 +56,9 @@ fn read(folder: &Path) -> Cases {
         let id = record["id"].as_str().expect("its id").to_owned();
         let mut of_record: BTreeMap<(&'static str, String), Vec<Affected>> = BTreeMap::new();
         for affected in record["affected"].as_array().into_iter().flatten() {
-            let affected: Affected = serde_json::from_value(affected.clone()).expect("as OSV has it");
-            let told = affected.package.ecosystem.split(':').next().unwrap_or_default();
-            let Some(ecosystem) = ECOSYSTEMS.into_iter().find(|known| *known == told) else { continue };
+            let affected: Affected = serde_json::from_value(affected.clone()).expect("as OSV defines it");
+            let stated = affected.package.ecosystem.split(':').next().unwrap_or_default();
+            let Some(ecosystem) = ECOSYSTEMS.into_iter().find(|known| *known == stated) else { continue };
             if affected.package.name.is_empty() {
                 continue;
             }
@@ -65,20 +66,25 @@ fn read(folder: &Path) -> Cases {
         }
         for (package, affected) in of_record {
             let ecosystem = package.0;
-            let mut asked = BTreeSet::new();
+            let mut queried_versions = BTreeSet::new();
             for one in &affected {
-                asked.extend(one.borders().flat_map(|border| around(ecosystem, border)));
-                asked.extend(one.versions.iter().take(LISTED).cloned());
+                queried_versions.extend(one.borders().flat_map(|border| around(ecosystem, border)));
+                queried_versions.extend(one.versions.iter().take(LISTED).cloned());
             }
-            asked.insert("0.0.1".to_owned());
-            let case = Case { id: id.clone(), withdrawn: !record["withdrawn"].is_null(), affected, asked };
+            queried_versions.insert("0.0.1".to_owned());
+            let case = Case {
+                id: id.clone(),
+                withdrawn: !record["withdrawn"].is_null(),
+                affected,
+                queried_versions,
+            };
             cases.entry(package).or_default().push(case);
         }
     }
     cases
 }
 
-/// The records that the server finds for each of these versions.
+/// Returns the records that the server finds for each of these versions.
 fn found(api: &Api, package: (&str, &str), versions: &[&str]) -> Vec<BTreeSet<String>> {
     let (ecosystem, name) = package;
     let mut found = Vec::new();
@@ -90,7 +96,7 @@ fn found(api: &Api, package: (&str, &str), versions: &[&str]) -> Vec<BTreeSet<St
         for result in answer["results"].as_array().unwrap() {
             assert!(
                 result["next_page_token"].is_null(),
-                "{ecosystem} {name}: more records than an answer tells"
+                "{ecosystem} {name}: more records than one response contains"
             );
             let ids = result["vulns"].as_array().into_iter().flatten();
             found.push(ids.map(|one| one["id"].as_str().unwrap().to_owned()).collect());
@@ -100,14 +106,14 @@ fn found(api: &Api, package: (&str, &str), versions: &[&str]) -> Vec<BTreeSet<St
 }
 
 #[test]
-fn records_are_judged_as_the_tools_of_their_ecosystems_do() {
+fn records_are_evaluated_as_the_tools_of_their_ecosystems_do() {
     let Some(folder) = std::env::var_os("PACKHOUSE_TEST_OSV") else {
         return skip("records of OSV", "PACKHOUSE_TEST_OSV names no folder of them");
     };
     let cases = read(Path::new(&folder));
     let server = Server::start();
     let api = Api::sign_in(&server);
-    packhouse(server.data(), &["advisories", "import", folder.to_str().unwrap()], "").well();
+    packhouse(server.data(), &["advisories", "import", folder.to_str().unwrap()], "").success();
     let any = cases.values().flatten().next_back().expect("a record").id.clone();
     eventually("the server follows", || {
         (api.call("GET", &format!("/v1/vulns/{any}")).status == 200).then_some(())
@@ -123,15 +129,15 @@ fn records_are_judged_as_the_tools_of_their_ecosystems_do() {
             skip(ecosystem, "the folder has no record of it");
             continue;
         }
-        let mut wanted = BTreeSet::new();
+        let mut required = BTreeSet::new();
         for (_, cases) in own.iter().copied() {
             for (case, version) in
-                cases.iter().flat_map(|case| asked(cases).map(move |version| (case, version)))
+                cases.iter().flat_map(|case| queried_versions(cases).map(move |version| (case, version)))
             {
-                case.affected.iter().for_each(|affected| pairs(affected, version, &mut wanted));
+                case.affected.iter().for_each(|affected| pairs(affected, version, &mut required));
             }
         }
-        let known = match compared(ecosystem, wanted) {
+        let known = match compared(ecosystem, required) {
             Ok(known) => known,
             Err(reason) => {
                 skip(ecosystem, &reason);
@@ -141,11 +147,11 @@ fn records_are_judged_as_the_tools_of_their_ecosystems_do() {
         let compare = |one: &str, other: &str| known.get(&(one, other)).copied().flatten();
         let (mut verdicts, mut records) = (0, BTreeSet::new());
         for (name, cases) in own {
-            let asked: Vec<&str> = asked(cases).collect();
-            let answers = found(&api, (ecosystem, name.as_str()), &asked);
+            let queried_versions: Vec<&str> = queried_versions(cases).collect();
+            let answers = found(&api, (ecosystem, name.as_str()), &queried_versions);
             for case in cases {
                 records.insert(&case.id);
-                for (version, answer) in asked.iter().zip(&answers) {
+                for (version, answer) in queried_versions.iter().zip(&answers) {
                     let here = answer.contains(&case.id);
                     let there =
                         !case.withdrawn && case.affected.iter().any(|one| judge(one, version, &compare));
@@ -166,8 +172,9 @@ fn records_are_judged_as_the_tools_of_their_ecosystems_do() {
     assert!(different.is_empty(), "{} verdicts differ:\n{some}", different.len());
 }
 
-/// The versions of a package that its records are asked about, each once.
-fn asked(cases: &[Case]) -> impl Iterator<Item = &str> {
-    let asked: BTreeSet<&str> = cases.iter().flat_map(|case| &case.asked).map(String::as_str).collect();
-    asked.into_iter().filter(|asked| !asked.is_empty())
+/// Returns the versions to query for the records of a package, each once.
+fn queried_versions(cases: &[Case]) -> impl Iterator<Item = &str> {
+    let queried_versions: BTreeSet<&str> =
+        cases.iter().flat_map(|case| &case.queried_versions).map(String::as_str).collect();
+    queried_versions.into_iter().filter(|queried_versions| !queried_versions.is_empty())
 }

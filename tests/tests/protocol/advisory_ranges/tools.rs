@@ -1,5 +1,6 @@
-//! The ecosystems' own tools, each asked once to compare many pairs of versions: a pair a line in, with a tab between, and for each -1, 0 or 1 out, or
-//! `-` where one is no version.
+//! Comparisons by the ecosystems' own tools. The test starts each tool once to compare many pairs
+//! of versions. An input line is a pair of versions, separated by a tab. An output line is -1, 0 or
+//! 1, or `-` if a version is invalid.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,7 +45,7 @@ const PHP: &str = r#"
 require $argv[1];
 $parser = new Composer\Semver\VersionParser();
 $known = [];
-// Composer orders no branch: of two, neither is higher.
+// Composer does not order branches: neither of two is higher.
 $read = function ($text) use ($parser, &$known) {
     if (!array_key_exists($text, $known)) {
         try { $normal = $parser->normalize($text); } catch (UnexpectedValueException $e) { $normal = "dev-"; }
@@ -86,7 +87,7 @@ const GO: &str = r#"
 package main
 import ("bufio"; "fmt"; "os"; "strings"; "compared/semver")
 func main() {
-	// Those of OSV have no `v`.
+	// Versions in OSV have no `v`.
 	read := func(text string) string { if strings.HasPrefix(text, "v") { return text }; return "v" + text }
 	in, out := bufio.NewScanner(os.Stdin), bufio.NewWriter(os.Stdout)
 	defer out.Flush()
@@ -99,10 +100,11 @@ func main() {
 }
 "#;
 
-/// A version beside another.
+/// Two versions to compare.
 pub(crate) type Pair<'a> = (&'a str, &'a str);
 
-/// How each stands to the other by the tool of their ecosystem, none where one is no version; why there is no tool.
+/// Returns the order of each pair by the ecosystem's tool; `None` if a version of the pair is
+/// invalid. The error is the reason why the tool is missing.
 pub(crate) fn compared<'a>(
     ecosystem: &str,
     pairs: BTreeSet<Pair<'a>>,
@@ -140,12 +142,12 @@ pub(crate) fn compared<'a>(
     let writing = std::thread::spawn(move || input.write_all(text.as_bytes()));
     let output = child.wait_with_output().map_err(|error| error.to_string())?;
     let _ = writing.join().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{ecosystem}: its tool failed: {said}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{ecosystem}: its tool failed: {stderr}");
     let text = String::from_utf8(output.stdout).unwrap();
     let read = |line: &str| line.parse::<i32>().ok().map(|sign| sign.cmp(&0));
     let signs: Vec<Option<Ordering>> = text.lines().map(read).collect();
-    assert_eq!(signs.len(), pairs.len(), "{ecosystem}: {said}");
+    assert_eq!(signs.len(), pairs.len(), "{ecosystem}: {stderr}");
     Ok(pairs.into_iter().zip(signs).collect())
 }
 
@@ -156,7 +158,7 @@ fn run(program: &str, arguments: &[&str]) -> Command {
 }
 
 fn present(path: &Path) -> Result<&str, String> {
-    let text = path.to_str().ok_or("a path that is no text")?;
+    let text = path.to_str().ok_or("a path that is not UTF-8")?;
     if path.exists() { Ok(text) } else { Err(format!("no {text}: `./bootstrap test` installs it")) }
 }
 
@@ -167,7 +169,7 @@ fn write(folder: &Path, name: &str, text: &str) -> PathBuf {
     file
 }
 
-/// Maven's own class that compares versions, and what it needs.
+/// Returns the class path of Maven's own class for comparing versions.
 fn maven_jars() -> Result<String, String> {
     let folders = ["/usr/share/maven/lib", "/opt/maven/lib"];
     let home = std::env::var("MAVEN_HOME").map(|home| format!("{home}/lib")).unwrap_or_default();
@@ -181,7 +183,7 @@ fn maven_jars() -> Result<String, String> {
     Err("no maven-artifact beside a Maven".to_owned())
 }
 
-/// The semver that the go command itself is built with.
+/// Returns a command that uses the semver package inside Go's own source.
 fn go(folder: &Path) -> Result<Command, String> {
     let output =
         Command::new("go").args(["env", "GOROOT"]).output().map_err(|error| format!("go: {error}"))?;

@@ -1,6 +1,7 @@
-//! `npm audit` tells an upstream no name that is hosted or claimed.
+//! `npm audit` through a group or a proxy. The server sends no hosted name and no claimed name to
+//! an upstream.
 
-use super::World;
+use super::HiddenNamesFixture;
 use super::formats::{document, publish_npm};
 use packhouse_tests::upstream::Answer;
 use packhouse_tests::{Request, Response};
@@ -16,9 +17,10 @@ fn gzip(text: &str) -> Vec<u8> {
     packed.finish().unwrap()
 }
 
-/// A world with `@acme/own` hosted, `grouped` claimed by the group and `apart` by the proxy.
-fn world() -> World {
-    let world = World::with("npm", &json!({"claimed_names": ["grouped"]}));
+/// Creates a fixture. The hosted repository has `@acme/own`, the group claims `grouped`, and the
+/// proxy claims `apart`.
+fn world() -> HiddenNamesFixture {
+    let world = HiddenNamesFixture::with("npm", &json!({"claimed_names": ["grouped"]}));
     publish_npm(&world, "@acme/own");
     world.set(&world.proxy, &json!({"claimed_names": ["apart"]}));
     world.upstream.on(BULK, Answer::ok(r#"{"lib": [{"id": 7}]}"#));
@@ -37,49 +39,49 @@ fn ask(client: &packhouse_tests::Client, address: &str, below: &str, body: &Valu
     })
 }
 
-/// The body that the upstream was sent last.
-fn told(world: &World) -> Value {
-    let seen = world.upstream.seen();
-    let last = seen.last().unwrap();
+/// Returns the last body that the upstream received.
+fn last_body(world: &HiddenNamesFixture) -> Value {
+    let requests = world.upstream.requests();
+    let last = requests.last().unwrap();
     assert_eq!(last.header("content-encoding"), None);
     document(&last.body)
 }
 
 #[test]
-fn advisories_are_asked_for_without_names_of_ours() {
+fn audits_do_not_send_hosted_names_upstream() {
     let world = world();
     let question =
         json!({"@acme/own": ["1.0.0"], "grouped": ["1.0.0"], "apart": ["1.0.0"], "lib": ["1.0.0"]});
-    // A proxy that is asked itself keeps what its groups keep.
+    // At its own address, a proxy hides the same names as in its groups.
     for address in ["all", "elsewhere"] {
-        for (who, client) in world.strangers() {
+        for (who, client) in world.without_access() {
             for packed in [true, false] {
                 let answer = ask(&client, address, BULK, &question, packed).expect(200);
                 assert_eq!(document(&answer.body), json!({"lib": [{"id": 7}]}), "{who} {address}");
-                assert_eq!(told(&world), json!({"lib": ["1.0.0"]}), "{who} {address}");
+                assert_eq!(last_body(&world), json!({"lib": ["1.0.0"]}), "{who} {address}");
             }
         }
     }
-    let before = world.upstream.seen().len();
+    let before = world.upstream.requests().len();
     for address in ["all", "elsewhere"] {
         let ours = json!({"@acme/own": ["1.0.0"]});
         let answer = ask(&world.server.anonymous(), address, BULK, &ours, true).expect(200);
         assert_eq!(document(&answer.body), json!({}));
     }
-    assert_eq!(world.upstream.seen().len(), before, "of what is ours alone nobody hears");
-    // What names nothing of ours is passed on as it came.
+    assert_eq!(world.upstream.requests().len(), before, "a query with only hosted names is not sent");
+    // The server passes a query without hosted names on unchanged.
     let packed = gzip(&json!({"lib": ["1.0.0"]}).to_string());
     let request = Request::new("POST", &format!("/repositories/all{BULK}"))
         .header("Content-Type", "application/json")
         .header("Content-Encoding", "gzip")
         .body(packed.clone());
     world.server.anonymous().send(request).expect(200);
-    let last = world.upstream.seen().pop().unwrap();
+    let last = world.upstream.requests().pop().unwrap();
     assert_eq!((last.header("content-encoding"), &last.body), (Some("gzip"), &packed));
 }
 
 #[test]
-fn older_clients_send_a_tree_and_names_of_ours_are_taken_out_of_it() {
+fn hosted_names_are_removed_from_the_tree_of_older_clients() {
     let world = world();
     let question = json!({
         "name": "@acme/own", "version": "1.0.0", "install": [], "remove": [], "metadata": {"node_version": "v24"},
@@ -92,22 +94,22 @@ fn older_clients_send_a_tree_and_names_of_ours_are_taken_out_of_it() {
     });
     for address in ["all", "elsewhere"] {
         ask(&world.server.anonymous(), address, QUICK, &question, true).expect(200);
-        let told = told(&world);
+        let last_body = last_body(&world);
         assert_eq!(
-            told["dependencies"],
+            last_body["dependencies"],
             json!({"lib": {"version": "1.0.0", "requires": {},
             "dependencies": {"deep": {"version": "2.0.0"}}}}),
             "{address}"
         );
-        assert_eq!(told["requires"], json!({"lib": "^1.0.0"}));
+        assert_eq!(last_body["requires"], json!({"lib": "^1.0.0"}));
         for name in ["@acme/own", "grouped", "apart"] {
-            assert!(!told.to_string().contains(name), "{address}: {name}: {told}");
+            assert!(!last_body.to_string().contains(name), "{address}: {name}: {last_body}");
         }
     }
 }
 
 #[test]
-fn a_question_that_cannot_be_read_is_told_to_nobody() {
+fn an_unreadable_query_is_not_sent_upstream() {
     let world = world();
     let send = |encoding: &str, body: &[u8]| {
         let request = Request::new("POST", &format!("/repositories/all{BULK}"))
@@ -121,5 +123,5 @@ fn a_question_that_cannot_be_read_is_told_to_nobody() {
     send("br", b"@acme/own").expect(415);
     let large = format!("{{\"@acme/own\": [\"{}\"]}}", "x".repeat(9 << 20));
     send("gzip", &gzip(&large)).expect(413);
-    assert!(world.upstream.seen().is_empty());
+    assert!(world.upstream.requests().is_empty());
 }

@@ -1,7 +1,7 @@
-//! Maven, Python and npm in the course of things.
+//! Hosted names in Maven, Python and npm. Each format runs the steps of `scheme`.
 
 use super::scheme::{Scheme, run};
-use super::{World, offer_maven, wheel};
+use super::{HiddenNamesFixture, offer_maven, wheel};
 use packhouse_tests::Request;
 use packhouse_tests::digests;
 use packhouse_tests::python::SIMPLE_JSON;
@@ -9,7 +9,7 @@ use packhouse_tests::upstream::{Answer, Upstream};
 use serde_json::{Value, json};
 
 #[test]
-fn a_hosted_maven_artifact_hides_from_strangers() {
+fn a_hosted_maven_artifact_is_hidden_from_clients_without_access() {
     run(&Scheme {
         format: "maven",
         offer: &|world, name| offer_maven(&world.upstream, name),
@@ -29,7 +29,7 @@ fn a_hosted_maven_artifact_hides_from_strangers() {
     });
 }
 
-/// Lays down a project of one version.
+/// Offers a project with one version at the upstream.
 pub(crate) fn offer(upstream: &Upstream, project: &str) {
     let (name, bytes) = (wheel::wheel_name(project, "99.0"), wheel::wheel(project, "99.0", ""));
     let path = format!("/files/{name}");
@@ -43,7 +43,7 @@ pub(crate) fn offer(upstream: &Upstream, project: &str) {
 
 /// Uploads a wheel of version 1.0 as twine does.
 #[track_caller]
-pub(crate) fn upload(world: &World, project: &str) {
+pub(crate) fn upload(world: &HiddenNamesFixture, project: &str) {
     let (name, bytes) = (wheel::wheel_name(project, "1.0"), wheel::wheel(project, "1.0", ""));
     let mut body = Vec::new();
     let fields = [
@@ -71,7 +71,7 @@ pub(crate) fn upload(world: &World, project: &str) {
 }
 
 #[test]
-fn a_hosted_python_project_hides_from_strangers() {
+fn a_hosted_python_project_is_hidden_from_clients_without_access() {
     run(&Scheme {
         format: "python",
         offer: &|world, name| offer(&world.upstream, name),
@@ -83,12 +83,13 @@ fn a_hosted_python_project_hides_from_strangers() {
                 [format!("/repositories/all/simple/{name}/"), format!("/repositories/all/pypi/{name}/json")];
             [format!("{file}.metadata"), file].into_iter().chain(pages).collect()
         },
-        // In any spelling: the host folds what people write.
+        // The server normalizes names, so a claim may use any spelling.
         claim: &|name| format!("{}{}*", name[..1].to_uppercase(), &name[1..]),
     });
 }
 
-/// A packument and its tarball, which is no archive: a proxy does not look inside.
+/// Offers a packument and its tarball at the upstream. The tarball is not a valid archive, because
+/// a proxy does not read archives.
 pub(crate) fn offer_npm(upstream: &Upstream, name: &str) {
     let bare = name.rsplit('/').next().unwrap();
     let (path, bytes) = (format!("/{name}/-/{bare}-99.0.0.tgz"), format!("{name} 99.0.0"));
@@ -106,7 +107,7 @@ pub(crate) fn offer_npm(upstream: &Upstream, name: &str) {
 
 /// Publishes version 1.0.0 as npm does.
 #[track_caller]
-pub(crate) fn publish_npm(world: &World, name: &str) {
+pub(crate) fn publish_npm(world: &HiddenNamesFixture, name: &str) {
     let document = release::Release::new(name, "1.0.0").document();
     let path = format!("/repositories/own/{}", name.replace('/', "%2f"));
     world.owner.put(&path, document.to_string()).expect(201);
@@ -115,7 +116,7 @@ pub(crate) fn publish_npm(world: &World, name: &str) {
 use crate::release;
 
 #[test]
-fn a_hosted_npm_package_hides_from_strangers() {
+fn a_hosted_npm_package_is_hidden_from_clients_without_access() {
     run(&Scheme {
         format: "npm",
         offer: &|world, name| offer_npm(&world.upstream, &format!("@acme/{name}")),

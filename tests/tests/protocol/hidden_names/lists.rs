@@ -1,15 +1,15 @@
-//! Answers that are about many packages: indexes, searches, plugins of a group.
+//! Responses about many packages: indexes, searches, and the plugins of a Maven group.
 
 use super::formats::{document, offer, offer_npm, publish_npm, upload};
-use super::{World, offer_maven};
+use super::{HiddenNamesFixture, offer_maven};
 use packhouse_tests::Request;
 use packhouse_tests::python::SIMPLE_JSON;
 use packhouse_tests::upstream::Answer;
 use serde_json::{Value, json};
 
 #[test]
-fn pythons_index_names_no_project_that_is_withheld() {
-    let world = World::new("python");
+fn the_python_index_omits_withheld_projects() {
+    let world = HiddenNamesFixture::new("python");
     let names = |client: &packhouse_tests::Client, address: &str| {
         let request =
             Request::new("GET", &format!("/repositories/{address}/simple/")).header("Accept", SIMPLE_JSON);
@@ -22,17 +22,17 @@ fn pythons_index_names_no_project_that_is_withheld() {
         let file = format!("/repositories/all/packages/{project}/99.0/{project}-99.0-py3-none-any.whl");
         world.server.anonymous().get(&file).expect(200);
     }
-    let strangers = world.strangers();
-    strangers.iter().for_each(|(_, client)| assert_eq!(names(client, "all"), ["coming", "theirs"]));
+    let without_access = world.without_access();
+    without_access.iter().for_each(|(_, client)| assert_eq!(names(client, "all"), ["coming", "theirs"]));
     upload(&world, "coming");
-    strangers.iter().for_each(|(_, client)| assert_eq!(names(client, "all"), ["theirs"]));
+    without_access.iter().for_each(|(_, client)| assert_eq!(names(client, "all"), ["theirs"]));
     let member = world.reaching(&[&world.group, &world.hosted, &world.proxy]);
     assert_eq!(names(&member, "all"), ["coming", "theirs"]);
 }
 
 #[test]
-fn an_npm_search_shows_and_tells_no_name_that_is_ours() {
-    let world = World::new("npm");
+fn an_npm_search_neither_returns_nor_sends_hosted_names() {
+    let world = HiddenNamesFixture::new("npm");
     publish_npm(&world, "@acme/left");
     world.set(&world.group, &json!({"claimed_names": ["left-secret"]}));
     let found = |name: &str| json!({"package": {"name": name, "version": "99.0.0"}});
@@ -42,7 +42,7 @@ fn an_npm_search_shows_and_tells_no_name_that_is_ours() {
         let target = format!("/-/v1/search?text={text}&size=20");
         world.upstream.on(&target, Answer::ok(answer.to_string()));
     }
-    for (who, client) in world.strangers() {
+    for (who, client) in world.without_access() {
         let search = |text: &str| -> Value {
             let path = format!("/repositories/all/-/v1/search?text={text}&size=20");
             document(&client.get(&path).expect(200).body)
@@ -55,12 +55,17 @@ fn an_npm_search_shows_and_tells_no_name_that_is_ours() {
             assert_eq!(search(named)["total"], 0, "{who}: {named}");
         }
     }
-    assert_eq!(world.asked("acme") + world.asked("secret"), 0, "{:?}", world.upstream.seen());
+    assert_eq!(
+        world.upstream_requests("acme") + world.upstream_requests("secret"),
+        0,
+        "{:?}",
+        world.upstream.requests()
+    );
 }
 
 #[test]
-fn a_groups_plugins_are_no_upstreams_where_their_names_are_ours() {
-    let world = World::new("maven");
+fn plugins_of_a_group_do_not_come_from_upstreams_under_hosted_names() {
+    let world = HiddenNamesFixture::new("maven");
     let plugin = |prefix: &str, artifact: &str| {
         format!(
             "<plugin><name>{artifact}</name><prefix>{prefix}</prefix><artifactId>{artifact}</artifactId></plugin>"
@@ -73,11 +78,12 @@ fn a_groups_plugins_are_no_upstreams_where_their_names_are_ours() {
     offer_maven(&world.upstream, "ours-maven-plugin");
     let path = "/repositories/own/org/example/ours-maven-plugin/1.0/ours-maven-plugin-1.0.jar";
     world.owner.put(path, "ours").expect(201);
-    for (who, client) in world.strangers() {
+    for (who, client) in world.without_access() {
         let text = client.get("/repositories/all/org/example/maven-metadata.xml").expect(200).text();
         assert!(text.contains("next-maven-plugin") && !text.contains("ours-maven-plugin"), "{who}: {text}");
     }
-    // A prefix that is published here leads where it leads here.
+    // If the hosted repository publishes a plugin prefix, the group's list names the hosted
+    // artifact for it.
     let path = "/repositories/own/org/example/maven-metadata.xml";
     world.owner.put(path, listed(&[plugin("own", "own-maven-plugin")])).expect(201);
     let member = world.reaching(&[&world.group, &world.hosted, &world.proxy]);
@@ -86,13 +92,14 @@ fn a_groups_plugins_are_no_upstreams_where_their_names_are_ours() {
 }
 
 #[test]
-fn a_kept_answer_ends_with_what_hides_it() {
-    // What a readable member has stays; what a claim of a member that is not readable covers stays hidden.
-    let world = World::new("npm");
+fn a_cached_response_ends_when_its_content_is_hidden() {
+    // Clients without access see the upstream's package, except while the hosted repository claims
+    // the name.
+    let world = HiddenNamesFixture::new("npm");
     offer_npm(&world.upstream, "lib");
-    let strangers = world.strangers();
+    let without_access = world.without_access();
     let see = |status: u16| {
-        strangers.iter().for_each(|(_, client)| {
+        without_access.iter().for_each(|(_, client)| {
             client.get("/repositories/all/lib").expect(status);
             client.get("/repositories/all/lib").expect(status);
         })

@@ -1,5 +1,6 @@
-//! Names that are hosted hide themselves: from those who may not read them too, in every format, and from upstreams that are asked
-//! about many at once. Each upstream counts what it is asked.
+//! Hosted names hide the same names of upstreams in every format, also from clients that may not
+//! read the hosted packages. Queries about many names send no hosted name to an upstream. Each test
+//! upstream records its requests.
 
 mod audit;
 mod formats;
@@ -15,24 +16,24 @@ use packhouse_tests::upstream::{Answer, Upstream};
 use packhouse_tests::{Api, Client, Server, digests};
 use serde_json::{Value, json};
 
-/// A private hosted repository and a public proxy, as one public group.
-struct World {
+/// A private hosted repository and a public proxy, both in one public group.
+struct HiddenNamesFixture {
     server: Server,
     upstream: Upstream,
     api: Api,
     hosted: String,
     proxy: String,
     group: String,
-    /// Reaches the hosted repository alone, and may write there.
+    /// A client that may read and write only the hosted repository.
     owner: Client,
 }
 
-impl World {
+impl HiddenNamesFixture {
     fn new(format: &str) -> Self {
         Self::with(format, &json!({}))
     }
 
-    /// With these settings of the group's.
+    /// Creates a fixture whose group has these settings.
     fn with(format: &str, settings: &Value) -> Self {
         let server = Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8").start();
         Self::on(server, format, settings)
@@ -55,35 +56,39 @@ impl World {
         Self { server, upstream, api, hosted, proxy, group, owner }
     }
 
-    /// With a token that reaches these repositories.
+    /// Returns a client with a token that reads these repositories.
     fn reaching(&self, repositories: &[&String]) -> Client {
         let ids: Vec<&str> = repositories.iter().map(|id| id.as_str()).collect();
         self.server.anonymous().basic(OWNER, &self.api.create_token(&ids, &["read"], None).secret)
     }
 
-    /// Who may not read what is hosted: a token of the group and the proxy, and nobody.
-    fn strangers(&self) -> [(&'static str, Client); 2] {
-        [("a stranger", self.reaching(&[&self.group, &self.proxy])), ("nobody", self.server.anonymous())]
+    /// Returns clients that may not read the hosted repository. One has a token for the group and
+    /// the proxy, the other has no credential.
+    fn without_access(&self) -> [(&'static str, Client); 2] {
+        [
+            ("another credential", self.reaching(&[&self.group, &self.proxy])),
+            ("no credential", self.server.anonymous()),
+        ]
     }
 
     fn set(&self, repository: &str, settings: &Value) {
         self.api.patch(&format!("/v1/repositories/{repository}"), &json!({"settings": settings})).expect(200);
     }
 
-    /// Takes a version away by the API.
+    /// Deletes a version through the API.
     fn remove(&self, name: &str, version: &str) {
         let name = name.replace('@', "%40").replace('/', "%2F");
         let path = format!("/v1/repositories/{}/packages/{name}/versions/{version}", self.hosted);
         self.api.call("DELETE", &path).expect(204);
     }
 
-    /// How often the upstream was asked for anything of this name.
-    fn asked(&self, name: &str) -> usize {
-        self.upstream.seen().iter().filter(|seen| seen.target.contains(name)).count()
+    /// Returns the number of requests to the upstream that contain this name.
+    fn upstream_requests(&self, name: &str) -> usize {
+        self.upstream.requests().iter().filter(|request| request.target.contains(name)).count()
     }
 }
 
-/// What an upstream of Maven's has of `org.example:ARTIFACT`, in a version of its own.
+/// Offers `org.example:ARTIFACT` at a Maven upstream, in a version that only the upstream has.
 fn offer_maven(upstream: &Upstream, artifact: &str) {
     let folder = format!("/org/example/{artifact}");
     let file = format!("{folder}/99.0/{artifact}-99.0.jar");

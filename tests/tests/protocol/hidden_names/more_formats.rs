@@ -1,6 +1,6 @@
-//! Crates, modules and files in the course of things.
+//! Hosted crates, modules and files. Each format runs the steps of `scheme`.
 
-use super::World;
+use super::HiddenNamesFixture;
 use super::scheme::{Scheme, run};
 use packhouse_tests::digests;
 use packhouse_tests::upstream::Answer;
@@ -8,13 +8,13 @@ use serde_json::json;
 
 use crate::a_crate;
 
-/// Where the index has a crate of a name that is longer than three letters.
+/// Returns the path in the index of a crate whose name is longer than three letters.
 fn page(name: &str) -> String {
     format!("{}/{}/{name}", &name[..2], &name[2..4])
 }
 
-/// A page of the index and the file that it names.
-fn offer_crate(world: &World, name: &str) {
+/// Offers a crate at the upstream: its page in the index and its file.
+fn offer_crate(world: &HiddenNamesFixture, name: &str) {
     let bytes = format!("{name} 99.0.0");
     let line = json!({
         "name": name, "vers": "99.0.0", "deps": [], "features": {}, "yanked": false, "cksum": digests::sha256(bytes.as_bytes()),
@@ -26,7 +26,7 @@ fn offer_crate(world: &World, name: &str) {
 }
 
 #[test]
-fn a_hosted_crate_hides_from_strangers() {
+fn a_hosted_crate_is_hidden_from_clients_without_access() {
     run(&Scheme {
         format: "cargo",
         offer: &offer_crate,
@@ -39,20 +39,20 @@ fn a_hosted_crate_hides_from_strangers() {
             let file = format!("/repositories/all/api/v1/crates/{name}/99.0.0/download");
             vec![format!("/repositories/all/{}", page(name)), file]
         },
-        // In any spelling: the host folds what people write.
+        // The server normalizes names, so a claim may use any spelling.
         claim: &|name| format!("{}{}*", name[..1].to_uppercase(), &name[1..]),
     });
 }
 
 #[test]
-fn another_spelling_of_a_hosted_crate_hides_as_well() {
-    let world = World::new("cargo");
+fn another_spelling_of_a_hosted_crate_is_hidden_as_well() {
+    let world = HiddenNamesFixture::new("cargo");
     for name in ["our_own", "our-own"] {
         offer_crate(&world, name);
     }
     let sent = a_crate::ACrate::new("our_own", "1.0.0").body();
     world.owner.put("/repositories/own/api/v1/crates/new", sent).expect(200);
-    for (who, client) in world.strangers() {
+    for (who, client) in world.without_access() {
         for name in ["our_own", "our-own", "OUR-OWN"] {
             for path in [page(&name.to_lowercase()), format!("api/v1/crates/{name}/99.0.0/download")] {
                 let answer = client.get(&format!("/repositories/all/{path}"));
@@ -60,11 +60,11 @@ fn another_spelling_of_a_hosted_crate_hides_as_well() {
             }
         }
     }
-    assert_eq!(world.asked("our"), 0, "{:?}", world.upstream.seen());
+    assert_eq!(world.upstream_requests("our"), 0, "{:?}", world.upstream.requests());
 }
 
 #[test]
-fn a_hosted_module_hides_from_strangers() {
+fn a_hosted_module_is_hidden_from_clients_without_access() {
     run(&Scheme {
         format: "go",
         offer: &|world, name| {
@@ -98,7 +98,7 @@ fn a_hosted_module_hides_from_strangers() {
 }
 
 #[test]
-fn a_hosted_folder_hides_from_strangers() {
+fn a_hosted_folder_is_hidden_from_clients_without_access() {
     run(&Scheme {
         format: "generic",
         offer: &|world, name| {
@@ -121,14 +121,14 @@ fn a_hosted_folder_hides_from_strangers() {
 }
 
 #[test]
-fn a_list_shows_nothing_of_an_upstream_that_is_ours() {
-    let world = World::new("generic");
+fn a_list_omits_hosted_names_of_an_upstream() {
+    let world = HiddenNamesFixture::new("generic");
     let page = json!({"path": "/", "next": null,
         "entries": [{"name": "ours", "kind": "folder"}, {"name": "theirs", "kind": "folder"}]});
     let page = Answer::ok(page.to_string()).header("Content-Type", "application/json");
     world.upstream.on("/?limit=500&after=", page);
     world.owner.put("/repositories/own/ours/tool", "ours").expect(201);
-    for (who, client) in world.strangers() {
+    for (who, client) in world.without_access() {
         let list = client.get("/repositories/all/").expect(200).text();
         assert!(list.contains("theirs/") && !list.contains("ours/"), "{who}: {list}");
     }

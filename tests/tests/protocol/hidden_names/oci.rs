@@ -1,6 +1,6 @@
-//! Images in the course of things, and those without a tag, of which nothing is shown.
+//! Hosted images, with the steps of `scheme`. Also images without a tag, which no list contains.
 
-use super::World;
+use super::HiddenNamesFixture;
 use super::scheme::{Scheme, run};
 use packhouse_tests::Request;
 use packhouse_tests::image_proxy::{offer, offer_blob};
@@ -8,12 +8,12 @@ use packhouse_tests::images::{INDEX, MANIFEST, digest, manifest};
 use packhouse_tests::upstream::Answer;
 use serde_json::json;
 
-/// What the upstream's image of this name is made of.
+/// Returns the manifest of the upstream's image with this name.
 fn theirs(name: &str) -> String {
     manifest(&[format!("theirs {name}").as_bytes()])
 }
 
-fn lay(world: &World, name: &str) {
+fn lay(world: &HiddenNamesFixture, name: &str) {
     let upstream = &world.upstream;
     let named = offer(upstream, name, Some("99.0"), MANIFEST, &theirs(name));
     offer_blob(upstream, name, format!("theirs {name}").as_bytes());
@@ -27,9 +27,9 @@ fn lay(world: &World, name: &str) {
     upstream.on(&format!("/v2/{name}/referrers/{named}"), answer);
 }
 
-/// Pushes an image's manifest, by its tag or by its digest.
+/// Pushes an image's manifest under its tag or its digest.
 #[track_caller]
-fn push(world: &World, image: &str, reference: &str, bytes: &[u8]) -> String {
+fn push(world: &HiddenNamesFixture, image: &str, reference: &str, bytes: &[u8]) -> String {
     let config = b"{}";
     for blob in [bytes, config.as_slice()] {
         let path = format!("/v2/repositories/own/{image}/blobs/uploads/?digest={}", digest(blob));
@@ -45,13 +45,13 @@ fn push(world: &World, image: &str, reference: &str, bytes: &[u8]) -> String {
 }
 
 #[track_caller]
-fn delete(world: &World, image: &str, reference: &str) {
+fn delete(world: &HiddenNamesFixture, image: &str, reference: &str) {
     let path = format!("/v2/repositories/own/{image}/manifests/{reference}");
     world.owner.send(Request::new("DELETE", &path)).expect(202);
 }
 
 #[test]
-fn a_hosted_image_hides_from_strangers() {
+fn a_hosted_image_is_hidden_from_clients_without_access() {
     run(&Scheme {
         format: "docker",
         offer: &|world, name| lay(world, &format!("team/{name}")),
@@ -75,12 +75,12 @@ fn a_hosted_image_hides_from_strangers() {
 }
 
 #[test]
-fn an_image_without_a_tag_is_there_until_its_last_manifest_goes() {
-    let world = World::new("docker");
+fn an_image_without_a_tag_exists_until_its_last_manifest_is_deleted() {
+    let world = HiddenNamesFixture::new("docker");
     lay(&world, "app");
-    let strangers = world.strangers();
+    let without_access = world.without_access();
     let see = |status: u16| {
-        for (who, client) in &strangers {
+        for (who, client) in &without_access {
             let answer = client.get("/v2/repositories/all/app/manifests/99.0");
             assert_eq!(answer.status, status, "{who}: {}", answer.text());
             let named = digest(theirs("app").as_bytes());
@@ -92,7 +92,7 @@ fn an_image_without_a_tag_is_there_until_its_last_manifest_goes() {
     };
     see(200);
     let by_digest = push(&world, "app", "", b"one");
-    let asked = world.asked("app");
+    let upstream_requests = world.upstream_requests("app");
     see(404);
     let by_tag = push(&world, "app", "1.0", b"two");
     see(404);
@@ -100,14 +100,14 @@ fn an_image_without_a_tag_is_there_until_its_last_manifest_goes() {
     see(404);
     delete(&world, "app", &by_digest);
     see(404);
-    assert_eq!(world.asked("app"), asked, "{:?}", world.upstream.seen());
+    assert_eq!(world.upstream_requests("app"), upstream_requests, "{:?}", world.upstream.requests());
     delete(&world, "app", &by_tag);
     see(200);
 }
 
 #[test]
-fn a_claimed_image_is_unknown_in_the_registrys_words() {
-    let world = World::new("docker");
+fn a_claimed_image_gets_the_registrys_unknown_error() {
+    let world = HiddenNamesFixture::new("docker");
     lay(&world, "team/app");
     world.set(&world.proxy, &json!({"claimed_names": ["team/*"]}));
     for address in ["elsewhere", "all"] {
@@ -119,5 +119,5 @@ fn a_claimed_image_is_unknown_in_the_registrys_words() {
             (&json!("MANIFEST_UNKNOWN"), &json!("manifest not found"))
         );
     }
-    assert!(world.upstream.seen().is_empty());
+    assert!(world.upstream.requests().is_empty());
 }

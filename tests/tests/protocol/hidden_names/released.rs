@@ -1,7 +1,7 @@
-//! A component that was built before requests said what package they are about: it runs on, and sees a group's proxies only together
-//! with all that is hosted beside them.
+//! A component of a release in which requests did not yet name their package. The component still
+//! runs. It sees the proxies of a group only for callers who may read all hosted members.
 
-use super::World;
+use super::HiddenNamesFixture;
 use packhouse_tests::upstream::Answer;
 use packhouse_tests::{Server, checkout};
 use serde_json::json;
@@ -17,28 +17,30 @@ fn a_component_of_the_first_release_still_runs() {
         .arg("--plugins")
         .arg(plugins.path().to_str().unwrap())
         .start();
-    let world = World::on(server, "released", &json!({}));
+    let world = HiddenNamesFixture::on(server, "released", &json!({}));
     world.upstream.on("/lib", Answer::ok("theirs"));
     world.upstream.on("/other", Answer::ok("other"));
     world.owner.put("/repositories/own/lib", "ours").expect(201);
     assert_eq!(world.owner.get("/repositories/own/lib").expect(200).text(), "ours");
     assert_eq!(world.server.anonymous().get("/repositories/elsewhere/lib").expect(200).text(), "theirs");
 
-    // Who may read all that is hosted has the proxies, and the component judges as it always did.
+    // The caller may read all hosted members. So the component can use the proxies, and itself
+    // decides between the members as before.
     let member = world.reaching(&[&world.group, &world.hosted, &world.proxy]);
     assert_eq!(member.get("/repositories/all").expect(200).text(), "own elsewhere");
     assert_eq!(member.get("/repositories/all/lib").expect(200).text(), "ours");
     assert_eq!(member.get("/repositories/all/other").expect(200).text(), "other");
-    // Who may not, is not shown what an upstream has of names that may be hosted.
-    let before = world.upstream.seen().len();
-    for (who, client) in world.strangers() {
+    // Other callers get no upstream content through this component, because the server cannot tell
+    // whether its name is hosted.
+    let before = world.upstream.requests().len();
+    for (who, client) in world.without_access() {
         assert_eq!(client.get("/repositories/all").expect(200).text(), "", "{who}");
         client.get("/repositories/all/lib").expect(404);
     }
-    assert_eq!(world.upstream.seen().len(), before);
-    // Where nothing hosted is hidden from anybody, nothing changes.
+    assert_eq!(world.upstream.requests().len(), before);
+    // If every hosted member is public, all callers may read all hosted members.
     world.set(&world.hosted, &json!({"public": true}));
-    for (who, client) in world.strangers().into_iter().skip(1) {
+    for (who, client) in world.without_access().into_iter().skip(1) {
         assert_eq!(client.get("/repositories/all/other").expect(200).text(), "other", "{who}");
     }
 }

@@ -1,45 +1,48 @@
-//! One course of things for every format: a name is an upstream's until it is hosted, nobody's for strangers while it is hosted or
-//! claimed, and an upstream's again when it is hosted no more.
+//! One scenario for every format. A name belongs to an upstream until the hosted repository has it.
+//! While the name is hosted or claimed, clients without access see nothing. Afterwards the name
+//! belongs to the upstream again.
 
-use super::World;
+use super::HiddenNamesFixture;
 use serde_json::json;
 
-/// How a format speaks.
+/// The part of the scenario that depends on the format.
 pub(crate) struct Scheme<'a> {
     pub(crate) format: &'a str,
-    /// Lays down at the upstream a package that is called so.
-    pub(crate) offer: &'a dyn Fn(&World, &str),
-    /// Publishes a package of that name into the hosted repository.
-    pub(crate) publish: &'a dyn Fn(&World, &str),
-    /// Takes it away again, entirely.
-    pub(crate) withdraw: &'a dyn Fn(&World, &str),
-    /// Every address, below a repository called `all`, at which the upstream's package is found.
-    pub(crate) paths: &'a dyn Fn(&World, &str) -> Vec<String>,
-    /// The name as claims have it.
+    /// Offers a package with this name at the upstream.
+    pub(crate) offer: &'a dyn Fn(&HiddenNamesFixture, &str),
+    /// Publishes a package with this name into the hosted repository.
+    pub(crate) publish: &'a dyn Fn(&HiddenNamesFixture, &str),
+    /// Deletes the package entirely.
+    pub(crate) withdraw: &'a dyn Fn(&HiddenNamesFixture, &str),
+    /// Returns every path of the upstream's package, below a repository called `all`.
+    pub(crate) paths: &'a dyn Fn(&HiddenNamesFixture, &str) -> Vec<String>,
+    /// Returns the name in the spelling of claims.
     pub(crate) claim: &'a dyn Fn(&str) -> String,
 }
 
 pub(crate) fn run(scheme: &Scheme<'_>) {
-    let world = World::with(scheme.format, &json!({"claimed_names": [(scheme.claim)("grouped")]}));
+    let world =
+        HiddenNamesFixture::with(scheme.format, &json!({"claimed_names": [(scheme.claim)("grouped")]}));
     let names = ["theirs", "coming", "claimed", "grouped", "apart"];
     names.iter().for_each(|name| (scheme.offer)(&world, name));
     world.set(&world.hosted, &json!({"claimed_names": [(scheme.claim)("claimed")]}));
     world.set(&world.proxy, &json!({"claimed_names": [(scheme.claim)("apart")]}));
-    let strangers = world.strangers();
+    let without_access = world.without_access();
     let see = |name: &str, status: u16| {
-        for (who, client) in &strangers {
+        for (who, client) in &without_access {
             for path in (scheme.paths)(&world, name) {
                 let answer = client.get(&path);
                 assert_eq!(answer.status, status, "{who}: {path}: {}", answer.text());
             }
         }
     };
-    // What is claimed is looked for nowhere, by whomever it is claimed.
+    // The group never requests a claimed name from the upstream, whichever repository claims the
+    // name.
     for name in ["claimed", "grouped", "apart"] {
         see(name, 404);
-        assert_eq!(world.asked(name), 0, "{name}: {:?}", world.upstream.seen());
+        assert_eq!(world.upstream_requests(name), 0, "{name}: {:?}", world.upstream.requests());
     }
-    // The proxy's own claim holds at its own address too, and a group's does not.
+    // At the proxy's own address, the proxy's claim applies, and the group's claim does not.
     let at_proxy = |name: &str| {
         let paths = (scheme.paths)(&world, name).into_iter();
         paths
@@ -47,24 +50,24 @@ pub(crate) fn run(scheme: &Scheme<'_>) {
             .collect::<Vec<_>>()
     };
     at_proxy("apart").into_iter().for_each(|answer| drop(answer.expect(404)));
-    assert_eq!(world.asked("apart"), 0);
+    assert_eq!(world.upstream_requests("apart"), 0);
     at_proxy("grouped").into_iter().for_each(|answer| drop(answer.expect(200)));
 
     see("theirs", 200);
     see("coming", 200);
     (scheme.publish)(&world, "coming");
-    let before = world.asked("coming");
+    let before = world.upstream_requests("coming");
     see("coming", 404);
-    assert_eq!(world.asked("coming"), before, "{:?}", world.upstream.seen());
+    assert_eq!(world.upstream_requests("coming"), before, "{:?}", world.upstream.requests());
     see("theirs", 200);
-    // Who may read what is hosted finds nothing of the upstream's either.
+    // A client that may read the hosted repository gets no content of the upstream either.
     let member = world.reaching(&[&world.group, &world.proxy, &world.hosted]);
     for path in (scheme.paths)(&world, "coming") {
         let answer = member.get(&path);
-        // Its own words may hold what was asked for.
+        // An error text may repeat the requested path.
         assert!(answer.status == 404 || !answer.text().contains("99.0"), "{path}: {}", answer.text());
     }
-    assert_eq!(world.asked("coming"), before, "{:?}", world.upstream.seen());
+    assert_eq!(world.upstream_requests("coming"), before, "{:?}", world.upstream.requests());
 
     (scheme.withdraw)(&world, "coming");
     see("coming", 200);

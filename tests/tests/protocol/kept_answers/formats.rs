@@ -1,6 +1,6 @@
-//! How each format publishes, offers at an upstream, lists, serves and deletes a version, in words that are the same for all.
+//! One interface to the formats, for publishes, upstream content, lists, downloads and deletions.
 
-use super::place::Place;
+use super::place::Repositories;
 use crate::release::Release;
 use crate::wheel;
 use packhouse_tests::image_proxy;
@@ -11,32 +11,32 @@ use packhouse_tests::{Client, Request, Response, digests};
 use serde_json::{Map, Value, json};
 use std::process::Command;
 
-/// Seconds since 1970 of a day that is long ago.
+/// A time long ago, in seconds since 1970.
 pub(crate) const LONG_AGO: u64 = 1_577_836_800;
 
-/// A version of a package, somewhere.
+/// A version of a package and its origin.
 #[derive(Clone, Debug)]
-pub(crate) struct Version {
-    /// 2 for `2.0.0`.
+pub(crate) struct PackageVersion {
+    /// Number of the version, such as 2 for `2.0.0`.
     pub(crate) number: u32,
-    /// The repository that it is published in, or `upstream`.
+    /// Name of the repository that has this version, or `upstream`.
     pub(crate) origin: String,
-    /// When it was published there, in seconds since 1970; for what an upstream says.
+    /// Publication time that the upstream states, in seconds since 1970.
     pub(crate) published: u64,
 }
 
-/// As in `1@one 2@upstream`.
-pub(crate) fn versions(what: &str) -> Vec<Version> {
+/// Parses versions such as `1@one 2@upstream`.
+pub(crate) fn versions(what: &str) -> Vec<PackageVersion> {
     what.split_whitespace()
         .map(|word| {
             let (number, origin) = word.split_once('@').expect("a version and where it is");
             let number = number.parse().expect("its number");
-            Version { number, origin: origin.to_owned(), published: LONG_AGO }
+            PackageVersion { number, origin: origin.to_owned(), published: LONG_AGO }
         })
         .collect()
 }
 
-/// `2.0.0` for 2.
+/// Returns the version of a number, such as `2.0.0` for 2.
 fn spelled(number: u32) -> String {
     format!("{number}.0.0")
 }
@@ -45,7 +45,7 @@ fn unspelled(version: &str) -> Option<u32> {
     version.strip_suffix(".0.0")?.parse().ok()
 }
 
-/// A time as this format of `date` writes it.
+/// Formats a time with the program `date` and this format.
 fn date(seconds: u64, format: &str) -> String {
     let mut command = Command::new("date");
     command.args(["-u", "-d", &format!("@{seconds}"), format]).env("LC_ALL", "C");
@@ -61,19 +61,19 @@ fn rfc3339(seconds: u64) -> String {
     date(seconds, "+%Y-%m-%dT%H:%M:%SZ")
 }
 
-/// A format of packages.
+/// A package format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum PackageFormat {
     Maven,
     Npm,
     Python,
     Images,
 }
 
-impl Format {
+impl PackageFormat {
     pub(crate) const ALL: [Self; 4] = [Self::Maven, Self::Npm, Self::Python, Self::Images];
 
-    /// As the API knows it.
+    /// The format's name in the API.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Maven => "maven",
@@ -83,7 +83,7 @@ impl Format {
         }
     }
 
-    /// The package's name as claims and the API have it.
+    /// Returns the package's name as claims and the API spell it.
     pub(crate) fn full_name(self, package: &str) -> String {
         match self {
             Self::Maven => format!("org.example:{package}"),
@@ -91,7 +91,7 @@ impl Format {
         }
     }
 
-    /// Where a package is listed, below the repository host's address.
+    /// Returns the path of a package's list, below the repository host's address.
     fn list_path(self, repository: &str, package: &str) -> String {
         match self {
             Self::Maven => format!("/repositories/{repository}/org/example/{package}/maven-metadata.xml"),
@@ -114,7 +114,7 @@ impl Format {
         }
     }
 
-    /// Asks for the list of a package's versions.
+    /// Requests the list of a package's versions.
     pub(crate) fn ask(self, client: &Client, repository: &str, package: &str) -> Response {
         let request = Request::new("GET", &self.list_path(repository, package));
         client.send(match self {
@@ -123,7 +123,8 @@ impl Format {
         })
     }
 
-    /// The versions of a package that a repository lists; none when it says that there is no such package.
+    /// Returns the versions of a package that a repository lists; `None` if the package is not
+    /// found.
     #[track_caller]
     pub(crate) fn listed(self, client: &Client, repository: &str, package: &str) -> Option<Vec<u32>> {
         let answer = self.ask(client, repository, package);
@@ -146,13 +147,13 @@ impl Format {
         Some(numbers)
     }
 
-    /// The file of a version, or its manifest.
+    /// Requests the file of a version, or its manifest.
     pub(crate) fn file(self, client: &Client, repository: &str, package: &str, number: u32) -> Response {
         client.get(&self.file_path(repository, package, number))
     }
 
-    /// What that file is.
-    pub(crate) fn content(self, package: &str, version: &Version) -> Vec<u8> {
+    /// Returns the content of a version's file.
+    pub(crate) fn content(self, package: &str, version: &PackageVersion) -> Vec<u8> {
         let (number, origin) = (spelled(version.number), version.origin.as_str());
         match self {
             Self::Maven => format!("{package} {number} of {origin}").into_bytes(),
@@ -164,7 +165,7 @@ impl Format {
 
     /// Publishes a version as clients do.
     #[track_caller]
-    pub(crate) fn publish(self, client: &Client, repository: &str, package: &str, version: &Version) {
+    pub(crate) fn publish(self, client: &Client, repository: &str, package: &str, version: &PackageVersion) {
         let path = self.file_path(repository, package, version.number);
         match self {
             Self::Maven => drop(client.put(&path, self.content(package, version)).expect(201)),
@@ -189,23 +190,29 @@ impl Format {
         }
     }
 
-    /// Deletes a version: by the API, and an image as its clients do.
+    /// Deletes a version through the API, or an image in the way of image clients.
     #[track_caller]
-    pub(crate) fn delete(self, place: &Place<'_>, repository: &str, package: &str, version: &Version) {
+    pub(crate) fn delete(
+        self,
+        repositories: &Repositories<'_>,
+        repository: &str,
+        package: &str,
+        version: &PackageVersion,
+    ) {
         if self == Self::Images {
             let named = digest(&self.content(package, version));
             let path = format!("/v2/repositories/{repository}/{package}/manifests/{named}");
-            place.writer().send(Request::new("DELETE", &path)).expect(202);
+            repositories.writer().send(Request::new("DELETE", &path)).expect(202);
             return;
         }
         let name = self.full_name(package).replace(':', "%3A");
-        let id = place.id(&version.origin);
+        let id = repositories.id(&version.origin);
         let path = format!("/v1/repositories/{id}/packages/{name}/versions/{}", spelled(version.number));
-        place.api.call("DELETE", &path).expect(204);
+        repositories.api.call("DELETE", &path).expect(204);
     }
 
-    /// An upstream has these versions of a package and no others.
-    pub(crate) fn offer(self, upstream: &Upstream, package: &str, versions: &[Version]) {
+    /// Makes the upstream offer exactly these versions of a package.
+    pub(crate) fn offer(self, upstream: &Upstream, package: &str, versions: &[PackageVersion]) {
         let list = match self {
             Self::Maven => self.offer_maven(upstream, package, versions),
             Self::Npm => self.offer_npm(upstream, package, versions),
@@ -224,7 +231,7 @@ impl Format {
         }
     }
 
-    fn offer_maven(self, upstream: &Upstream, package: &str, versions: &[Version]) -> Answer {
+    fn offer_maven(self, upstream: &Upstream, package: &str, versions: &[PackageVersion]) -> Answer {
         let mut list = String::new();
         let updated = versions.iter().map(|version| version.published).max().unwrap_or(LONG_AGO);
         let updated = date(updated, "+%Y%m%d%H%M%S");
@@ -244,7 +251,7 @@ impl Format {
         ))
     }
 
-    fn offer_npm(self, upstream: &Upstream, package: &str, versions: &[Version]) -> Answer {
+    fn offer_npm(self, upstream: &Upstream, package: &str, versions: &[PackageVersion]) -> Answer {
         let (mut times, mut all) = (Map::new(), Map::new());
         for version in versions {
             let (number, release) = (spelled(version.number), release(package, version));
@@ -261,8 +268,8 @@ impl Format {
         Answer::ok(document.to_string()).header("Content-Type", "application/json")
     }
 
-    fn offer_python(self, upstream: &Upstream, package: &str, versions: &[Version]) -> Answer {
-        let file = |version: &Version| {
+    fn offer_python(self, upstream: &Upstream, package: &str, versions: &[PackageVersion]) -> Answer {
+        let file = |version: &PackageVersion| {
             let name = wheel::wheel_name(package, &spelled(version.number));
             let (path, bytes) = (format!("/files/{name}"), self.content(package, version));
             let file = json!({"filename": name, "url": path, "hashes": {"sha256": digests::sha256(&bytes)},
@@ -275,7 +282,7 @@ impl Format {
         Answer::ok(page.to_string()).header("Content-Type", SIMPLE_JSON)
     }
 
-    fn offer_images(self, upstream: &Upstream, package: &str, versions: &[Version]) -> Answer {
+    fn offer_images(self, upstream: &Upstream, package: &str, versions: &[PackageVersion]) -> Answer {
         let mut tags = Vec::new();
         for version in versions {
             let text = String::from_utf8(self.content(package, version)).expect("JSON");
@@ -303,17 +310,17 @@ fn jar(package: &str, number: u32) -> String {
     format!("org/example/{package}/{version}/{package}-{version}.jar")
 }
 
-fn layer(package: &str, version: &Version) -> Vec<u8> {
+fn layer(package: &str, version: &PackageVersion) -> Vec<u8> {
     format!("{package} {} of {}", version.number, version.origin).into_bytes()
 }
 
-fn release(package: &str, version: &Version) -> Release {
+fn release(package: &str, version: &PackageVersion) -> Release {
     let number = spelled(version.number);
     let manifest = json!({"name": package, "version": number, "description": version.origin});
     Release::new(package, &number).package_json(&manifest.to_string())
 }
 
-/// What twine sends: the content type and the body.
+/// Returns the content type and the body of twine's upload form.
 fn form(package: &str, number: u32, wheel: &[u8]) -> (&'static str, Vec<u8>) {
     let version = spelled(number);
     let fields = [(":action", "file_upload"), ("name", package), ("version", version.as_str())];

@@ -1,6 +1,7 @@
-//! Answers that are kept, from outside: whatever a server keeps in memory of what it has answered, nobody sees by it what is no longer
-//! so. Each course of things runs for every format, in hosted repositories, a proxy and a group of them, at one server and at two that
-//! share a database; before each change all that it concerns has been read twice through every server, so that it is kept if it can be.
+//! Cached responses. No client may see outdated content because of a cache. Each scenario runs for
+//! every format, in hosted repositories, a proxy and a group of them. It runs on one server, and on
+//! two servers with a shared database. Before each change, the scenario reads everything affected
+//! twice through every server, so that the servers cache what they can.
 
 mod formats;
 mod groups;
@@ -11,24 +12,24 @@ mod proxies;
 mod races;
 mod settings;
 
-use formats::Format;
+use formats::PackageFormat;
 use packhouse_tests::Server;
 use packhouse_tests::database::Postgres;
-use place::Place;
+use place::Repositories;
 
-/// Servers that share all that they store.
-pub(crate) struct World {
+/// Servers that share all their storage.
+pub(crate) struct SharedServers {
     pub(crate) servers: Vec<Server>,
     _shared: Option<(Postgres, tempfile::TempDir)>,
 }
 
-impl World {
-    /// One server over SQLite.
+impl SharedServers {
+    /// One server on SQLite.
     pub(crate) fn alone() -> Self {
         Self { servers: vec![near(Server::with()).start()], _shared: None }
     }
 
-    /// Two over one PostgreSQL.
+    /// Two servers on one PostgreSQL.
     pub(crate) fn pair() -> Self {
         let postgres = Postgres::start().expect("PostgreSQL, which ./bootstrap test installs");
         let data = tempfile::tempdir().unwrap();
@@ -40,16 +41,16 @@ impl World {
     }
 }
 
-/// May reach upstreams on this machine.
+/// Allows connections to upstreams on this machine.
 fn near(builder: packhouse_tests::ServerBuilder) -> packhouse_tests::ServerBuilder {
     builder.env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*")
 }
 
-/// Plays a course of things for these formats, at one server and at two.
-pub(crate) fn play(formats: &[Format], course: impl Fn(&Place<'_>)) {
-    for world in [World::alone(), World::pair()] {
+/// Runs a scenario for these formats, on one server and on two.
+pub(crate) fn play(formats: &[PackageFormat], course: impl Fn(&Repositories<'_>)) {
+    for world in [SharedServers::alone(), SharedServers::pair()] {
         for format in formats {
-            course(&Place::new(&world, *format));
+            course(&Repositories::new(&world, *format));
         }
     }
 }

@@ -1,31 +1,33 @@
-//! The repositories of one format that a course of things plays in: two hosted ones, a proxy, and a group of the three.
+//! The repositories of one format in a scenario: two hosted ones, a proxy, and a group of these
+//! three.
 
-use super::World;
-use super::formats::{Format, Version, versions};
+use super::SharedServers;
+use super::formats::{PackageFormat, PackageVersion, versions};
 use packhouse_tests::server::{OWNER, eventually};
 use packhouse_tests::upstream::Upstream;
 use packhouse_tests::{Api, Client, Response};
 use serde_json::{Value, json};
 
-/// All versions that courses speak of.
+/// Numbers of all versions in the scenarios.
 const NUMBERS: std::ops::RangeInclusive<u32> = 1..=4;
 
-/// Repositories called `one`, `two`, `proxy` and `all`, each with the format's name in front.
-pub(crate) struct Place<'a> {
-    pub(crate) world: &'a World,
-    pub(crate) format: Format,
+/// Repositories called `one`, `two`, `proxy` and `all`. The name of the format is the prefix of
+/// each name.
+pub(crate) struct Repositories<'a> {
+    pub(crate) world: &'a SharedServers,
+    pub(crate) format: PackageFormat,
     pub(crate) api: Api,
     pub(crate) upstream: Upstream,
-    /// Ids of the four.
+    /// Ids of the four repositories, in the order of `NAMES`.
     ids: [String; 4],
-    /// The secret of a token that reaches them all.
+    /// The secret of a token that may read and write all four repositories.
     secret: String,
 }
 
 const NAMES: [&str; 4] = ["one", "two", "proxy", "all"];
 
-impl<'a> Place<'a> {
-    pub(crate) fn new(world: &'a World, format: Format) -> Self {
+impl<'a> Repositories<'a> {
+    pub(crate) fn new(world: &'a SharedServers, format: PackageFormat) -> Self {
         let (api, upstream) = (Api::sign_in(&world.servers[0]), Upstream::start());
         let make = |name: &str, more: &Value| {
             let mut body = more.clone();
@@ -45,23 +47,24 @@ impl<'a> Place<'a> {
         Self { world, format, api, upstream, ids, secret }
     }
 
-    /// The id of the repository of that name.
+    /// The id of the repository with this name.
     pub(crate) fn id(&self, name: &str) -> &str {
         let at = NAMES.iter().position(|own| *own == name).expect("one of the four");
         &self.ids[at]
     }
 
-    /// The name of the repository on the wire.
+    /// Returns the repository's name as it is in requests.
     pub(crate) fn called(&self, name: &str) -> String {
         format!("{}-{name}", self.format.name())
     }
 
-    /// Shows the token to the first server, through which everything is changed.
+    /// Returns a client of the first server with the token. All changes of a scenario go through
+    /// this client.
     pub(crate) fn writer(&self) -> Client {
         self.world.servers[0].anonymous().basic(OWNER, &self.secret)
     }
 
-    /// Shows this secret to each server, or nothing.
+    /// Returns a client of each server with this secret, or without a credential.
     pub(crate) fn readers_with(&self, secret: Option<&str>) -> Vec<Client> {
         let servers = self.world.servers.iter();
         let client = |server: &packhouse_tests::Server| match secret {
@@ -71,18 +74,19 @@ impl<'a> Place<'a> {
         servers.map(client).collect()
     }
 
-    /// Shows the token that reaches everything to each server.
+    /// Returns a client of each server with the token for all repositories.
     pub(crate) fn readers(&self) -> Vec<Client> {
         self.readers_with(Some(&self.secret))
     }
 
-    /// A token that reads these repositories alone.
+    /// Creates a token that reads only these repositories.
     pub(crate) fn secret_for(&self, names: &[&str]) -> packhouse_tests::api::Token {
         let ids: Vec<&str> = names.iter().map(|name| self.id(name)).collect();
         self.api.create_token(&ids, &["read"], None)
     }
 
-    /// Publishes versions of a package, as in `1@one 2@two`: the bytes of each say where it comes from.
+    /// Publishes versions of a package, written as `1@one 2@two`. The content of each version names
+    /// its origin.
     #[track_caller]
     pub(crate) fn publish(&self, package: &str, what: &str) {
         for version in versions(what) {
@@ -91,7 +95,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Deletes versions of a package, as in `1@one`.
+    /// Deletes versions of a package, written as `1@one`.
     #[track_caller]
     pub(crate) fn delete(&self, package: &str, what: &str) {
         for version in versions(what) {
@@ -100,7 +104,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The upstream has these versions of a package, long ago published, and no others.
+    /// Makes the upstream offer exactly these versions of a package, published long ago.
     pub(crate) fn offer(&self, package: &str, what: &str) {
         self.format.offer(&self.upstream, package, &versions(what));
     }
@@ -117,14 +121,14 @@ impl<'a> Place<'a> {
         self.api.patch(&format!("/v1/repositories/{}", self.id(name)), body).expect(200);
     }
 
-    /// Fails unless a repository has these versions of a package and no others, each with its bytes: in its list and one by one, twice
-    /// through each server.
+    /// Fails unless a repository has exactly these versions of a package, each with its content.
+    /// Checks the list and each version, twice through each server.
     #[track_caller]
     pub(crate) fn shows(&self, name: &str, package: &str, what: &str) {
         self.shows_to(&self.readers(), name, package, what);
     }
 
-    /// The same for others.
+    /// Checks with these clients what `shows` checks.
     #[track_caller]
     pub(crate) fn shows_to(&self, readers: &[Client], name: &str, package: &str, what: &str) {
         for round in ["first", "again"] {
@@ -136,7 +140,7 @@ impl<'a> Place<'a> {
     }
 
     #[track_caller]
-    fn compare(&self, reader: &Client, name: &str, package: &str, expected: &[Version], what: &str) {
+    fn compare(&self, reader: &Client, name: &str, package: &str, expected: &[PackageVersion], what: &str) {
         let numbers: Vec<u32> = expected.iter().map(|version| version.number).collect();
         let repository = self.called(name);
         let listed = self.format.listed(reader, &repository, package);
@@ -148,12 +152,13 @@ impl<'a> Place<'a> {
             assert_eq!(answer.status, status, "{what}: {package} {number}: {}", answer.text());
             if let Some(held) = held {
                 let right = answer.body == self.format.content(package, held);
-                assert!(right, "{what}: {package} {number} is another's than {}", held.origin);
+                assert!(right, "{what}: {package} {number} is not from {}", held.origin);
             }
         }
     }
 
-    /// What the list of a package is answered with by each server, whose addresses stand in it: the same when it is asked again.
+    /// Returns the list of a package from each server. The lists of two servers may differ in the
+    /// server's address. Fails if a server's second response differs from its first one.
     #[track_caller]
     pub(crate) fn list(&self, name: &str, package: &str) -> Vec<Response> {
         let ask = |reader: &Client| self.format.ask(reader, &self.called(name), package).expect(200);
@@ -165,7 +170,8 @@ impl<'a> Place<'a> {
         answers
     }
 
-    /// Waits until a repository lists these versions at each server; what is not allowed in the meantime, `judge` says.
+    /// Waits until a repository lists these versions on each server. Calls `judge` with each
+    /// earlier list.
     #[track_caller]
     pub(crate) fn comes_to_show(&self, name: &str, package: &str, what: &str, judge: impl Fn(&[u32])) {
         let numbers: Vec<u32> = versions(what).iter().map(|version| version.number).collect();
@@ -179,7 +185,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Fails unless these are the same to a client.
+/// Fails unless a client cannot tell these responses apart.
 #[track_caller]
 pub(crate) fn same(one: &Response, other: &Response, what: &str) {
     assert_eq!(one.header("etag"), other.header("etag"), "{what}");

@@ -1,4 +1,5 @@
-//! npm, pnpm, yarn and bun change a manifest between the archive and the document: what they make of it is published.
+//! Manifests that clients change. npm, pnpm, yarn and bun pack one manifest into the archive and
+//! send a changed one in the document. The server publishes the manifest of the document.
 
 use super::{publish, with_each};
 use crate::release::{Release, gzip, tar};
@@ -12,20 +13,21 @@ fn oddly_written(js: &Js, folder: &str, manifest: &Value) {
     js.write(&format!("{folder}/package.json"), &format!("\u{feff}\r\n\t{text}\n\n"));
 }
 
-/// What is served of a version.
+/// Returns the manifest of a version that the server serves.
 fn served(repository: &NpmRepository, path: &str) -> Value {
     repository.get(path).expect(200).json()
 }
 
 #[test]
-fn what_a_client_makes_of_a_manifest_is_published() {
+fn the_manifest_that_a_client_sends_is_published() {
     with_each(&Tool::ALL, |_, repository, js| {
         let tool = js.tool;
         let dep = Release::new("dep", "1.0.0").package_json("{\"name\":\"dep\",\"version\":\"1.0.0\"}");
         publish(&repository, &dep).expect(201);
 
-        // Yarn 4 looks up all that is wanted first: it gets no repository at a git host.
-        let wanted = match tool {
+        // Yarn 4 resolves all dependencies before it publishes, and the test cannot reach a git
+        // host.
+        let required = match tool {
             Tool::Yarn4 => json!({"dep": "^1.0.0"}),
             _ => {
                 json!({"dep": "^1.0.0", "of-git": "user/repository", "by-address": "https://github.com/u/r.git#v1"})
@@ -35,7 +37,7 @@ fn what_a_client_makes_of_a_manifest_is_published() {
             &js,
             "native",
             &json!({
-                "name": "@acme/native", "version": "1.0.0", "dependencies": wanted, "optionalDependencies": {"dep": "^1.0.0"},
+                "name": "@acme/native", "version": "1.0.0", "dependencies": required, "optionalDependencies": {"dep": "^1.0.0"},
                 "bin": "./cli.js", "scripts": {"test": "./node_modules/.bin/mocha"}, "funding": "https://acme.example",
                 "publishConfig": {"main": "dist.js", "bin": {"native": "b.js"}},
             }),
@@ -43,14 +45,15 @@ fn what_a_client_makes_of_a_manifest_is_published() {
         for file in ["binding.gyp", "server.js", "cli.js", "b.js", "dist.js"] {
             js.write(&format!("native/{file}"), if file == "binding.gyp" { "{}" } else { "" });
         }
-        js.publish("native").well();
+        js.publish("native").success();
         let native = served(&repository, "@acme%2fnative/1.0.0");
-        // Yarn 4 and bun send no script that is not written down: the archive tells.
+        // Yarn 4 and bun omit implicit scripts from the document. The server reads these scripts
+        // from the archive.
         assert_eq!(native["hasInstallScript"], true, "{tool:?}: {native}");
 
         js.package("tools", &json!({"name": "tools", "version": "1.0.0", "directories": {"bin": "./tools"}}));
         js.write("tools/tools/one", "#!/bin/sh\n");
-        js.publish("tools").well();
+        js.publish("tools").success();
         if tool != Tool::Yarn4 {
             assert_eq!(served(&repository, "tools/1.0.0")["bin"]["one"], "tools/one", "{tool:?}");
         }
@@ -58,7 +61,7 @@ fn what_a_client_makes_of_a_manifest_is_published() {
         let scripts = json!({"preinstall": "true", "install": "echo built", "prepack": "true"});
         js.package("scripts", &json!({"name": "scripts", "version": "1.0.0", "scripts": scripts}));
         js.write("scripts/binding.gyp", "{}");
-        js.publish("scripts").well();
+        js.publish("scripts").success();
         assert_eq!(served(&repository, "scripts/1.0.0")["scripts"]["install"], "echo built", "{tool:?}");
     });
 }
@@ -71,13 +74,13 @@ fn bundled_dependencies_are_published() {
         for name in ["x", "y"] {
             js.package(&format!("bundle/node_modules/{name}"), &json!({"name": name, "version": "1.0.0"}));
         }
-        js.publish("bundle").well();
+        js.publish("bundle").success();
         served(&repository, "bundle/1.0.0");
     });
 }
 
 #[test]
-fn workspace_ranges_are_published_as_versions() {
+fn workspace_ranges_are_replaced_by_versions() {
     with_each(&[Tool::Pnpm, Tool::Yarn4, Tool::Bun], |_, repository, js| {
         js.package(
             "all",
@@ -95,28 +98,28 @@ fn workspace_ranges_are_published_as_versions() {
             "peerDependencies": {"three": "workspace:~"},
         });
         js.write("all/packages/of-them/package.json", &of.to_string());
-        js.run("all", &["install"]).well();
-        js.publish("all/packages/of-them").well();
+        js.run("all", &["install"]).success();
+        js.publish("all/packages/of-them").success();
         let manifest = served(&repository, "of-them/1.0.0");
         assert_eq!(manifest["dependencies"], json!({"one": "^1.2.3"}), "{:?}", js.tool);
         assert_eq!(manifest["peerDependencies"], json!({"three": "~1.2.3"}), "{:?}", js.tool);
     });
 }
 
-/// Archives that other tools pack have another folder, and a name between blanks is what npm makes of it.
+/// Archives of other tools may name their top folder differently. npm removes blanks around a name.
 #[test]
-fn an_archive_of_another_folder_is_published() {
+fn an_archive_with_another_folder_is_published() {
     with_each(&[Tool::Npm10, Tool::Npm11], |_, repository, js| {
         let own =
             json!({"name": "folder", "version": "1.0.0", "bin": "cli.js", "dependencies": {"a": "u/r"}});
         let files = [("some-folder/package.json", own.to_string()), ("some-folder/cli.js", String::new())];
         let files: Vec<(&str, &[u8])> = files.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
         std::fs::write(js.folder().join("folder.tgz"), gzip(&tar(&files))).unwrap();
-        js.run("", &["publish", "./folder.tgz"]).well();
+        js.run("", &["publish", "./folder.tgz"]).success();
         assert_eq!(served(&repository, "folder/1.0.0")["bin"], json!({"folder": "cli.js"}), "{:?}", js.tool);
 
         js.package("blanks", &json!({"name": " blanks ", "version": " v1.0.0 "}));
-        js.publish("blanks").well();
+        js.publish("blanks").success();
         served(&repository, "blanks/1.0.0");
     });
 }

@@ -1,5 +1,5 @@
-//! What an upstream of npm's has: packages that need each other, as documents that are published and as documents that are served;
-//! and proxies of it.
+//! Content of an npm upstream: packages that depend on each other, both as a client publishes them
+//! and as a registry serves them. Also proxies of such an upstream.
 
 use crate::release::Release;
 use packhouse_tests::npm::{Js, NpmRepository, Tool};
@@ -7,9 +7,9 @@ use packhouse_tests::upstream::{Answer, Upstream};
 use packhouse_tests::{Api, Server, skip};
 use serde_json::{Map, Value, json};
 
-/// Long ago, for a version that is old enough for everybody.
+/// A publication time long ago, so that a version is old enough for every setting.
 pub(crate) const OLD: &str = "2015-01-05T10:00:00.000Z";
-/// Not yet, for one that is too young for everybody.
+/// A publication time in the future, so that a version is too young for every setting.
 pub(crate) const YOUNG: &str = "2999-01-05T10:00:00.000Z";
 
 /// A version of a package.
@@ -21,17 +21,17 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// One that needs nothing.
+    /// Creates a version without dependencies.
     pub(crate) fn new(name: &str, version: &str) -> Self {
         Self { name: name.to_owned(), version: version.to_owned(), dependencies: json!({}) }
     }
 
-    /// It packed, in the same bytes each time.
+    /// Returns the packed archive. Its bytes are the same each time.
     pub(crate) fn tarball(&self) -> Vec<u8> {
         self.release().tarball()
     }
 
-    /// Below a registry's address.
+    /// Returns the path of the archive below a registry's address.
     pub(crate) fn path(&self) -> String {
         let bare = self.name.rsplit('/').next().unwrap();
         format!("{}/-/{bare}-{}.tgz", self.name, self.version)
@@ -45,14 +45,14 @@ impl Part {
             .file("index.js", &format!("module.exports = {name:?};\n"))
     }
 
-    /// What is published.
+    /// Returns the document with which a client publishes this version.
     pub(crate) fn document(&self) -> Value {
         let mut document = self.release().document();
         document["versions"][&self.version]["dependencies"] = self.dependencies.clone();
         document
     }
 
-    /// Its manifest, with its tarball at this address.
+    /// Returns the manifest, with the tarball at this address.
     pub(crate) fn manifest(&self, tarball: &str) -> Value {
         let (Self { name, version, dependencies }, release) = (self, self.release());
         json!({
@@ -62,7 +62,8 @@ impl Part {
     }
 }
 
-/// So many packages, every third in a scope: the first needs all others, some by way of others.
+/// Returns a tree of this many packages, every third one in a scope. The first package depends on
+/// all others, on some only indirectly.
 pub(crate) fn tree(count: usize) -> Vec<Part> {
     let name = |number: usize| match number % 3 {
         0 => format!("@acme/part-{number}"),
@@ -77,7 +78,7 @@ pub(crate) fn tree(count: usize) -> Vec<Part> {
     (0..count).map(part).collect()
 }
 
-/// A packument of these versions of a package, old ones all.
+/// Returns a packument of these versions of a package, all of them old.
 pub(crate) fn packument(parts: &[Part], tarball: impl Fn(&Part) -> String) -> Value {
     let name = &parts[0].name;
     let times = parts.iter().map(|part| (part.version.clone(), json!(OLD))).collect::<Map<_, _>>();
@@ -92,12 +93,12 @@ pub(crate) fn packument(parts: &[Part], tarball: impl Fn(&Part) -> String) -> Va
     document
 }
 
-/// Where an upstream answers for a package.
+/// Returns the path of a package's document at an upstream.
 pub(crate) fn at(name: &str) -> String {
     format!("/{}", name.replace('/', "%2f"))
 }
 
-/// Offers these versions of one package, with their tarballs.
+/// Offers these versions of one package, with their tarballs, at the upstream.
 pub(crate) fn offer(upstream: &Upstream, parts: &[Part]) {
     let document = packument(parts, |part| format!("{}/{}", upstream.url(), part.path()));
     show(upstream, &document);
@@ -106,13 +107,13 @@ pub(crate) fn offer(upstream: &Upstream, parts: &[Part]) {
     }
 }
 
-/// Answers with this packument.
+/// Serves this packument at the upstream.
 pub(crate) fn show(upstream: &Upstream, document: &Value) {
     let answer = Answer::ok(document.to_string()).header("Content-Type", "application/json");
     upstream.on(&at(document["name"].as_str().unwrap()), answer);
 }
 
-/// Publishes them all.
+/// Publishes all these versions.
 #[track_caller]
 pub(crate) fn publish(repository: &NpmRepository, parts: &[Part]) {
     for part in parts {
@@ -120,34 +121,36 @@ pub(crate) fn publish(repository: &NpmRepository, parts: &[Part]) {
     }
 }
 
-/// A server that may reach upstreams on this machine.
+/// Starts a server that may connect to upstreams on this machine.
 pub(crate) fn server() -> Server {
     Server::with().env("PACKHOUSE_UPSTREAM_ALLOW_NETWORKS", "127.0.0.0/8:*").start()
 }
 
-/// A proxy of this upstream with a token that may read and write there.
+/// Creates a proxy of this upstream, with a token that may read and write the proxy.
 #[track_caller]
 pub(crate) fn proxy(server: &Server, name: &str, upstream: &str, settings: &Value) -> NpmRepository {
     let more = json!({"kind": "proxy", "upstream": {"url": upstream}, "settings": settings});
     NpmRepository::create_as(server, name, &more)
 }
 
-/// This client at a repository; none, and said so, where it is not here.
+/// Configures this client for a repository; returns `None` and prints a message if the client is
+/// not installed.
 pub(crate) fn client(server: &Server, tool: Tool, repository: &NpmRepository) -> Option<Js> {
     let js = Js::new(tool, &repository.url(server), &repository.token.secret);
     js.map_err(|reason| skip(tool.name(), &reason)).ok()
 }
 
-/// A project that needs these packages in any version.
+/// Writes a project that depends on any version of these packages.
 pub(crate) fn project(js: &Js, parts: &[Part]) {
-    let wanted: Map<_, _> = parts.iter().map(|part| (part.name.clone(), json!("*"))).collect();
-    let manifest = json!({"name": "project", "version": "0.0.0", "private": true, "dependencies": wanted});
+    let dependencies: Map<_, _> = parts.iter().map(|part| (part.name.clone(), json!("*"))).collect();
+    let manifest =
+        json!({"name": "project", "version": "0.0.0", "private": true, "dependencies": dependencies});
     js.package("project", &manifest);
 }
 
-/// Paths of what a proxy keeps.
+/// Returns the paths of a proxy's cached content.
 #[track_caller]
-pub(crate) fn kept(api: &Api, proxy: &NpmRepository) -> Vec<String> {
+pub(crate) fn cached_paths(api: &Api, proxy: &NpmRepository) -> Vec<String> {
     let path = format!("/v1/repositories/{}/cache?limit=200", proxy.id);
     let answer = api.call("GET", &path).expect(200).json();
     let items = answer["items"].as_array().unwrap().iter();

@@ -1,10 +1,10 @@
-//! Rotating an access key: a successor, and an end for the key that it takes the place of.
+//! Rotation of an access key: creates a successor and sets an end for the old key.
 
 use packhouse_identity::{self as identity, Minted};
 use packhouse_store::{AccessKeyRow, KeyRotation, NewAccessKey};
 use packhouse_wire::catalogue;
 
-use super::{Owner, event, find, may_hold, state};
+use super::{KeyOwnerRef, event, find, may_hold, state};
 use crate::error::ApiError;
 use crate::operations::confirmations::{Action, Confirmation};
 use crate::operations::credentials::RotationCodes;
@@ -15,11 +15,12 @@ const CODES: RotationCodes = RotationCodes {
     scheduled: &catalogue::KEY_OVERLAP_EXCEEDS_SCHEDULED_END,
 };
 
-/// Rotates a key. 409 for one that has ended; 403 `repo_access_denied` where it reaches what the actor may not read.
+/// Rotates a key. 409 if it has ended; 403 `repo_access_denied` if it reaches a repository that the
+/// actor may not read.
 pub async fn rotate(
     actor: &Actor,
     confirmation: &Confirmation,
-    owner: Owner<'_>,
+    owner: KeyOwnerRef<'_>,
     key: &str,
     request: RotationRequest,
 ) -> Result<NewCredential<AccessKeyRow>, ApiError> {
@@ -28,7 +29,8 @@ pub async fn rotate(
     loop {
         let old = find(actor, owner.id, key).await?;
         may_hold(actor, owner.id).await?;
-        // After it was read: of many at one time, each is judged on what those before it left.
+        // The clock is read after the row, so that each of several concurrent calls is checked
+        // against the result of the earlier ones.
         let ends_at = judge_state(actor.app.store.now_ms(), &old, request.overlap_ms)?;
         let Minted { secret, sha256 } = identity::mint();
         let successor = NewAccessKey {
@@ -49,13 +51,14 @@ pub async fn rotate(
                 let replaced = Some(Replaced { id: old.id.to_string(), ends_at });
                 return Ok(NewCredential { row: *row, secret: Some(secret), replaced });
             }
-            // Another call changed it between reading and replacing: judged anew, on what there is now.
+            // Another call changed it after it was read; check again with the new state.
             KeyRotation::Changed => {}
         }
     }
 }
 
-/// State (409) at `now` (ms since 1970), then what depends on it (400). When the old key ends: never past its expiry.
+/// Checks the state (409) at `now` (ms since 1970), then the overlap (400). Returns the end of the
+/// old key, at most its expiry.
 fn judge_state(now: i64, old: &AccessKeyRow, overlap_ms: i64) -> Result<i64, ApiError> {
     let state = state(old, now);
     CODES.works(state)?;

@@ -1,4 +1,4 @@
-//! Inviting somebody, and accepting an invitation.
+//! Invitations of new members, and their acceptance.
 
 use packhouse_app::mail;
 use packhouse_identity::permissions::Permissions;
@@ -6,15 +6,20 @@ use packhouse_identity::{self as identity, Minted, Secret};
 use packhouse_store::{Accepted, InvitationRow, MemberRow, NewPassword};
 use packhouse_wire::catalogue;
 
-use super::{Code, rights};
+use super::{OneTimeCode, rights};
 use crate::error::ApiError;
 use crate::operations::{Actor, Origin};
 
-/// How long an invitation is good: 7 days in ms.
+/// Lifetime of an invitation: 7 days in ms.
 const INVITATION_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 
-/// Invites somebody. It ends when the permissions of the member who invited change, and with that member.
-pub async fn invite(actor: &Actor, email: String, permissions: &Permissions) -> Result<Code, ApiError> {
+/// Invites a person. The invitation ends when the permissions of the inviting member change or that
+/// member is deleted.
+pub async fn invite(
+    actor: &Actor,
+    email: String,
+    permissions: &Permissions,
+) -> Result<OneTimeCode, ApiError> {
     rights::may_grant(actor, permissions)?;
     rights::repositories_exist(actor, permissions).await?;
     let Minted { secret, sha256 } = identity::mint();
@@ -30,24 +35,23 @@ pub async fn invite(actor: &Actor, email: String, permissions: &Permissions) -> 
     let event = actor.event("invite_member", email.clone());
     actor.app.store.create_invitation(row, Some(event)).await?;
     let mailed = actor.app.mail.send(mail::invitation(&email, &actor.app.api_url(), &secret)).await;
-    Ok(Code { secret, expires_at, mailed })
+    Ok(OneTimeCode { secret, expires_at, mailed })
 }
 
-/// Who accepts.
+/// Account of the member who accepts an invitation.
 #[derive(Debug)]
 pub struct Acceptance {
-    /// As people see it; may be empty.
+    /// Displayed name; may be empty.
     pub name: String,
-    /// The member's own.
     pub password: Secret,
 }
 
-/// Whom an invitation is for: 404 `not_found` for a code that is none, or has ended.
+/// Returns the invited e-mail address. 404 `not_found` for an unknown or expired code.
 pub async fn invited(origin: &Origin, code: &str) -> Result<String, ApiError> {
     Ok(open(origin, code).await?.email)
 }
 
-/// The invitation of this code, as long as it holds.
+/// Finds the invitation of this code, if it is still valid.
 async fn open(origin: &Origin, code: &str) -> Result<InvitationRow, ApiError> {
     let gone = || ApiError::from(&catalogue::NOT_FOUND);
     let sha256 = identity::fingerprint(code).ok_or_else(gone)?;
@@ -58,12 +62,13 @@ async fn open(origin: &Origin, code: &str) -> Result<InvitationRow, ApiError> {
     Ok(invitation)
 }
 
-/// Accepts an invitation, once: of many who try, one becomes the member. 404 `not_found` for a code that is none, or has ended. 409
-/// `user_already_exists` where the e-mail address has an account by now: the invitation is used up all the same.
+/// Accepts an invitation, once: of several concurrent attempts, one succeeds. 404 `not_found` for
+/// an unknown or expired code. 409 `user_already_exists` if the e-mail address has an account in
+/// the meantime; the invitation is used up too.
 pub async fn accept(origin: &Origin, code: &str, acceptance: Acceptance) -> Result<MemberRow, ApiError> {
     let gone = || ApiError::from(&catalogue::NOT_FOUND);
     let sha256 = identity::fingerprint(code).ok_or_else(gone)?;
-    // Looked at first, so that a code that is none costs no password's hash.
+    // Checked first, so that an unknown code does not cost the hash of a password.
     let (app, store) = (&origin.app, &origin.app.store);
     let invitation = open(origin, code).await?;
     let password_hash = app.passwords.hash(acceptance.password).await?;

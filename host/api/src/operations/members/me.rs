@@ -1,4 +1,4 @@
-//! What a member sees of its own organization.
+//! The caller's own account and organization.
 
 use packhouse_identity::Secret;
 use packhouse_identity::access::Rights;
@@ -9,32 +9,28 @@ use packhouse_wire::catalogue;
 use crate::error::ApiError;
 use crate::operations::{Actor, passwords};
 
-/// Rows read at a time.
+/// Rows that are read at a time.
 const PAGE: u32 = 500;
 
-/// The actor's organization, and what the actor may do in its repositories.
+/// The actor's organization, and the actor's rights in its repositories.
 pub struct Me {
-    /// The organization's id.
     pub organization: OrganizationId,
-    /// Its name.
     pub name: String,
-    /// Its public address.
     pub base_url: String,
-    /// What the actor may do, with what an owner of the first organization holds without its being said.
+    /// The actor's permissions, including those that an owner of the first organization holds
+    /// implicitly.
     pub permissions: Permissions,
-    /// The repositories in which the actor has any right.
+    /// Repositories in which the actor has any right.
     pub repositories: Vec<Reachable>,
 }
 
-/// A repository and what the actor may do there.
+/// Repository with the actor's rights.
 pub struct Reachable {
-    /// The repository.
     pub row: RepositoryRow,
-    /// What the actor may do there.
     pub rights: Rights,
 }
 
-/// The actor's organization and repositories.
+/// Returns the actor's organization and repositories.
 pub async fn me(actor: &Actor) -> Result<Me, ApiError> {
     actor.judged_own();
     let id = actor.organization();
@@ -63,17 +59,17 @@ pub async fn me(actor: &Actor) -> Result<Me, ApiError> {
     })
 }
 
-/// What a member changes of itself; none: as it is.
+/// Changes to the member's own account; `None` leaves a field unchanged.
 #[derive(Debug, Default)]
 pub struct OwnChange {
-    /// As people see it.
     pub name: Option<String>,
-    /// The new password, with the one that is to be no more.
+    /// New password, and the current one.
     pub password: Option<(Secret, Secret)>,
 }
 
-/// Changes the actor's own name, or password. A new password needs the current one (401 `invalid_credentials`, 429), and ends the
-/// actor's other sessions and what was begun with the old.
+/// Changes the actor's own name or password. A new password needs the current one (401
+/// `invalid_credentials`, 429). It ends the actor's other sessions and everything that was started
+/// with the old password.
 pub async fn change(actor: &Actor, change: OwnChange) -> Result<MemberRow, ApiError> {
     actor.judged_own();
     let OwnChange { name, password } = change;
@@ -84,7 +80,8 @@ pub async fn change(actor: &Actor, change: OwnChange) -> Result<MemberRow, ApiEr
         let hash = actor.app.passwords.hash(password).await?;
         let event = actor.event("set_password", member.email.clone());
         let done = store.change_own_password(member, &hash, name.as_deref(), actor.session(), Some(event));
-        // Another call has set a password meanwhile: what was shown is no longer it.
+        // Another call has set a password in the meantime, so `current` is no longer the current
+        // one.
         return if done.await? { Ok(renamed) } else { Err(ApiError::from(&catalogue::INVALID_CREDENTIALS)) };
     }
     if let Some(name) = name {

@@ -1,4 +1,4 @@
-//! Members: who is in an organization and what each may do; invitations and password resets.
+//! Members of an organization with their permissions, invitations, and password resets.
 
 mod invitations;
 mod me;
@@ -11,37 +11,35 @@ use packhouse_store::{MemberChange, MemberId, MemberRow, NewMember};
 use packhouse_wire::catalogue;
 
 use super::confirmations::{Action, Confirmation};
-use super::{Actor, Listed, PageRequest};
+use super::{Actor, PageRequest, RowPage};
 use crate::error::ApiError;
 pub use invitations::{Acceptance, accept, invite, invited};
 pub use me::{Me, OwnChange, Reachable, change, me};
 pub use resets::{complete_reset, reset, resetting};
 pub use rights::repositories_exist;
 
-/// A member that is wanted.
 #[derive(Debug)]
 pub struct MemberRequest {
-    /// By which the member signs in.
+    /// E-mail address with which the member signs in.
     pub email: String,
-    /// As people see it; may be empty.
+    /// Displayed name; may be empty.
     pub name: String,
-    /// The member's own.
     pub password: Secret,
-    /// What the member may do, each thing once.
     pub permissions: Permissions,
 }
 
-/// A code with which somebody who has no session does something, once.
-pub struct Code {
-    /// The code, told this once.
+/// One-time code for a person without a session.
+pub struct OneTimeCode {
+    /// Code, shown only this once.
     pub secret: Secret,
     /// When it ends, in ms since 1970.
     pub expires_at: i64,
-    /// Whether it was mailed; none where no mail server is set.
+    /// True if it was mailed; `None` if no mail server is configured.
     pub mailed: Option<bool>,
 }
 
-/// Makes a member. 403 `role_mismatch` for one who would hold more than the actor; 409 `user_already_exists`.
+/// Creates a member. 403 `role_mismatch` if the member would hold more than the actor; 409
+/// `user_already_exists`.
 pub async fn create(
     actor: &Actor,
     confirmation: &Confirmation,
@@ -59,14 +57,15 @@ pub async fn create(
     made.ok_or(ApiError::from(&catalogue::USER_ALREADY_EXISTS))
 }
 
-/// A page of members, for those who manage members or own the account.
-pub async fn list(actor: &Actor, page: PageRequest<MemberId>) -> Result<Listed<MemberRow>, ApiError> {
+/// Returns a page of members. Needs manage-members or manage-owner-account.
+pub async fn list(actor: &Actor, page: PageRequest<MemberId>) -> Result<RowPage<MemberRow>, ApiError> {
     may_see_others(actor)?;
     let rows = actor.app.store.list_members(actor.organization(), page.after, page.one_further()).await?;
     Ok(page.cut(rows))
 }
 
-/// The member of this id, for those who manage members or own the account; everyone sees themselves.
+/// Returns a member. Needs manage-members or manage-owner-account, except for the actor's own
+/// account.
 pub async fn show(actor: &Actor, id: &str) -> Result<MemberRow, ApiError> {
     if rights::is_own(actor, id) {
         actor.judged_own();
@@ -76,8 +75,9 @@ pub async fn show(actor: &Actor, id: &str) -> Result<MemberRow, ApiError> {
     rights::find(actor, id).await
 }
 
-/// Sets what a member may do. Neither what it held nor what it gets may be more than the actor's own: 403 `role_mismatch`. 409
-/// `last_owner`. A change ends the password resets that the member made, those of its own password, and its invitations.
+/// Sets the permissions of a member. Neither the old nor the new permissions may exceed the
+/// actor's: 403 `role_mismatch`. 409 `last_owner`. A change ends the member's invitations, the
+/// password resets that the member started, and those of the member's own password.
 pub async fn set_permissions(
     actor: &Actor,
     id: &str,
@@ -93,14 +93,14 @@ pub async fn set_permissions(
         let (store, owner) = (&actor.app.store, Permissions::of_an_owner);
         match store.set_member_permissions(&row, &json, owner, Some(event)).await? {
             MemberChange::Done => return Ok(MemberRow { permissions: json, ..row }),
-            MemberChange::Last => return Err(ApiError::from(&catalogue::LAST_OWNER)),
-            // Another call changed it meanwhile: judged anew, on what there is now.
+            MemberChange::LastOwner => return Err(ApiError::from(&catalogue::LAST_OWNER)),
+            // Another call changed it in the meantime; check again with the new state.
             MemberChange::Changed => {}
         }
     }
 }
 
-/// Deletes a member: its sessions end, its tokens are revoked, and what it has invited to is void.
+/// Deletes a member. Its sessions end, its tokens are revoked, and its invitations become invalid.
 pub async fn remove(actor: &Actor, id: &str) -> Result<(), ApiError> {
     loop {
         let row = rights::find_to_manage(actor, id).await?;
@@ -108,7 +108,7 @@ pub async fn remove(actor: &Actor, id: &str) -> Result<(), ApiError> {
         let event = actor.event("delete_member", row.email.clone());
         match actor.app.store.delete_member(&row, Permissions::of_an_owner, Some(event)).await? {
             MemberChange::Done => return Ok(()),
-            MemberChange::Last => return Err(ApiError::from(&catalogue::LAST_OWNER)),
+            MemberChange::LastOwner => return Err(ApiError::from(&catalogue::LAST_OWNER)),
             MemberChange::Changed => {}
         }
     }

@@ -1,7 +1,8 @@
-//! Who may manage whom (Authentication rule 9 of the specification).
+//! Rules for managing members (Authentication rule 9 of the specification).
 //!
-//! A member hands on, takes away and manages nothing that it does not hold itself: whoever holds more is out of its reach. So a
-//! read-only member manages only read-only members.
+//! A member cannot grant, take away or manage a permission that the member does not hold. So a
+//! member cannot manage another one who holds more, and a read-only member manages only read-only
+//! members.
 
 use packhouse_store::{InvitationRow, MemberId, MemberRow, PasswordReset, RepositoryId};
 
@@ -11,44 +12,45 @@ use packhouse_identity::permissions::{Permission, Permissions};
 
 use packhouse_wire::catalogue;
 
-/// The member of this id, for who manages members: 403 `role_mismatch` without manage-members, whoever it is about; 404
-/// `not_found` where there is none in the actor's organization.
+/// Finds a member to manage. 403 `role_mismatch` without manage-members, for any id; 404
+/// `not_found` if the member does not exist in the actor's organization.
 pub(super) async fn find_to_manage(actor: &Actor, id: &str) -> Result<MemberRow, ApiError> {
     actor.judge(actor.permissions().holds(Permission::ManageMembers), &catalogue::ROLE_MISMATCH)?;
     find(actor, id).await
 }
 
-/// The member of this id: 404 `not_found` where there is none in the actor's organization.
+/// Finds a member. 404 `not_found` if the member does not exist in the actor's organization.
 pub(super) async fn find(actor: &Actor, id: &str) -> Result<MemberRow, ApiError> {
     let id = id.parse::<MemberId>().map_err(|_| &catalogue::NOT_FOUND)?;
     let row = actor.app.store.find_member(actor.organization(), id).await?;
     row.ok_or(ApiError::from(&catalogue::NOT_FOUND))
 }
 
-/// Whether this id is the actor's own.
+/// Returns whether this is the actor's own id.
 pub(super) fn is_own(actor: &Actor, id: &str) -> bool {
     id == actor.member().id.to_string()
 }
 
-/// Whether who holds this may make, or leave behind, a member who holds `other`.
+/// Returns whether a holder of `held` may create a member with `other`, or change a member to it.
 fn manages(held: &Permissions, other: &Permissions) -> bool {
     held.holds(Permission::ManageMembers) && held.covers(other)
 }
 
-/// Judges whether the actor may make, or leave behind, a member who holds this: 403 `role_mismatch` without manage-members,
-/// or where it is more than the actor's own.
+/// Checks that the actor may create a member with these permissions, or change a member to them.
+/// 403 `role_mismatch` without manage-members, or if they exceed the actor's own.
 pub(super) fn may_grant(actor: &Actor, permissions: &Permissions) -> Result<(), ApiError> {
     let elsewhere =
         permissions.holds(Permission::ManageServer) && !actor.permissions().holds(Permission::ManageServer);
     actor.judge(!elsewhere && manages(actor.permissions(), permissions), &catalogue::ROLE_MISMATCH)
 }
 
-/// Judges whether the actor may change or delete this member.
+/// Checks that the actor may change or delete this member.
 pub(super) fn may_manage(actor: &Actor, row: &MemberRow) -> Result<(), ApiError> {
     may_grant(actor, &Permissions::read(&row.permissions))
 }
 
-/// Whether the one may reset the other's password, as both are now. Who is read-only resets nobody's but their own.
+/// Returns whether the creator of the reset may still reset the member's password, with their
+/// present permissions. A read-only member can only reset their own.
 pub(super) fn may_reset(reset: &PasswordReset) -> bool {
     let PasswordReset { member, made_by } = reset;
     let held = Permissions::read(&made_by.permissions);
@@ -56,12 +58,12 @@ pub(super) fn may_reset(reset: &PasswordReset) -> bool {
     manages(&held, &Permissions::read(&member.permissions)) && !(others && held.read_only())
 }
 
-/// Whether who invited may still grant what the invitation grants.
+/// Returns whether the inviting member may still grant the permissions of the invitation.
 pub(super) fn may_invite(inviter: &MemberRow, invitation: &InvitationRow) -> bool {
     manages(&Permissions::read(&inviter.permissions), &Permissions::read(&invitation.permissions))
 }
 
-/// 400 `invalid_request` where permissions name a repository that is not there.
+/// Checks that the repositories in the permissions exist; otherwise 400 `invalid_request`.
 pub async fn repositories_exist(actor: &Actor, permissions: &Permissions) -> Result<(), ApiError> {
     let mut ids = Vec::new();
     for name in permissions.named() {
@@ -76,5 +78,5 @@ pub async fn repositories_exist(actor: &Actor, permissions: &Permissions) -> Res
 }
 
 fn no_repository(name: &str) -> ApiError {
-    ApiError::invalid(&format!("`permissions` names the repository `{name}`, which is not there."))
+    ApiError::invalid(&format!("`permissions` names the repository `{name}`, which does not exist."))
 }

@@ -1,5 +1,6 @@
-//! Components of policies: those beside the program, and those that operators installed, by their digests. A rule names one of them, so
-//! that another version of one judges nothing before a rule names it, and the one before is there to go back to.
+//! Components of policies: those beside the program, and those that operators installed, which are
+//! identified by digest. A rule names one component. So a new version judges nothing until a rule
+//! names it, and the rule can return to the previous version.
 
 use bytes::Bytes;
 use packhouse_identity::permissions::Permission::{ManageRepositories, ManageServer};
@@ -12,32 +13,31 @@ use crate::error::ApiError;
 use crate::operations::Actor;
 use crate::operations::plugins::refusal;
 
-/// A component.
 #[derive(Clone, Debug)]
 pub struct ListedComponent {
-    /// What rules call it: its name for one beside the program, else its digest. Empty for a file that is none.
+    /// Reference used in rules: the name of a component beside the program, otherwise the digest.
+    /// Empty for a file that is not a component.
     pub component: String,
-    /// As it calls itself; of a file that is none, the file's name.
+    /// Name of the component; for a file that is not a component, the file name.
     pub name: String,
-    /// Its own.
     pub version: String,
-    /// `sha256:` and hex.
+    /// Digest as `sha256:` and hex.
     pub digest: String,
-    /// One line.
     pub summary: String,
-    /// A JSON Schema of its settings.
+    /// JSON Schema of its settings.
     pub settings: Value,
-    /// The fingerprint of the trusted key that signed it.
+    /// Fingerprint of the trusted key that signed it.
     pub signed_by: Option<String>,
-    /// Who installed it and when, in ms since 1970; none for one beside the program.
+    /// E-mail address of the member who installed it and the time in ms since 1970; `None` for a
+    /// component beside the program.
     pub installed: Option<(String, i64)>,
-    /// Calls of it on this server since it started, and how many of them failed; none where it is not loaded.
+    /// Calls on this server since it started, and failed calls among them; `None` if it is not
+    /// loaded.
     pub calls: Option<(u64, u64)>,
-    /// Why it cannot be run.
+    /// Reason why it cannot run.
     pub error: Option<String>,
 }
 
-/// All of them.
 pub async fn list(actor: &Actor) -> Result<Vec<ListedComponent>, ApiError> {
     actor.needs(ManageRepositories)?;
     let loaded = actor.app.runtime.policies();
@@ -61,9 +61,9 @@ pub async fn list(actor: &Actor) -> Result<Vec<ListedComponent>, ApiError> {
     Ok(all)
 }
 
-/// Keeps a component, on every server; rules may name it from now on. 422 `plugin_refused` for one that cannot be run here, 409
-/// `too_many_policy_components` where there are as many as may be. Where keys are trusted for plugins, one of them must have made the
-/// signature, which is of the component's bytes.
+/// Installs a component on every server; rules may name it from now on. 422 `plugin_refused` if it
+/// cannot run on this server, 409 `too_many_policy_components` at the maximum number. If there are
+/// trusted keys for plugins, one of them must have signed the component's bytes.
 pub async fn install(
     actor: &Actor,
     bytes: Bytes,
@@ -75,12 +75,12 @@ pub async fn install(
     let origin = actor.app.vouch(&bytes, "upload", signature).map_err(refusal)?;
     let described = policy.description();
     let event = actor.event("install_policy", policy.digest());
-    let told = json!({"summary": described.summary, "settings": described.settings}).to_string();
+    let description = json!({"summary": described.summary, "settings": described.settings}).to_string();
     let new = NewPolicyComponent {
         digest: policy.digest().to_owned(),
         name: described.name.clone(),
         version: described.version.clone(),
-        told,
+        description,
         signed_by: origin.signed_by,
         installed_by: actor.member().email.clone(),
         bytes,
@@ -93,7 +93,7 @@ pub async fn install(
     Ok(installed(row.ok_or(&catalogue::NOT_FOUND)?, Some(policy.calls())))
 }
 
-/// Removes the one of this digest. 409 `policy_in_use` while a rule names it.
+/// Removes a component. 409 `policy_in_use` while a rule names it.
 pub async fn remove(actor: &Actor, digest: &str) -> Result<(), ApiError> {
     actor.needs(ManageServer)?;
     if actor.app.store.find_policy_component(digest).await?.is_none() {
@@ -124,14 +124,14 @@ fn beside(policy: &PolicyComponent) -> ListedComponent {
 }
 
 fn installed(row: PolicyComponentRow, calls: Option<(u64, u64)>) -> ListedComponent {
-    let told: Value = serde_json::from_str(&row.told).unwrap_or_default();
+    let description: Value = serde_json::from_str(&row.description).unwrap_or_default();
     ListedComponent {
         component: row.digest.clone(),
         name: row.name,
         version: row.version,
         digest: row.digest,
-        summary: told.get("summary").and_then(Value::as_str).unwrap_or_default().to_owned(),
-        settings: told.get("settings").cloned().unwrap_or_default(),
+        summary: description.get("summary").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        settings: description.get("settings").cloned().unwrap_or_default(),
         signed_by: row.signed_by,
         installed: Some((row.installed_by, row.installed_at)),
         calls,

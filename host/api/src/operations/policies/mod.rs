@@ -1,12 +1,13 @@
-//! Policies over versions: rules with a component each, previewed before they are enforced, and exceptions with a reason and an end. Rules
-//! and exceptions need manage-repositories, components manage-server.
+//! Policies for versions: rules that run one component each and are previewed before they are
+//! enforced, and exceptions with a reason and an end. Rules and exceptions need
+//! manage-repositories, components need manage-server.
 
 mod components;
 mod of_version;
 mod preview;
 mod recordings;
 
-use packhouse_identity::access::Kind;
+use packhouse_identity::access::RepositoryKind;
 use packhouse_identity::permissions::Permission::ManageRepositories;
 use packhouse_store::{
     ExceptionId, ExceptionRow, MAX_EXCEPTIONS, MAX_RULES, NewException, NewRule, RepositoryId, RuleChange,
@@ -19,71 +20,64 @@ use sha2::{Digest as _, Sha256};
 use packhouse_app::policies::RuleFailure;
 
 use super::retention::Reach;
-use super::{Actor, Listed, PageRequest};
+use super::{Actor, PageRequest, RowPage};
 use crate::error::ApiError;
 pub use components::{ListedComponent, install, list as components, remove as remove_component};
 pub use of_version::{RuledVersion, of_version};
 pub use preview::{Preview, PreviewItem, preview};
 pub use recordings::{record, recording, recording_of, recordings, stop_recording};
 
-/// A rule.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// Its row.
     pub row: RuleRow,
-    /// What went wrong with it on this server last.
+    /// Last failure of its component on this server.
     pub failure: Option<RuleFailure>,
 }
 
-/// What a rule is to say.
 #[derive(Clone, Debug)]
 pub struct RuleRequest {
-    /// What people call it.
     pub name: String,
-    /// A name of a policy beside the program, or a digest of one that was installed.
+    /// Name of a component beside the program, or digest of an installed one.
     pub component: String,
-    /// A JSON object.
+    /// Settings as a JSON object.
     pub settings: Value,
-    /// Where it holds.
+    /// Repositories to which it applies.
     pub repositories: Reach,
-    /// Patterns of packages; none: all.
+    /// Patterns of package names; `None` for all packages.
     pub packages: Option<Vec<String>>,
 }
 
-/// What is to be another of a rule; none: as it is.
+/// Changes to a rule; `None` leaves a field unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct RuleChangeRequest {
-    /// What people call it.
     pub name: Option<String>,
-    /// What judges.
     pub component: Option<String>,
-    /// A JSON object.
+    /// Settings as a JSON object.
     pub settings: Option<Value>,
-    /// Where it holds.
+    /// Repositories to which it applies.
     pub repositories: Option<Reach>,
-    /// Patterns of packages; the inner none: all.
+    /// Patterns of package names; the inner `None` means all packages.
     pub packages: Option<Option<Vec<String>>>,
-    /// How strictly it holds.
     pub mode: Option<RuleMode>,
 }
 
-/// What passes a rule nevertheless.
+/// New exception from a rule.
 #[derive(Clone, Debug)]
 pub struct ExceptionRequest {
-    /// Where; none: everywhere.
+    /// Id of a repository; `None` for all repositories.
     pub repository: Option<String>,
-    /// A pattern.
+    /// Pattern of the package name.
     pub package: String,
-    /// A pattern.
+    /// Pattern of the version number.
     pub version: String,
-    /// Why.
+    /// Reason, as a text for people.
     pub reason: String,
-    /// Until when, in ms since 1970.
+    /// End in ms since 1970.
     pub until: i64,
 }
 
-/// Makes a rule, which is paused. 409 `too_many_policies` where there are as many as may be, 400 for a component that is not there and
-/// for settings that it cannot use.
+/// Creates a rule, which is paused at first. 409 `too_many_policies` at the maximum number, 400 if
+/// its component does not exist or cannot use its settings.
 pub async fn create(actor: &Actor, request: RuleRequest) -> Result<Rule, ApiError> {
     actor.needs(ManageRepositories)?;
     let RuleRequest { name, component, settings, repositories, packages } = request;
@@ -96,15 +90,14 @@ pub async fn create(actor: &Actor, request: RuleRequest) -> Result<Rule, ApiErro
     Ok(rule(actor, row))
 }
 
-/// A page of them.
-pub async fn list(actor: &Actor, page: PageRequest<RuleId>) -> Result<Listed<Rule>, ApiError> {
+/// Returns a page of rules.
+pub async fn list(actor: &Actor, page: PageRequest<RuleId>) -> Result<RowPage<Rule>, ApiError> {
     actor.needs(ManageRepositories)?;
     let found = actor.app.store.list_rules(actor.organization(), page.after, page.one_further()).await?;
-    let Listed { rows, more } = page.cut(found);
-    Ok(Listed { rows: rows.into_iter().map(|row| rule(actor, row)).collect(), more })
+    let RowPage { rows, more } = page.cut(found);
+    Ok(RowPage { rows: rows.into_iter().map(|row| rule(actor, row)).collect(), more })
 }
 
-/// The one of this id.
 pub async fn find(actor: &Actor, id: &str) -> Result<Rule, ApiError> {
     actor.needs(ManageRepositories)?;
     let id = id.parse::<RuleId>().map_err(|_| &catalogue::NOT_FOUND)?;
@@ -112,8 +105,8 @@ pub async fn find(actor: &Actor, id: &str) -> Result<Rule, ApiError> {
     Ok(rule(actor, row.ok_or(&catalogue::NOT_FOUND)?))
 }
 
-/// Changes the one of this id. What it says being changed, it is paused. 409 `preview_required` where it is to be enforced and was not
-/// previewed as it is then; nothing has changed then.
+/// Changes a rule. A change of its content pauses it. 409 `preview_required`, without any change,
+/// if the rule is to be enforced and its new content was not previewed.
 pub async fn change(actor: &Actor, id: &str, request: RuleChangeRequest) -> Result<Rule, ApiError> {
     let Rule { row, .. } = find(actor, id).await?;
     let RuleChangeRequest { name, component, settings, repositories, packages, mode } = request;
@@ -136,7 +129,7 @@ pub async fn change(actor: &Actor, id: &str, request: RuleChangeRequest) -> Resu
     match changed {
         Some(row) => Ok(rule(actor, row)),
         None if mode == Some(RuleMode::Enforced) => {
-            // Or it was deleted meanwhile.
+            // It may also have been deleted in the meantime.
             find(actor, id).await?;
             Err(ApiError::from(&catalogue::PREVIEW_REQUIRED))
         }
@@ -144,7 +137,7 @@ pub async fn change(actor: &Actor, id: &str, request: RuleChangeRequest) -> Resu
     }
 }
 
-/// Deletes the one of this id with its exceptions.
+/// Deletes a rule with its exceptions.
 pub async fn remove(actor: &Actor, id: &str) -> Result<(), ApiError> {
     let Rule { row, .. } = find(actor, id).await?;
     let event = actor.event("delete_policy", row.name);
@@ -156,20 +149,20 @@ pub async fn remove(actor: &Actor, id: &str) -> Result<(), ApiError> {
     }
 }
 
-/// The exceptions of the one of this id, ended ones among them.
+/// Returns a page of a rule's exceptions, including expired ones.
 pub async fn exceptions(
     actor: &Actor,
     id: &str,
     page: PageRequest<ExceptionId>,
-) -> Result<Listed<ExceptionRow>, ApiError> {
+) -> Result<RowPage<ExceptionRow>, ApiError> {
     let Rule { row, .. } = find(actor, id).await?;
     let store = &actor.app.store;
     let found = store.list_exceptions(row.organization, row.id, page.after, page.one_further()).await?;
     Ok(page.cut(found))
 }
 
-/// Makes an exception of the one of this id. 400 for a repository that is not there, 409 `too_many_exceptions` where there are as many as
-/// may be.
+/// Creates an exception from a rule. 400 if the repository does not exist, 409
+/// `too_many_exceptions` at the maximum number.
 pub async fn except(actor: &Actor, id: &str, request: ExceptionRequest) -> Result<ExceptionRow, ApiError> {
     let Rule { row, .. } = find(actor, id).await?;
     let ExceptionRequest { repository, package, version, reason, until } = request;
@@ -186,7 +179,6 @@ pub async fn except(actor: &Actor, id: &str, request: ExceptionRequest) -> Resul
     made.ok_or_else(|| ApiError::with(&catalogue::TOO_MANY_EXCEPTIONS, &MAX_EXCEPTIONS.to_string()))
 }
 
-/// Takes an exception back.
 pub async fn end_exception(actor: &Actor, id: &str, exception: &str) -> Result<(), ApiError> {
     let Rule { row, .. } = find(actor, id).await?;
     let exception = exception.parse::<ExceptionId>().map_err(|_| &catalogue::NOT_FOUND)?;
@@ -198,7 +190,7 @@ pub async fn end_exception(actor: &Actor, id: &str, exception: &str) -> Result<(
     }
 }
 
-/// Where a rule holds.
+/// Repositories to which a rule applies.
 #[must_use]
 pub fn reach_of(text: &RuleText) -> Reach {
     text.repositories.clone().map_or(Reach::All, Reach::Only)
@@ -209,7 +201,7 @@ fn rule(actor: &Actor, row: RuleRow) -> Rule {
 }
 
 async fn repository_of(actor: &Actor, id: &str) -> Result<RepositoryId, ApiError> {
-    let unknown = || ApiError::invalid("`repository` names one that is not there.");
+    let unknown = || ApiError::invalid("`repository` must be the id of an existing repository.");
     let id = id.parse::<RepositoryId>().map_err(|_| unknown())?;
     let found = actor.app.store.find_repository(actor.organization(), id).await?;
     found.map(|row| row.id).ok_or_else(unknown)
@@ -227,22 +219,29 @@ fn text(
     };
     let settings = settings.to_string();
     let ids: Option<Vec<i64>> = repositories.as_ref().map(|ids| ids.iter().map(|id| id.0).collect());
-    let said = json!([component, settings, ids, packages]).to_string();
-    let digest = hex::encode(Sha256::digest(said.as_bytes()));
+    let content = json!([component, settings, ids, packages]).to_string();
+    let digest = hex::encode(Sha256::digest(content.as_bytes()));
     RuleText { component, settings, repositories, packages, digest }
 }
 
-/// 400 where the component is not there, cannot use the settings, or a repository is not there.
+/// Checks that the component and the repositories exist, and that the component can use the
+/// settings; otherwise 400.
 async fn check(actor: &Actor, text: &RuleText) -> Result<(), ApiError> {
     if let Some(ids) = &text.repositories {
         let found = actor.app.store.find_repositories(actor.organization(), ids).await?;
         if found.len() != ids.len() {
-            return Err(ApiError::invalid("`repositories` names one that is not there, or one twice."));
+            return Err(ApiError::invalid(
+                "`repositories` lists a repository that does not exist, or lists one twice.",
+            ));
         }
-        if let Some(group) = found.iter().find(|row| Kind::of(&row.kind) == Kind::Group) {
-            let (name, told) =
-                (&group.name, "has no versions of its own; name its members, by which it is judged.");
-            return Err(ApiError::invalid(&format!("`repositories` names the group {name}, which {told}")));
+        if let Some(group) = found.iter().find(|row| RepositoryKind::of(&row.kind) == RepositoryKind::Group) {
+            let (name, problem) = (
+                &group.name,
+                "has no versions of its own; list its members instead, because their versions are judged.",
+            );
+            return Err(ApiError::invalid(&format!(
+                "`repositories` names the group {name}, which {problem}"
+            )));
         }
     }
     let found = actor.app.policy_component(&text.component).await?;
@@ -251,7 +250,7 @@ async fn check(actor: &Actor, text: &RuleText) -> Result<(), ApiError> {
         Ok(Ok(())) => Ok(()),
         Ok(Err(wrong)) => Err(ApiError::invalid(&format!("`settings` cannot be used: {wrong}."))),
         Err(error) => {
-            Err(ApiError::invalid(&format!("`component` could not judge its settings: it {error}.")))
+            Err(ApiError::invalid(&format!("`component` could not check its settings: the policy {error}.")))
         }
     }
 }

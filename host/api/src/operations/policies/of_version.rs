@@ -1,4 +1,4 @@
-//! What the rules that hold say of one version that is there, as a preview of each would.
+//! Rulings of the active rules about one existing version, as their previews would show them.
 
 use packhouse_app::policies::facts;
 use packhouse_identity::permissions::Permission::ManageRepositories;
@@ -8,23 +8,22 @@ use super::preview::question;
 use crate::error::ApiError;
 use crate::operations::Actor;
 
-/// What a rule says of a version that it does not let pass, or of which it warns.
+/// Ruling of a rule about a version that it refuses or warns about.
 #[derive(Clone, Debug)]
 pub struct RuledVersion {
-    /// The rule.
     pub rule: RuleId,
-    /// What people call it.
+    /// Displayed name of the rule.
     pub name: String,
     /// `denied`, `held`, `warned` or `policy_unavailable`.
     pub ruling: &'static str,
-    /// Why.
-    pub because: String,
-    /// From when on it may be judged otherwise, in ms since 1970.
+    /// Reason, as a text for people.
+    pub reason: String,
+    /// Time in ms since 1970 from which the ruling may change.
     pub until: Option<i64>,
 }
 
-/// What does not let this version pass now, and what warns of it; nothing for who does not manage repositories, since rules are not theirs
-/// to know.
+/// Returns the rules that now refuse this version or warn about it. Empty for an actor without
+/// manage-repositories, who may not see the rules.
 pub async fn of_version(
     actor: &Actor,
     repository: &RepositoryRow,
@@ -54,9 +53,9 @@ pub async fn of_version(
         let Some(judged) = judged.into_iter().next() else { continue };
         let warning = judged.warnings.first().map(|(_, sentence)| ("warned", sentence.clone()));
         let refusal = judged.refusal.map(|refusal| (refusal.word(), refusal.sentence));
-        if let Some((ruling, because)) = refusal.or(warning) {
+        if let Some((ruling, reason)) = refusal.or(warning) {
             let (rule, name) = (rule.row.id, rule.row.name.clone());
-            ruled.push(RuledVersion { rule, name, ruling, because, until: judged.until });
+            ruled.push(RuledVersion { rule, name, ruling, reason, until: judged.until });
         }
     }
     Ok(ruled)

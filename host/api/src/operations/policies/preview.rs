@@ -1,10 +1,11 @@
-//! What a rule would do to all that is there: the very judgement that requests meet.
+//! Preview of a rule: its effect on all existing versions, with the same evaluation as for
+//! requests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use packhouse_app::policies::{JudgedWhere, Question, facts};
-use packhouse_identity::access::Kind;
+use packhouse_app::policies::{JudgedRepository, Question, facts};
+use packhouse_identity::access::RepositoryKind;
 use packhouse_runtime::{MAX_BATCH, PolicyFacts, PolicyPurpose, RequestHead};
 use packhouse_store::{FactsPlace, RepositoryRow, RuleMode, VersionFactsRow, now_ms};
 
@@ -14,46 +15,43 @@ use crate::operations::repositories::may_read;
 use crate::operations::retention::reached;
 use crate::operations::{Actor, loaded};
 
-/// Versions that are told.
+/// Maximum number of listed versions.
 const ITEMS: usize = 1_000;
-/// Exceptions that are looked at.
+/// Maximum number of exceptions that are read.
 const EXCEPTIONS: u32 = 10_000;
 
-/// What a rule would do.
+/// Effect of a rule on the existing versions.
 #[derive(Clone, Debug, Default)]
 pub struct Preview {
-    /// Versions that do not pass, or pass with a warning, where the actor may read: the first 1,000.
+    /// Versions that would be refused or pass with a warning, in repositories that the actor may
+    /// read: the first 1,000.
     pub items: Vec<PreviewItem>,
-    /// How many more there are in repositories that the actor may not read.
+    /// Number of further such versions in repositories that the actor may not read.
     pub hidden: u64,
-    /// Versions that it is about.
+    /// Number of versions to which it applies.
     pub versions: u64,
-    /// How many of them by what becomes of them: `denied`, `held`, `warned`, `policy_unavailable`.
+    /// Number of these versions by ruling: `denied`, `held`, `warned`, `policy_unavailable`.
     pub counts: BTreeMap<&'static str, u64>,
-    /// Whether there are more than are told.
+    /// True if there are more than the listed ones.
     pub truncated: bool,
 }
 
-/// A version that does not pass, or with a warning.
+/// A version that would be refused or pass with a warning.
 #[derive(Clone, Debug)]
 pub struct PreviewItem {
-    /// The repository's id.
     pub repository: String,
-    /// Its name.
     pub repository_name: String,
-    /// The package.
     pub package: String,
-    /// The version.
     pub version: String,
     /// `denied`, `held`, `warned` or `policy_unavailable`.
     pub ruling: &'static str,
-    /// Why.
-    pub because: String,
-    /// From when on it may be judged otherwise, in ms since 1970.
+    /// Reason, as a text for people.
+    pub reason: String,
+    /// Time in ms since 1970 from which the ruling may change.
     pub until: Option<i64>,
 }
 
-/// What the rule of this id would do now. From then on it may be enforced as it is.
+/// Previews a rule. Afterwards it may be enforced with this content.
 pub async fn preview(actor: &Actor, id: &str) -> Result<Preview, ApiError> {
     let Rule { row, .. } = find(actor, id).await?;
     loaded::all(&actor.app)?;
@@ -62,12 +60,12 @@ pub async fn preview(actor: &Actor, id: &str) -> Result<Preview, ApiError> {
     let (app, now) = (&actor.app, now_ms());
     let exceptions = app.store.list_exceptions(organization, rule_id, None, EXCEPTIONS).await?;
     let exceptions = exceptions.into_iter().map(|one| one.new).collect();
-    // As if it were enforced: what it only warns of is no denial else.
+    // Previewed as enforced, because a rule in the mode `warn` denies nothing.
     let row = packhouse_store::RuleRow { mode: RuleMode::Enforced, ..row };
     let rule = app.rule_as_it_is(row, exceptions).await?;
     let mut found = Preview::default();
     for repository in reached(app, organization, &reach).await? {
-        if Kind::of(&repository.kind) == Kind::Group {
+        if RepositoryKind::of(&repository.kind) == RepositoryKind::Group {
             continue;
         }
         let may_read = may_read(actor, &repository);
@@ -87,14 +85,14 @@ pub async fn preview(actor: &Actor, id: &str) -> Result<Preview, ApiError> {
             for ((package, version), judged) in names.into_iter().zip(judged) {
                 let warning = judged.warnings.first().map(|(_, sentence)| ("warned", sentence.clone()));
                 let refusal = judged.refusal.map(|refusal| (refusal.word(), refusal.sentence));
-                if let Some((ruling, because)) = refusal.or(warning) {
+                if let Some((ruling, reason)) = refusal.or(warning) {
                     let item = PreviewItem {
                         repository: repository.id.to_string(),
                         repository_name: repository.name.clone(),
                         package,
                         version,
                         ruling,
-                        because,
+                        reason,
                         until: judged.until,
                     };
                     found.add(item, may_read);
@@ -121,7 +119,7 @@ impl Preview {
         }
     }
 
-    /// How many versions become this.
+    /// Number of versions with this ruling.
     #[must_use]
     pub fn count(&self, ruling: &str) -> u64 {
         self.counts.get(ruling).copied().unwrap_or_default()
@@ -130,7 +128,7 @@ impl Preview {
 
 pub(super) fn question(repository: &RepositoryRow, now: i64) -> Question {
     Question {
-        place: JudgedWhere {
+        place: JudgedRepository {
             organization: repository.organization,
             repository: repository.id,
             name: repository.name.as_str().into(),

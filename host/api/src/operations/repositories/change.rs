@@ -1,4 +1,4 @@
-//! Changing a repository.
+//! Changes to the settings, members and upstream of a repository.
 
 use packhouse_config::repository_settings;
 use packhouse_runtime::Description;
@@ -6,53 +6,56 @@ use packhouse_store::RepositoryRow;
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::{managed, may_open, rules};
+use super::{managed, may_make_public, rules};
 use crate::error::ApiError;
 use crate::fields::Field;
 use crate::operations::{Actor, loaded};
 
-/// What is to change, as it came; what is absent stays. What it may be depends on the repository's kind and format.
+/// Unchecked changes; absent fields stay as they are. The valid values depend on the repository's
+/// kind and format.
 #[derive(Debug, Default)]
 pub struct RepositoryChange {
-    /// Settings that change; null takes one back to its default.
+    /// Settings that change; null resets one to its default.
     pub settings: Field,
-    /// Of a group: all its members from now on, in order.
+    /// All members of a group from now on, in order.
     pub members: Field,
-    /// Of a proxy: an object with `url`.
+    /// For a proxy: an object with `url`.
     pub upstream: Field,
 }
 
-/// Changes the repository of this id. To make it public needs read there. The credentials for a proxy's upstream are taken away where
-/// another server or way is named to it: they were given for the one that was.
+/// Changes a repository. Making it public needs read access to it. The upstream credentials are
+/// removed if the change leads to another server or connection, because they were given for the
+/// previous one.
 pub async fn change(actor: &Actor, id: &str, change: &RepositoryChange) -> Result<RepositoryRow, ApiError> {
     loop {
         let row = managed(actor, id).await?;
         let changed = apply(actor, row.clone(), change).await?;
         if changed.public && !row.public {
-            may_open(actor, actor.permissions().rights(row.id))?;
+            may_make_public(actor, actor.permissions().rights(row.id))?;
         }
         let elsewhere = leads_elsewhere(&row, &changed);
         let event = actor.event("change_repository", changed.name.clone());
         if actor.app.store.update_repository(&changed, elsewhere, Some(event)).await? {
-            // What its upstream did was under the settings before.
+            // The known state of its upstream belongs to the previous settings.
             actor.app.upstreams.forget(changed.id);
             return Ok(changed);
         }
-        // Someone else changed it between reading and writing: once more, on what there is now.
+        // Another call changed it after it was read; try again with the new state.
     }
 }
 
-/// Whether a proxy would show its credentials to another server than before, or by another way: where the address has another scheme,
-/// host or port, where requests leave by another proxy, and where others may vouch for the server.
+/// Returns whether a proxy would send its credentials to another server, or over another
+/// connection: another scheme, host or port, another outgoing proxy, or another trusted certificate
+/// authority.
 pub fn leads_elsewhere(before: &RepositoryRow, after: &RepositoryRow) -> bool {
     let origin = |row: &RepositoryRow| {
         row.upstream.as_deref().and_then(|url| Url::parse(url).ok()).map(|url| url.origin())
     };
-    let way = |row: &RepositoryRow| {
+    let connection = |row: &RepositoryRow| {
         let set: Map<String, Value> = serde_json::from_str(&row.settings).unwrap_or_default();
         repository_settings::WAYS.map(|name| set.get(name).cloned())
     };
-    origin(before) != origin(after) || way(before) != way(after)
+    origin(before) != origin(after) || connection(before) != connection(after)
 }
 
 async fn apply(
@@ -68,7 +71,8 @@ async fn apply(
     Ok(changed)
 }
 
-/// The repository with these changes, as far as they alone show whether they may be: the caller looks whether members are there.
+/// Applies the changes that can be checked without the store. The caller checks that the members
+/// exist.
 pub fn judge(
     mut row: RepositoryRow,
     change: &RepositoryChange,

@@ -1,36 +1,34 @@
-//! The health of repositories: what the upstreams of proxies do at present.
+//! Health of repositories: the present state of their upstreams.
 
 use packhouse_store::{RepositoryId, RepositoryRow};
 use packhouse_upstream::{HealthState, HealthView};
 
-use super::{GROUP, PROXY, knows};
+use super::{GROUP, PROXY, may_see};
 use crate::error::ApiError;
 use crate::operations::Actor;
 
-/// The health of a repository that has an upstream, itself or through its members.
+/// Health of a repository with an upstream, its own or a member's.
 #[derive(Debug)]
 pub enum RepositoryHealth {
-    /// Of a proxy: that of its upstream.
+    /// Health of a proxy's upstream.
     Proxy(HealthView),
-    /// Of a group: that of its members that the actor may know of, in order.
+    /// Health of the members of a group that the actor may see, in order.
     Group(Vec<MemberHealth>),
 }
 
-/// A group's member, and how it is.
+/// Group member with its health.
 #[derive(Debug)]
 pub struct MemberHealth {
-    /// Its id.
     pub id: RepositoryId,
-    /// Its name.
     pub name: String,
-    /// Whether its upstream answers. A hosted repository is always well.
+    /// State of its upstream. A hosted repository is always healthy.
     pub state: HealthState,
-    /// What happened, for people.
+    /// Details, as a text for people.
     pub detail: Option<String>,
 }
 
 impl RepositoryHealth {
-    /// The state of the whole: the worst of any part.
+    /// Worst state of all parts.
     pub fn state(&self) -> HealthState {
         match self {
             RepositoryHealth::Proxy(view) => view.state,
@@ -41,8 +39,8 @@ impl RepositoryHealth {
     }
 }
 
-/// The health of a repository, as this server sees it; none of a hosted one. Who may know of a
-/// repository may know it.
+/// Returns the health of a repository, as this server last observed it; `None` for a hosted one.
+/// Whoever may see the repository may see it.
 pub async fn health_of(actor: &Actor, row: &RepositoryRow) -> Result<Option<RepositoryHealth>, ApiError> {
     match row.kind.as_str() {
         PROXY => Ok(Some(RepositoryHealth::Proxy(actor.app.upstreams.health(row.id)))),
@@ -53,7 +51,7 @@ pub async fn health_of(actor: &Actor, row: &RepositoryRow) -> Result<Option<Repo
 
 async fn members(actor: &Actor, group: &RepositoryRow) -> Result<Vec<MemberHealth>, ApiError> {
     let mut members = Vec::with_capacity(group.members.len());
-    for id in group.members.iter().filter(|id| knows(actor, **id)) {
+    for id in group.members.iter().filter(|id| may_see(actor, **id)) {
         let Some(row) = actor.app.store.find_repository(actor.organization(), *id).await? else { continue };
         let view = (row.kind == PROXY).then(|| actor.app.upstreams.health(row.id));
         let (state, detail) = view.map(|view| (view.state, view.detail)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Repositories: finding, listing, making, changing and deleting them.
+//! Repositories: finding, listing, creating, changing and deleting them.
 
 mod change;
 mod health;
@@ -9,33 +9,32 @@ use packhouse_identity::permissions::Permission::{self, ManageRepositories};
 use packhouse_store::{NewRepository, RepositoryId, RepositoryRow, RepositoryUsage};
 use packhouse_wire::catalogue;
 
-use super::{Actor, Listed, PageRequest};
+use super::{Actor, PageRequest, RowPage};
 use crate::error::ApiError;
 pub use change::{RepositoryChange, change, judge as judge_change, leads_elsewhere};
 pub use health::{MemberHealth, RepositoryHealth, health_of};
 pub use packhouse_upstream::HealthState;
 pub use rules::PROXY;
 
-/// A repository of others.
+/// Kind of a repository that shows the packages of its members.
 const GROUP: &str = "group";
 
-/// A repository with what is counted of it.
 #[derive(Debug)]
 pub struct RepositoryWithUsage {
-    /// The repository.
     pub row: RepositoryRow,
-    /// What it holds; none of a group.
+    /// Counters; `None` for a group.
     pub usage: Option<RepositoryUsage>,
 }
 
-/// Rows read in one statement.
+/// Rows that are read in one statement.
 const READ_AT_ONCE: u32 = 201;
 
-/// Makes a repository. A public one needs read in every repository besides: 403 `role_mismatch`. 409 for a name in use.
+/// Creates a repository. A public one also needs read access to all repositories: 403
+/// `role_mismatch`. 409 if the name is in use.
 pub async fn create(actor: &Actor, new: NewRepository) -> Result<RepositoryRow, ApiError> {
     actor.needs(ManageRepositories)?;
     if new.public {
-        may_open(actor, actor.permissions().rights_in_a_new_one())?;
+        may_make_public(actor, actor.permissions().rights_in_a_new_one())?;
     }
     let (store, organization) = (&actor.app.store, actor.organization());
     if store.look_up(organization, &new.name, None).await?.repository.is_some() {
@@ -44,19 +43,22 @@ pub async fn create(actor: &Actor, new: NewRepository) -> Result<RepositoryRow, 
     rules::members_exist(actor, &new.members, &new.format).await?;
     let event = actor.event("create_repository", new.name.clone());
     let row = store.create_repository(organization, new, Some(event)).await?;
-    // Another call may have been first since the look-up: the database alone decides.
+    // Another call may have used the name since the look-up; the database decides.
     row.ok_or(ApiError::from(&catalogue::REPOSITORY_ALREADY_EXISTS))
 }
 
-/// A page of the repositories that the actor may know of.
-pub async fn list(actor: &Actor, page: PageRequest<RepositoryId>) -> Result<Listed<RepositoryRow>, ApiError> {
+/// Returns a page of the repositories that the actor may see.
+pub async fn list(
+    actor: &Actor,
+    page: PageRequest<RepositoryId>,
+) -> Result<RowPage<RepositoryRow>, ApiError> {
     actor.judged_own();
     let (mut found, mut after) = (Vec::new(), page.after);
     while found.len() < page.one_further() as usize {
         let rows = actor.app.store.list_repositories(actor.organization(), after, READ_AT_ONCE).await?;
         after = rows.last().map(|row| row.id);
         let last = rows.len() < READ_AT_ONCE as usize;
-        found.extend(rows.into_iter().filter(|row| knows(actor, row.id)));
+        found.extend(rows.into_iter().filter(|row| may_see(actor, row.id)));
         if last {
             break;
         }
@@ -64,29 +66,30 @@ pub async fn list(actor: &Actor, page: PageRequest<RepositoryId>) -> Result<List
     Ok(page.cut(found))
 }
 
-/// The repository of this id, for whoever may know of it: 404 `not_found` otherwise.
+/// Returns a repository that the actor may see; otherwise 404 `not_found`.
 pub async fn show(actor: &Actor, id: &str) -> Result<RepositoryRow, ApiError> {
     let row = find(actor, id).await?;
     actor.judged_own();
     Ok(row)
 }
 
-/// The repository of this name, for whoever may know of it: 404 `not_found` otherwise.
+/// Finds a repository by its name, if the actor may see it; otherwise 404 `not_found`.
 pub async fn named(actor: &Actor, name: &str) -> Result<RepositoryRow, ApiError> {
     actor.judged_own();
     let found = actor.app.store.look_up(actor.organization(), name, None).await?.repository.clone();
     let id = found.map(|found| found.id).ok_or(&catalogue::NOT_FOUND)?;
     let row = actor.app.store.find_repository(actor.organization(), id).await?;
-    row.filter(|row| knows(actor, row.id)).ok_or(ApiError::from(&catalogue::NOT_FOUND))
+    row.filter(|row| may_see(actor, row.id)).ok_or(ApiError::from(&catalogue::NOT_FOUND))
 }
 
-/// The repository of this id, for who manages repositories: 403 `insufficient_permissions`, then 404 `not_found`.
+/// Finds a repository to manage. 403 `insufficient_permissions` without the permission, then 404
+/// `not_found`.
 pub async fn managed(actor: &Actor, id: &str) -> Result<RepositoryRow, ApiError> {
     actor.needs(ManageRepositories)?;
     find(actor, id).await
 }
 
-/// The proxy of this id, for who manages repositories: 404 `not_found` for a repository of another kind.
+/// Finds a proxy to manage. 404 `not_found` also for a repository of another kind.
 pub async fn managed_proxy(actor: &Actor, id: &str) -> Result<RepositoryRow, ApiError> {
     let repository = managed(actor, id).await?;
     match repository.kind.as_str() {
@@ -95,19 +98,19 @@ pub async fn managed_proxy(actor: &Actor, id: &str) -> Result<RepositoryRow, Api
     }
 }
 
-/// The repository of this id, for who may read there: 404 where the actor may not know of it, else 403 `role_mismatch`.
+/// Finds a repository to read: 404 if the actor may not see it, otherwise 403 `role_mismatch`.
 pub async fn readable(actor: &Actor, id: &str) -> Result<RepositoryRow, ApiError> {
     let repository = find(actor, id).await?;
     actor.judge(may_read(actor, &repository), &catalogue::ROLE_MISMATCH)?;
     Ok(repository)
 }
 
-/// Whether the actor may read what is in a repository, and so be told the names of its packages.
+/// Returns whether the actor may read the content of a repository, including package names.
 pub(crate) fn may_read(actor: &Actor, repository: &RepositoryRow) -> bool {
     repository.public || actor.permissions().rights(repository.id).read
 }
 
-/// Deletes a repository with all that it holds. 409 `repository_in_use` for a member of a group.
+/// Deletes a repository with its content. 409 `repository_in_use` if it is a member of a group.
 pub async fn remove(actor: &Actor, id: &str) -> Result<(), ApiError> {
     let row = managed(actor, id).await?;
     let (store, organization) = (&actor.app.store, actor.organization());
@@ -122,53 +125,57 @@ pub async fn remove(actor: &Actor, id: &str) -> Result<(), ApiError> {
     }
 }
 
-/// A page of the repositories that the actor may know of, each with its counters; a group has none, for it holds nothing of its own.
+/// Returns a page of the repositories that the actor may see, with their counters. A group has
+/// none, because it has no content of its own.
 pub async fn list_with_usage(
     actor: &Actor,
     page: PageRequest<RepositoryId>,
-) -> Result<Listed<RepositoryWithUsage>, ApiError> {
-    let Listed { rows, more } = list(actor, page).await?;
+) -> Result<RowPage<RepositoryWithUsage>, ApiError> {
+    let RowPage { rows, more } = list(actor, page).await?;
     let ids: Vec<RepositoryId> = rows.iter().map(|row| row.id).collect();
     let mut usage = actor.app.store.repository_usage(actor.organization(), &ids).await?;
     let with = |row: RepositoryRow| {
         let usage = usage.remove(&row.id).filter(|_| row.kind != GROUP);
         RepositoryWithUsage { row, usage }
     };
-    Ok(Listed { rows: rows.into_iter().map(with).collect(), more })
+    Ok(RowPage { rows: rows.into_iter().map(with).collect(), more })
 }
 
-/// The counters of the repository; none of a group. Who may know of a repository may know them.
+/// Returns the counters of a repository; `None` for a group. Whoever may see the repository may see
+/// them.
 pub async fn usage_of(actor: &Actor, row: &RepositoryRow) -> Result<Option<RepositoryUsage>, ApiError> {
     let usage = actor.app.store.repository_usage(actor.organization(), &[row.id]).await?;
     Ok(usage.get(&row.id).copied().filter(|_| row.kind != GROUP))
 }
 
-/// The address of a repository for its clients, with a slash at its end.
+/// Address of a repository for its clients, with a trailing slash.
 pub async fn address(actor: &Actor, row: &RepositoryRow) -> Result<String, ApiError> {
     Ok(format!("{}/repositories/{}/", base_url(actor).await?, row.name))
 }
 
-/// The public address of the actor's organization, without a slash at its end.
+/// Public address of the actor's organization, without a trailing slash.
 pub async fn base_url(actor: &Actor) -> Result<String, ApiError> {
     let organizations = actor.app.store.organizations().await?;
     Ok(actor.base_url(organizations.iter().find(|row| row.id == actor.organization())))
 }
 
-/// The repository of this id, where the actor may know of it: 404 `not_found` otherwise. What may be done there is judged afterwards.
+/// Finds a repository that the actor may see; otherwise 404 `not_found`. The caller checks further
+/// rights.
 pub(super) async fn find(actor: &Actor, id: &str) -> Result<RepositoryRow, ApiError> {
     let id = id.parse::<RepositoryId>().map_err(|_| &catalogue::NOT_FOUND)?;
     let row = actor.app.store.find_repository(actor.organization(), id).await?;
-    row.filter(|row| knows(actor, row.id)).ok_or(ApiError::from(&catalogue::NOT_FOUND))
+    row.filter(|row| may_see(actor, row.id)).ok_or(ApiError::from(&catalogue::NOT_FOUND))
 }
 
-/// Judges whether the actor may open a repository to everyone: nobody gives what they may not read themselves, and who manages
-/// repositories does not thereby read them. 403 `role_mismatch`.
-fn may_open(actor: &Actor, rights: Rights) -> Result<(), ApiError> {
+/// Checks that the actor may make a repository public: the actor must be able to read it, which
+/// managing repositories does not include. 403 `role_mismatch`.
+fn may_make_public(actor: &Actor, rights: Rights) -> Result<(), ApiError> {
     actor.judge(rights.read, &catalogue::ROLE_MISMATCH)
 }
 
-/// Whether the actor may know of the repository: any right in it, or managing all of them.
-fn knows(actor: &Actor, id: RepositoryId) -> bool {
+/// Returns whether the actor may see the repository: with any right in it, or with
+/// manage-repositories.
+fn may_see(actor: &Actor, id: RepositoryId) -> bool {
     let rights = actor.permissions().rights(id);
     let any = rights.read || rights.publish || rights.delete;
     any || actor.permissions().holds(Permission::ManageRepositories)

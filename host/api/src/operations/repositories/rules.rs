@@ -1,4 +1,4 @@
-//! What a repository may be: its name, upstream, members and settings.
+//! Rules for the name, upstream, members and settings of a repository.
 
 use packhouse_runtime::Description;
 use packhouse_store::{RepositoryId, RepositoryRow};
@@ -12,7 +12,6 @@ use packhouse_config::repository_settings;
 use packhouse_wire::catalogue;
 use packhouse_wire::path::is_repository_name;
 
-/// A repository's name.
 pub(crate) fn name(field: &Field) -> Result<String, ApiError> {
     match field.as_ref().and_then(Value::as_str) {
         Some(name) if is_repository_name(name) => Ok(name.to_owned()),
@@ -20,40 +19,40 @@ pub(crate) fn name(field: &Field) -> Result<String, ApiError> {
     }
 }
 
-/// A proxy has an upstream, and nothing else has one.
+/// Reads the upstream. A proxy must have one; other kinds cannot.
 pub(crate) fn upstream(field: &Field, kind: &str) -> Result<Option<String>, ApiError> {
     let wrong = |sentence: &str| ApiError::with(&catalogue::INVALID_UPSTREAM, sentence);
     let given = field.as_ref().filter(|value| !value.is_null());
     let Some(value) = given else {
         return match kind {
             PROXY => Err(wrong(
-                "A proxy repository needs an upstream: give `upstream`, as `{\"url\": \"https://…\"}`.",
+                "A proxy repository requires an upstream: send `upstream`, for example `{\"url\": \
+                 \"https://…\"}`.",
             )),
             _ => Ok(None),
         };
     };
     if kind != PROXY {
-        return Err(wrong("Only a proxy repository has an upstream."));
+        return Err(wrong("Only a proxy repository can have an upstream."));
     }
     let url = match value {
         Value::Object(members) if members.len() == 1 => members.get("url").and_then(Value::as_str),
         _ => None,
     };
-    let url =
-        url.ok_or_else(|| wrong("The field `upstream` must be an object with the field `url` alone."))?;
+    let url = url.ok_or_else(|| wrong("`upstream` must be an object with only the field `url`."))?;
     address(url).map(Some).map_err(wrong)
 }
 
 fn address(text: &str) -> Result<String, &'static str> {
     let url = Url::parse(text)
-        .map_err(|_| "The upstream's address is not one, as `https://registry.example.com/` is.")?;
+        .map_err(|_| "The upstream's address must be a URL, for example `https://registry.example.com/`.")?;
     match () {
         () if !matches!(url.scheme(), "http" | "https") => {
-            Err("The upstream's address is neither http nor https.")
+            Err("The upstream's address must begin with http:// or https://.")
         }
         () if url.host().is_none() => Err("The upstream's address has no host."),
         () if !url.username().is_empty() || url.password().is_some() => {
-            Err("The upstream's address must not hold a credential.")
+            Err("The upstream's address must not contain a credential.")
         }
         () if url.query().is_some() || url.fragment().is_some() => {
             Err("The upstream's address must not have a query or a fragment.")
@@ -62,27 +61,31 @@ fn address(text: &str) -> Result<String, &'static str> {
     }
 }
 
-/// The members' ids, as far as the body alone shows: a list without repetition, for a group alone.
+/// Reads the members, without looking them up: a list without repetition, only for a group.
 pub(crate) fn members(field: &Field, kind: &str) -> Result<Option<Vec<RepositoryId>>, ApiError> {
     let wrong = |sentence: &str| ApiError::with(&catalogue::INVALID_MEMBERS, sentence);
     let Some(value) = field.as_ref().filter(|value| !value.is_null()) else { return Ok(None) };
     if kind != GROUP {
-        return Err(wrong("Only a group repository has members."));
+        return Err(wrong("Only a group repository can have members."));
     }
-    let items = value.as_array().ok_or_else(|| wrong("`members` is a list of repository ids."))?;
+    let items = value.as_array().ok_or_else(|| wrong("`members` must be a list of repository ids."))?;
     let mut ids = Vec::with_capacity(items.len());
     for item in items {
         let id = item.as_str().and_then(|text| text.parse::<RepositoryId>().ok());
-        let id = id.ok_or_else(|| wrong("A member is not there: each is the id of a repository."))?;
+        let id = id.ok_or_else(|| {
+            wrong(
+                "`members` lists a repository that does not exist; each item must be the id of a repository.",
+            )
+        })?;
         if ids.contains(&id) {
-            return Err(wrong("A member stands twice."));
+            return Err(wrong("`members` lists a repository twice."));
         }
         ids.push(id);
     }
     Ok(Some(ids))
 }
 
-/// What only the store shows of members: each is there, of this format, and no group.
+/// Checks that the members exist, have this format, and are not groups.
 pub(super) async fn members_exist(actor: &Actor, ids: &[RepositoryId], format: &str) -> Result<(), ApiError> {
     if ids.is_empty() {
         return Ok(());
@@ -96,19 +99,20 @@ pub(super) async fn members_exist(actor: &Actor, ids: &[RepositoryId], format: &
     Err(ApiError::with(&catalogue::INVALID_MEMBERS, sentence))
 }
 
-/// Settings that are to be set, with `public` taken out: it is kept beside them.
+/// Reads the settings, and `public` apart from them, because it is stored beside them.
 pub(crate) fn settings(
     field: &Field,
     description: Option<&Description>,
 ) -> Result<(Map<String, Value>, Option<bool>), ApiError> {
     let Some(value) = field.as_ref().filter(|value| !value.is_null()) else { return Ok((Map::new(), None)) };
-    let mut wanted = repository_settings::check(value, description)
+    let mut settings = repository_settings::check(value, description)
         .map_err(|sentence| ApiError::with(&catalogue::INVALID_SETTINGS, &sentence))?;
-    let public = wanted.remove(repository_settings::PUBLIC).map(|value| value.as_bool().unwrap_or_default());
-    Ok((wanted, public))
+    let public =
+        settings.remove(repository_settings::PUBLIC).map(|value| value.as_bool().unwrap_or_default());
+    Ok((settings, public))
 }
 
-/// The kinds on the wire to which a rule of the API's belongs.
+/// Kinds of repository for which the API has rules of its own.
 pub const PROXY: &str = "proxy";
 pub(super) const GROUP: &str = "group";
 
@@ -131,7 +135,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_name_can_leave_its_place_in_a_path(name in "\\PC{0,70}") {
+        fn a_name_cannot_escape_its_path_segment(name in "\\PC{0,70}") {
             if is_repository_name(&name) {
                 prop_assert!(!name.contains(['/', '\\', '%', '\0']) && !name.contains(".."));
             }
@@ -139,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_alone_has_an_upstream() {
+    fn only_a_proxy_has_an_upstream() {
         let given = |value: Value| Some(json!({"url": value}));
         assert!(upstream(&given(json!("https://repo.example/maven2")), "proxy").is_ok());
         assert!(upstream(&None, "hosted").unwrap().is_none());
@@ -152,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_alone_has_members_each_once() {
+    fn only_a_group_has_members_without_repetition() {
         assert!(members(&Some(json!([])), "group").unwrap().unwrap().is_empty());
         assert!(members(&Some(json!(["1", "1"])), "group").is_err());
         assert!(members(&Some(json!(["x"])), "group").is_err());

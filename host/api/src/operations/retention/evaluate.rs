@@ -1,49 +1,45 @@
-//! The one evaluation of a rule, which a preview shows and a run carries out: it goes through what is shown in pages, asks the plugin
-//! what it knows of each, and puts both to the walk.
+//! Evaluation of a rule, for previews and runs. It reads the listed versions in pages, gets the
+//! plugin's facts about each, and passes both to the walk.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use packhouse_app::App;
 use packhouse_config::repository_settings::view;
-use packhouse_identity::access::Kind;
+use packhouse_identity::access::RepositoryKind;
 use packhouse_runtime::{Action, Call, CallError, Failure, Plugin, RequestHead, Unshown, VersionFacts};
 use packhouse_store::{JudgedPlace, JudgedVersion, OrganizationId, RepositoryId, RepositoryRow};
 
 use super::rule::{Reach, Rule};
-use super::walk::{Found, Newest, Seen, Walk};
+use super::walk::{Newest, StoredVersion, Walk, WalkResult};
 use crate::error::ApiError;
 use crate::operations::loaded;
-use crate::operations::upkeep::done;
+use crate::operations::upkeep::plugin_outcome;
 
-/// Versions that are read and judged at a time.
+/// Number of versions that are read and evaluated at a time.
 const PAGE: usize = 500;
-/// Versions that are read beyond those that are looked for.
+/// Number of versions that are read beyond the requested ones.
 const MORE: usize = 10;
-/// Repositories that are read at a time.
+/// Number of repositories that are read at a time.
 const REPOSITORIES: u32 = 200;
 
-/// A repository that is evaluated.
-pub(super) struct Place {
-    /// Its row.
-    pub(super) repository: RepositoryRow,
-    /// Its format's plugin, which can delete.
+pub(super) struct EvaluatedRepository {
+    pub(super) row: RepositoryRow,
+    /// Plugin of its format. It can delete versions.
     pub(super) plugin: Arc<Plugin>,
-    /// What it holds and nobody is shown, by package, the latest last.
+    /// Unlisted content by package, the latest last.
     unshown: HashMap<String, Vec<Unshown>>,
 }
 
-/// What an evaluation found.
 pub(super) struct Evaluation {
-    /// Where.
-    pub(super) places: Vec<Place>,
-    /// What.
-    pub(super) found: Found,
-    /// When it began, in ms since 1970.
+    pub(super) repositories: Vec<EvaluatedRepository>,
+    pub(super) found: WalkResult,
+    /// Start in ms since 1970.
     pub(super) began: i64,
 }
 
-/// What a rule deletes at present, so much at most. 503 where a plugin has no room for a call; what it cannot tell ends the evaluation.
+/// Evaluates what a rule would delete now, at most `most` versions. 503 if a plugin is busy. The
+/// evaluation fails if a plugin cannot return its facts.
 pub(super) async fn evaluate(
     app: &App,
     organization: OrganizationId,
@@ -51,21 +47,24 @@ pub(super) async fn evaluate(
     most: usize,
 ) -> Result<Evaluation, ApiError> {
     let began = app.store.now_ms();
-    let mut places = Vec::new();
+    let mut repositories = Vec::new();
     for repository in reached(app, organization, &rule.repositories).await? {
         let plugin = loaded::plugin_of(app, &repository)?.filter(|plugin| plugin.has_upkeep());
-        let Some(plugin) = plugin.filter(|_| Kind::of(&repository.kind) == Kind::Hosted) else { continue };
-        places.push(Place { repository, plugin, unshown: HashMap::new() });
+        let Some(plugin) = plugin.filter(|_| RepositoryKind::of(&repository.kind) == RepositoryKind::Hosted)
+        else {
+            continue;
+        };
+        repositories.push(EvaluatedRepository { row: repository, plugin, unshown: HashMap::new() });
     }
     let mut walk = Walk::new(rule, began);
-    for (at, place) in places.iter_mut().enumerate() {
-        place.unshown = unshown(place).await?;
-        walk_place(app, place, at, &mut walk).await?;
+    for (at, repository) in repositories.iter_mut().enumerate() {
+        repository.unshown = unshown(repository).await?;
+        walk_repository(app, repository, at, &mut walk).await?;
     }
-    Ok(Evaluation { places, found: walk.finish(most), began })
+    Ok(Evaluation { repositories, found: walk.finish(most), began })
 }
 
-/// The repositories that are meant, of an organization.
+/// Returns the repositories of an organization that a policy applies to.
 pub(crate) async fn reached(
     app: &App,
     organization: OrganizationId,
@@ -86,14 +85,20 @@ pub(crate) async fn reached(
     }
 }
 
-async fn walk_place(app: &App, place: &Place, at: usize, walk: &mut Walk<'_>) -> Result<(), ApiError> {
-    walk.begin_repository(place.plugin.description().name_folding);
-    let mut merge = Merge::new(at, &place.unshown);
+async fn walk_repository(
+    app: &App,
+    repository: &EvaluatedRepository,
+    at: usize,
+    walk: &mut Walk<'_>,
+) -> Result<(), ApiError> {
+    walk.begin_repository(repository.plugin.description().name_folding);
+    let mut merge = Merge::new(at, &repository.unshown);
     let mut after: Option<JudgedPlace> = None;
     loop {
-        let rows = app.store.judged_versions(place.repository.id, after.as_ref(), PAGE as u32).await?;
+        let rows = app.store.judged_versions(repository.row.id, after.as_ref(), PAGE as u32).await?;
         let facts =
-            facts(place, rows.iter().map(|row| (row.name.clone(), row.version.clone())).collect()).await?;
+            facts(repository, rows.iter().map(|row| (row.name.clone(), row.version.clone())).collect())
+                .await?;
         after = rows.last().map(JudgedVersion::place);
         let is_last = rows.len() < PAGE;
         for (row, facts) in rows.into_iter().zip(facts) {
@@ -102,7 +107,7 @@ async fn walk_place(app: &App, place: &Place, at: usize, walk: &mut Walk<'_>) ->
             }
             merge.before(Some(row.published_at), walk);
             if let Some(facts) = facts {
-                walk.see(seen(row, at), facts);
+                walk.add(stored_version(row, at), facts);
             }
         }
         if is_last {
@@ -113,7 +118,7 @@ async fn walk_place(app: &App, place: &Place, at: usize, walk: &mut Walk<'_>) ->
     Ok(())
 }
 
-/// What nobody is shown, put where it belongs among what is shown.
+/// Merges the unlisted content of a repository into its listed versions.
 struct Merge<'a> {
     at: usize,
     all: &'a HashMap<String, Vec<Unshown>>,
@@ -127,7 +132,8 @@ impl<'a> Merge<'a> {
         Merge { at, all, package: None, rest: &[], entered: std::collections::HashSet::new() }
     }
 
-    /// Whether this is another package than the one before, which has come to its end then.
+    /// Enters the package of the next version. Returns true if it is a new package; the previous
+    /// one is then complete.
     fn enter(&mut self, package: &str, walk: &mut Walk<'_>) -> bool {
         if self.package.as_deref() == Some(package) {
             return false;
@@ -142,18 +148,19 @@ impl<'a> Merge<'a> {
         true
     }
 
-    /// What is as late as this or later; all that is left without a time.
+    /// Adds the unlisted content that is at least as late as `time`; without a time, all that is
+    /// left of the package.
     fn before(&mut self, time: Option<i64>, walk: &mut Walk<'_>) {
         while let Some((next, rest)) = self.rest.split_last() {
             if time.is_some_and(|time| next.published.is_none_or(|published| published < time)) {
                 return;
             }
             self.rest = rest;
-            see(next, self.at, walk);
+            add_unshown(next, self.at, walk);
         }
     }
 
-    /// The rest of the package, and the packages of which nothing is shown.
+    /// Adds the rest of the package, and the packages that have no listed version.
     fn end(mut self, walk: &mut Walk<'_>) {
         self.before(None, walk);
         let mut others: Vec<&String> =
@@ -162,60 +169,60 @@ impl<'a> Merge<'a> {
         for name in others {
             walk.begin_package();
             for next in self.all.get(name).into_iter().flatten().rev() {
-                see(next, self.at, walk);
+                add_unshown(next, self.at, walk);
             }
         }
     }
 }
 
-fn see(unshown: &Unshown, place: usize, walk: &mut Walk<'_>) {
-    let seen = Seen {
-        place,
+fn add_unshown(unshown: &Unshown, repository: usize, walk: &mut Walk<'_>) {
+    let stored = StoredVersion {
+        repository,
         package: unshown.name.clone(),
         version: unshown.version.clone(),
         published_at: unshown.published,
         last_downloaded_at: None,
         bytes: unshown.bytes,
-        shown_at: None,
+        first_listed_at: None,
     };
-    walk.see(seen, facts_of(unshown));
+    walk.add(stored, facts_of(unshown));
 }
 
-/// What is known of something that nobody is shown.
+/// Facts about unlisted content.
 fn facts_of(unshown: &Unshown) -> VersionFacts {
     VersionFacts { tagged: Some(false), needs: unshown.needs.clone(), ..VersionFacts::default() }
 }
 
-/// A version as the walk sees it.
-pub(super) fn seen(row: JudgedVersion, place: usize) -> Seen {
-    Seen {
-        place,
+/// Converts a row for the walk.
+pub(super) fn stored_version(row: JudgedVersion, repository: usize) -> StoredVersion {
+    StoredVersion {
+        repository,
         package: row.name,
         version: row.version,
         published_at: Some(row.published_at),
         last_downloaded_at: row.last_downloaded_at,
         bytes: row.bytes,
-        shown_at: Some(row.shown_at),
+        first_listed_at: Some(row.shown_at),
     }
 }
 
-/// What the plugin says of versions, in their order; nothing of one that is not there. One that says nothing of any says nothing of
-/// these either.
+/// Returns the plugin's facts about versions, in their order; `None` for one that does not exist. A
+/// plugin without retention support has only default facts.
 pub(super) async fn facts(
-    place: &Place,
+    repository: &EvaluatedRepository,
     ids: Vec<(String, String)>,
 ) -> Result<Vec<Option<VersionFacts>>, ApiError> {
-    if !place.plugin.has_retention() || ids.is_empty() {
+    if !repository.plugin.has_retention() || ids.is_empty() {
         return Ok(ids.iter().map(|_| Some(VersionFacts::default())).collect());
     }
-    told(place.plugin.judge_versions(call(place), &ids).await)
+    plugin_result(repository.plugin.judge_versions(call(repository), &ids).await)
 }
 
-async fn unshown(place: &Place) -> Result<HashMap<String, Vec<Unshown>>, ApiError> {
+async fn unshown(repository: &EvaluatedRepository) -> Result<HashMap<String, Vec<Unshown>>, ApiError> {
     let mut all: HashMap<String, Vec<Unshown>> = HashMap::new();
     let mut after = String::new();
-    while place.plugin.has_retention() {
-        let page = told(place.plugin.list_unshown(call(place), &after).await)?;
+    while repository.plugin.has_retention() {
+        let page = plugin_result(repository.plugin.list_unshown(call(repository), &after).await)?;
         for item in page.items {
             all.entry(item.name.clone()).or_default().push(item);
         }
@@ -223,7 +230,7 @@ async fn unshown(place: &Place) -> Result<HashMap<String, Vec<Unshown>>, ApiErro
             Some(next) if next > after => after = next,
             Some(_) => {
                 return Err(ApiError::Internal(anyhow::anyhow!(
-                    "a plugin lists what nobody is shown without end"
+                    "a plugin's list of unlisted content does not end"
                 )));
             }
             None => break,
@@ -235,8 +242,8 @@ async fn unshown(place: &Place) -> Result<HashMap<String, Vec<Unshown>>, ApiErro
     Ok(all)
 }
 
-/// Whether a repository still holds something that nobody is shown.
-pub(super) async fn holds_unshown(
+/// Returns whether a repository still has this unlisted content.
+pub(super) async fn is_still_stored(
     app: &App,
     organization: OrganizationId,
     repository: RepositoryId,
@@ -247,34 +254,40 @@ pub(super) async fn holds_unshown(
         return Ok(false);
     };
     let Some(plugin) = loaded::plugin_of(app, &repository)? else { return Ok(true) };
-    let place = Place { repository, plugin, unshown: HashMap::new() };
-    Ok(facts(&place, vec![(package, version)]).await?.iter().any(Option::is_some))
+    let repository = EvaluatedRepository { row: repository, plugin, unshown: HashMap::new() };
+    Ok(facts(&repository, vec![(package, version)]).await?.iter().any(Option::is_some))
 }
 
-/// The newest of a package as they are now, so many of them.
-pub(super) async fn newest(app: &App, place: &Place, package: &str, most: u32) -> Result<Newest, ApiError> {
+/// Returns the `most` newest versions of a package at present.
+pub(super) async fn newest(
+    app: &App,
+    repository: &EvaluatedRepository,
+    package: &str,
+    most: u32,
+) -> Result<Newest, ApiError> {
     let mut newest = Newest::default();
-    let mut rest = place.unshown.get(package).map(Vec::as_slice).unwrap_or_default();
+    let mut rest = repository.unshown.get(package).map(Vec::as_slice).unwrap_or_default();
     let mut after = JudgedPlace::top_of(package);
-    // A few more, as some may be one and the same thing.
+    // A few more, because several versions may be one unit.
     let page = (most as usize).saturating_add(MORE).min(PAGE);
     loop {
-        let rows = app.store.judged_versions(place.repository.id, Some(&after), page as u32).await?;
+        let rows = app.store.judged_versions(repository.row.id, Some(&after), page as u32).await?;
         let is_last = rows.len() < page || rows.last().is_some_and(|row| row.name != package);
         let rows: Vec<JudgedVersion> = rows.into_iter().filter(|row| row.name == package).collect();
         let facts =
-            facts(place, rows.iter().map(|row| (row.name.clone(), row.version.clone())).collect()).await?;
+            facts(repository, rows.iter().map(|row| (row.name.clone(), row.version.clone())).collect())
+                .await?;
         for (row, facts) in rows.iter().zip(facts) {
             while let Some((next, older)) = rest.split_last() {
                 if next.published.is_none_or(|published| published < row.published_at) {
                     break;
                 }
                 rest = older;
-                newest.has(most, &next.version, &facts_of(next));
+                newest.admit(most, &next.version, &facts_of(next));
             }
             if facts
                 .filter(|facts| !facts.follows)
-                .is_some_and(|facts| !newest.has(most, &row.version, &facts))
+                .is_some_and(|facts| !newest.admit(most, &row.version, &facts))
             {
                 return Ok(newest);
             }
@@ -285,26 +298,26 @@ pub(super) async fn newest(app: &App, place: &Place, package: &str, most: u32) -
         }
     }
     for next in rest.iter().rev() {
-        newest.has(most, &next.version, &facts_of(next));
+        newest.admit(most, &next.version, &facts_of(next));
     }
     Ok(newest)
 }
 
-fn call(place: &Place) -> Call {
+fn call(repository: &EvaluatedRepository) -> Call {
     Call {
-        target: Some(view(&place.repository, place.plugin.description())),
+        target: Some(view(&repository.row, repository.plugin.description())),
         ..Call::new(Arc::new(RequestHead::default()), Action::Read)
     }
 }
 
-fn told<T>(answered: Result<Result<T, Failure>, CallError>) -> Result<T, ApiError> {
+fn plugin_result<T>(answered: Result<Result<T, Failure>, CallError>) -> Result<T, ApiError> {
     match answered {
-        Ok(Ok(told)) => Ok(told),
-        Ok(Err(failure)) => Err(done(Ok(Err(failure))).err().unwrap_or_else(nothing_told)),
-        Err(error) => Err(done(Err(error)).err().unwrap_or_else(nothing_told)),
+        Ok(Ok(result)) => Ok(result),
+        Ok(Err(failure)) => Err(plugin_outcome(Ok(Err(failure))).err().unwrap_or_else(no_facts)),
+        Err(error) => Err(plugin_outcome(Err(error)).err().unwrap_or_else(no_facts)),
     }
 }
 
-fn nothing_told() -> ApiError {
-    ApiError::Internal(anyhow::anyhow!("a plugin says nothing of its versions"))
+fn no_facts() -> ApiError {
+    ApiError::Internal(anyhow::anyhow!("a plugin returned nothing about its versions"))
 }

@@ -1,4 +1,5 @@
-//! What a policy says, and whether a version falls under it. Pure: it knows of no store.
+//! Rule of a retention policy, and its evaluation for one version. Pure: it does not access the
+//! store.
 
 use std::str::FromStr;
 
@@ -9,137 +10,138 @@ use sha2::{Digest as _, Sha256};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// What a policy says.
+/// Rule of a retention policy.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Rule {
-    /// Where it holds.
+    /// Repositories to which it applies.
     pub repositories: Reach,
-    /// Which versions it is about: what all that is said holds of.
+    /// Versions to which it applies; all given conditions must match.
     #[serde(rename = "match")]
     pub matching: Matching,
-    /// Which of these go: those of which all that is said holds.
+    /// Versions to delete; all given conditions must hold.
     pub delete: Conditions,
-    /// Which of these stay in any case: those of which anything that is said holds.
+    /// Versions to keep in any case; one given condition is enough.
     pub keep: Keep,
-    /// How many one run deletes at most.
+    /// Maximum number of versions that one run deletes.
     pub max_deletes: u64,
 }
 
-/// Where a policy holds.
+/// Repositories to which a policy applies.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Reach {
-    /// In every hosted repository of the organization, also in later ones.
+    /// All present and future hosted repositories of the organization.
     All,
-    /// In these.
     Only(Vec<RepositoryId>),
 }
 
-/// Which versions a policy is about.
+/// Versions to which a policy applies.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Matching {
-    /// Patterns of packages, one of which fits; none: any.
+    /// Patterns of package names, one of which must match; `None` matches all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packages: Option<NamePatterns>,
-    /// Patterns of versions, one of which fits; none: any.
+    /// Patterns of versions, one of which must match; `None` matches all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub versions: Option<Vec<String>>,
-    /// Whether a tag names it.
+    /// True if the version has a tag.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tagged: Option<bool>,
-    /// Whether it is a pre-release.
+    /// True if the version is a pre-release.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prerelease: Option<bool>,
 }
 
-/// Which versions go.
+/// Conditions under which a version is deleted.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Conditions {
-    /// Published so many days ago or more; 0: ever.
+    /// Published at least so many days ago; 0 for any time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub published_before_days: Option<u32>,
-    /// Not fetched for so many days, or since it was published; 0: whenever it was.
+    /// Not downloaded for so many days, or never downloaded and published so many days ago; 0 for
+    /// any time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_downloaded_days: Option<u32>,
 }
 
-/// Which versions stay.
+/// Versions that are kept in any case.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Keep {
-    /// The latest publications of each package, so many.
+    /// Number of the newest versions to keep of each package.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newest: Option<u32>,
-    /// Patterns of versions.
+    /// Patterns of versions to keep.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub versions: Option<Vec<String>>,
 }
 
-/// A version as a rule judges it.
+/// Version as the input of a rule.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Judged<'a> {
+pub(super) struct RuleInput<'a> {
     pub(super) package: &'a str,
     pub(super) version: &'a str,
-    /// In ms since 1970; none where nobody knows.
+    /// Time in ms since 1970, if known.
     pub(super) published_at: Option<i64>,
     pub(super) last_downloaded_at: Option<i64>,
-    /// Whether it would be known had it been fetched.
+    /// True if its downloads are counted.
     pub(super) counted: bool,
     pub(super) tagged: Option<bool>,
     pub(super) prerelease: Option<bool>,
 }
 
 impl Rule {
-    /// As it is stored.
+    /// JSON text of the stored rule.
     pub(super) fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Names what is stored.
+    /// Digest of the stored form.
     pub(super) fn digest(text: &str) -> String {
         hex::encode(Sha256::digest(text.as_bytes()))
     }
 
-    /// Whether it is about a version of a format that folds names so.
-    pub(super) fn matches(&self, folding: Folding, judged: &Judged<'_>) -> bool {
+    /// Returns whether the rule applies to a version. `folding` is how the format folds names.
+    pub(super) fn matches(&self, folding: Folding, input: &RuleInput<'_>) -> bool {
         let Matching { packages, versions, tagged, prerelease } = &self.matching;
-        // What the format cannot tell is neither.
-        let is = |wanted: &Option<bool>, is: Option<bool>| wanted.is_none_or(|wanted| is == Some(wanted));
-        packages.as_ref().is_none_or(|patterns| patterns.cover(folding, judged.package))
-            && any(versions.as_deref(), judged.version)
-            && is(tagged, judged.tagged)
-            && is(prerelease, judged.prerelease)
+        // A fact that the format does not know matches neither value.
+        let is =
+            |expected: &Option<bool>, is: Option<bool>| expected.is_none_or(|expected| is == Some(expected));
+        packages.as_ref().is_none_or(|patterns| patterns.cover(folding, input.package))
+            && any(versions.as_deref(), input.version)
+            && is(tagged, input.tagged)
+            && is(prerelease, input.prerelease)
     }
 
-    /// Whether a version stays by its name, whatever else holds of it.
-    pub(super) fn keeps(&self, version: &str) -> bool {
+    /// Returns whether the version's name keeps it in any case.
+    pub(super) fn always_keeps(&self, version: &str) -> bool {
         self.keep.versions.as_ref().is_some_and(|patterns| any(Some(patterns), version))
     }
 
-    /// Why a version is to go at this time; nothing where it is not.
-    pub(super) fn condemns(&self, judged: &Judged<'_>, now: i64) -> Option<String> {
+    /// Returns why a version is to be deleted at `now`; `None` if it is not.
+    pub(super) fn deletion_reason(&self, input: &RuleInput<'_>, now: i64) -> Option<String> {
         let Conditions { published_before_days, not_downloaded_days } = self.delete;
-        let mut because = Vec::new();
+        let mut reasons = Vec::new();
         if let Some(days) = published_before_days {
-            because.push(match judged.published_at {
+            reasons.push(match input.published_at {
                 _ if days == 0 => "the policy deletes versions of any age".to_owned(),
                 Some(at) if older(at, days, now) => format!("published {}", ago(at, now)),
                 _ => return None,
             });
         }
         if let Some(days) = not_downloaded_days {
-            let last = judged.last_downloaded_at;
-            because.push(match (last, judged.published_at) {
-                _ if days == 0 => "the policy deletes versions however often they are downloaded".to_owned(),
+            let last = input.last_downloaded_at;
+            reasons.push(match (last, input.published_at) {
+                _ if days == 0 => "the policy deletes versions even if they are downloaded".to_owned(),
                 (Some(at), _) if older(at, days, now) => format!("last downloaded {}", ago(at, now)),
-                (None, Some(at)) if judged.counted && older(at, days, now) => {
+                (None, Some(at)) if input.counted && older(at, days, now) => {
                     format!("never downloaded, published {}", ago(at, now))
                 }
                 _ => return None,
             });
         }
-        (!because.is_empty()).then(|| because.join("; "))
+        (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 }
 
@@ -154,27 +156,28 @@ fn ago(at: i64, now: i64) -> String {
     }
 }
 
-/// Whether one of the patterns fits; without patterns anything does.
+/// Returns whether one of the patterns matches; without patterns, anything matches.
 fn any(patterns: Option<&[String]>, text: &str) -> bool {
     patterns.is_none_or(|patterns| patterns.iter().any(|pattern| fits(pattern, text)))
 }
 
-/// Whether a text is as a pattern says, in which `*` stands for any text. Takes as long as both are long, multiplied, at most.
+/// Returns whether a pattern matches a text; `*` matches any text. The time is at most proportional
+/// to the product of both lengths.
 pub(super) fn fits(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut at, mut read) = (0, 0);
-    // Behind the last `*`, and up to where it reached.
-    let mut again: Option<(usize, usize)> = None;
+    // Position after the last `*`, and the end of the text that it matches so far.
+    let mut backtrack: Option<(usize, usize)> = None;
     while read < text.len() {
         match pattern.get(at) {
             Some(b'*') => {
-                again = Some((at + 1, read));
+                backtrack = Some((at + 1, read));
                 at += 1;
             }
             Some(byte) if text.get(read) == Some(byte) => (at, read) = (at + 1, read + 1),
             _ => {
-                let Some((behind, reached)) = again else { return false };
-                again = Some((behind, reached + 1));
+                let Some((behind, reached)) = backtrack else { return false };
+                backtrack = Some((behind, reached + 1));
                 (at, read) = (behind, reached + 1);
             }
         }
@@ -236,7 +239,7 @@ mod tests {
         }
     }
 
-    /// As the words say it: what stands between the stars, one behind the other.
+    /// Reference implementation that uses recursion.
     fn model(pattern: &[char], text: &[char]) -> bool {
         match (pattern.split_first(), text.split_first()) {
             (None, None) => true,
@@ -248,7 +251,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_pattern_fits_as_the_model_says(pattern in "[ab*]{0,8}", text in "[ab]{0,8}") {
+        fn a_pattern_matches_like_the_model(pattern in "[ab*]{0,8}", text in "[ab]{0,8}") {
             let chars = |text: &str| text.chars().collect::<Vec<_>>();
             prop_assert_eq!(fits(&pattern, &text), model(&chars(&pattern), &chars(&text)));
         }
@@ -259,8 +262,8 @@ mod tests {
     }
 
     #[test]
-    fn all_conditions_hold_and_what_was_never_fetched_counts_from_its_publication() {
-        let judged = |published: i64, fetched: Option<i64>| Judged {
+    fn all_conditions_must_hold_and_a_version_never_downloaded_counts_from_its_publication() {
+        let input = |published: i64, fetched: Option<i64>| RuleInput {
             package: "a",
             version: "1",
             published_at: Some(published * DAY_MS),
@@ -269,7 +272,7 @@ mod tests {
             tagged: None,
             prerelease: None,
         };
-        let condemned = |published, not_downloaded, judged| {
+        let candidate = |published, not_downloaded, input| {
             let of = |conditions: serde_json::Value| {
                 rule(
                     serde_json::json!({"repositories": "*", "match": {}, "delete": conditions, "keep": {}, "max_deletes": 1}),
@@ -283,25 +286,25 @@ mod tests {
                     conditions.insert(name.to_owned(), serde_json::json!(days));
                 }
             }
-            of(conditions.into()).condemns(&judged, 100 * DAY_MS).is_some()
+            of(conditions.into()).deletion_reason(&input, 100 * DAY_MS).is_some()
         };
-        assert!(condemned(Some(10), None, judged(90, None)) && !condemned(Some(11), None, judged(90, None)));
-        assert!(condemned(None, Some(10), judged(90, None)) && !condemned(None, Some(10), judged(95, None)));
-        assert!(condemned(None, Some(10), judged(95, Some(90))));
-        assert!(!condemned(Some(10), Some(10), judged(50, Some(99))));
-        assert!(condemned(Some(0), Some(0), judged(120, Some(120))), "0 is any age");
-        let unknown = Judged { published_at: None, counted: false, ..judged(0, None) };
-        assert!(condemned(Some(0), Some(0), unknown) && !condemned(Some(1), None, unknown));
+        assert!(candidate(Some(10), None, input(90, None)) && !candidate(Some(11), None, input(90, None)));
+        assert!(candidate(None, Some(10), input(90, None)) && !candidate(None, Some(10), input(95, None)));
+        assert!(candidate(None, Some(10), input(95, Some(90))));
+        assert!(!candidate(Some(10), Some(10), input(50, Some(99))));
+        assert!(candidate(Some(0), Some(0), input(120, Some(120))), "0 is any age");
+        let unknown = RuleInput { published_at: None, counted: false, ..input(0, None) };
+        assert!(candidate(Some(0), Some(0), unknown) && !candidate(Some(1), None, unknown));
         assert!(
-            !condemned(None, Some(1), Judged { published_at: Some(0), ..unknown }),
+            !candidate(None, Some(1), RuleInput { published_at: Some(0), ..unknown }),
             "nobody counts its fetches"
         );
-        assert!(!condemned(None, None, judged(0, None)));
+        assert!(!candidate(None, None, input(0, None)));
     }
 
     #[test]
     fn the_reason_names_an_age_only_where_the_rule_does() {
-        let judged = Judged {
+        let input = RuleInput {
             package: "a",
             version: "1",
             published_at: Some(DAY_MS),
@@ -313,7 +316,7 @@ mod tests {
         let reason = |days: u32| {
             let delete = serde_json::json!({"published_before_days": days});
             let json = serde_json::json!({"repositories": "*", "match": {}, "delete": delete, "keep": {}, "max_deletes": 1});
-            rule(json).condemns(&judged, 2 * DAY_MS)
+            rule(json).deletion_reason(&input, 2 * DAY_MS)
         };
         assert_eq!(reason(0).as_deref(), Some("the policy deletes versions of any age"));
         assert_eq!(reason(1).as_deref(), Some("published 1 day ago"));
@@ -321,13 +324,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_format_cannot_tell_matches_neither() {
+    fn a_fact_that_a_format_does_not_know_matches_neither_value() {
         let wants = |matching: serde_json::Value| {
             rule(
                 serde_json::json!({"repositories": ["1"], "match": matching, "delete": {}, "keep": {}, "max_deletes": 1}),
             )
         };
-        let judged = Judged {
+        let input = RuleInput {
             package: "a",
             version: "1",
             published_at: None,
@@ -336,21 +339,21 @@ mod tests {
             tagged: None,
             prerelease: Some(true),
         };
-        assert!(!wants(serde_json::json!({"tagged": false})).matches(Folding::None, &judged));
-        assert!(!wants(serde_json::json!({"tagged": true})).matches(Folding::None, &judged));
+        assert!(!wants(serde_json::json!({"tagged": false})).matches(Folding::None, &input));
+        assert!(!wants(serde_json::json!({"tagged": true})).matches(Folding::None, &input));
         assert!(
             wants(serde_json::json!({"prerelease": true, "packages": ["b", "a"]}))
-                .matches(Folding::None, &judged)
+                .matches(Folding::None, &input)
         );
         let spelt = wants(serde_json::json!({"packages": ["A.*"]}));
-        let package = Judged { package: "a-b", ..judged };
+        let package = RuleInput { package: "a-b", ..input };
         assert!(spelt.matches(Folding::Pep503, &package) && !spelt.matches(Folding::None, &package));
-        assert!(!wants(serde_json::json!({"versions": []})).matches(Folding::None, &judged));
-        assert!(wants(serde_json::json!({})).matches(Folding::None, &judged));
+        assert!(!wants(serde_json::json!({"versions": []})).matches(Folding::None, &input));
+        assert!(wants(serde_json::json!({})).matches(Folding::None, &input));
     }
 
     #[test]
-    fn a_rule_is_stored_as_it_was_and_named_by_what_it_says() {
+    fn a_rule_is_stored_unchanged_and_its_digest_depends_on_its_content() {
         let one = rule(
             serde_json::json!({"repositories": ["7"], "match": {"tagged": false}, "delete": {"published_before_days": 3},
             "keep": {"newest": 2}, "max_deletes": 5}),

@@ -1,4 +1,4 @@
-//! The walk against a model that says it in as few words as can be, without an eye to memory or time.
+//! Compares the walk with a simple model that ignores memory and time.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ use super::*;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 const NOW: i64 = 100 * DAY_MS;
 
-/// A version of a world of few names, so that they meet.
+/// Version with one of a few names, so that versions refer to each other.
 #[derive(Clone, Debug)]
-struct Made {
+struct TestVersion {
     package: u8,
     version: u8,
     published: i64,
@@ -24,21 +24,21 @@ struct Made {
     needs: Vec<(u8, u8)>,
 }
 
-impl Made {
+impl TestVersion {
     fn names(&self) -> (String, String) {
         names(self.package, self.version)
     }
 
-    fn seen(&self) -> Seen {
+    fn stored(&self) -> StoredVersion {
         let (package, version) = self.names();
-        Seen {
-            place: 0,
+        StoredVersion {
+            repository: 0,
             package,
             version,
             published_at: Some(self.published * DAY_MS),
             last_downloaded_at: self.downloaded.map(|at| at * DAY_MS),
             bytes: 10,
-            shown_at: Some(0),
+            first_listed_at: Some(0),
         }
     }
 
@@ -65,7 +65,7 @@ fn names(package: u8, version: u8) -> (String, String) {
     (format!("p{package}"), format!("v{version}"))
 }
 
-fn made() -> impl Strategy<Value = Made> {
+fn made() -> impl Strategy<Value = TestVersion> {
     let ages = (0_i64..100, proptest::option::of(0_i64..100));
     let facts = (any::<Option<bool>>(), any::<Option<bool>>(), proptest::bool::weighted(0.1));
     let names = (0_u8..4, 0_u8..6, proptest::option::weighted(0.3, 0_u8..3));
@@ -73,7 +73,7 @@ fn made() -> impl Strategy<Value = Made> {
     (names, ages, facts, needs).prop_map(
         |((package, version, unit), (published, downloaded), facts, needs)| {
             let (tagged, prerelease, follows) = facts;
-            Made { package, version, published, downloaded, tagged, prerelease, follows, unit, needs }
+            TestVersion { package, version, published, downloaded, tagged, prerelease, follows, unit, needs }
         },
     )
 }
@@ -104,15 +104,15 @@ fn rules() -> impl Strategy<Value = Rule> {
     })
 }
 
-/// The latest publication first, of each package, as the store has them.
-fn world(mut all: Vec<Made>) -> Vec<Made> {
+/// Sorts as the store does: within each package, the latest publication first.
+fn sorted_versions(mut all: Vec<TestVersion>) -> Vec<TestVersion> {
     let mut known = BTreeSet::new();
     all.retain(|made| known.insert((made.package, made.version)));
     all.sort_by_key(|made| Reverse((made.package, made.published, made.version)));
     all
 }
 
-fn walked(rule: &Rule, all: &[Made], most: usize) -> Found {
+fn walked(rule: &Rule, all: &[TestVersion], most: usize) -> WalkResult {
     let mut walk = Walk::new(rule, NOW);
     let mut package = None;
     for made in all {
@@ -120,15 +120,15 @@ fn walked(rule: &Rule, all: &[Made], most: usize) -> Found {
             walk.begin_package();
             package = Some(made.package);
         }
-        walk.see(made.seen(), made.facts());
+        walk.add(made.stored(), made.facts());
     }
     walk.finish(most)
 }
 
-/// What is deleted when everything may be: the words of the rule one after the other, and then what others need taken out until
-/// nothing changes.
-fn model(rule: &Rule, all: &[Made]) -> BTreeSet<(String, String)> {
-    let newest = |made: &Made| {
+/// Versions that are deleted without a limit. Applies the parts of the rule one after the other,
+/// then removes needed versions until nothing changes.
+fn model(rule: &Rule, all: &[TestVersion]) -> BTreeSet<(String, String)> {
+    let newest = |made: &TestVersion| {
         let Some(most) = rule.keep.newest else { return false };
         let mut before: Vec<String> = Vec::new();
         for other in all.iter().filter(|other| other.package == made.package && !other.follows) {
@@ -138,16 +138,16 @@ fn model(rule: &Rule, all: &[Made]) -> BTreeSet<(String, String)> {
         }
         before.iter().take(most as usize).any(|unit| *unit == made.unit())
     };
-    let goes = |made: &&Made| {
-        let (seen, facts) = (made.seen(), made.facts());
-        let judged = seen.judged(&facts);
+    let goes = |made: &&TestVersion| {
+        let (stored, facts) = (made.stored(), made.facts());
+        let input = stored.rule_input(&facts);
         !made.follows
-            && rule.matches(Folding::None, &judged)
+            && rule.matches(Folding::None, &input)
             && !newest(made)
-            && !rule.keeps(&seen.version)
-            && rule.condemns(&judged, NOW).is_some()
+            && !rule.always_keeps(&stored.version)
+            && rule.deletion_reason(&input, NOW).is_some()
     };
-    let mut gone: BTreeSet<(String, String)> = all.iter().filter(goes).map(Made::names).collect();
+    let mut gone: BTreeSet<(String, String)> = all.iter().filter(goes).map(TestVersion::names).collect();
     loop {
         let held: BTreeSet<(String, String)> = all
             .iter()
@@ -164,26 +164,27 @@ fn model(rule: &Rule, all: &[Made]) -> BTreeSet<(String, String)> {
 
 proptest! {
     #[test]
-    fn it_deletes_what_the_model_does(rule in rules(), all in proptest::collection::vec(made(), 0..30)) {
-        let all = world(all);
+    fn the_walk_deletes_the_same_versions_as_the_model(rule in rules(), all in proptest::collection::vec(made(), 0..30)) {
+        let all = sorted_versions(all);
         let found = walked(&rule, &all, usize::MAX);
-        let deleted: BTreeSet<_> = found.items.iter().map(|one| (one.seen.package.clone(), one.seen.version.clone())).collect();
+        let deleted: BTreeSet<_> = found.items.iter().map(|one| (one.stored.package.clone(), one.stored.version.clone())).collect();
         prop_assert_eq!(&deleted, &model(&rule, &all));
         prop_assert_eq!((found.versions, found.bytes, found.truncated), (deleted.len() as u64, deleted.len() as u64 * 10, false));
-        let about = all.iter().filter(|made| !made.follows && rule.matches(Folding::None, &made.seen().judged(&made.facts()))).count() as u64;
-        prop_assert_eq!(found.kept + found.versions, about);
+        let about = all.iter().filter(|made| !made.follows && rule.matches(Folding::None, &made.stored().rule_input(&made.facts()))).count() as u64;
+        prop_assert_eq!(found.retained + found.versions, about);
     }
 
     #[test]
-    fn whatever_it_is_cut_to_nothing_that_stays_lacks_what_it_needs(
+    fn a_limited_run_never_deletes_a_version_that_a_remaining_one_needs(
         rule in rules(), all in proptest::collection::vec(made(), 0..30), most in 0_usize..10,
     ) {
-        let all = world(all);
+        let all = sorted_versions(all);
         let (found, whole) = (walked(&rule, &all, most), model(&rule, &all));
         prop_assert!(found.items.len() <= most);
         prop_assert_eq!(found.truncated, found.items.len() < whole.len());
-        // Also when it is broken off after any of them, but for circles: there is an order in which it can go on.
-        let deleted: BTreeSet<_> = found.items.iter().map(|one| (one.seen.package.clone(), one.seen.version.clone())).collect();
+        // Because the order respects needs, except in cycles, this also holds if the run stops
+        // after any of them.
+        let deleted: BTreeSet<_> = found.items.iter().map(|one| (one.stored.package.clone(), one.stored.version.clone())).collect();
         prop_assert!(deleted.is_subset(&whole));
         for made in all.iter().filter(|made| !deleted.contains(&made.names())) {
             for needed in &made.needs {
@@ -200,8 +201,8 @@ fn everything() -> Rule {
     .unwrap()
 }
 
-fn one(package: u8, version: u8, published: i64, needs: &[(u8, u8)]) -> Made {
-    Made {
+fn one(package: u8, version: u8, published: i64, needs: &[(u8, u8)]) -> TestVersion {
+    TestVersion {
         package,
         version,
         published,
@@ -215,23 +216,25 @@ fn one(package: u8, version: u8, published: i64, needs: &[(u8, u8)]) -> Made {
 }
 
 #[test]
-fn what_needs_another_goes_before_it_however_old_it_is() {
-    let all = world(vec![one(0, 0, 1, &[]), one(1, 0, 5, &[(0, 0)]), one(2, 0, 3, &[(1, 0)])]);
+fn a_version_is_deleted_before_those_that_it_needs() {
+    let all = sorted_versions(vec![one(0, 0, 1, &[]), one(1, 0, 5, &[(0, 0)]), one(2, 0, 3, &[(1, 0)])]);
     let order = |most: usize| {
         let found = walked(&everything(), &all, most);
-        (found.items.iter().map(|one| one.seen.package.clone()).collect::<Vec<_>>(), found.truncated)
+        (found.items.iter().map(|one| one.stored.package.clone()).collect::<Vec<_>>(), found.truncated)
     };
     assert_eq!(order(9), (vec!["p2".to_owned(), "p1".to_owned(), "p0".to_owned()], false));
     assert_eq!(order(1), (vec!["p2".to_owned()], true));
 }
 
 #[test]
-fn several_names_of_one_thing_are_one_of_the_newest() {
-    let tag =
-        |version: u8, published: i64, unit: u8| Made { unit: Some(unit), ..one(0, version, published, &[]) };
-    let all = world(vec![tag(0, 9, 1), tag(1, 8, 1), tag(2, 7, 2), tag(3, 6, 3), tag(4, 5, 2)]);
+fn several_versions_of_one_unit_count_once_among_the_newest() {
+    let tag = |version: u8, published: i64, unit: u8| TestVersion {
+        unit: Some(unit),
+        ..one(0, version, published, &[])
+    };
+    let all = sorted_versions(vec![tag(0, 9, 1), tag(1, 8, 1), tag(2, 7, 2), tag(3, 6, 3), tag(4, 5, 2)]);
     let mut rule = everything();
     rule.keep.newest = Some(2);
     let found = walked(&rule, &all, 9);
-    assert_eq!(found.items.iter().map(|one| one.seen.version.as_str()).collect::<Vec<_>>(), ["v3"]);
+    assert_eq!(found.items.iter().map(|one| one.stored.version.as_str()).collect::<Vec<_>>(), ["v3"]);
 }

@@ -1,4 +1,4 @@
-//! CycloneDX 1.6: <https://cyclonedx.org/docs/1.6/json/>.
+//! Documents in the format CycloneDX 1.6: <https://cyclonedx.org/docs/1.6/json/>.
 
 use packhouse_advisories::purl::{self, PurlType};
 use packhouse_advisories::time;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{FILES, Licence};
 
-/// All up to the first component.
+/// Start of the document, up to the first component.
 pub(super) fn head(name: &str, now: i64) -> String {
     let tool = json!({"type": "application", "name": "packhouse", "version": env!("CARGO_PKG_VERSION")});
     let metadata = json!({
@@ -19,7 +19,6 @@ pub(super) fn head(name: &str, now: i64) -> String {
     )
 }
 
-/// A version as a component.
 pub(super) fn component(
     repository: &RepositoryRow,
     purl_type: Option<PurlType<'_>>,
@@ -60,18 +59,20 @@ pub(super) fn component(
         let files: Vec<Value> = files.iter().take(FILES).map(file).collect();
         set("components", json!(files));
     }
-    let told = [
+    let details = [
         ("state", state),
         ("published_at", published.and_then(|at| i64::try_from(at).ok()).map(time).unwrap_or_default()),
     ];
     if let Some(list) = made.get_mut("properties").and_then(Value::as_array_mut) {
-        let told = told.into_iter().filter(|(_, value)| !value.is_empty());
-        list.extend(told.map(|(name, value)| json!({"name": format!("packhouse:{name}"), "value": value})));
+        let details = details.into_iter().filter(|(_, value)| !value.is_empty());
+        list.extend(
+            details.map(|(name, value)| json!({"name": format!("packhouse:{name}"), "value": value})),
+        );
     }
     made
 }
 
-/// What names a component in its document.
+/// Reference of a component within the document.
 fn reference(repository: RepositoryId, name: &str, version: &str) -> String {
     format!("{repository}/{name}@{version}")
 }

@@ -1,5 +1,5 @@
-//! What repositories hold as a document of one of the usual forms, a package at a time: however much it is, no more than one package is in
-//! memory, and two bytes of each version before it.
+//! Export of repositories as a bill of materials, one package at a time. Memory holds only one
+//! package, and two bytes for each version before it.
 
 mod cyclonedx;
 mod spdx;
@@ -17,31 +17,29 @@ use super::{Actor, loaded, organization, repositories, tokens};
 use crate::error::ApiError;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-/// Packages whose names are read at once.
+/// Number of package names that are read at once.
 const NAMES: u32 = 200;
-/// Versions that a token fetched and are read at once.
+/// Number of fetched versions that are read at once.
 const FETCHED: u32 = 1_000;
-/// Repositories that are read at once.
+/// Number of repositories that are read at once.
 const REPOSITORIES: u32 = 200;
-/// Versions whose relations are written at once.
+/// Number of versions whose relations are written at once.
 const RELATIONS: usize = 1_000;
-/// Files of one version that are listed.
+/// Maximum number of listed files of one version.
 const FILES: usize = 1_000;
 
-/// How a document is written.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Form {
+pub enum SbomFormat {
     /// CycloneDX 1.6.
     CycloneDx,
     /// SPDX 2.3.
     Spdx,
 }
 
-/// What an author states of the licence.
+/// License, as the author states it.
 enum Licence<'a> {
-    /// An expression of SPDX.
+    /// License expression in the SPDX syntax.
     Expression(&'a str),
-    /// Any other text.
     Text(&'a str),
 }
 
@@ -54,70 +52,66 @@ impl Licence<'_> {
     }
 }
 
-/// A document that is being written.
-struct Writing {
+struct SbomWriter {
     app: Arc<App>,
-    form: Form,
-    state: State,
-    /// Those that are still to be written, the current one first.
+    form: SbomFormat,
+    state: WriterState,
+    /// Repositories that are still to be written, the current one first.
     left: VecDeque<RepositoryRow>,
-    packages: VecDeque<Package>,
-    /// The last that was read of the current repository; empty before the first.
+    packages: VecDeque<PackageSelection>,
+    /// Last package and version that were read from the current repository; empty at first.
     after: (String, String),
-    /// Whether all of the current repository was read.
+    /// True if the current repository was read completely.
     read: bool,
-    /// Whose fetches alone are written, and of which days.
+    /// Token and days, if only fetched versions are written.
     fetched: Option<(TokenId, Days)>,
-    /// Of each version that is written, how many files are written apart from it.
+    /// Number of separately written files of each version.
     written: Vec<u16>,
 }
 
-/// A package whose versions are written.
-struct Package {
+struct PackageSelection {
     name: String,
-    /// Those and no others; none: all that are shown.
+    /// Versions to write; `None` for all listed ones.
     versions: Option<BTreeSet<String>>,
 }
 
-/// What is to be written.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wanted<'a> {
-    /// The repository of this id; none: all that the actor may read.
+pub struct SbomRequest<'a> {
+    /// Id of the repository; `None` for all that the actor may read.
     pub repository: Option<&'a str>,
-    /// What the token of this id fetched, and no more.
-    pub fetched: Option<Fetched<'a>>,
+    /// Limits the document to versions that a token fetched.
+    pub fetched: Option<FetchFilter<'a>>,
 }
 
-/// What a token fetched in a time.
+/// Versions that a token fetched in a period.
 #[derive(Clone, Copy, Debug)]
-pub struct Fetched<'a> {
-    /// Its id.
+pub struct FetchFilter<'a> {
     pub token: &'a str,
-    /// From when, in ms since 1970: the day of it, in UTC, counts as a whole.
+    /// Start in ms since 1970; the whole day in UTC counts.
     pub since: i64,
-    /// To when, in the same way.
+    /// End in ms since 1970; the whole day in UTC counts.
     pub until: i64,
 }
 
-enum State {
+enum WriterState {
     Head(String),
     Body,
-    /// What the versions are to each other is written from this one on.
+    /// Relations of the versions from this index on.
     Relations(usize),
     End,
 }
 
-/// The document of what is wanted, in this form, as far as the actor may read it now. 404 and 403 as for any reading of a repository, and
-/// as for any change of a token.
+/// Returns the requested document, as far as the actor may read it now. 404 and 403 as for reading
+/// a repository, and as for changing a token.
 pub async fn document(
     actor: &Actor,
-    wanted: Wanted<'_>,
-    form: Form,
+    request: SbomRequest<'_>,
+    form: SbomFormat,
 ) -> Result<impl Stream<Item = Result<Bytes, ApiError>> + Send + use<>, ApiError> {
-    let Wanted { repository, fetched } = wanted;
+    let SbomRequest { repository, fetched } = request;
     let fetched = match fetched {
-        Some(Fetched { token, since, until }) => {
-            // A row may tell of more days than are to be remembered.
+        Some(FetchFilter { token, since, until }) => {
+            // A row may contain days before the retention period of fetches.
             let first = actor.now.saturating_sub((actor.app.config.fetch_days - 1).saturating_mul(DAY_MS));
             Some((tokens::managed(actor, token).await?, Days::between(since.max(first), until)))
         }
@@ -136,20 +130,21 @@ pub async fn document(
         None => name,
     };
     let fetched = fetched.map(|(token, days)| (token.id, days));
-    let state = State::Head(match form {
-        Form::CycloneDx => cyclonedx::head(&name, actor.now),
-        Form::Spdx => spdx::head(&name, &actor.api_url(), actor.now),
+    let state = WriterState::Head(match form {
+        SbomFormat::CycloneDx => cyclonedx::head(&name, actor.now),
+        SbomFormat::Spdx => spdx::head(&name, &actor.api_url(), actor.now),
     });
     let app = Arc::clone(&actor.app);
     let (packages, after, written) = (VecDeque::new(), Default::default(), Vec::new());
-    let writing = Writing { app, form, state, left, packages, after, read: false, fetched, written };
+    let writing = SbomWriter { app, form, state, left, packages, after, read: false, fetched, written };
     Ok(try_unfold(
         writing,
         |mut writing| async move { Ok(writing.next().await?.map(|bytes| (bytes, writing))) },
     ))
 }
 
-/// Every repository that the actor may read; groups hold nothing of their own.
+/// Returns every repository that the actor may read, except groups, which have no content of their
+/// own.
 async fn all(actor: &Actor) -> Result<VecDeque<RepositoryRow>, ApiError> {
     actor.judged_own();
     let (mut found, mut after) = (VecDeque::new(), None);
@@ -165,14 +160,14 @@ async fn all(actor: &Actor) -> Result<VecDeque<RepositoryRow>, ApiError> {
     }
 }
 
-impl Writing {
-    /// The next piece; none behind the last.
+impl SbomWriter {
+    /// Returns the next piece; `None` after the last one.
     async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
-        match std::mem::replace(&mut self.state, State::Body) {
-            State::Head(head) => return Ok(Some(Bytes::from(head))),
-            State::End => return Ok(None),
-            State::Relations(from) => return Ok(Some(self.relations(from))),
-            State::Body => {}
+        match std::mem::replace(&mut self.state, WriterState::Body) {
+            WriterState::Head(head) => return Ok(Some(Bytes::from(head))),
+            WriterState::End => return Ok(None),
+            WriterState::Relations(from) => return Ok(Some(self.relations(from))),
+            WriterState::Body => {}
         }
         loop {
             let Some(repository) = self.left.front().cloned() else {
@@ -194,7 +189,7 @@ impl Writing {
         }
     }
 
-    /// Reads on in the current repository.
+    /// Reads the next packages of the current repository.
     async fn read_on(&mut self, repository: &RepositoryRow) -> Result<(), ApiError> {
         let store = &self.app.store;
         let Some((token, days)) = self.fetched else {
@@ -203,7 +198,7 @@ impl Writing {
                 Some(last) => self.after.0.clone_from(last),
                 None => self.read = true,
             }
-            self.packages.extend(names.into_iter().map(|name| Package { name, versions: None }));
+            self.packages.extend(names.into_iter().map(|name| PackageSelection { name, versions: None }));
             return Ok(());
         };
         let page = store.fetched_versions(token, repository.id, days, &self.after, FETCHED).await?;
@@ -213,26 +208,38 @@ impl Writing {
         }
         for (name, version) in page.versions {
             match self.packages.back_mut().filter(|last| last.name == name) {
-                Some(Package { versions: Some(versions), .. }) => drop(versions.insert(version)),
-                _ => self.packages.push_back(Package { name, versions: Some(BTreeSet::from([version])) }),
+                Some(PackageSelection { versions: Some(versions), .. }) => drop(versions.insert(version)),
+                _ => self
+                    .packages
+                    .push_back(PackageSelection { name, versions: Some(BTreeSet::from([version])) }),
             }
         }
         Ok(())
     }
 
-    /// The versions of a package that are to be written. One that was fetched and is not there any more is known by its number alone.
-    async fn versions(&self, repository: &RepositoryRow, package: Package) -> Result<Vec<Version>, ApiError> {
-        let shown = self.app.store.versions(repository.id, &package.name).await?;
-        let Some(mut fetched) = package.versions else { return Ok(shown) };
+    /// Returns the versions of a package to write. A fetched version that was deleted has only its
+    /// number.
+    async fn versions(
+        &self,
+        repository: &RepositoryRow,
+        package: PackageSelection,
+    ) -> Result<Vec<Version>, ApiError> {
+        let listed = self.app.store.versions(repository.id, &package.name).await?;
+        let Some(mut fetched) = package.versions else { return Ok(listed) };
         let mut versions: Vec<Version> =
-            shown.into_iter().filter(|version| fetched.remove(&version.version)).collect();
+            listed.into_iter().filter(|version| fetched.remove(&version.version)).collect();
         let gone = |version| Version { name: package.name.clone(), version, ..Version::default() };
         versions.extend(fetched.into_iter().map(gone));
         Ok(versions)
     }
 
-    /// The components that are versions of one package, with a comma in front of each but the document's first.
-    async fn package(&mut self, repository: &RepositoryRow, package: Package) -> Result<String, ApiError> {
+    /// Writes the versions of one package as components, with a comma before each except the
+    /// document's first.
+    async fn package(
+        &mut self,
+        repository: &RepositoryRow,
+        package: PackageSelection,
+    ) -> Result<String, ApiError> {
         let plugin = loaded::plugin_of(&self.app, repository)?;
         let purl_type = plugin.as_ref().and_then(|plugin| PurlType::of(plugin.description()));
         let mut text = String::new();
@@ -241,11 +248,13 @@ impl Writing {
                 text.push(',');
             }
             let apart = match self.form {
-                Form::CycloneDx => {
+                SbomFormat::CycloneDx => {
                     text.push_str(&cyclonedx::component(repository, purl_type, version).to_string());
                     0
                 }
-                Form::Spdx => spdx::packages(&mut text, self.written.len(), repository, purl_type, &version),
+                SbomFormat::Spdx => {
+                    spdx::packages(&mut text, self.written.len(), repository, purl_type, &version)
+                }
             };
             self.written.push(apart);
         }
@@ -254,25 +263,25 @@ impl Writing {
 
     fn end_of_versions(&mut self) -> Bytes {
         match self.form {
-            Form::CycloneDx => {
-                self.state = State::End;
+            SbomFormat::CycloneDx => {
+                self.state = WriterState::End;
                 Bytes::from_static(b"]}")
             }
-            Form::Spdx => {
-                self.state = State::Relations(0);
+            SbomFormat::Spdx => {
+                self.state = WriterState::Relations(0);
                 Bytes::from_static(spdx::BETWEEN)
             }
         }
     }
 
-    /// A thousand versions' relations, or the document's end.
+    /// Writes the relations of the next versions, or the document's end.
     fn relations(&mut self, from: usize) -> Bytes {
         let Some(some) = self.written.get(from..).filter(|left| !left.is_empty()) else {
-            self.state = State::End;
+            self.state = WriterState::End;
             return Bytes::from_static(b"]}");
         };
         let some = some.get(..RELATIONS).unwrap_or(some);
-        self.state = State::Relations(from + some.len());
+        self.state = WriterState::Relations(from + some.len());
         Bytes::from(spdx::relations(from, some))
     }
 }

@@ -1,5 +1,5 @@
-//! SPDX 2.3 as JSON: <https://spdx.github.io/spdx-spec/v2.3/>. A version is a package; so is each of its files where it has several,
-//! since what has a digest is what was published.
+//! SPDX 2.3 as JSON: <https://spdx.github.io/spdx-spec/v2.3/>. A version is a package. If it has
+//! several files, each file is a package too, because the digests belong to the published files.
 
 use packhouse_advisories::purl::{self, PurlType};
 use packhouse_advisories::time;
@@ -8,11 +8,12 @@ use serde_json::{Map, Value, json};
 
 use super::{FILES, Licence};
 
-/// Between the packages and their relations.
+/// Separates the packages from their relations.
 pub(super) const BETWEEN: &[u8] = b"],\"relationships\":[";
 const UNKNOWN: &str = "NOASSERTION";
 
-/// All up to the first package. The document's name space is below the API's address.
+/// Start of the document, up to the first package. The document's namespace is below the API's
+/// address.
 pub(super) fn head(name: &str, api_url: &str, now: i64) -> String {
     let made = json!({
         "created": second(now), "creators": [concat!("Tool: packhouse-", env!("CARGO_PKG_VERSION"))],
@@ -26,7 +27,7 @@ pub(super) fn head(name: &str, api_url: &str, now: i64) -> String {
     )
 }
 
-/// Writes the version of this number, and its files where it has several: how many.
+/// Writes a version, and its files if it has several. Returns the number of files.
 pub(super) fn packages(
     text: &mut String,
     number: usize,
@@ -72,8 +73,8 @@ pub(super) fn packages(
     apart
 }
 
-/// That the document describes these versions, the first of which has the number `from`, and that they contain their files; commas
-/// between all of it, also before what is not the document's first.
+/// Relations: the document describes these versions, and they contain their files. `from` is the
+/// index of the first one. A comma precedes each relation except the document's first.
 pub(super) fn relations(from: usize, written: &[u16]) -> String {
     let mut text = String::new();
     let mut add = |one: &str, kind: &str, other: &str| {
@@ -92,7 +93,7 @@ pub(super) fn relations(from: usize, written: &[u16]) -> String {
     text
 }
 
-/// A time in ms since 1970 as SPDX takes it, without a fraction of its second.
+/// SPDX time without fractions of a second. `at` is Unix time in ms.
 fn second(at: i64) -> String {
     time(at.saturating_sub(at.rem_euclid(1_000)))
 }
@@ -109,7 +110,7 @@ fn state(version: &Version) -> &str {
     if version.state.is_empty() { "published" } else { &version.state }
 }
 
-/// What every package must have.
+/// Fields that every package must have.
 fn package(reference: &str, name: &str) -> Map<String, Value> {
     let made = [
         ("SPDXID", json!(reference)),
@@ -127,7 +128,7 @@ fn add_licence(made: &mut Map<String, Value>, version: &Version) {
     let stated = version.properties.iter().find(|(name, text)| name == "license" && !text.is_empty());
     let Some((_, stated)) = stated else { return };
     match Licence::of(stated) {
-        // One that is not on the list would have to stand in the document with its text.
+        // The document would have to contain the text of a license that is not on the SPDX list.
         Licence::Expression(expression) if !expression.contains("Ref-") => {
             made.insert("licenseDeclared".to_owned(), json!(expression))
         }
@@ -150,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_whole_seconds_and_licences_that_are_not_listed_are_texts() {
+    fn times_are_whole_seconds_and_unlisted_licenses_are_texts() {
         assert_eq!(
             (second(1_500), second(-1)),
             ("1970-01-01T00:00:01Z".to_owned(), "1969-12-31T23:59:59Z".to_owned())
@@ -168,13 +169,13 @@ mod tests {
     }
 
     #[test]
-    fn relations_are_one_list_however_they_are_cut() {
+    fn relations_form_one_list_however_they_are_split() {
         let written = [0, 2, 0];
         let whole = relations(0, &written);
         let cut = [relations(0, &written[..1]), relations(1, &written[1..])].concat();
         assert_eq!(whole, cut);
         let list: Vec<Value> = serde_json::from_str(&format!("[{whole}]")).unwrap();
-        let told: Vec<&str> = list.iter().filter_map(|one| one["relatedSpdxElement"].as_str()).collect();
-        assert_eq!(told, ["SPDXRef-0", "SPDXRef-1", "SPDXRef-1-0", "SPDXRef-1-1", "SPDXRef-2"]);
+        let related: Vec<&str> = list.iter().filter_map(|one| one["relatedSpdxElement"].as_str()).collect();
+        assert_eq!(related, ["SPDXRef-0", "SPDXRef-1", "SPDXRef-1-0", "SPDXRef-1-1", "SPDXRef-2"]);
     }
 }

@@ -1,39 +1,39 @@
-//! Sign-in by a provider: an organization's settings, this server as the provider's client, and the confirmation of an action by a new
-//! sign-in.
+//! Sign-in through a provider: an organization's settings, this server as the provider's client,
+//! and the confirmation of an action by a new sign-in.
 
 mod finish;
 mod link;
 mod settings;
 mod start;
 
-use packhouse_app::sso::{Exchange, Refused, Settings, Ticket};
+use packhouse_app::sso::{Exchange, Refused, SsoSettings, Ticket};
 use packhouse_store::{MemberRow, OrganizationId};
 use packhouse_wire::catalogue;
 
 use super::Origin;
 use crate::error::ApiError;
-pub use finish::{Finished, Outcome, ProviderAnswer, finish};
+pub use finish::{FinishedSignIn, ProviderAnswer, SsoOutcome, finish};
 pub use link::{link, pending};
 pub use settings::{SettingsRequest, remove, set, show};
-pub use start::{Beginning, Begun, start};
+pub use start::{SignInStart, StartedSignIn, start};
 
-/// How long a ticket is good: 5 minutes in ms.
+/// Lifetime of a ticket: 5 minutes in ms.
 const TICKET_MS: i64 = 5 * 60 * 1000;
 
-/// An organization's settings as they are now: read for each step, never kept. 404 `not_found` where it has none.
-pub async fn current(origin: &Origin, organization: OrganizationId) -> Result<Settings, ApiError> {
+/// Reads an organization's present settings; they are never cached. 404 `not_found` if it has none.
+pub async fn current(origin: &Origin, organization: OrganizationId) -> Result<SsoSettings, ApiError> {
     let json = origin.app.store.sso_settings(organization).await?;
-    let settings = json.as_deref().and_then(Settings::read);
+    let settings = json.as_deref().and_then(SsoSettings::read);
     settings.ok_or(ApiError::from(&catalogue::NOT_FOUND))
 }
 
-/// This server as the provider's client. Fails where the client's secret cannot be opened.
+/// This server as a client of the provider. Fails if the client secret cannot be decrypted.
 pub fn exchange<'a>(
     origin: &'a Origin,
     organization: OrganizationId,
-    settings: &'a Settings,
+    settings: &'a SsoSettings,
 ) -> Result<Exchange<'a>, ApiError> {
-    let open = |sealed: &String| origin.app.sealer.open(&Settings::purpose(organization), sealed);
+    let open = |sealed: &String| origin.app.sealer.open(&SsoSettings::purpose(organization), sealed);
     let secret = settings.sealed_secret.as_ref().map(open).transpose();
     Ok(Exchange {
         providers: &origin.app.providers,
@@ -44,22 +44,22 @@ pub fn exchange<'a>(
     })
 }
 
-/// Where the provider sends a browser back to.
+/// Address to which the provider returns the browser.
 pub fn callback_url(origin: &Origin) -> String {
     format!("{}/v1/sso/callback", origin.api_url())
 }
 
-/// Where a member's browser signs in anew.
+/// Address for a new sign-in in the member's browser.
 #[derive(Debug)]
 pub struct SignInAddress {
-    /// To be opened there.
     pub url: String,
-    /// Until when, in ms since 1970.
+    /// Expiry in ms since 1970.
     pub expires_at: i64,
 }
 
-/// The address at which a member's browser confirms this action by a new sign-in. 404 `not_found` where the organization has no
-/// provider. `page` is the path of this host's page that asks.
+/// Returns the address at which a member's browser confirms an action by a new sign-in. `page` is
+/// the path of the page of this host that requests it. 404 `not_found` if the organization has no
+/// provider.
 pub async fn ticket(
     origin: &Origin,
     member: &MemberRow,
@@ -85,7 +85,7 @@ impl From<Refused> for ApiError {
         match refused {
             Refused::Answer(why) => ApiError::with(&catalogue::SSO_REFUSED, why),
             Refused::Provider(error) => {
-                tracing::warn!(%error, "a sign-in provider cannot be used");
+                tracing::warn!(%error, "sign-in provider failed");
                 ApiError::with(&catalogue::SSO_PROVIDER_FAILED, &error.to_string())
             }
         }

@@ -1,9 +1,10 @@
-//! An organization's sign-in settings. The client's secret goes in and never comes out. All of it needs manage-owner-account.
+//! Sign-in settings of an organization. The client secret can be set and is never returned. All
+//! operations need manage-owner-account.
 
 use std::sync::Arc;
 
 use packhouse_app::mail::{self, Letter};
-use packhouse_app::sso::Settings;
+use packhouse_app::sso::SsoSettings;
 use packhouse_identity::Secret;
 use packhouse_identity::permissions::Permission::ManageOwnerAccount;
 use packhouse_identity::permissions::Permissions;
@@ -15,39 +16,40 @@ use crate::error::ApiError;
 use crate::operations::confirmations::{Action, Confirmation};
 use crate::operations::{Actor, members};
 
-/// Members among whom owners are looked for who are told of a change.
-const TOLD_OF: u32 = 10_000;
+/// Maximum number of members among whom the owners to notify are searched.
+const MAX_MEMBERS: u32 = 10_000;
 
-/// The settings that are wanted.
 #[derive(Debug)]
 pub struct SettingsRequest {
-    /// The provider's address, exactly as its ID tokens name it.
+    /// Address of the provider, exactly as in its ID tokens.
     pub issuer: String,
-    /// This server's name at the provider.
+    /// Client id of this server at the provider.
     pub client_id: String,
-    /// None: it stays as it is while issuer and client stay, and there is none otherwise.
+    /// Client secret. `None` keeps the present one while issuer and client are unchanged, and
+    /// removes it otherwise.
     pub client_secret: Option<Secret>,
-    /// Whose verified e-mail addresses may sign in; where there are none, those of members alone.
+    /// Domains whose verified e-mail addresses may sign in; if empty, only those of members.
     pub email_domains: Vec<String>,
-    /// What a member may do who is made at the first sign-in, each thing once; none: nobody is made.
+    /// Permissions of members who are created at their first sign-in, without repetition; `None` if
+    /// no members are created.
     pub permissions: Option<Permissions>,
-    /// Whether members may still sign in by password.
+    /// True if members may still sign in with a password.
     pub password_sign_in: bool,
 }
 
-/// The settings of the actor's organization: 404 `not_found` where it has none.
-pub async fn show(actor: &Actor) -> Result<Settings, ApiError> {
+/// Returns the settings of the actor's organization. 404 `not_found` if it has none.
+pub async fn show(actor: &Actor) -> Result<SsoSettings, ApiError> {
     actor.needs(ManageOwnerAccount)?;
     current(actor, actor.organization()).await
 }
 
-/// Sets how members of the organization sign in. The provider is not asked before somebody signs in. 403 `role_mismatch` where a new
-/// member would hold more than the actor.
+/// Sets how members of the organization sign in. The server contacts the provider only when a
+/// member signs in. 403 `role_mismatch` if a new member would hold more than the actor.
 pub async fn set(
     actor: &Actor,
     confirmation: &Confirmation,
     request: SettingsRequest,
-) -> Result<Settings, ApiError> {
+) -> Result<SsoSettings, ApiError> {
     confirmation.judge(actor, Action::ChangeSignIn).await?;
     actor.needs(ManageOwnerAccount)?;
     if let Some(permissions) = &request.permissions {
@@ -56,62 +58,63 @@ pub async fn set(
     }
     let sealed_secret = match &request.client_secret {
         Some(secret) => Some(seal(actor, secret)?),
-        None => kept(actor, &request).await?,
+        None => present_secret(actor, &request).await?,
     };
     let SettingsRequest { issuer, client_id, email_domains, permissions, password_sign_in, .. } = request;
     let settings =
-        Settings { issuer, client_id, sealed_secret, email_domains, permissions, password_sign_in };
+        SsoSettings { issuer, client_id, sealed_secret, email_domains, permissions, password_sign_in };
     let json = serde_json::to_string(&settings).map_err(anyhow::Error::from)?;
-    let letters = letters(actor, Some(&settings.issuer)).await?;
+    let mails = mails(actor, Some(&settings.issuer)).await?;
     let event = actor.event("set_sso", settings.issuer.clone());
     actor.app.store.set_sso_settings(actor.organization(), &json, Some(event)).await?;
-    send(actor, letters);
+    send(actor, mails);
     Ok(settings)
 }
 
-/// Takes the settings away: members sign in by password alone. Sessions stay. 404 `not_found` where there are none.
+/// Removes the settings: members sign in with a password only. Sessions stay valid. 404 `not_found`
+/// without settings.
 pub async fn remove(actor: &Actor, confirmation: &Confirmation) -> Result<(), ApiError> {
     confirmation.judge(actor, Action::ChangeSignIn).await?;
     actor.needs(ManageOwnerAccount)?;
-    let letters = letters(actor, None).await?;
+    let mails = mails(actor, None).await?;
     let event = actor.event("delete_sso", "");
     if actor.app.store.delete_sso_settings(actor.organization(), Some(event)).await? {
-        send(actor, letters);
+        send(actor, mails);
         Ok(())
     } else {
         Err(ApiError::from(&catalogue::NOT_FOUND))
     }
 }
 
-/// Letters that tell the account's owners how members sign in from now on, and who changed it. They are made before the change: a change
-/// that was made is not answered with an error.
-async fn letters(actor: &Actor, issuer: Option<&str>) -> Result<Vec<Letter>, ApiError> {
-    let members = actor.app.store.list_members(actor.organization(), None, TOLD_OF).await?;
+/// E-mails that tell the owners how members sign in from now on, and who changed it. They are
+/// prepared before the change, so that a completed change is not answered with an error.
+async fn mails(actor: &Actor, issuer: Option<&str>) -> Result<Vec<Letter>, ApiError> {
+    let members = actor.app.store.list_members(actor.organization(), None, MAX_MEMBERS).await?;
     let owns = |row: &&MemberRow| Permissions::read(&row.permissions).holds(ManageOwnerAccount);
     let (api_url, by) = (actor.app.api_url(), &actor.member().email);
-    let letter = |owner: &MemberRow| mail::sign_in_changed(&owner.email, &api_url, issuer, by);
-    Ok(members.iter().filter(owns).map(letter).collect())
+    let mail_to = |owner: &MemberRow| mail::sign_in_changed(&owner.email, &api_url, issuer, by);
+    Ok(members.iter().filter(owns).map(mail_to).collect())
 }
 
-/// Sends letters. A mail server that takes its time holds nobody up.
-fn send(actor: &Actor, letters: Vec<Letter>) {
+/// Sends e-mails in the background, so that a slow mail server does not delay the response.
+fn send(actor: &Actor, mails: Vec<Letter>) {
     let app = Arc::clone(&actor.app);
     tokio::spawn(async move {
-        for letter in letters {
+        for letter in mails {
             app.mail.send(letter).await;
         }
     });
 }
 
 fn seal(actor: &Actor, secret: &Secret) -> Result<String, ApiError> {
-    let sealed = actor.app.sealer.seal(&Settings::purpose(actor.organization()), secret);
+    let sealed = actor.app.sealer.seal(&SsoSettings::purpose(actor.organization()), secret);
     sealed.map_err(|error| ApiError::Internal(error.into()))
 }
 
-/// The secret that is there, as long as it stays between the same two: nobody sends it to another address.
-async fn kept(actor: &Actor, request: &SettingsRequest) -> Result<Option<String>, ApiError> {
+/// Present secret, if issuer and client are unchanged: it must not be sent to another address.
+async fn present_secret(actor: &Actor, request: &SettingsRequest) -> Result<Option<String>, ApiError> {
     let json = actor.app.store.sso_settings(actor.organization()).await?;
-    let settings = json.as_deref().and_then(Settings::read);
+    let settings = json.as_deref().and_then(SsoSettings::read);
     let same =
         settings.filter(|known| known.issuer == request.issuer && known.client_id == request.client_id);
     Ok(same.and_then(|known| known.sealed_secret))

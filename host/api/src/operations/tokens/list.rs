@@ -1,4 +1,5 @@
-//! Which tokens there are: the actor's own, another member's, or service keys. Never a secret.
+//! Lists of tokens: the actor's own, another member's, or service keys. They never contain a
+//! secret.
 
 use packhouse_identity as identity;
 use packhouse_identity::permissions::Permission;
@@ -7,24 +8,25 @@ use packhouse_wire::catalogue;
 
 use super::{OwnedToken, rights};
 use crate::error::ApiError;
-use crate::operations::{Actor, Listed, PageRequest};
+use crate::operations::{Actor, PageRequest, RowPage};
 
-/// Rows read in one statement.
+/// Rows that are read in one statement.
 const READ_AT_ONCE: u32 = 201;
 
-/// What service keys belong to.
+/// Kind of owner of a service key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum KeyKind {
-    /// The organization: for its owners.
+    /// Organization; its owners manage them.
     Organization,
-    /// A repository: for those who may publish and delete there.
+    /// Repository; members who may publish and delete there manage them.
     Repository,
-    /// Trusted publishers, who stand behind ID tokens and what is given out for them: for the organization's owners.
+    /// Trusted publishers, whose tokens were issued for ID tokens; owners of the organization
+    /// manage them.
     Publisher,
 }
 
 impl KeyKind {
-    /// As the store keeps it.
+    /// Name of the kind in the store.
     fn name(self) -> &'static str {
         match self {
             KeyKind::Organization => "org",
@@ -34,23 +36,21 @@ impl KeyKind {
     }
 }
 
-/// Which tokens are wanted.
 #[derive(Clone, Debug)]
 pub enum TokenFilter {
-    /// The actor's own.
     Own,
-    /// Those of the member with this e-mail address.
+    /// Tokens of the member with this e-mail address.
     Member(String),
-    /// Service keys.
     Keys(KeyKind),
 }
 
-/// A page of tokens. 403 `insufficient_permissions` for another member's without manage-owner-account, then 404 `user_not_found`.
+/// Returns a page of tokens. Another member's tokens need manage-owner-account: 403
+/// `insufficient_permissions`, then 404 `user_not_found`.
 pub async fn list(
     actor: &Actor,
     filter: TokenFilter,
     page: PageRequest<TokenId>,
-) -> Result<Listed<OwnedToken>, ApiError> {
+) -> Result<RowPage<OwnedToken>, ApiError> {
     let email = &actor.member().email;
     match filter {
         TokenFilter::Own => of_member(actor, actor.member(), page).await,
@@ -58,7 +58,8 @@ pub async fn list(
             of_member(actor, actor.member(), page).await
         }
         TokenFilter::Member(name) => {
-            // Before it is known whether there is such a member: who may not ask learns nothing of that.
+            // Checked before the member is looked up, so that the refusal does not reveal whether
+            // the member exists.
             actor.needs(Permission::ManageOwnerAccount)?;
             of_member(actor, &other(actor, &name).await?, page).await
         }
@@ -70,7 +71,7 @@ async fn of_member(
     actor: &Actor,
     member: &MemberRow,
     page: PageRequest<TokenId>,
-) -> Result<Listed<OwnedToken>, ApiError> {
+) -> Result<RowPage<OwnedToken>, ApiError> {
     actor.judged_own();
     let (store, organization) = (&actor.app.store, actor.organization());
     let rows = store.list_tokens(organization, Some(member.id), None, page.after, page.one_further()).await?;
@@ -78,7 +79,7 @@ async fn of_member(
     Ok(page.cut(rows.into_iter().map(owned).collect()))
 }
 
-/// The member of that address in the actor's organization.
+/// Finds the member with this e-mail address in the actor's organization.
 async fn other(actor: &Actor, name: &str) -> Result<MemberRow, ApiError> {
     let email = identity::email(name).unwrap_or_default();
     let members = actor.app.store.members_by_email(&email).await?;
@@ -86,12 +87,12 @@ async fn other(actor: &Actor, name: &str) -> Result<MemberRow, ApiError> {
     member.ok_or(ApiError::from(&catalogue::USER_NOT_FOUND))
 }
 
-/// Service keys that the actor may manage.
+/// Returns the service keys that the actor may manage.
 async fn keys(
     actor: &Actor,
     kind: KeyKind,
     page: PageRequest<TokenId>,
-) -> Result<Listed<OwnedToken>, ApiError> {
+) -> Result<RowPage<OwnedToken>, ApiError> {
     match kind {
         KeyKind::Organization | KeyKind::Publisher => actor.needs(Permission::ManageOwnerAccount)?,
         KeyKind::Repository => actor.judged_own(),

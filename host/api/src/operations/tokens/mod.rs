@@ -5,7 +5,7 @@ mod request;
 mod rights;
 mod rotate;
 
-use packhouse_identity::access::State;
+use packhouse_identity::access::CredentialState;
 use packhouse_identity::{self as identity, Minted};
 use packhouse_store::{TokenId, TokenRow};
 use packhouse_wire::catalogue;
@@ -18,25 +18,24 @@ pub(crate) use request::service_key_expiry;
 pub use request::{Backing, TokenRequest};
 pub use rotate::rotate;
 
-/// The backing of a token that was brought in without an owner.
+/// Backing of a token that was imported without an owner.
 pub const LEGACY: &str = "legacy";
 
-/// A token, and the e-mail address of the member whose it is.
+/// Token with the e-mail address of its owner.
 #[derive(Debug)]
 pub struct OwnedToken {
-    /// The token.
     pub row: TokenRow,
-    /// None for a service key.
+    /// `None` for a service key.
     pub owner: Option<String>,
 }
 
-/// The token's state at `now` (ms since 1970).
-pub fn state(row: &TokenRow, now: i64) -> State {
-    State::at(now, row.revoked_at, row.expires_at, row.ends_at)
+/// State of the token at `now` (ms since 1970).
+pub fn state(row: &TokenRow, now: i64) -> CredentialState {
+    CredentialState::at(now, row.revoked_at, row.expires_at, row.ends_at)
 }
 
-/// Makes a token of the actor's, or with a backing a service key. 403 `repo_access_denied`, `service_key_forbidden` or `role_mismatch`
-/// where it would reach further than the actor.
+/// Creates a token for the actor, or with a backing a service key. 403 `repo_access_denied`,
+/// `service_key_forbidden` or `role_mismatch` if it would exceed the actor's rights.
 pub async fn create(
     actor: &Actor,
     confirmation: &Confirmation,
@@ -52,7 +51,7 @@ pub async fn create(
     Ok(NewCredential { row: OwnedToken { row, owner }, secret: Some(secret), replaced: None })
 }
 
-/// Revokes a token: it is refused from the next request on. Revoking it again changes nothing.
+/// Revokes a token. It is refused from the next request on. Revoking it again has no effect.
 pub async fn revoke(actor: &Actor, id: &str) -> Result<(), ApiError> {
     let row = managed(actor, id).await?;
     let event = actor.event("revoke_token", row.name.clone());
@@ -60,14 +59,15 @@ pub async fn revoke(actor: &Actor, id: &str) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The token of this id, where the actor may manage it: 404 `not_found` where there is none, 403 as for its revocation.
+/// Finds a token that the actor may manage. 404 `not_found` if it does not exist, 403 as for its
+/// revocation.
 pub(super) async fn managed(actor: &Actor, id: &str) -> Result<TokenRow, ApiError> {
     let row = find(actor, id).await?;
     rights::may_manage(actor, &row)?;
     Ok(row)
 }
 
-/// The token of this id in the actor's organization: 404 `not_found` where there is none.
+/// Finds a token in the actor's organization; otherwise 404 `not_found`.
 async fn find(actor: &Actor, id: &str) -> Result<TokenRow, ApiError> {
     let id = id.parse::<TokenId>().map_err(|_| &catalogue::NOT_FOUND)?;
     let row = actor.app.store.find_token(actor.organization(), id).await?;

@@ -1,41 +1,38 @@
-//! A token that is wanted.
+//! Request for a new token.
 
 use packhouse_store::{MemberRow, NewToken, RepositoryId, Scope};
 use packhouse_wire::catalogue;
 
 use crate::error::ApiError;
 
-/// The longest life of a service key: 90 days in ms.
+/// Maximum lifetime of a service key: 90 days in ms.
 const SERVICE_KEY_MS: i64 = 90 * 24 * 60 * 60 * 1000;
 
-/// What a service key belongs to.
+/// Owner of a service key.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Backing {
-    /// The organization.
     Organization,
-    /// One repository, by what was written as its id.
+    /// Repository with this unchecked id.
     Repository(String),
 }
 
-/// A token that is wanted, as far as what is asked for shows that it may be.
+/// New token, as far as it can be checked without the store.
 #[derive(Debug)]
 pub struct TokenRequest {
-    /// What the token is called.
     pub name: String,
-    /// What it may do.
     pub scope: Scope,
-    /// For which clients it is.
+    /// Format of the clients that use it.
     pub format: String,
-    /// Ids of repositories as they were written: whether they are there is judged later.
+    /// Unchecked ids of repositories. A later check looks them up.
     pub repositories: Vec<String>,
-    /// When it expires, in ms since 1970; none for never.
+    /// Expiry in ms since 1970; `None` for never.
     pub expires_at: Option<i64>,
-    /// Of a service key.
+    /// Owner, if it is a service key.
     pub backing: Option<Backing>,
 }
 
 impl TokenRequest {
-    /// The token to be made: the member's own, or a key that the member makes.
+    /// Builds the token: the member's own, or a service key that the member creates.
     pub fn token(
         self,
         secret_sha256: [u8; 32],
@@ -64,7 +61,8 @@ impl TokenRequest {
     }
 }
 
-/// A service key expires, at most 90 days from `now` (ms since 1970): 400 `service_key_must_expire`.
+/// Checks that a service key expires at most 90 days after `now` (ms since 1970); otherwise 400
+/// `service_key_must_expire`.
 pub(crate) fn service_key_expiry(expires_at: Option<i64>, now: i64) -> Result<(), ApiError> {
     match expires_at {
         Some(at) if at <= now.saturating_add(SERVICE_KEY_MS) => Ok(()),

@@ -1,4 +1,4 @@
-//! Who may do what with tokens and service keys.
+//! Rights to create and manage tokens and service keys.
 
 use packhouse_identity::permissions::{Permission, Permissions};
 use packhouse_store::{PUBLISHER_BACKING, RepositoryId, TokenRow};
@@ -9,8 +9,8 @@ use super::request::{Backing, TokenRequest};
 use crate::error::ApiError;
 use crate::operations::Actor;
 
-/// The repositories, where the actor may give a token that reaches them. One that is not there and one that is not
-/// accessible are the same to the actor.
+/// Checks that the actor may create the token. Returns its repositories. A missing repository and
+/// an inaccessible one have the same refusal.
 pub(super) async fn may_create(actor: &Actor, request: &TokenRequest) -> Result<Vec<RepositoryId>, ApiError> {
     let ids: Option<Vec<RepositoryId>> = request.repositories.iter().map(|id| id.parse().ok()).collect();
     let ids = ids.unwrap_or_default();
@@ -29,7 +29,8 @@ pub(super) async fn may_create(actor: &Actor, request: &TokenRequest) -> Result<
     Ok(ids)
 }
 
-/// Judges whether the actor may rotate or revoke the token: its own, or with the right that its kind asks for.
+/// Checks that the actor may rotate or revoke the token: the actor's own, or one of another kind
+/// with the right for it.
 pub(super) fn may_manage(actor: &Actor, row: &TokenRow) -> Result<(), ApiError> {
     if row.owner == Some(actor.member().id) || may_manage_key(actor, row) {
         actor.judged_own();
@@ -38,7 +39,7 @@ pub(super) fn may_manage(actor: &Actor, row: &TokenRow) -> Result<(), ApiError> 
     actor.needs(Permission::ManageOwnerAccount)
 }
 
-/// Whether it is a service key that the actor may manage.
+/// Returns whether it is a service key that the actor may manage.
 pub(super) fn may_manage_key(actor: &Actor, row: &TokenRow) -> bool {
     match (row.backing.as_deref(), row.backing_repository) {
         (Some("repo"), Some(repository)) => may_manage_keys_of(actor.permissions(), repository),
@@ -49,8 +50,8 @@ pub(super) fn may_manage_key(actor: &Actor, row: &TokenRow) -> bool {
     }
 }
 
-/// Whether who holds this may make, list, rotate and revoke keys of this repository: with publish and delete there, or as who manages
-/// the account.
+/// Returns whether a member with these permissions may create, list, rotate and revoke service keys
+/// of a repository: with publish and delete there, or with manage-owner-account.
 fn may_manage_keys_of(permissions: &Permissions, repository: RepositoryId) -> bool {
     permissions.rights(repository).write() || permissions.holds(Permission::ManageOwnerAccount)
 }

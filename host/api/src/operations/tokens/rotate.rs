@@ -1,4 +1,4 @@
-//! Rotating a token: a successor, and an end for the token that it takes the place of.
+//! Rotation of a token: creates a successor and sets an end for the old token.
 
 use packhouse_identity::{self as identity, Minted};
 use packhouse_store::{NewToken, PUBLISHER_BACKING, Rotation, TokenRow};
@@ -15,7 +15,8 @@ const CODES: RotationCodes = RotationCodes {
     scheduled: &catalogue::TOKEN_OVERLAP_EXCEEDS_SCHEDULED_END,
 };
 
-/// Rotates the token of this id; another member's is revoked, and no secret is told. 409 for one that has ended or has no owner; 400 where the overlap goes past its end.
+/// Rotates a token. Another member's token is revoked instead, and no secret is returned. 409 if it
+/// has ended or has no owner; 400 if the overlap exceeds its end.
 pub async fn rotate(
     actor: &Actor,
     confirmation: &Confirmation,
@@ -26,7 +27,8 @@ pub async fn rotate(
     let mut old = find(actor, id).await?;
     loop {
         rights::may_manage(actor, &old)?;
-        // After it was read: of many at one time, each is judged on what those before it left.
+        // The clock is read after the row, so that each of several concurrent calls is checked
+        // against the result of the earlier ones.
         let Succession { successor, ends_at } = judge_state(actor.app.store.now_ms(), &old, request)?;
         if old.owner.is_some_and(|owner| owner != actor.member().id) {
             return revoke_foreign(actor, old).await;
@@ -41,7 +43,8 @@ pub async fn rotate(
             .await?
         {
             Rotation::Rotated(row) => {
-                // A member's token is the actor's own here: another's was revoked instead.
+                // A member's token is the actor's own at this point; another member's was revoked
+                // instead.
                 let owner = row.owner.map(|_| actor.member().email.clone());
                 let replaced = Some(Replaced { id: old.id.to_string(), ends_at });
                 return Ok(NewCredential {
@@ -51,7 +54,7 @@ pub async fn rotate(
                 });
             }
             Rotation::Gone => return Err(ApiError::from(&catalogue::TOKEN_NOT_FOUND)),
-            // Another call changed it between reading and replacing: judged anew, on what there is now.
+            // Another call changed it after it was read; check again with the new state.
             Rotation::Changed => {
                 let row = actor.app.store.find_token(old.organization, old.id).await?;
                 old = row.ok_or(&catalogue::TOKEN_NOT_FOUND)?;
@@ -60,7 +63,8 @@ pub async fn rotate(
     }
 }
 
-/// Revokes another member's token in place of rotating it: whoever held a successor's secret would act as that member.
+/// Revokes another member's token instead of rotating it, because the holder of the new secret
+/// would act as that member.
 async fn revoke_foreign(actor: &Actor, old: TokenRow) -> Result<NewCredential<OwnedToken>, ApiError> {
     let owner = owner(actor, &old).await?;
     let now = actor.app.store.now_ms();
@@ -71,15 +75,15 @@ async fn revoke_foreign(actor: &Actor, old: TokenRow) -> Result<NewCredential<Ow
     Ok(NewCredential { row: OwnedToken { row, owner }, secret: None, replaced })
 }
 
-/// What a rotation makes of a token.
+/// Successor, and the end of the old token.
 struct Succession {
-    /// The successor but for its secret.
+    /// New token, still without its secret.
     successor: NewToken,
-    /// When the old one ends, in ms since 1970.
+    /// End of the old token in ms since 1970.
     ends_at: i64,
 }
 
-/// State (409) at `now` (ms since 1970), then what depends on it (400).
+/// Checks the state (409) at `now` (ms since 1970), then expiry and overlap (400).
 fn judge_state(now: i64, old: &TokenRow, request: RotationRequest) -> Result<Succession, ApiError> {
     let state = state(old, now);
     CODES.works(state)?;
@@ -112,7 +116,7 @@ fn judge_state(now: i64, old: &TokenRow, request: RotationRequest) -> Result<Suc
     Ok(Succession { successor, ends_at })
 }
 
-/// E-mail of the token's owner, who may be another than the actor.
+/// E-mail address of the token's owner, who may be another member than the actor.
 async fn owner(actor: &Actor, row: &TokenRow) -> Result<Option<String>, ApiError> {
     let Some(id) = row.owner else { return Ok(None) };
     let member = actor.app.store.find_member(row.organization, id).await?;

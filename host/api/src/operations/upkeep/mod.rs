@@ -1,5 +1,6 @@
-//! Changes to what a repository holds, by a person and not by a client: deleting packages and versions, and saying of a version
-//! that it should not be used. What either means is the format's; one whose plugin does not offer it answers 405.
+//! Changes to a repository's content by a person instead of a client: deleting packages and
+//! versions, and marking versions that should not be used. The format's plugin defines their
+//! effect; a plugin without this interface answers 405.
 
 mod deletions;
 mod plugin;
@@ -8,7 +9,7 @@ mod trash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use packhouse_identity::access::{Kind, Rights};
+use packhouse_identity::access::{RepositoryKind, Rights};
 use packhouse_runtime::VersionState;
 use packhouse_store::{AuditEvent, RepositoryRow, Version};
 use packhouse_wire::catalogue;
@@ -16,125 +17,125 @@ use packhouse_wire::catalogue;
 use super::{Actor, repositories};
 use crate::error::ApiError;
 pub use deletions::resume;
-pub(in crate::operations) use plugin::{Named, delete_into, done};
-use plugin::{delete_one, mark_one, offering};
+pub(in crate::operations) use plugin::{VersionRef, delete_into, plugin_outcome};
+use plugin::{delete_one, mark_one, upkeep_plugin};
 pub use trash::{restore, trash};
 
-/// How long a package's deletion is waited for.
-const WAITED: Duration = Duration::from_secs(2);
+/// Time for which a call waits for the deletion of a package.
+const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// A version of a package in a repository.
 #[derive(Clone, Copy, Debug)]
 pub struct VersionPath<'a> {
-    /// The repository's id, as it was written.
+    /// Unchecked id of the repository.
     pub repository: &'a str,
-    /// The package's name.
     pub package: &'a str,
-    /// The version's.
     pub version: &'a str,
 }
 
 impl<'a> VersionPath<'a> {
-    fn named(&self) -> Named<'a> {
-        Named { package: self.package, version: self.version }
+    fn named(&self) -> VersionRef<'a> {
+        VersionRef { package: self.package, version: self.version }
     }
 }
 
-/// What became of a package that was to be deleted.
+/// Outcome of deleting a package.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Deleted {
-    /// It is gone.
     Whole,
-    /// It takes longer than two seconds, and goes on by itself; there were so many versions when it began.
-    Begun {
-        /// How many.
+    /// The deletion takes longer than two seconds and continues in the background.
+    InProgress {
+        /// Number of versions at the start.
         versions: usize,
     },
 }
 
-/// Says of a version that it should not be used, or takes that back. Needs publish there.
+/// Marks a version that should not be used, or removes the mark. Needs publish in the repository.
 pub async fn mark(actor: &Actor, path: VersionPath<'_>, state: VersionState) -> Result<Version, ApiError> {
-    let Held { repository, versions } =
-        held(actor, path.repository, path.package, |rights| rights.publish).await?;
+    let PackageVersions { repository, versions } =
+        find_package(actor, path.repository, path.package, |rights| rights.publish).await?;
     find(versions, path.version)?;
-    let plugin = offering(&actor.app, &repository)?;
+    let plugin = upkeep_plugin(&actor.app, &repository)?;
     let event = event(actor, &repository, "mark_version", path.named());
     mark_one(&repository, &plugin, event, path.named(), state).await?;
     find(actor.app.store.versions(repository.id, path.package).await?, path.version)
 }
 
-/// Deletes a version. Needs delete there.
+/// Deletes a version. Needs delete in the repository.
 pub async fn delete_version(actor: &Actor, path: VersionPath<'_>) -> Result<(), ApiError> {
-    let Held { repository, versions } =
-        held(actor, path.repository, path.package, |rights| rights.delete).await?;
+    let PackageVersions { repository, versions } =
+        find_package(actor, path.repository, path.package, |rights| rights.delete).await?;
     let version = find(versions, path.version)?.version;
-    let plugin = offering(&actor.app, &repository)?;
-    let named = Named { package: path.package, version: &version };
+    let plugin = upkeep_plugin(&actor.app, &repository)?;
+    let named = VersionRef { package: path.package, version: &version };
     let event = event(actor, &repository, "delete_version", named);
     delete_one(&actor.app, &repository, &plugin, event, named).await
 }
 
-/// Deletes a package with all its versions, one after the other. What takes longer than two seconds goes on by itself, also after a
-/// restart; until its end the versions that are left are shown. Needs delete there.
+/// Deletes a package with all its versions, one after the other. A deletion that takes longer than
+/// two seconds continues in the background, also after a restart; until it ends, the remaining
+/// versions are listed. Needs delete in the repository.
 pub async fn delete_package(actor: &Actor, repository: &str, package: &str) -> Result<Deleted, ApiError> {
-    let Held { repository, versions } = held(actor, repository, package, |rights| rights.delete).await?;
-    offering(&actor.app, &repository)?;
+    let PackageVersions { repository, versions } =
+        find_package(actor, repository, package, |rights| rights.delete).await?;
+    upkeep_plugin(&actor.app, &repository)?;
     let count = versions.len();
     let versions = versions.into_iter().map(|version| version.version).collect();
     let event = actor.event("delete_version", "");
     let deletion = actor.app.store.begin_deletion(repository.id, package, versions, event).await?;
     let app = Arc::clone(&actor.app);
-    // A task of its own: it goes on when the caller does not wait for it.
+    // A task of its own continues when the caller no longer waits for it.
     let work = tokio::spawn(async move { deletions::carry_out(&app, deletion).await });
-    match tokio::time::timeout(WAITED, work).await {
+    match tokio::time::timeout(MAX_WAIT, work).await {
         Ok(Ok(Err(error))) => Err(error),
         Ok(Ok(Ok(true))) => Ok(Deleted::Whole),
         Ok(Err(panic)) => Err(ApiError::Internal(panic.into())),
-        Ok(Ok(Ok(false))) | Err(_) => Ok(Deleted::Begun { versions: count }),
+        Ok(Ok(Ok(false))) | Err(_) => Ok(Deleted::InProgress { versions: count }),
     }
 }
 
-/// A repository and the versions of one of its packages.
-struct Held {
+/// Repository with the versions of one of its packages.
+struct PackageVersions {
     repository: RepositoryRow,
     versions: Vec<Version>,
 }
 
-/// The repository and the versions of its package, where the actor holds the right: 404 for what is not there, or what the actor may
-/// not know of, 405 for a repository that holds nothing of its own.
-async fn held(
+/// Finds a repository and the versions of one of its packages, if the actor holds the right. 404 if
+/// they do not exist or the actor may not see them; 405 for a repository without content of its
+/// own.
+async fn find_package(
     actor: &Actor,
     repository: &str,
     package: &str,
     right: fn(&Rights) -> bool,
-) -> Result<Held, ApiError> {
+) -> Result<PackageVersions, ApiError> {
     let repository = repositories::find(actor, repository).await?;
     let rights = actor.permissions().rights(repository.id);
-    let elsewhere = match Kind::of(&repository.kind) {
-        Kind::Hosted => None,
-        Kind::Proxy => Some(&catalogue::WRITES_NOT_PERMITTED_ON_PROXY),
-        Kind::Group => Some(&catalogue::WRITES_NOT_PERMITTED_ON_GROUP),
+    let elsewhere = match RepositoryKind::of(&repository.kind) {
+        RepositoryKind::Hosted => None,
+        RepositoryKind::Proxy => Some(&catalogue::WRITES_NOT_PERMITTED_ON_PROXY),
+        RepositoryKind::Group => Some(&catalogue::WRITES_NOT_PERMITTED_ON_GROUP),
     };
     if let Some(code) = elsewhere {
         actor.judge(right(&rights), &catalogue::ROLE_MISMATCH)?;
         return Err(ApiError::from(code));
     }
     let versions = actor.app.store.versions(repository.id, package).await?;
-    // Who may not read there is not told either which packages there are.
+    // The response must not reveal which packages exist to an actor without read access.
     let knows = rights.read || repository.public || right(&rights);
     if versions.is_empty() || !knows {
         return Err(ApiError::from(&catalogue::NOT_FOUND));
     }
     actor.judge(right(&rights), &catalogue::ROLE_MISMATCH)?;
-    Ok(Held { repository, versions })
+    Ok(PackageVersions { repository, versions })
 }
 
-fn find(versions: Vec<Version>, wanted: &str) -> Result<Version, ApiError> {
-    let found = versions.into_iter().find(|version| version.version == wanted);
+fn find(versions: Vec<Version>, number: &str) -> Result<Version, ApiError> {
+    let found = versions.into_iter().find(|version| version.version == number);
     found.ok_or_else(|| ApiError::from(&catalogue::NOT_FOUND))
 }
 
-/// What is remembered of a change to a version.
-fn event(actor: &Actor, repository: &RepositoryRow, action: &str, version: Named<'_>) -> AuditEvent {
+/// Audit event of a change to a version.
+fn event(actor: &Actor, repository: &RepositoryRow, action: &str, version: VersionRef<'_>) -> AuditEvent {
     actor.event(action, format!("{}/{} {}", repository.name, version.package, version.version))
 }

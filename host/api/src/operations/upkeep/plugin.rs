@@ -1,4 +1,4 @@
-//! What the plugin of a repository does to what is there, by its format's own rules.
+//! Changes that a repository's plugin makes by the rules of its format.
 
 use std::sync::Arc;
 
@@ -11,46 +11,46 @@ use packhouse_wire::catalogue::{self, Code};
 use crate::error::ApiError;
 use crate::operations::loaded;
 
-/// The repository's plugin, where it offers to change what is there: 405 `not_supported` otherwise.
-pub(super) fn offering(app: &App, repository: &RepositoryRow) -> Result<Arc<Plugin>, ApiError> {
+/// Returns the repository's plugin, if it can change versions; otherwise 405 `not_supported`.
+pub(super) fn upkeep_plugin(app: &App, repository: &RepositoryRow) -> Result<Arc<Plugin>, ApiError> {
     let plugin = loaded::plugin_of(app, repository)?.filter(|plugin| plugin.has_upkeep());
     plugin.ok_or_else(|| ApiError::from(&catalogue::NOT_SUPPORTED))
 }
 
-/// Deletes one version of a package: into the repository's trash, where it has one.
+/// Deletes one version of a package: into the repository's trash, if it has one.
 pub(super) async fn delete_one(
     app: &App,
     repository: &RepositoryRow,
     plugin: &Plugin,
     event: AuditEvent,
-    version: Named<'_>,
+    version: VersionRef<'_>,
 ) -> Result<(), ApiError> {
     let days = trash_days(&repository.settings);
-    let Named { package, version } = version;
+    let VersionRef { package, version } = version;
     if days == 0 {
         let call = plugin_call(repository, plugin, event);
-        return done(plugin.delete_version(call, package, version).await);
+        return plugin_outcome(plugin.delete_version(call, package, version).await);
     }
     let entry = app.store.begin_trash(repository.id, package, version, &event.actor, days).await?;
     let call = PluginCall { trash: Some(entry), ..plugin_call(repository, plugin, event) };
     let deleted = plugin.delete_version(call, package, version).await;
-    // One that failed half-way is left open: it goes on with the same entry.
+    // After a failure the entry stays open, and the next attempt continues with it.
     if matches!(deleted, Ok(Ok(()))) {
         app.store.end_trash(entry).await?;
     }
-    done(deleted)
+    plugin_outcome(deleted)
 }
 
-/// Deletes one version into an entry of the trash that has begun, or for good without one. The entry stays open.
+/// Deletes one version into an open trash entry, or permanently without one. The entry stays open.
 pub(in crate::operations) async fn delete_into(
     repository: &RepositoryRow,
     plugin: &Plugin,
     event: AuditEvent,
-    version: Named<'_>,
+    version: VersionRef<'_>,
     entry: Option<TrashId>,
 ) -> Result<(), ApiError> {
     let call = PluginCall { trash: entry, ..plugin_call(repository, plugin, event) };
-    done(plugin.delete_version(call, version.package, version.version).await)
+    plugin_outcome(plugin.delete_version(call, version.package, version.version).await)
 }
 
 /// Sets the state of one version of a package.
@@ -58,19 +58,17 @@ pub(super) async fn mark_one(
     repository: &RepositoryRow,
     plugin: &Plugin,
     event: AuditEvent,
-    version: Named<'_>,
+    version: VersionRef<'_>,
     state: VersionState,
 ) -> Result<(), ApiError> {
     let call = plugin_call(repository, plugin, event);
-    done(plugin.mark_version(call, version.package, version.version, state).await)
+    plugin_outcome(plugin.mark_version(call, version.package, version.version, state).await)
 }
 
-/// A version by the names of its package and itself.
+/// Version with the name of its package.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::operations) struct Named<'a> {
-    /// The package.
+pub(in crate::operations) struct VersionRef<'a> {
     pub(in crate::operations) package: &'a str,
-    /// The version.
     pub(in crate::operations) version: &'a str,
 }
 
@@ -83,8 +81,11 @@ fn plugin_call(repository: &RepositoryRow, plugin: &Plugin, event: AuditEvent) -
     }
 }
 
-/// A plugin's refusal as the API says it: by its code where the catalogue has that, else by its status, in its own words.
-pub(in crate::operations) fn done(outcome: Result<Result<(), Failure>, CallError>) -> Result<(), ApiError> {
+/// Converts a plugin's refusal: the status selects the error code, and the plugin's message is
+/// used.
+pub(in crate::operations) fn plugin_outcome(
+    outcome: Result<Result<(), Failure>, CallError>,
+) -> Result<(), ApiError> {
     let failure = match outcome {
         Ok(Ok(())) => return Ok(()),
         Ok(Err(failure)) => failure,

@@ -1,33 +1,35 @@
-//! What was deleted by people and can be brought back.
+//! Trash: deleted versions that can be restored.
 
 use packhouse_identity::access::Rights;
 use packhouse_store::{RepositoryRow, Restored, TrashEntry, TrashId};
 use packhouse_wire::catalogue;
 
-use super::super::{Actor, Listed, PageRequest, repositories};
+use super::super::{Actor, PageRequest, RowPage, repositories};
 use super::event;
-use super::plugin::Named;
+use super::plugin::VersionRef;
 use crate::error::ApiError;
 
-/// What can be brought back in a repository, the latest deletion first. Needs delete there.
+/// Returns a page of the versions that can be restored, the latest deletion first. Needs delete in
+/// the repository.
 pub async fn trash(
     actor: &Actor,
     repository: &str,
     page: PageRequest<TrashId>,
-) -> Result<Listed<TrashEntry>, ApiError> {
+) -> Result<RowPage<TrashEntry>, ApiError> {
     let repository = deleting(actor, repository).await?;
     let found = actor.app.store.trash(repository.id, page.after, page.one_further()).await?;
     Ok(page.cut(found))
 }
 
-/// Brings a version back, every record as it was. Needs delete there, as its deletion did. 409 `version_already_exists` where it was
-/// published again, 403 `quota_exceeded` where there is no room for it.
+/// Restores a version with every record as it was. Needs delete in the repository, like its
+/// deletion. 409 `version_already_exists` if it was published again, 403 `quota_exceeded` if the
+/// quota has no room for it.
 pub async fn restore(actor: &Actor, repository: &str, entry: &str) -> Result<TrashEntry, ApiError> {
     let repository = deleting(actor, repository).await?;
     let id = entry.parse::<TrashId>().map_err(|_| &catalogue::NOT_FOUND)?;
     let store = &actor.app.store;
     let entry = store.trash_entry(repository.id, id).await?.ok_or(&catalogue::NOT_FOUND)?;
-    let named = Named { package: &entry.name, version: &entry.version };
+    let named = VersionRef { package: &entry.name, version: &entry.version };
     let event = event(actor, &repository, "restore_version", named);
     match store.restore_trash(repository.id, id, &event).await? {
         Restored::Done => Ok(entry),
@@ -36,7 +38,8 @@ pub async fn restore(actor: &Actor, repository: &str, entry: &str) -> Result<Tra
     }
 }
 
-/// The repository, where the actor may delete: 404 where they may not know of it, else 403 `role_mismatch`.
+/// Finds a repository in which the actor may delete: 404 if the actor may not see it, otherwise 403
+/// `role_mismatch`.
 async fn deleting(actor: &Actor, repository: &str) -> Result<RepositoryRow, ApiError> {
     let repository = repositories::find(actor, repository).await?;
     let rights: Rights = actor.permissions().rights(repository.id);

@@ -1,14 +1,14 @@
-//! Manifests: what one is taken for a component, and what is written for one.
+//! Reading and writing of the manifests of components.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::RegistryError;
+use super::protocol::{INDEX, MANIFEST, SIGNED_DIGEST, SIGNED_REFERENCE, WASM, WASM_CONFIG};
 use super::reference::is_digest;
-use super::words::{INDEX, MANIFEST, SIGNED_DIGEST, SIGNED_REFERENCE, WASM, WASM_CONFIG};
 
-/// What names a blob or a manifest.
+/// Reference to a blob or a manifest.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Descriptor {
@@ -30,7 +30,6 @@ pub(super) struct Platform {
 }
 
 impl Descriptor {
-    /// Of these bytes.
     pub(super) fn of(media_type: &str, bytes: &[u8]) -> Descriptor {
         Descriptor {
             media_type: media_type.to_owned(),
@@ -43,15 +42,15 @@ impl Descriptor {
     }
 }
 
-/// `sha256:` and hex.
+/// Returns the SHA-256 of the bytes, as `sha256:` and hex.
 pub(super) fn digest(bytes: &[u8]) -> String {
     format!("sha256:{}", hex::encode(Sha256::digest(bytes)))
 }
 
-/// A manifest, or a list of manifests, as far as it is read.
+/// A manifest or a list of manifests. Contains only the members that the server reads.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Document {
+struct ManifestJson {
     schema_version: u32,
     media_type: Option<String>,
     config: Option<Descriptor>,
@@ -59,44 +58,46 @@ struct Document {
     manifests: Option<Vec<Descriptor>>,
 }
 
-/// What a document is.
 #[derive(Debug)]
-pub(super) enum Found {
-    /// A manifest's config and its layers.
+pub(super) enum ManifestKind {
+    /// Config and layers of a manifest.
     Manifest(Descriptor, Vec<Descriptor>),
-    /// What a list names.
     Index(Vec<Descriptor>),
 }
 
 /// Reads a manifest or a list.
-pub(super) fn read(bytes: &[u8]) -> Result<Found, RegistryError> {
-    let document: Document = serde_json::from_slice(bytes)
-        .map_err(|error| RegistryError::new(format!("what the registry sent is no manifest: {error}")))?;
-    let Document { schema_version, media_type, config, layers, manifests } = document;
-    let is = |wanted: &str| media_type.as_deref().is_none_or(|own| own == wanted);
+pub(super) fn read(bytes: &[u8]) -> Result<ManifestKind, RegistryError> {
+    let document: ManifestJson = serde_json::from_slice(bytes)
+        .map_err(|error| RegistryError::new(format!("the registry's response is not a manifest: {error}")))?;
+    let ManifestJson { schema_version, media_type, config, layers, manifests } = document;
+    let is = |expected: &str| media_type.as_deref().is_none_or(|own| own == expected);
     let (found, all) = match (config, layers, manifests) {
         (Some(config), Some(layers), None) if is(MANIFEST) => {
             let all: Vec<Descriptor> = layers.iter().chain([&config]).cloned().collect();
-            (Found::Manifest(config, layers), all)
+            (ManifestKind::Manifest(config, layers), all)
         }
-        (None, None, Some(manifests)) if is(INDEX) => (Found::Index(manifests.clone()), manifests),
+        (None, None, Some(manifests)) if is(INDEX) => (ManifestKind::Index(manifests.clone()), manifests),
         _ => {
-            let named = media_type.unwrap_or_else(|| "no type that it names".to_owned());
-            return Err(RegistryError::new(format!("the artifact is no manifest but of {named:?}")));
+            let named = media_type.unwrap_or_else(|| "an unknown type".to_owned());
+            return Err(RegistryError::new(format!("the artifact is not a manifest; its type is {named:?}")));
         }
     };
     if schema_version != 2 {
-        return Err(RegistryError::new(format!("the manifest is of schema version {schema_version}, not 2")));
+        return Err(RegistryError::new(format!(
+            "the manifest has schema version {schema_version}; expected 2"
+        )));
     }
     match all.iter().find(|part| !is_digest(&part.digest)) {
-        Some(part) => {
-            Err(RegistryError::new(format!("the manifest names {:?}, which is no SHA-256", part.digest)))
-        }
+        Some(part) => Err(RegistryError::new(format!(
+            "the manifest contains the digest {:?}, which is not SHA-256",
+            part.digest
+        ))),
         None => Ok(found),
     }
 }
 
-/// The one layer of a component's manifest, of at most so many bytes.
+/// Returns the only layer of a component's manifest. `most` is the maximum size of the layer in
+/// bytes.
 pub(super) fn component(
     config: &Descriptor,
     layers: &[Descriptor],
@@ -104,13 +105,13 @@ pub(super) fn component(
 ) -> Result<Descriptor, RegistryError> {
     if config.media_type != WASM_CONFIG {
         return Err(RegistryError::new(format!(
-            "the artifact is no component: its config is {:?}, not {WASM_CONFIG}",
+            "the artifact is not a component: its config type is {:?}, not {WASM_CONFIG}",
             config.media_type
         )));
     }
     let [layer] = layers else {
         return Err(RegistryError::new(format!(
-            "the artifact has {} layers, and a component has exactly one",
+            "the artifact has {} layers; a component must have exactly one",
             layers.len()
         )));
     };
@@ -121,12 +122,15 @@ pub(super) fn component(
         )));
     }
     if layer.size > most {
-        return Err(RegistryError::new(format!("the component has {} bytes, over {most}", layer.size)));
+        return Err(RegistryError::new(format!(
+            "the component has {} bytes; the limit is {most}",
+            layer.size
+        )));
     }
     Ok(layer.clone())
 }
 
-/// The one manifest of a list that is for Wasm.
+/// Returns the only manifest for Wasm in a list.
 pub(super) fn only(manifests: &[Descriptor]) -> Result<&Descriptor, RegistryError> {
     let wasm = |part: &&Descriptor| {
         part.artifact_type.as_deref() == Some(WASM_CONFIG)
@@ -136,28 +140,25 @@ pub(super) fn only(manifests: &[Descriptor]) -> Result<&Descriptor, RegistryErro
     match (marked.as_slice(), manifests) {
         (&[one], _) | (&[], [one]) if one.media_type == MANIFEST => Ok(one),
         _ => Err(RegistryError::new(format!(
-            "the reference names a list of {} manifests, of which not exactly one is for Wasm",
+            "the reference leads to a list of {} manifests; exactly one of them must be for Wasm",
             manifests.len()
         ))),
     }
 }
 
-/// What a component says of itself, for its config and its annotations.
+/// Facts about a component that its config and annotations contain.
 #[derive(Clone, Debug, Default)]
-pub struct Facts {
-    /// The format.
+pub struct ArtifactFacts {
     pub format: String,
-    /// The plugin's own version.
     pub version: String,
-    /// Interfaces that it imports.
     pub imports: Vec<String>,
-    /// Interfaces that it exports.
     pub exports: Vec<String>,
 }
 
-/// The config of a component. It holds no time, so that the same file makes the same artifact.
-pub(super) fn wasm_config(layer: &str, facts: &Facts) -> Vec<u8> {
-    let Facts { imports, exports, .. } = facts;
+/// Creates the config of a component. The config contains no current time, so that the same file
+/// always gives the same artifact.
+pub(super) fn wasm_config(layer: &str, facts: &ArtifactFacts) -> Vec<u8> {
+    let ArtifactFacts { imports, exports, .. } = facts;
     let config = json!({
         "created": "1970-01-01T00:00:00Z",
         "author": null,
@@ -169,7 +170,7 @@ pub(super) fn wasm_config(layer: &str, facts: &Facts) -> Vec<u8> {
     config.to_string().into_bytes()
 }
 
-/// A manifest of these.
+/// Creates a manifest from its parts.
 pub(super) fn manifest(config: &Descriptor, layers: &[Descriptor], annotations: Option<&Value>) -> Vec<u8> {
     let mut manifest = json!({"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": layers});
     if let (Some(fields), Some(annotations)) = (manifest.as_object_mut(), annotations) {
@@ -178,7 +179,7 @@ pub(super) fn manifest(config: &Descriptor, layers: &[Descriptor], annotations: 
     manifest.to_string().into_bytes()
 }
 
-/// What cosign signs of an artifact.
+/// Creates the payload that cosign signs for an artifact.
 pub(super) fn payload(reference: &str, manifest: &str) -> Vec<u8> {
     let payload = json!({
         "critical": {
@@ -191,13 +192,13 @@ pub(super) fn payload(reference: &str, manifest: &str) -> Vec<u8> {
     payload.to_string().into_bytes()
 }
 
-/// The digest of the manifest that a payload is about.
+/// Returns the digest of the manifest to which a signed payload refers.
 pub(super) fn signed_digest(payload: &[u8]) -> Option<String> {
     let payload: Value = serde_json::from_slice(payload).ok()?;
     Some(payload.pointer("/critical/image")?.get(SIGNED_DIGEST)?.as_str()?.to_owned())
 }
 
-/// The tag under which a manifest's signatures lie.
+/// Returns the tag under which the signatures of a manifest are stored.
 pub(super) fn signature_tag(manifest: &str) -> String {
     format!("{}.sig", manifest.replace(':', "-"))
 }
@@ -209,17 +210,19 @@ mod tests {
     fn refused(document: &Value) -> String {
         match read(document.to_string().as_bytes()) {
             Err(error) => error.to_string(),
-            Ok(Found::Manifest(config, layers)) => component(&config, &layers, 10).unwrap_err().to_string(),
-            Ok(Found::Index(manifests)) => only(&manifests).unwrap_err().to_string(),
+            Ok(ManifestKind::Manifest(config, layers)) => {
+                component(&config, &layers, 10).unwrap_err().to_string()
+            }
+            Ok(ManifestKind::Index(manifests)) => only(&manifests).unwrap_err().to_string(),
         }
     }
 
     #[test]
-    fn what_is_written_is_read() {
-        let facts = Facts { format: "raw".to_owned(), ..Facts::default() };
+    fn written_manifests_can_be_read() {
+        let facts = ArtifactFacts { format: "raw".to_owned(), ..ArtifactFacts::default() };
         let layer = Descriptor::of(WASM, b"component");
         let config = Descriptor::of(WASM_CONFIG, &wasm_config(&layer.digest, &facts));
-        let Found::Manifest(config, layers) =
+        let ManifestKind::Manifest(config, layers) =
             read(&manifest(&config, std::slice::from_ref(&layer), None)).unwrap()
         else {
             panic!("no manifest")
@@ -231,32 +234,33 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_component_is_refused_in_words() {
+    fn an_artifact_that_is_not_a_component_is_refused_with_a_reason() {
         let part = |media_type: &str, size: u64| json!({"mediaType": media_type, "digest": digest(b""), "size": size});
         let of =
             |config: Value, layers: Value| json!({"schemaVersion": 2, "config": config, "layers": layers});
         let (config, layer) = (part(WASM_CONFIG, 1), part(WASM, 1));
         assert!(
-            refused(&of(part(super::super::words::IMAGE_CONFIG, 1), json!([layer]))).contains("no component")
+            refused(&of(part(super::super::protocol::IMAGE_CONFIG, 1), json!([layer])))
+                .contains("not a component")
         );
         assert!(refused(&of(config.clone(), json!([layer, layer]))).contains("2 layers"));
         assert!(refused(&of(config.clone(), json!([]))).contains("0 layers"));
         assert!(refused(&of(config.clone(), json!([part("application/x", 1)]))).contains("application/x"));
-        assert!(refused(&of(config.clone(), json!([part(WASM, 11)]))).contains("11 bytes, over 10"));
+        assert!(refused(&of(config.clone(), json!([part(WASM, 11)]))).contains("11 bytes; the limit is 10"));
         let mut wrong = layer.clone();
         wrong["digest"] = json!("md5:00");
         assert!(refused(&of(config.clone(), json!([wrong]))).contains("md5:00"));
         assert!(
             refused(&json!({"schemaVersion": 1, "config": config, "layers": [layer]})).contains("version 1")
         );
-        assert!(refused(&json!([])).contains("no manifest"));
+        assert!(refused(&json!([])).contains("not a manifest"));
         let one = part(MANIFEST, 1);
         let mut wasm = one.clone();
         wasm["platform"] = json!({"architecture": "wasm", "os": "wasip2"});
         let list = |items: Value| json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": items});
-        assert!(refused(&list(json!([one, one]))).contains("not exactly one"));
-        assert!(refused(&list(json!([wasm, wasm]))).contains("not exactly one"));
-        let Found::Index(both) = read(list(json!([one, wasm])).to_string().as_bytes()).unwrap() else {
+        assert!(refused(&list(json!([one, one]))).contains("exactly one of them must be"));
+        assert!(refused(&list(json!([wasm, wasm]))).contains("exactly one of them must be"));
+        let ManifestKind::Index(both) = read(list(json!([one, wasm])).to_string().as_bytes()).unwrap() else {
             panic!()
         };
         assert!(only(&both).is_ok());

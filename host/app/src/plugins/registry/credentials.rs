@@ -1,4 +1,5 @@
-//! Credentials of registries, from a file as docker writes it: `{"auths": {"HOST": {"auth": "base64 of USER:PASSWORD"}}}`.
+//! Registry credentials from a file in Docker's format: `{"auths": {"HOST": {"auth": "base64 of
+//! USER:PASSWORD"}}}`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,28 +11,28 @@ use packhouse_upstream::credentials::Credentials;
 use serde::Deserialize;
 
 use super::RegistryError;
-use super::words::HELPER;
+use super::protocol::HELPER;
 
-/// Bytes of such a file at most.
+/// Maximum size of such a file, in bytes.
 const FILE_BYTES: u64 = 1 << 20;
 
-/// How the program signs in to a registry.
 #[derive(Clone)]
 pub struct RegistryLogin(Credentials);
 
 #[derive(Deserialize)]
-struct File {
+struct DockerConfig {
     #[serde(default)]
-    auths: BTreeMap<String, Entry>,
+    auths: BTreeMap<String, AuthEntry>,
     #[serde(default, rename = "credHelpers")]
     helpers: BTreeMap<String, String>,
     #[serde(default, rename = "credsStore")]
     store: Option<String>,
 }
 
-/// Of one registry. `token_realm` is a name of ours: a token service on another host that may have the password.
+/// Entry for one registry. `token_realm` is an extension of Packhouse: a token service on another
+/// host, which may receive the password.
 #[derive(Deserialize)]
-struct Entry {
+struct AuthEntry {
     #[serde(default)]
     auth: Option<String>,
     #[serde(default)]
@@ -43,15 +44,15 @@ struct Entry {
 }
 
 impl RegistryLogin {
-    /// Reads `USER:PASSWORD`.
     pub fn of_pair(pair: &Secret) -> Option<RegistryLogin> {
         let (username, password) = pair.reveal().trim().split_once(':')?;
         let (username, password) = (username.to_owned(), Secret::new(password));
         Some(RegistryLogin(Credentials { username, password, token_realm: None }))
     }
 
-    /// What a file says of this host; none where it says nothing. An error where the file cannot be read, or names a program that
-    /// would have to be asked.
+    /// Reads the credentials for this host from a file. Returns `None` if the file contains none.
+    /// Fails if the file cannot be read, or if the credentials come from a credential helper, which
+    /// the server does not run.
     pub fn of_file(file: &Path, host: &str) -> Result<Option<RegistryLogin>, RegistryError> {
         let failed = |why: &str| {
             RegistryError::new(format!("the credentials in {} cannot be used: {why}", file.display()))
@@ -62,9 +63,9 @@ impl RegistryLogin {
         }
         let text =
             std::fs::read_to_string(file).map(Secret::new).map_err(|error| failed(&error.to_string()))?;
-        // What the parser says may hold what it read.
-        let file: File = serde_json::from_str(text.reveal())
-            .map_err(|_| failed("it is no JSON as registries' clients write it"))?;
+        // The parser's message may contain parts of the file, so the error does not include it.
+        let file: DockerConfig = serde_json::from_str(text.reveal())
+            .map_err(|_| failed("it is not JSON in the format of Docker's config.json"))?;
         let names = [
             host.to_owned(),
             format!("https://{host}"),
@@ -72,33 +73,34 @@ impl RegistryLogin {
             format!("http://{host}"),
         ];
         let Some(entry) =
-            names.iter().find_map(|name| file.auths.get(name)).filter(|entry| entry.says_something())
+            names.iter().find_map(|name| file.auths.get(name)).filter(|entry| entry.has_credentials())
         else {
             let helper = file
                 .helpers
                 .get(host)
                 .or(file.store.as_ref().filter(|_| names.iter().any(|name| file.auths.contains_key(name))));
             return match helper {
-                Some(helper) => {
-                    Err(failed(&format!("the password is kept by {HELPER}{helper}, which is not run")))
-                }
+                Some(helper) => Err(failed(&format!(
+                    "the password is stored in the credential helper {HELPER}{helper}, which this program \
+                     does not run"
+                ))),
                 None => Ok(None),
             };
         };
         entry
             .login()
             .map(Some)
-            .ok_or_else(|| failed(&format!("`auth` of {host} is no USER:PASSWORD in base64")))
+            .ok_or_else(|| failed(&format!("`auth` of {host} is not USER:PASSWORD in base64")))
     }
 
-    /// As upstreams are shown them.
+    /// Returns the credentials in the form that upstream requests use.
     pub fn credentials(self) -> Credentials {
         self.0
     }
 }
 
-impl Entry {
-    fn says_something(&self) -> bool {
+impl AuthEntry {
+    fn has_credentials(&self) -> bool {
         self.auth.is_some() || (self.username.is_some() && self.password.is_some())
     }
 
@@ -131,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_has_its_own_password_and_no_other() {
+    fn a_host_gets_only_its_own_password() {
         let auth = STANDARD.encode("me@x.test:se:cret");
         let text = format!(
             r#"{{"auths": {{"h.test:5000": {{"auth": "{auth}"}}, "https://k.test": {{"username": "a", "password": "b"}}, "s.test": {{}}}},

@@ -1,28 +1,31 @@
-//! Components in registries: as OCI artifacts of the Wasm layout (a config `application/vnd.wasm.config.v0+json` and one layer
-//! `application/wasm`), which `wkg` reads and writes, with signatures as cosign lays them beside.
+//! Components in registries. They are OCI artifacts in the Wasm layout: a config
+//! `application/vnd.wasm.config.v0+json` and one layer `application/wasm`. `wkg` reads and writes
+//! this layout. Signatures are stored beside the artifact, in the same way as cosign stores them.
 
 mod artifact;
 mod credentials;
+mod protocol;
 mod pull;
 mod push;
 mod reference;
-mod words;
 
 use std::time::Duration;
 
 use packhouse_upstream::remote::RemoteError;
 
-pub use artifact::Facts;
+pub use artifact::ArtifactFacts;
 pub use credentials::RegistryLogin;
+pub use protocol::SCHEME;
 pub use pull::{Pulled, Registry};
 pub use push::{Publication, Published, anywhere};
 pub use reference::Reference;
-pub use words::SCHEME;
 
-/// The time for one answer of a registry, whole, and for all that is fetched of a component.
+/// Time limit for one complete response of a registry, and for all requests that fetch one
+/// component.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Why an artifact cannot be had or given: a sentence without its end, that holds no credential.
+/// Reason why an artifact cannot be fetched or published. It is a sentence without a full stop and
+/// without credentials.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{0}")]
 pub struct RegistryError(pub String);
@@ -32,7 +35,7 @@ impl RegistryError {
         RegistryError(sentence.into())
     }
 
-    /// What went wrong as a registry was asked for something.
+    /// Creates the error for a failed request to a registry.
     fn asking(what: &str, error: RemoteError) -> RegistryError {
         RegistryError(format!("{what} cannot be fetched: {error}"))
     }

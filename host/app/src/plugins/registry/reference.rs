@@ -1,4 +1,4 @@
-//! `oci://HOST/PATH:TAG` and `oci://HOST/PATH@sha256:…`.
+//! References to artifacts: `oci://HOST/PATH:TAG` and `oci://HOST/PATH@sha256:…`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,84 +6,83 @@ use std::str::FromStr;
 use url::{Host, Url};
 
 use super::RegistryError;
-use super::words::SCHEME;
+use super::protocol::SCHEME;
 
-/// Characters of a path, and of a tag, at most.
+/// Maximum lengths in characters: of a path, and of a tag.
 const PATH: usize = 255;
 const TAG: usize = 128;
 
-/// Where an artifact is, or one of its versions.
+/// Reference to an artifact by a tag or a digest.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Reference {
-    /// Host, with a port where one is named.
+    /// Host name, with the port if the text states one.
     host: String,
     path: String,
-    version: Version,
+    version: ReferenceVersion,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
-enum Version {
+enum ReferenceVersion {
     Tag(String),
-    /// `sha256:` and hex.
     Digest(String),
 }
 
 impl Reference {
-    /// The registry's address: https, and http where the host is loopback.
+    /// Returns the registry's address. It begins with http for a loopback host, and with https for
+    /// others.
     pub fn registry(&self) -> Result<Url, RegistryError> {
-        let wrong = || RegistryError::new(format!("{:?} is no host of a registry", self.host));
+        let wrong = || RegistryError::new(format!("{:?} is not the host of a registry", self.host));
         let url: Url = format!("https://{}/", self.host).parse().map_err(|_| wrong())?;
         let loopback = match url.host().ok_or_else(wrong)? {
             Host::Ipv4(ip) => ip.is_loopback(),
             Host::Ipv6(ip) => ip.is_loopback(),
             Host::Domain(name) => name == "localhost",
         };
-        // Read anew, since a port that is the default of one scheme is none of the other's.
+        // Parse again, because `Url` drops the default port of the scheme.
         if loopback { format!("http://{}/", self.host).parse().map_err(|_| wrong()) } else { Ok(url) }
     }
 
-    /// The host as it was written, by which credentials are looked up.
+    /// Returns the host as the text states it. Credentials are looked up under this name.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The repository's name in the registry.
+    /// Returns the repository's name in the registry.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Its tag, where it has no digest.
+    /// Returns the tag, or `None` if the reference contains a digest.
     pub fn tag(&self) -> Option<&str> {
         match &self.version {
-            Version::Tag(tag) => Some(tag),
-            Version::Digest(_) => None,
+            ReferenceVersion::Tag(tag) => Some(tag),
+            ReferenceVersion::Digest(_) => None,
         }
     }
 
-    /// Its digest.
     pub fn digest(&self) -> Option<&str> {
         match &self.version {
-            Version::Digest(digest) => Some(digest),
-            Version::Tag(_) => None,
+            ReferenceVersion::Digest(digest) => Some(digest),
+            ReferenceVersion::Tag(_) => None,
         }
     }
 
-    /// As the registry's API names the manifest: the digest or the tag.
+    /// Returns the name of the manifest in the registry's API, which is the digest or the tag.
     pub(super) fn version(&self) -> &str {
         match &self.version {
-            Version::Digest(text) | Version::Tag(text) => text,
+            ReferenceVersion::Digest(text) | ReferenceVersion::Tag(text) => text,
         }
     }
 
-    /// The same artifact by this digest.
+    /// Returns a reference to the same artifact by this digest.
     #[must_use]
     pub fn pinned(&self, digest: &str) -> Reference {
-        Reference { version: Version::Digest(digest.to_owned()), ..self.clone() }
+        Reference { version: ReferenceVersion::Digest(digest.to_owned()), ..self.clone() }
     }
 
-    /// Another tag of the same artifact.
+    /// Returns a reference to another tag of the same artifact.
     pub(super) fn tagged(&self, tag: &str) -> Reference {
-        Reference { version: Version::Tag(tag.to_owned()), ..self.clone() }
+        Reference { version: ReferenceVersion::Tag(tag.to_owned()), ..self.clone() }
     }
 }
 
@@ -91,8 +90,8 @@ impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Reference { host, path, version } = self;
         match version {
-            Version::Tag(tag) => write!(f, "{SCHEME}{host}/{path}:{tag}"),
-            Version::Digest(digest) => write!(f, "{SCHEME}{host}/{path}@{digest}"),
+            ReferenceVersion::Tag(tag) => write!(f, "{SCHEME}{host}/{path}:{tag}"),
+            ReferenceVersion::Digest(digest) => write!(f, "{SCHEME}{host}/{path}@{digest}"),
         }
     }
 }
@@ -102,13 +101,15 @@ impl FromStr for Reference {
 
     fn from_str(text: &str) -> Result<Reference, RegistryError> {
         let wrong = |why: &str| {
-            // A part with a credential in it is not repeated.
-            let shown = if text.contains('@') && !text.contains("@sha256:") { "it" } else { text };
-            RegistryError::new(format!("{shown} is no reference such as {SCHEME}HOST/PATH@sha256:…: {why}"))
+            // Do not repeat a text that may contain a credential.
+            let named = if text.contains('@') && !text.contains("@sha256:") { "it" } else { text };
+            RegistryError::new(format!(
+                "{named} is not a reference such as {SCHEME}HOST/PATH@sha256:…: {why}"
+            ))
         };
         let rest =
             text.strip_prefix(SCHEME).ok_or_else(|| wrong(&format!("it does not begin with {SCHEME}")))?;
-        let (host, rest) = rest.split_once('/').ok_or_else(|| wrong("there is no path"))?;
+        let (host, rest) = rest.split_once('/').ok_or_else(|| wrong("it has no path"))?;
         let (rest, digest) = match rest.split_once('@') {
             Some((rest, digest)) => (rest, Some(digest)),
             None => (rest, None),
@@ -118,21 +119,22 @@ impl FromStr for Reference {
             None => (rest, None),
         };
         if !is_host(host) {
-            return Err(wrong("the host is none"));
+            return Err(wrong("the host is not valid"));
         }
         if !is_path(path) {
             return Err(wrong(
-                "the path is not made of lower-case letters, digits and single `.`, `_`, `-` between them",
+                "the path may contain only lower-case letters and digits, with single `.`, `_` or `-` \
+                 between them",
             ));
         }
         if tag.is_some_and(|tag| !is_tag(tag)) {
-            return Err(wrong("the tag is none"));
+            return Err(wrong("the tag is not valid"));
         }
         let version = match (digest, tag) {
-            (Some(digest), _) if is_digest(digest) => Version::Digest(digest.to_owned()),
-            (Some(_), _) => return Err(wrong("the digest is not sha256: and 64 hexadecimal digits")),
-            (None, Some(tag)) => Version::Tag(tag.to_owned()),
-            (None, None) => return Err(wrong("there is neither a tag nor a digest")),
+            (Some(digest), _) if is_digest(digest) => ReferenceVersion::Digest(digest.to_owned()),
+            (Some(_), _) => return Err(wrong("the digest must be sha256: and 64 hexadecimal digits")),
+            (None, Some(tag)) => ReferenceVersion::Tag(tag.to_owned()),
+            (None, None) => return Err(wrong("it has neither a tag nor a digest")),
         };
         Ok(Reference { host: host.to_owned(), path: path.to_owned(), version })
     }
@@ -144,7 +146,7 @@ fn is_host(host: &str) -> bool {
     host.bytes().all(plain) && url.is_ok_and(|url| url.host().is_some() && url.path() == "/")
 }
 
-/// Names as the OCI distribution specification has them.
+/// Reports whether this is a valid repository name in the OCI distribution specification.
 fn is_path(path: &str) -> bool {
     let component = |part: &str| {
         let edge =
@@ -164,7 +166,7 @@ fn is_tag(tag: &str) -> bool {
     begins && tag.len() <= TAG && tag.bytes().all(inner)
 }
 
-/// `sha256:` and 64 hexadecimal digits in lower case.
+/// Reports whether the text is `sha256:` and 64 lower-case hexadecimal digits.
 pub(super) fn is_digest(digest: &str) -> bool {
     let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     digest.strip_prefix("sha256:").is_some_and(|rest| rest.len() == 64 && rest.bytes().all(hex))
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reference_is_refused() {
+    fn an_invalid_reference_is_refused() {
         for (text, why) in [
             ("http://h.test/a:1", "does not begin with oci://"),
             ("oci://h.test", "no path"),

@@ -1,77 +1,65 @@
-//! `/formats`: the plugins, for operators; switching a format on or off, which component it runs, and which is tried.
+//! `/formats`: formats and their plugins, for operators. Formats are switched on and off here, and
+//! their components are activated.
 
 mod components;
-mod trial;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use maud::{Markup, html};
 use packhouse_api::error::ApiError;
 use packhouse_api::operations::formats::{self, KnownFormats, LoadedFormat};
-use packhouse_api::operations::trials::Trialed;
 use packhouse_app::plugins::ListedPlugin;
 use packhouse_runtime::Plugin;
 
 use super::Routes;
 use crate::confirm;
 use crate::frame::{self, Sheet};
-use crate::seat::{Seat, see_other};
+use crate::page_context::{PageContext, see_other};
 use crate::visit;
-use crate::{Answer, fault, parts};
+use crate::{PageResult, fault, parts};
 
-/// What this file answers.
 pub(super) fn routes() -> Routes {
     vec![("/formats", visit::page(show).merge(visit::form(switch)))]
 }
 
-async fn show(seat: Arc<Seat>) -> Answer {
-    if confirm::is_back(&seat) {
-        return confirm::ask(&seat, &components::activating(&seat), &seat.form, None).await;
+async fn show(ctx: Arc<PageContext>) -> PageResult {
+    if confirm::returned_from_provider(&ctx) {
+        return confirm::prompt_page(&ctx, &components::activation_prompt(&ctx), &ctx.form, None).await;
     }
-    page(&seat, None).await
+    page(&ctx, None).await
 }
 
-async fn page(seat: &Seat, wrong: Option<&ApiError>) -> Answer {
-    let KnownFormats { loaded, missing } = formats::list(&seat.actor).await?;
-    let components = components::all(seat).await?;
-    let known = Known { trials: trial::all(seat, &components).await?, components };
-    let components = &known.components;
-    let is_loaded = |format: &str| loaded.iter().any(|known| known.plugin.description().format == *format);
+async fn page(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
+    let KnownFormats { loaded, missing } = formats::list(&ctx.actor).await?;
+    let components = components::all(ctx).await?;
+    let is_loaded = |format: &str| loaded.iter().any(|one| one.plugin.description().format == *format);
     let mut waiting: Vec<&str> = components.iter().map(|plugin| plugin.format.as_str()).collect();
     waiting.retain(|format| !is_loaded(format));
     waiting.dedup();
     let body = html! {
-        @if let Some(wrong) = wrong { (components::refused(seat, wrong)) }
+        @if let Some(wrong) = wrong { (components::refused(ctx, wrong)) }
         @if loaded.is_empty() {
-            div.card.empty { h2 { "No format is served" } p { "Put a plugin, a " code { ".wasm" } " file, into " code { (seat.actor.app.config.runtime.plugins.display()) } " and start the server anew." } }
+            div.card.empty { h2 { "No plugins are loaded" } p { "Copy a plugin (a " code { ".wasm" } " file) to " code { (ctx.actor.app.config.runtime.plugins.display()) } " and restart the server." } }
         }
-        @for format in &loaded { (one(seat, format, &known)) }
+        @for format in &loaded { (one(ctx, format, &components)) }
         @for format in waiting {
-            div.card { h2 { (parts::said(format)) " " (parts::tag("not run")) } (components::of_format(seat, &known, format)) }
+            div.card { h2 { (parts::isolated(format)) " " (parts::tag("not running")) } (components::of_format(ctx, &components, format)) }
         }
         @for format in &missing {
             div.card {
-                h2 { (parts::said(&format.format)) " " (parts::tag("off")) }
-                (parts::alert(&format!("No plugin of this format is loaded; {} repositories need it.", format.repositories)))
+                h2 { (parts::isolated(&format.format)) " " (parts::tag("off")) }
+                (parts::alert(&format!("No plugin for this format is loaded, but {} repositories need it.", format.repositories)))
             }
         }
     };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
-    Ok(frame::page(seat, Sheet { status, ..Sheet::of("Formats") }, &body))
+    Ok(frame::page(ctx, Sheet { status, ..Sheet::of("Formats") }, &body))
 }
 
-/// What is known of components.
-struct Known {
-    components: Vec<ListedPlugin>,
-    /// By format.
-    trials: BTreeMap<String, Trialed>,
-}
-
-fn one(seat: &Seat, LoadedFormat { plugin, enabled }: &LoadedFormat, all: &Known) -> Markup {
+fn one(ctx: &PageContext, LoadedFormat { plugin, enabled }: &LoadedFormat, all: &[ListedPlugin]) -> Markup {
     let description = plugin.description();
     let format = description.format.as_str();
-    let runtime = &seat.actor.app.config.runtime;
+    let runtime = &ctx.actor.app.config.runtime;
     let own = runtime.per_plugin.get(format).and_then(|plugin| plugin.limits.as_ref());
     let limits = own.unwrap_or(&runtime.default_limits);
     let (calls, failures) = plugin.calls();
@@ -81,49 +69,46 @@ fn one(seat: &Seat, LoadedFormat { plugin, enabled }: &LoadedFormat, all: &Known
         div.card {
             div.head {
                 h2 { (format) " " (parts::tag(if *enabled { "on" } else { "off" })) }
-                (parts::deed(seat, "/formats", &[("format", format), ("to", to)], &button))
+                (parts::action_button(ctx, "/formats", &[("format", format), ("to", to)], &button))
             }
-            @if !enabled { p { "Its repositories answer 503; nothing of them is lost." } }
+            @if !enabled { p { "Requests to its repositories get status 503. Their data is kept." } }
             dl {
                 dt { "Version" } dd { (plugin.version()) }
-                dt { "From" } dd { @match plugin.file().and_then(|file| file.file_name()) { Some(file) => code { (file.to_string_lossy()) }, None => "the store" } }
+                dt { "From" } dd { @match plugin.file().and_then(|file| file.file_name()) { Some(file) => code { (file.to_string_lossy()) }, None => "component store" } }
                 dt { "Digest" } dd { code { (plugin.digest().to_string()) } }
                 dt { "Calls since the server started" }
-                dd { (calls) ", " @if failures == 0 { "none failed" } @else { strong { (parts::count(failures, "failed", "failed")) } ", as the log says" } }
+                dd { (calls) ", " @if failures == 0 { "0 failed" } @else { strong { (parts::count(failures, "failed", "failed")) } " (see the server log)" } }
                 dt { "Kinds" } dd { (description.kinds.join(", ")) }
-                dt { "Largest file" } dd { @match plugin.max_file_bytes() { Some(bytes) => (parts::size(bytes)), None => "no bound" } }
-                dt { "Memory of a call" } dd { (parts::size(limits.memory_bytes as u64)) }
-                dt { "Time of a call" } dd { (limits.call_timeout.as_millis()) " ms" }
-                dt { "Calls at one time" } dd { (plugin.concurrency()) }
-                dt { "Offers besides" } dd { (offered(plugin)) }
-                @if !description.request_headers.is_empty() { dt { "Sees of a request" } dd { (description.request_headers.join(", ")) } }
+                dt { "Largest file" } dd { @match plugin.max_file_bytes() { Some(bytes) => (parts::size(bytes)), None => "unlimited" } }
+                dt { "Memory limit per call" } dd { (parts::size(limits.memory_bytes as u64)) }
+                dt { "Time limit per call" } dd { (limits.call_timeout.as_millis()) " ms" }
+                dt { "Concurrent calls" } dd { (plugin.concurrency()) }
+                dt { "Optional features" } dd { (offered(plugin)) }
+                @if !description.request_headers.is_empty() { dt { "Request headers it reads" } dd { (description.request_headers.join(", ")) } }
                 @if !description.claims.is_empty() {
-                    dt { "Paths of its own" } dd { @for claim in &description.claims { code { (claim.path) } " " } }
+                    dt { "Claimed paths" } dd { @for claim in &description.claims { code { (claim.path) } " " } }
                 }
             }
-            (components::of_format(seat, all, format))
+            (components::of_format(ctx, all, format))
         }
     }
 }
 
-/// What a plugin does besides serving its clients, in words.
+/// Describes the optional interfaces that a plugin implements.
 fn offered(plugin: &Plugin) -> String {
     let all = [
         (plugin.has_upkeep(), "deleting and marking versions"),
         (plugin.has_present(), "READMEs and dependencies"),
-        (plugin.has_retention(), "what retention asks"),
+        (plugin.has_retention(), "retention"),
     ];
     let words: Vec<&str> = all.iter().filter(|(has, _)| *has).map(|(_, words)| *words).collect();
-    if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
+    if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }
 
-async fn switch(seat: Arc<Seat>) -> Answer {
-    if !seat.form.text("do").is_empty() {
-        return match seat.form.text("do") {
-            "try" | "end-trial" => trial::change(seat).await,
-            _ => components::change(seat).await,
-        };
+async fn switch(ctx: Arc<PageContext>) -> PageResult {
+    if !ctx.form.text("do").is_empty() {
+        return components::change(ctx).await;
     }
-    formats::switch(&seat.actor, seat.form.text("format"), seat.form.text("to") == "on").await?;
+    formats::switch(&ctx.actor, ctx.form.text("format"), ctx.form.text("to") == "on").await?;
     Ok(see_other("/formats?done=saved"))
 }

@@ -1,23 +1,24 @@
-//! What was recorded of a policy's calls, on the policy's page: what failed and what was refused, as files to be replayed.
+//! Recordings of a policy's calls on its page: failing and refusing calls, as files that can be
+//! replayed.
 
 use maud::{Markup, html};
 use packhouse_api::error::ApiError;
 use packhouse_api::operations::{PageRequest, policies};
 use packhouse_store::MAX_RECORDINGS;
 
-use crate::seat::Seat;
+use crate::page_context::PageContext;
 use crate::{dates, parts};
 
-/// How many calls a form wants recorded.
-pub(super) const WANTED: u32 = 10;
+/// Number of calls that the form starts to record.
+pub(super) const CALLS: u32 = 10;
 
-/// The recordings of the policy of this id, with the deeds that begin and end them.
-pub(super) async fn section(seat: &Seat, id: &str) -> Result<Markup, ApiError> {
-    let armed = policies::recording_of(&seat.actor, id).await?;
+/// Builds the section with the recordings of a policy and the buttons that start and delete them.
+pub(super) async fn section(ctx: &PageContext, id: &str) -> Result<Markup, ApiError> {
+    let armed = policies::recording_of(&ctx.actor, id).await?;
     let page = PageRequest { limit: MAX_RECORDINGS, after: None };
-    let listed = policies::recordings(&seat.actor, id, page).await?;
-    let deed = |name: &str, word: &str| {
-        parts::deed(seat, &seat.path, &[("do", name)], &html! { button type="submit" { (word) } })
+    let listed = policies::recordings(&ctx.actor, id, page).await?;
+    let action = |name: &str, word: &str| {
+        parts::action_button(ctx, &ctx.path, &[("do", name)], &html! { button type="submit" { (word) } })
     };
     let rows = html! {
         @for row in &listed.rows {
@@ -33,18 +34,18 @@ pub(super) async fn section(seat: &Seat, id: &str) -> Result<Markup, ApiError> {
         h2 { "Recordings" }
         div.card {
             @if let Some(armed) = &armed {
-                p { "The last " (armed.wanted) " calls that fail or refuse are recorded until " (dates::time(armed.armed_until)) ", as " (parts::said(&armed.created_by)) " wanted." }
+                p { "The last " (armed.max_recordings) " failing or refusing calls are recorded until " (dates::time(armed.armed_until)) ". Started by " (parts::isolated(&armed.created_by)) "." }
             } @else {
-                p { "No call of this policy is recorded. A recording holds what was judged and what was said, and runs again without a server." }
+                p { "Calls of this policy are not being recorded. A recording contains the input and the result of a call and can be replayed without a server." }
             }
             div.bar {
-                (deed("record", "Record calls anew"))
-                @if armed.is_some() || !listed.rows.is_empty() { (deed("forget", "Delete recordings")) }
+                (action("record", "Start new recording"))
+                @if armed.is_some() || !listed.rows.is_empty() { (action("forget", "Delete recordings")) }
             }
         }
         @if !listed.rows.is_empty() {
             (parts::table("Recorded calls", &["Recording", "Recorded", "Outcome", "Component"], &rows))
-            p { "Their files are read with " code { "packhouse policies recordings --policy " (id) " RECORDING" } ", or by the API." }
+            p { "Download a recording with " code { "packhouse policies recordings --policy " (id) " RECORDING" } " or through the API." }
         }
     })
 }

@@ -1,5 +1,6 @@
-//! `packhouse org`, `member`, `token` and `repo`: first set-up and rescue, on the database itself, beside a running server or
-//! without one. Whoever may run them may read the database anyway: no right is asked for. Each change is in the audit log.
+//! `packhouse org`, `member`, `token` and `repo`: setup and recovery directly on the database, with
+//! or without a running server. They check no permissions, because the caller can read the database
+//! anyway. The audit log records each change.
 
 mod member;
 mod org;
@@ -23,10 +24,10 @@ use packhouse_api::error::ApiError;
 use packhouse_config::Config;
 use packhouse_identity::{self as identity, Secret, random_password};
 
-/// What all of them take.
+/// Arguments of all these commands.
 #[derive(Debug, Args)]
 pub(super) struct Common {
-    /// The organization, by its name; needed where there are several
+    /// Name of the organization; required if there are several
     #[arg(long, value_name = "NAME")]
     org: Option<String>,
     /// Print JSON
@@ -36,7 +37,7 @@ pub(super) struct Common {
     settings: SettingFlags,
 }
 
-/// Fields of the API's bodies, and the flags in which a command line says the same.
+/// API fields and the command-line arguments with the same meaning.
 const FLAGS: [(&str, &str); 10] = [
     ("`format`", "--format"),
     ("`kind`", "--kind"),
@@ -50,29 +51,29 @@ const FLAGS: [(&str, &str); 10] = [
     ("`backing`", "--service-key"),
 ];
 
-/// What the API objects, in words of the command line.
+/// Replaces the API's field names in an error with command-line arguments.
 fn in_flags(error: ApiError) -> anyhow::Error {
     let ApiError::Refused { message, .. } = error else { return error.for_command() };
     anyhow::Error::msg(FLAGS.iter().fold(message, |message, (field, flag)| message.replace(field, flag)))
 }
 
-/// Where they work.
-pub(super) struct Desk {
+/// Opened store and global options of a command.
+pub(super) struct CliContext {
     pub(super) store: Store,
     pub(super) config: Config,
     org: Option<String>,
     json: bool,
 }
 
-impl Desk {
-    pub(super) async fn open(common: Common) -> anyhow::Result<Desk> {
+impl CliContext {
+    pub(super) async fn open(common: Common) -> anyhow::Result<CliContext> {
         let Common { org, json, settings: flags } = common;
         let config = settings(flags)?;
         let store = Store::open(config.store.clone()).await.context("failed to open the store")?;
-        Ok(Desk { store, config, org, json })
+        Ok(CliContext { store, config, org, json })
     }
 
-    /// The organization that was named, or the only one there is.
+    /// Returns the organization that `--org` names, or the only one.
     pub(super) async fn organization(&self) -> anyhow::Result<OrganizationRow> {
         let all = self.store.organizations().await?;
         if let Some(named) = &self.org {
@@ -83,7 +84,9 @@ impl Desk {
         match (all.next(), all.next()) {
             (Some(only), None) => Ok(only),
             (None, _) => {
-                bail!("there is no organization yet: `packhouse org create NAME --base-url URL` makes one")
+                bail!(
+                    "there is no organization yet: create one with `packhouse org create NAME --base-url URL`"
+                )
             }
             (Some(_), Some(_)) => bail!("there are several organizations: name one with --org"),
         }
@@ -93,7 +96,7 @@ impl Desk {
         let address = email_address(email)?;
         let found = self.store.members_by_email(&address).await?;
         let found = found.into_iter().find(|row| row.organization == organization.id);
-        found.with_context(|| format!("{address} is no member of {}", organization.name))
+        found.with_context(|| format!("{address} is not a member of {}", organization.name))
     }
 
     pub(super) async fn repository(
@@ -105,7 +108,7 @@ impl Desk {
         found.with_context(|| format!("there is no repository {name:?} in {}", organization.name))
     }
 
-    /// What the audit log says of a change by this command.
+    /// Audit log entry for a change by this command.
     pub(super) fn event(
         &self,
         organization: &OrganizationRow,
@@ -119,14 +122,14 @@ impl Desk {
         Some(event(organization, action, subject))
     }
 
-    /// Prints what was asked for, and closes the store.
-    pub(super) async fn done(self, columns: &[&str], items: Shown) -> anyhow::Result<()> {
+    /// Closes the store and prints the output.
+    pub(super) async fn finish(self, columns: &[&str], items: CommandOutput) -> anyhow::Result<()> {
         self.store.close().await;
         print(&render(self.json, columns, items))
     }
 }
 
-/// What the audit log says of a change by a command.
+/// Audit log entry for a change by a command.
 pub(super) fn event(organization: OrganizationId, action: &str, subject: &str) -> AuditEvent {
     AuditEvent {
         organization,
@@ -137,39 +140,38 @@ pub(super) fn event(organization: OrganizationId, action: &str, subject: &str) -
     }
 }
 
-/// Who does it, as the audit log has it.
+/// Actor in the audit log.
 pub(super) const ACTOR: &str = "command line";
 
-/// What a command answers.
-pub(super) enum Shown {
+pub(super) enum CommandOutput {
     One(Value),
     List(Vec<Value>),
-    /// A list under the names of its columns.
+    /// A list with a header line of column names.
     Table(Vec<Value>),
-    /// One thing, with a line for each of its fields.
+    /// A single item with one line per field.
     Fields(Value),
 }
 
-/// JSON, or a line for each thing with its columns parted by tabs.
-fn render(json: bool, columns: &[&str], items: Shown) -> String {
+/// Renders JSON, or a line for each item with tab-separated columns.
+fn render(json: bool, columns: &[&str], items: CommandOutput) -> String {
     let line = |item: &Value| {
         let cells: Vec<String> = columns.iter().map(|column| cell(&item[*column])).collect();
         cells.join("\t")
     };
     match (json, items) {
-        (true, Shown::One(item) | Shown::Fields(item)) => item.to_string(),
-        (true, Shown::List(items) | Shown::Table(items)) => Value::Array(items).to_string(),
-        (false, Shown::One(item)) => line(&item),
-        (false, Shown::List(items)) => items.iter().map(line).collect::<Vec<_>>().join("\n"),
-        (false, Shown::Table(items)) => {
+        (true, CommandOutput::One(item) | CommandOutput::Fields(item)) => item.to_string(),
+        (true, CommandOutput::List(items) | CommandOutput::Table(items)) => Value::Array(items).to_string(),
+        (false, CommandOutput::One(item)) => line(&item),
+        (false, CommandOutput::List(items)) => items.iter().map(line).collect::<Vec<_>>().join("\n"),
+        (false, CommandOutput::Table(items)) => {
             let header = columns.join("\t").to_uppercase();
             std::iter::once(header).chain(items.iter().map(line)).collect::<Vec<_>>().join("\n")
         }
-        (false, Shown::Fields(item)) => fields("", &item).join("\n"),
+        (false, CommandOutput::Fields(item)) => fields("", &item).join("\n"),
     }
 }
 
-/// A line for each field; those of objects within stand under the name of the object.
+/// Renders a line for each field. Fields of nested objects are prefixed with the object's name.
 fn fields(prefix: &str, item: &Value) -> Vec<String> {
     let Value::Object(members) = item else { return vec![format!("{prefix}\t{}", cell(item))] };
     let below = |name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
@@ -185,7 +187,7 @@ fn cell(value: &Value) -> String {
     }
 }
 
-/// The object with one more field.
+/// Adds a field to an object.
 fn with(mut object: Value, name: &str, text: &str) -> Value {
     if let Some(fields) = object.as_object_mut() {
         fields.insert(name.to_owned(), Value::from(text));
@@ -194,11 +196,12 @@ fn with(mut object: Value, name: &str, text: &str) -> Value {
 }
 
 fn email_address(text: &str) -> anyhow::Result<String> {
-    identity::email(text).with_context(|| format!("{text:?} is no e-mail address"))
+    identity::email(text).with_context(|| format!("{text:?} is not a valid e-mail address"))
 }
 
-/// A password from the first line of standard input, or a random one, which is printed: never from the command line, which every
-/// user of the machine can read.
+/// Reads a password from the first line of standard input, or generates one. The flag is true for a
+/// generated password, which the caller prints. Passwords are never arguments, because every user
+/// of the machine can read arguments.
 fn password(from_stdin: bool) -> anyhow::Result<(Secret, bool)> {
     if !from_stdin {
         return Ok((random_password(), true));
@@ -218,12 +221,13 @@ mod tests {
 
     #[test]
     fn a_list_is_a_line_each_or_json() {
-        let items =
-            || Shown::List(vec![json!({"b": ["x", "y"], "a": null, "c": 1}), json!({"a": "z", "b": []})]);
+        let items = || {
+            CommandOutput::List(vec![json!({"b": ["x", "y"], "a": null, "c": 1}), json!({"a": "z", "b": []})])
+        };
         assert_eq!(render(false, &["a", "b"], items()), "-\tx,y\nz\t");
-        let table = || Shown::Table(vec![json!({"a": "z", "b": 1})]);
+        let table = || CommandOutput::Table(vec![json!({"a": "z", "b": 1})]);
         assert_eq!(render(false, &["a", "b"], table()), "A\tB\nz\t1");
-        let one = Shown::Fields(json!({"a": "z", "b": {"c": null}}));
+        let one = CommandOutput::Fields(json!({"a": "z", "b": {"c": null}}));
         assert_eq!(render(false, &[], one), "a\tz\nb.c\t-");
         let json: Value = serde_json::from_str(&render(true, &["a"], items())).unwrap();
         assert_eq!(json[0]["c"], 1);

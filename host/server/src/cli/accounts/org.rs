@@ -1,4 +1,4 @@
-//! `packhouse org`: organizations, each with a public address by which requests find it.
+//! `packhouse org`: organizations. Requests find an organization by its public address.
 
 use anyhow::{Context, anyhow, ensure};
 use clap::Subcommand;
@@ -6,26 +6,26 @@ use packhouse_store::{NewOrganization, OrganizationId, OrganizationRow};
 use serde_json::{Value, json};
 use url::Url;
 
-use super::{Common, Desk, Shown};
+use super::{CliContext, CommandOutput, Common};
 use packhouse_app::public_url;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum OrgCommand {
-    /// Make an organization; `packhouse member create --owner` then gives it a member
+    /// Create an organization; `packhouse member create --owner` then adds its first member
     Create {
-        /// Its name
+        /// Name of the organization
         name: String,
-        /// The public address of its repositories, whose host no other organization has
+        /// Public address of its repositories; its host must not belong to another organization
         #[arg(long, value_name = "URL")]
         base_url: Url,
         #[command(flatten)]
         common: Box<Common>,
     },
-    /// Give an organization another public address
+    /// Change the public address of an organization
     Move {
-        /// Its name
+        /// Name of the organization
         name: String,
-        /// The new address
+        /// New public address
         #[arg(long, value_name = "URL")]
         base_url: Url,
         #[command(flatten)]
@@ -41,44 +41,43 @@ pub(in crate::cli) enum OrgCommand {
 const COLUMNS: &[&str] = &["id", "name", "base_url"];
 
 impl OrgCommand {
-    /// Does it.
     pub(in crate::cli) async fn run(self) -> anyhow::Result<()> {
         match self {
             OrgCommand::Create { name, base_url, common } => {
-                create(Desk::open(*common).await?, name, &base_url).await
+                create(CliContext::open(*common).await?, name, &base_url).await
             }
             OrgCommand::Move { name, base_url, common } => {
-                relocate(Desk::open(*common).await?, name, &base_url).await
+                relocate(CliContext::open(*common).await?, name, &base_url).await
             }
-            OrgCommand::List { common } => list(Desk::open(*common).await?).await,
+            OrgCommand::List { common } => list(CliContext::open(*common).await?).await,
         }
     }
 }
 
-async fn create(desk: Desk, name: String, base_url: &Url) -> anyhow::Result<()> {
-    ensure!(is_name(&name), "a name has 1 to 64 letters, digits, `.`, `_` or `-`");
+async fn create(context: CliContext, name: String, base_url: &Url) -> anyhow::Result<()> {
+    ensure!(is_name(&name), "a name must have 1 to 64 letters, digits, `.`, `_` or `-`");
     let (text, host) = public(base_url)?;
     let new = NewOrganization { name: name.clone(), base_url: Some(text), host: Some(host) };
-    let event = desk.event_in(OrganizationId::default(), "create_organization", &name);
-    let made = desk.store.create_organization(new, event).await?;
+    let event = context.event_in(OrganizationId::default(), "create_organization", &name);
+    let made = context.store.create_organization(new, event).await?;
     let row = made.with_context(|| format!("the name {name:?} or the host of {base_url} is in use"))?;
-    desk.done(COLUMNS, Shown::One(view(&row))).await
+    context.finish(COLUMNS, CommandOutput::One(view(&row))).await
 }
 
-async fn relocate(desk: Desk, name: String, base_url: &Url) -> anyhow::Result<()> {
+async fn relocate(context: CliContext, name: String, base_url: &Url) -> anyhow::Result<()> {
     let (text, host) = public(base_url)?;
-    let desk = Desk { org: Some(name), ..desk };
-    let row = desk.organization().await?;
-    let event = desk.event(&row, "move_organization", &text);
-    let moved = desk.store.set_base_url(row.id, Some(&text), Some(&host), event).await?;
-    ensure!(moved, "the host of {base_url} is another organization's");
+    let context = CliContext { org: Some(name), ..context };
+    let row = context.organization().await?;
+    let event = context.event(&row, "move_organization", &text);
+    let moved = context.store.set_base_url(row.id, Some(&text), Some(&host), event).await?;
+    ensure!(moved, "the host of {base_url} belongs to another organization");
     let row = OrganizationRow { base_url: Some(text), host: Some(host), ..row };
-    desk.done(COLUMNS, Shown::One(view(&row))).await
+    context.finish(COLUMNS, CommandOutput::One(view(&row))).await
 }
 
-async fn list(desk: Desk) -> anyhow::Result<()> {
-    let rows = desk.store.organizations().await?;
-    desk.done(COLUMNS, Shown::List(rows.iter().map(view).collect())).await
+async fn list(context: CliContext) -> anyhow::Result<()> {
+    let rows = context.store.organizations().await?;
+    context.finish(COLUMNS, CommandOutput::List(rows.iter().map(view).collect())).await
 }
 
 fn view(row: &OrganizationRow) -> Value {

@@ -1,4 +1,4 @@
-//! Where the server listens, and by which addresses it is known.
+//! Checks of the listen addresses and the public addresses.
 
 use std::net::TcpListener;
 
@@ -7,10 +7,10 @@ use packhouse_config::tls::AcmeChallenge;
 use url::Url;
 
 use super::Findings;
+use crate::bind_error::bind_error;
 use crate::serve::check_api_path;
-use crate::unbound::unbound;
 
-/// Looks at listeners and public addresses. Beside a running server the ports are its own.
+/// Checks listeners and public addresses. If a server is running, its ports are not tried.
 pub(super) async fn examine(config: &Config, running: bool, findings: &mut Findings) {
     let before = findings.faults();
     let listeners = [
@@ -28,9 +28,9 @@ pub(super) async fn examine(config: &Config, running: bool, findings: &mut Findi
         });
         if let Some((other, _)) = same {
             let label = config.sources.label(other);
-            findings.wrong(format!("{label} is the address of {name} too; write another port"));
+            findings.wrong(format!("{label} is the same address as {name}; set another port"));
         } else if !running && let Err(error) = TcpListener::bind(address.as_str()) {
-            findings.wrong(unbound(config, name, &error));
+            findings.wrong(bind_error(config, name, &error));
         }
     }
     together(config, findings);
@@ -41,18 +41,18 @@ pub(super) async fn examine(config: &Config, running: bool, findings: &mut Findi
         let ports = [port(&config.packages_listen), port(&config.api_listen)];
         if !ports.contains(&"443".to_owned()) {
             findings.note(
-                "tls.acme.challenge = \"tls-alpn-01\" proves names at port 443, and no listener has that port: see that what \
-                 comes there is passed on as it is, or use http-01",
+                "tls.acme.challenge = \"tls-alpn-01\" validates names on port 443, and no listener uses that port: \
+                 forward port 443 unchanged to a listener, or use http-01",
             );
         }
     }
-    findings.well_unless(
+    findings.ok_unless(
         before,
         format!("addresses: packages at {}, API at {}", config.packages_listen, config.api_listen),
     );
 }
 
-/// Whether clients can tell packages from portal and API, and whether anybody is told where they are.
+/// Checks that clients can tell packages from portal and API, and that links have a usable address.
 fn together(config: &Config, findings: &mut Findings) {
     let site = |url: &Option<Url>| url.as_ref().map(Url::origin);
     let (packages, api) = (site(&config.base_url), site(&config.api_url));
@@ -60,8 +60,8 @@ fn together(config: &Config, findings: &mut Findings) {
     if is_same && !config.has_one_listener() {
         let label = config.sources.label("api_url");
         findings.wrong(format!(
-            "{label} is the address of base_url too, and a client cannot tell packages from the portal there; give it a path, as in \
-             https://packages.example/portal"
+            "{label} is also the address of base_url, and a client cannot tell packages from the portal there; \
+             give it a path, as in https://packages.example/portal"
         ));
     }
     if let Err(error) = check_api_path(config) {
@@ -70,8 +70,8 @@ fn together(config: &Config, findings: &mut Findings) {
     if let Some(listen) = config.unspecified_listener() {
         let label = config.sources.label(listen);
         findings.note(format!(
-            "{label} is every address of this machine, and base_url is not set: links follow the host that a client asks; set base_url \
-             and api_url to the addresses that clients use"
+            "{label} is all addresses of this machine, and base_url is not set: links use the host name of each \
+             request; set base_url and api_url to the addresses that clients use"
         ));
     }
 }
@@ -81,17 +81,17 @@ async fn public(config: &Config, name: &str, url: Option<&Url>, secured: bool, f
     let label = config.sources.label(name);
     match (url.scheme(), secured) {
         ("http", true) => {
-            findings.wrong(format!("{label} begins with http, and the listener speaks TLS; write https"));
+            findings.wrong(format!("{label} begins with http, but the listener uses TLS; change it to https"));
         }
         ("https", false) if config.trusted_proxies.is_empty() => findings.note(format!(
-            "{label} begins with https, and the listener speaks plain HTTP: a proxy has to end TLS in front, and trusted_proxies to \
-             name its network"
+            "{label} begins with https, but the listener speaks plain HTTP: a proxy in front must terminate TLS, and \
+             trusted_proxies must contain its network"
         )),
         _ => {}
     }
     let Some(host) = url.host_str() else { return };
     let target = (host.trim_matches(['[', ']']), url.port_or_known_default().unwrap_or_default());
     if tokio::net::lookup_host(target).await.is_err() {
-        findings.note(format!("{label}: this machine finds no address of {host}; see that clients do"));
+        findings.note(format!("{label}: this machine cannot resolve {host}; make sure that clients can"));
     }
 }

@@ -1,4 +1,5 @@
-//! Certificates: whether they can be served, how long they hold, and whether they are for the hosts that clients name.
+//! Checks that certificates can be served, have not expired, and are valid for the hosts that
+//! clients use.
 
 use packhouse_app::certificates::time_left;
 use packhouse_config::Config;
@@ -10,9 +11,9 @@ use rustls::pki_types::ServerName;
 use url::Url;
 
 use super::Findings;
-use crate::serve::{Shelf, certificates};
+use crate::serve::{AcmeStore, certificates};
 
-/// Looks at those of files, and at what was ordered where the database is current.
+/// Checks certificate files, and ordered certificates if the database schema is current.
 pub(super) async fn examine(config: &Config, current: bool, findings: &mut Findings) {
     let tls = &config.tls;
     files(config, &tls.packages, "packages", config.base_url.as_ref(), findings);
@@ -23,13 +24,13 @@ pub(super) async fn examine(config: &Config, current: bool, findings: &mut Findi
     {
         let label = config.sources.label("tls.acme.ca");
         findings.wrong(format!(
-            "{label} cannot be read: {error}; name the PEM file of the directory's authority"
+            "{label} cannot be read: {error}; set it to the PEM file of the ACME directory's certificate authority"
         ));
     }
     if current {
         ordered(config, acme, findings).await;
     } else {
-        findings.note("certificates: the first start orders one");
+        findings.note("certificates: the first start will order one");
     }
 }
 
@@ -59,10 +60,10 @@ fn files(
     {
         let names = loaded.iter().flat_map(Certificate::names).cloned().collect::<Vec<_>>().join(", ");
         findings.wrong(format!(
-            "no certificate of the {host} host is for {name}, which clients name: they are for {names}; have one made for that name"
+            "no certificate of the {host} host is valid for {name}, the name that clients use: they are for {names}; get a certificate for that name"
         ));
     }
-    findings.well_unless(before, format!("certificates of the {host} host: they can be served, and hold"));
+    findings.ok_unless(before, format!("certificates of the {host} host: usable and not expired"));
 }
 
 async fn ordered(config: &Config, settings: &AcmeSettings, findings: &mut Findings) {
@@ -72,20 +73,25 @@ async fn ordered(config: &Config, settings: &AcmeSettings, findings: &mut Findin
             return findings.wrong(format!("certificates: the database cannot be read: {}", error.reason()));
         }
     };
-    let (shelf, sealer) = (Shelf::new(settings), Sealer::new(config.sealing_key.clone(), &config.data));
-    match shelf.certificate(&store, &sealer).await.map(|kept| kept.map(|kept| kept.certificate())) {
+    let (acme_store, sealer) =
+        (AcmeStore::new(settings), Sealer::new(config.sealing_key.clone(), &config.data));
+    match acme_store
+        .certificate(&store, &sealer)
+        .await
+        .map(|stored| stored.map(|stored| stored.certificate()))
+    {
         Ok(Some(Ok(certificate))) => match time_left(&certificate, now_ms()) {
             Some(problem) => findings.wrong(format!("certificates: {problem}")),
-            None => findings.well(format!(
-                "certificates: one for {} was ordered, and holds",
+            None => findings.ok(format!(
+                "certificates: the ordered certificate for {} is valid",
                 certificate.names().join(", ")
             )),
         },
         Ok(Some(Err(error))) => findings.wrong(format!("certificates: {error}")),
-        Ok(None) => findings.note("certificates: none was ordered yet; a running server orders one"),
+        Ok(None) => findings.note("certificates: none has been ordered yet; a running server orders one"),
         Err(error) => findings.wrong(format!("certificates: {error:#}")),
     }
-    if let Ok(Some(failure)) = shelf.failure(&store, &sealer).await {
+    if let Ok(Some(failure)) = acme_store.failure(&store, &sealer).await {
         findings.wrong(format!("{}: {}", config.sources.label("tls.acme.directory"), failure.sentence()));
     }
     store.close().await;

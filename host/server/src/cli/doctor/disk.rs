@@ -1,4 +1,5 @@
-//! The data folder: whose it is, whether what is written there stays, and how much more fits.
+//! Checks of the data folder: its owner and permissions, whether writes are durable, and free
+//! space.
 
 use std::fs::{self, File, TryLockError};
 use std::io::Write as _;
@@ -10,35 +11,35 @@ use packhouse_config::Config;
 
 use super::Findings;
 
-/// A disk that takes longer than this for a few bytes makes every publish wait.
+/// Longest acceptable time for a small durable write. A slower disk delays every publish.
 const SLOW: Duration = Duration::from_millis(500);
-/// Bytes below which a disk is nearly full.
+/// Free bytes below which a disk counts as nearly full.
 const LITTLE: u64 = 1 << 30;
-/// What others may do with a folder.
+/// Permission bits of a folder for accounts other than its owner.
 const OTHERS: u32 = 0o077;
-/// How far the clock of a file may be from this machine's.
+/// Largest acceptable difference between file times and this machine's clock.
 const SKEW: Duration = Duration::from_secs(5);
 
-/// Looks at the folder; whether a server runs on it.
+/// Checks the data folder. Returns true if a server is running on it.
 pub(super) fn examine(config: &Config, findings: &mut Findings) -> bool {
     let (data, before) = (config.data.as_path(), findings.faults());
     let setting = config.sources.label("data");
     match fs::metadata(data) {
         Ok(metadata) if !metadata.is_dir() => {
-            findings.wrong(format!("{setting} is no folder; name one with --data, or PACKHOUSE_DATA"));
+            findings.wrong(format!("{setting} is not a folder; name one with --data or PACKHOUSE_DATA"));
             return false;
         }
         Ok(metadata) => {
             let (owner, own) = (metadata.uid(), rustix::process::geteuid().as_raw());
             if owner != own {
                 findings.wrong(format!(
-                    "{setting} belongs to the account {owner} and this is {own}; run this as the account of the server, or give \
-                     the folder to it with chown"
+                    "{setting} belongs to the account {owner}, but this command runs as {own}; run it as the server's account, \
+                     or change the owner of the folder with chown"
                 ));
             }
             if metadata.mode() & OTHERS != 0 && data.join("packhouse-database").exists() {
                 findings.wrong(format!(
-                    "{setting} is open to other accounts; close it with chmod 700 {}",
+                    "{setting} is accessible to other accounts; restrict it with chmod 700 {}",
                     data.display()
                 ));
             }
@@ -48,45 +49,47 @@ pub(super) fn examine(config: &Config, findings: &mut Findings) -> bool {
                 data.ancestors().skip(1).find(|folder| folder.as_os_str().is_empty() || folder.exists());
             let place = made.filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             match writable(place) {
-                Ok(_) => findings.note(format!("{setting} is not there yet; the first start makes it")),
+                Ok(_) => findings.note(format!("{setting} does not exist yet; the first start creates it")),
                 Err(error) => findings.wrong(format!(
-                    "{setting} is not there and cannot be made in {}: {error}; make it, and give it to the account of the server",
+                    "{setting} does not exist and cannot be created in {}: {error}; create it with the server's account as owner",
                     place.display()
                 )),
             }
             return false;
         }
         Err(error) => {
-            findings
-                .wrong(format!("{setting} cannot be looked at: {error}; see that this account may reach it"));
+            findings.wrong(format!("{setting} cannot be inspected: {error}; give this account access to it"));
             return false;
         }
     }
     match writable(data) {
         Ok(took) if took > SLOW => findings.wrong(format!(
-            "{setting}: the disk took {} ms to make a few bytes durable, for which every publish waits; use a faster one",
+            "{setting}: a small durable write took {} ms, and every publish waits for such writes; use a faster disk",
             took.as_millis()
         )),
         Ok(_) => {}
         Err(error) => findings.wrong(format!(
-            "{setting} takes no durable file (write, fsync, rename, fsync of the folder): {error}; see that this account may write \
-             there, and that the file system knows fsync"
+            "{setting}: writing a durable file failed (write, fsync, rename, fsync of the folder): {error}; make sure that \
+             this account may write there and that the file system supports fsync"
         )),
     }
     clock(data, &setting, findings);
     room(data, &setting, findings);
-    findings.well_unless(
+    findings.ok_unless(
         before,
-        format!("data: {} takes durable files, has room, and is closed to others", data.display()),
+        format!(
+            "data: {} accepts durable writes, has free space and is closed to other accounts",
+            data.display()
+        ),
     );
     let running = is_running(data);
     if running {
-        findings.note("a server runs on this data folder at the moment");
+        findings.note("a server is running on this data folder");
     }
     running
 }
 
-/// Writes a file as blobs are written, and takes it away; how long that took.
+/// Writes a file in the same way as a blob, and removes it. Returns how long both took.
 fn writable(folder: &Path) -> std::io::Result<Duration> {
     let began = Instant::now();
     let name = format!(".packhouse-doctor-{}", std::process::id());
@@ -103,17 +106,17 @@ fn writable(folder: &Path) -> std::io::Result<Duration> {
     written.and(removed).map(|()| began.elapsed())
 }
 
-/// Garbage is told from what is new by the times of files.
+/// Compares file times with the clock: garbage collection uses file times to recognize new files.
 fn clock(data: &Path, setting: &str, findings: &mut Findings) {
     let name = data.join(format!(".packhouse-doctor-{}.clock", std::process::id()));
-    let seen = File::create(&name).and_then(|file| file.metadata()?.modified());
+    let file_time = File::create(&name).and_then(|file| file.metadata()?.modified());
     let _ = fs::remove_file(&name);
-    let Ok(seen) = seen else { return };
+    let Ok(file_time) = file_time else { return };
     let now = SystemTime::now();
-    let apart = now.duration_since(seen).or_else(|_| seen.duration_since(now)).unwrap_or_default();
+    let apart = now.duration_since(file_time).or_else(|_| file_time.duration_since(now)).unwrap_or_default();
     if apart > SKEW {
         findings.wrong(format!(
-            "{setting}: the times of its files are {} s from this machine's clock; set both by the same time service",
+            "{setting}: file times differ from this machine's clock by {} s; synchronize both with the same time service",
             apart.as_secs()
         ));
     }
@@ -124,13 +127,13 @@ fn room(data: &Path, setting: &str, findings: &mut Findings) {
     let available = disk.f_bavail.saturating_mul(disk.f_frsize);
     if available < LITTLE {
         findings.wrong(format!(
-            "{setting}: its disk has {} MB left; free some space or move the folder to a larger disk",
+            "{setting}: its disk has {} MB left; free some space, or move the folder to a larger disk",
             available / 1_000_000
         ));
     }
     if disk.f_files > 0 && disk.f_favail < 1000 {
         findings.wrong(format!(
-            "{setting}: its disk takes only {} more files; use a file system with more inodes",
+            "{setting}: its disk has room for only {} more files; use a file system with more inodes",
             disk.f_favail
         ));
     }

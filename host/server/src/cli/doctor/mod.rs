@@ -1,5 +1,5 @@
-//! `packhouse doctor`: looks at everything that a server needs, and says what is not well and what to do about it. It changes nothing,
-//! and can run beside a server.
+//! `packhouse doctor`: checks the installation and suggests fixes. It changes nothing and can run
+//! beside a server.
 
 mod addresses;
 mod advisories;
@@ -11,56 +11,55 @@ mod storage;
 use std::path::Path;
 
 use anyhow::bail;
-use packhouse_config::{Config, Inputs, Mistakes};
+use packhouse_config::{Config, ConfigErrors, Inputs};
 
 use super::print;
 
-/// What was found, in the order in which it was looked at.
+/// Results of the checks, in the order in which they ran.
 #[derive(Default)]
 struct Findings {
-    lines: Vec<(Kind, String)>,
+    lines: Vec<(FindingKind, String)>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Kind {
-    /// All is well with it.
-    Well,
-    /// Worth knowing, and no fault.
+enum FindingKind {
+    Ok,
+    /// Worth knowing, but not a problem.
     Note,
-    /// Not well.
+    /// A problem that needs fixing.
     Wrong,
 }
 
 impl Findings {
-    fn well(&mut self, sentence: impl Into<String>) {
-        self.lines.push((Kind::Well, sentence.into()));
+    fn ok(&mut self, sentence: impl Into<String>) {
+        self.lines.push((FindingKind::Ok, sentence.into()));
     }
 
     fn note(&mut self, sentence: impl Into<String>) {
-        self.lines.push((Kind::Note, sentence.into()));
+        self.lines.push((FindingKind::Note, sentence.into()));
     }
 
     fn wrong(&mut self, sentence: impl Into<String>) {
-        self.lines.push((Kind::Wrong, sentence.into()));
+        self.lines.push((FindingKind::Wrong, sentence.into()));
     }
 
     fn faults(&self) -> usize {
-        self.lines.iter().filter(|(kind, _)| *kind == Kind::Wrong).count()
+        self.lines.iter().filter(|(kind, _)| *kind == FindingKind::Wrong).count()
     }
 
-    /// Says that all is well, unless something was found wrong since then.
-    fn well_unless(&mut self, faults_before: usize, sentence: impl Into<String>) {
+    /// Adds an `ok` line, unless a problem has been found since `faults_before`.
+    fn ok_unless(&mut self, faults_before: usize, sentence: impl Into<String>) {
         if self.faults() == faults_before {
-            self.well(sentence);
+            self.ok(sentence);
         }
     }
 
     fn text(&self) -> String {
-        let line = |(kind, sentence): &(Kind, String)| {
+        let line = |(kind, sentence): &(FindingKind, String)| {
             let word = match kind {
-                Kind::Well => "well ",
-                Kind::Note => "note ",
-                Kind::Wrong => "WRONG",
+                FindingKind::Ok => "ok   ",
+                FindingKind::Note => "note ",
+                FindingKind::Wrong => "WRONG",
             };
             format!("{word} {}", sentence.replace('\n', " "))
         };
@@ -68,25 +67,27 @@ impl Findings {
     }
 }
 
-/// Looks at everything. An error when anything is not well; what, is printed.
+/// Runs all checks and prints the findings. Fails if there is a problem.
 pub(super) async fn run(inputs: &Inputs, program: &Path) -> anyhow::Result<()> {
     let mut findings = Findings::default();
     match Config::load(inputs, program) {
         Ok((config, warnings)) => {
             warnings.into_iter().for_each(|warning| findings.note(warning));
-            findings.well("configuration: every setting is one that this program knows");
+            findings.ok("configuration: all settings are known");
             examine(&config, &mut findings).await;
         }
-        Err(error) => match error.downcast_ref::<Mistakes>() {
-            Some(Mistakes(mistakes)) => mistakes.iter().for_each(|mistake| findings.wrong(&mistake.sentence)),
+        Err(error) => match error.downcast_ref::<ConfigErrors>() {
+            Some(ConfigErrors(mistakes)) => {
+                mistakes.iter().for_each(|mistake| findings.wrong(&mistake.sentence))
+            }
             None => findings.wrong(error.to_string()),
         },
     }
     print(&findings.text())?;
     match findings.faults() {
         0 => Ok(()),
-        1 => bail!("one thing is not well"),
-        faults => bail!("{faults} things are not well"),
+        1 => bail!("1 problem found"),
+        faults => bail!("{faults} problems found"),
     }
 }
 

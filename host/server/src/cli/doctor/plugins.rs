@@ -1,4 +1,4 @@
-//! The plugins: whether each file can be loaded, and whether every repository has one.
+//! Checks that each plugin file loads and that every repository has a plugin.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,13 @@ use packhouse_store::Store;
 use super::Findings;
 use crate::cli::compiled::inspected;
 
-/// Looks at the trusted keys, at each file of the folder, and at the formats of repositories where the database is current.
+/// Checks the trusted keys and each file of the folder. If the database schema is current, also
+/// checks the formats of repositories.
 pub(super) async fn examine(config: &Config, current: bool, findings: &mut Findings) {
     let (folder, before) = (&config.runtime.plugins, findings.faults());
     if let Err(error) = TrustedKeys::read(&config.trusted_keys) {
         let label = config.sources.label("plugins.trusted_keys");
-        findings.wrong(format!("{label}: {error}; name PEM files of public keys, or none"));
+        findings.wrong(format!("{label}: {error}; set it to PEM files of public keys, or remove it"));
     }
     if let Err(error) = attestations::read(config) {
         findings.wrong(format!("{error:#}"));
@@ -26,14 +27,14 @@ pub(super) async fn examine(config: &Config, current: bool, findings: &mut Findi
         Ok(files) => files,
         Err(error) => {
             return findings.wrong(format!(
-                "{label}: the folder {} cannot be read: {error}; name the folder of the .wasm files with --plugins",
+                "{label}: the folder {} cannot be read: {error}; set the folder of the .wasm files with --plugins",
                 folder.display()
             ));
         }
     };
     if files.is_empty() {
         return findings.wrong(format!(
-            "{label}: no .wasm or .wasm.zst file is in the folder {}, so no format is served; name the folder of the plugins with --plugins",
+            "{label}: the folder {} contains no .wasm or .wasm.zst file, so no format is served; set the plugin folder with --plugins",
             folder.display()
         ));
     }
@@ -42,27 +43,27 @@ pub(super) async fn examine(config: &Config, current: bool, findings: &mut Findi
         let name = file.display().to_string();
         match inspected(config, file).await {
             Ok(Ok(found)) if !formats.insert(found.description.format.clone()) => findings.wrong(format!(
-                "{label}: {name} is a second plugin of the format {}; take one of them away",
+                "{label}: {name} is a second plugin for the format {}; remove one of them",
                 found.description.format
             )),
             Ok(Ok(_)) => {}
             Ok(Err(error)) => {
-                findings.wrong(format!(
-                    "{label}: {name} cannot be loaded: {error}; put a plugin in its place, or take it away"
-                ));
+                findings.wrong(format!("{label}: {name} cannot be loaded: {error}; replace or remove it"));
             }
             Err(error) => findings.wrong(format!("{label}: {name} cannot be loaded: {error}")),
         }
     }
     for format in config.runtime.per_plugin.keys().filter(|format| !formats.contains(*format)) {
-        findings
-            .note(format!("plugins.{format} sets what no plugin in {} has the format of", folder.display()));
+        findings.note(format!(
+            "plugins.{format} is set, but no plugin in {} serves this format",
+            folder.display()
+        ));
     }
     if current {
         used(config, &formats, findings).await;
     }
     let formats: Vec<String> = formats.into_iter().collect();
-    findings.well_unless(before, format!("plugins: {}", formats.join(", ")));
+    findings.ok_unless(before, format!("plugins: {}", formats.join(", ")));
 }
 
 async fn used(config: &Config, formats: &BTreeSet<String>, findings: &mut Findings) {
@@ -70,7 +71,7 @@ async fn used(config: &Config, formats: &BTreeSet<String>, findings: &mut Findin
     if let Ok(used) = store.formats_in_use(None).await {
         for (format, repositories) in used.into_iter().filter(|(format, _)| !formats.contains(format)) {
             findings.wrong(format!(
-                "no plugin of the format {format} is in the folder {}, and {repositories} repositories need it; put it there",
+                "the format {format} has no plugin in the folder {}, and {repositories} repositories need it; add its plugin",
                 config.runtime.plugins.display()
             ));
         }

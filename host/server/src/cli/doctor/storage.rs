@@ -1,4 +1,4 @@
-//! The database and the storage of blobs, and the key with which secrets in them are sealed.
+//! Checks of the database, the blob storage and the sealing key.
 
 use packhouse_app::mail::Mail;
 use packhouse_config::Config;
@@ -7,10 +7,11 @@ use packhouse_store::{DatabaseFacts, examine_blobs, examine_database, known_sche
 
 use super::Findings;
 
-/// A difference of clocks that is worth a word, in ms.
+/// Difference of clocks that is reported, in ms.
 const SKEW_MS: u64 = 1000;
 
-/// Looks at both; whether the database is there with the schema that this program knows.
+/// Checks database and blob storage. Returns true if the database exists with the schema of this
+/// program.
 pub(super) async fn examine(config: &Config, findings: &mut Findings) -> bool {
     let current = database(config, findings).await;
     blobs(config, findings).await;
@@ -26,8 +27,8 @@ async fn database(config: &Config, findings: &mut Findings) -> bool {
         Ok(facts) => facts,
         Err(error) => {
             findings.wrong(format!(
-                "{setting}: the database cannot be used: {}; see that it runs, that this address is its own, and that it takes this \
-                 role and password",
+                "{setting}: the database cannot be used: {}; check that it is running, that this address is correct, and that \
+                 it accepts this role and password",
                 error.reason()
             ));
             return false;
@@ -36,39 +37,36 @@ async fn database(config: &Config, findings: &mut Findings) -> bool {
     facts.problems.iter().for_each(|problem| findings.wrong(format!("{setting}: {problem}")));
     if let Some(ahead) = facts.clock_ahead_ms.filter(|ahead| ahead.unsigned_abs() > SKEW_MS) {
         findings.wrong(format!(
-            "{setting}: this machine's clock is {ahead} ms ahead of the database's; set both by the same time service"
+            "{setting}: this machine's clock is {ahead} ms ahead of the database's; synchronize both with the same time service"
         ));
     }
     schema(&facts, &setting, findings);
     if facts.damaged_blobs > 0 {
         findings.wrong(format!(
-            "blobs: reads found {} of them missing or damaged; `packhouse scrub` names them with their records, and whoever publishes \
+            "blobs: reads found {} of them missing or damaged; `packhouse scrub` lists them with their records, and publishing \
              the same bytes again repairs them",
             facts.damaged_blobs
         ));
     }
     sealing_key(config, &facts, findings);
     let known = known_schema();
-    findings.well_unless(
-        before,
-        format!("database: it answers, with step {} of {known} of the schema", facts.schema),
-    );
+    findings.ok_unless(before, format!("database: reachable, schema at step {} of {known}", facts.schema));
     facts.exists && facts.schema == known && findings.faults() == before
 }
 
 fn schema(facts: &DatabaseFacts, setting: &str, findings: &mut Findings) {
     let known = known_schema();
     match facts.schema {
-        _ if !facts.exists => findings.note(format!("{setting} is not there yet; the first start makes it")),
+        _ if !facts.exists => findings.note(format!("{setting} does not exist yet; the first start creates it")),
         newer if newer > known => findings.wrong(format!(
-            "{setting} was written by a newer version of this program (step {newer} of its schema, and this one knows {known}); \
-             start that one"
+            "{setting} was written by a newer version of this program (its schema is at step {newer}, and this version knows {known}); \
+             start that version"
         )),
-        // What the schema is was not to be seen.
+        // The database could not be examined, so 0 does not mean an empty schema.
         0 if !facts.problems.is_empty() => {}
-        0 => findings.note(format!("{setting} is empty; the first start makes its tables")),
+        0 => findings.note(format!("{setting} is empty; the first start creates its tables")),
         older if older < known => findings.note(format!(
-            "{setting} is of an earlier version (step {older} of {known}); the next start, or `packhouse migrate`, takes the rest"
+            "{setting} is of an earlier version (schema step {older} of {known}); the next start or `packhouse migrate` updates it"
         )),
         _ => {}
     }
@@ -78,8 +76,8 @@ fn sealing_key(config: &Config, facts: &DatabaseFacts, findings: &mut Findings) 
     let Some(last) = &facts.sealing_key else { return };
     if config.sealing_key.is_none() && !config.data.join("sealing.key").exists() {
         findings.wrong(format!(
-            "sealing_key: the database holds secrets that were sealed with a key that is not here; set it to that of the other \
-             servers, or bring the file sealing.key back into {}",
+            "sealing_key: the database contains secrets that are sealed with a key that is missing here; set it to the key of \
+             the other servers, or restore the file sealing.key in {}",
             config.data.display()
         ));
         return;
@@ -87,8 +85,8 @@ fn sealing_key(config: &Config, facts: &DatabaseFacts, findings: &mut Findings) 
     match Sealer::new(config.sealing_key.clone(), &config.data).id() {
         Ok(own) if own == last => {}
         Ok(_) => findings.wrong(format!(
-            "{} is another key than the one that the database was last served with; set it to that of the other servers, or set \
-             client secrets and upstream credentials anew",
+            "{} is not the key that the database was last served with; set it to the key of the other servers, or set \
+             client secrets and upstream credentials again",
             config.sources.label("sealing_key")
         )),
         Err(error) => findings.wrong(format!("{}: {error}", config.sources.label("sealing_key"))),
@@ -100,9 +98,9 @@ async fn blobs(config: &Config, findings: &mut Findings) {
         return;
     }
     match examine_blobs(&config.store).await {
-        Ok(()) => findings.well("blobs: one was written, read and removed"),
+        Ok(()) => findings.ok("blobs: a test blob was written, read and removed"),
         Err(error) => findings.wrong(format!(
-            "{}: the storage of blobs cannot be used: {}; see that it is there, and that it takes this key",
+            "{}: the blob storage cannot be used: {}; check that it exists and accepts these credentials",
             config.sources.label("blobs"),
             error.reason()
         )),

@@ -1,8 +1,8 @@
-//! `packhouse plugins check`: what a file is to a server, and what the server's settings must say for it.
+//! `packhouse plugins check`: describes a plugin file and the server settings that it needs.
 
 use packhouse_runtime::{Inspection, Limits, Purpose, SettingKind};
 
-/// What it is, a line each.
+/// Describes a plugin, one property a line.
 pub(super) fn describe(found: &Inspection) -> String {
     let description = &found.description;
     let claims: Vec<String> = description.claims.iter().map(|claim| claim.path.clone()).collect();
@@ -28,23 +28,20 @@ fn list(items: &[String]) -> String {
 
 fn memory(found: &Inspection) -> String {
     let mib = |bytes: usize| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
-    let least = found.memory_bytes.map_or("as much as it asks for".to_owned(), mib);
-    format!(
-        "{least} to begin with; the limit is {} where nothing is set",
-        mib(Limits::default().memory_bytes)
-    )
+    let least = found.memory_bytes.map_or("unknown".to_owned(), mib);
+    format!("{least} at start; the default limit is {}", mib(Limits::default().memory_bytes))
 }
 
-/// What the server's settings must say for it.
+/// Lists the server settings that the plugin needs.
 fn needs(found: &Inspection) -> Vec<String> {
     let format = &found.description.format;
     let mut needs = Vec::new();
     if found.imports_wasi() {
-        needs.push(format!("wasi = true under [plugins.{format}], and to be called {format}.wasm"));
+        needs.push(format!("wasi = true under [plugins.{format}], and the file name {format}.wasm"));
     }
     let usual = Limits::default().memory_bytes;
     if let Some(bytes) = found.memory_bytes.filter(|bytes| *bytes > usual) {
-        needs.push(format!("memory_bytes = {bytes} at least under [plugins.{format}]"));
+        needs.push(format!("memory_bytes = {bytes} or more under [plugins.{format}]"));
     }
     needs
 }
@@ -63,7 +60,7 @@ fn settings(found: &Inspection) -> Vec<String> {
     found.description.settings.iter().map(one).collect()
 }
 
-/// Each client once, with what it is told about.
+/// Lists each client once, with the tasks for which the plugin describes it.
 fn clients(found: &Inspection) -> Vec<String> {
     let mut known: Vec<(&str, Vec<&str>)> = Vec::new();
     let described = found.description.clients.iter();

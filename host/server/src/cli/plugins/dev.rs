@@ -1,6 +1,6 @@
-//! `packhouse plugins dev`: a server with the project's component, which is built and loaded anew when something of the project
-//! changes. Each request is told with what it would do, its status and its time, with the records that it read and wrote, and with what
-//! the plugin said.
+//! `packhouse plugins dev`: runs a server with the project's component, and rebuilds and reloads it
+//! whenever the project changes. For each request it prints the intent, the status, the duration,
+//! the records that were read and written, and the plugin's output.
 
 use std::collections::HashMap;
 use std::fs::Metadata;
@@ -15,97 +15,98 @@ use packhouse_runtime::{Inspection, inspect};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::inner::{Heard, Inner, OWNER, Start};
+use super::child_server::{ChildServer, LogLine, OWNER, StartOptions};
 use super::project::component;
 use crate::cli::print;
 
-/// How often the project is looked at.
-const LOOK: Duration = Duration::from_millis(300);
-/// Folders whose files are made, and not written by the author.
-const MADE: [&str; 4] = ["target", "node_modules", "__pycache__", "wit_world"];
-/// The file beside the data that keeps the owner's password and the token, so that a data folder can be used again.
-const KEPT: &str = "dev.json";
+/// How often the project is checked for changes.
+const CHECK_INTERVAL: Duration = Duration::from_millis(300);
+/// Folders with generated files, which are not watched.
+const GENERATED: [&str; 4] = ["target", "node_modules", "__pycache__", "wit_world"];
+/// File beside the data with the owner's password and the token, so that a data folder can be used
+/// again.
+const LOGIN_FILE: &str = "dev.json";
 
-/// Serves until it is told to stop. `home` is kept; without it all is forgotten in the end.
+/// Serves until it is interrupted. Data in `home` persist; without `home` they are deleted at the
+/// end.
 pub(super) async fn dev(
     folder: PathBuf,
     home: Option<PathBuf>,
     packages: String,
     api: String,
 ) -> anyhow::Result<()> {
-    let temporary = tempfile::tempdir().context("failed to make a temporary folder")?;
+    let temporary = tempfile::tempdir().context("failed to create a temporary folder")?;
     let home = home.unwrap_or_else(|| temporary.path().to_owned());
-    std::fs::create_dir_all(&home).with_context(|| format!("failed to make {}", home.display()))?;
+    std::fs::create_dir_all(&home).with_context(|| format!("failed to create {}", home.display()))?;
     let (mut interrupted, mut terminated) =
         (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let requests = HashMap::new();
-    let mut bench = Bench { folder, home, listen: [packages, api], served: None, requests };
-    let watched = Watched::new(&bench);
-    let mut seen = watched.newest(&bench.folder);
-    let mut inner = bench.start().await.map(Some)?;
-    let mut look = tokio::time::interval(LOOK);
+    let mut session = DevSession { folder, home, listen: [packages, api], served: None, requests };
+    let files = ProjectFiles::new(&session);
+    let mut last = files.newest(&session.folder);
+    let mut server = session.start().await.map(Some)?;
+    let mut checks = tokio::time::interval(CHECK_INTERVAL);
     loop {
         tokio::select! {
             _ = interrupted.recv() => break,
             _ = terminated.recv() => break,
-            line = hear(&mut inner) => match line {
-                Some(line) => bench.tell(line)?,
+            line = next_log_line(&mut server) => match line {
+                Some(line) => session.print_line(line)?,
                 None => {
-                    print("the server ended; it starts again when something changes")?;
-                    inner = None;
+                    print("the server stopped; it restarts when the project changes")?;
+                    server = None;
                 }
             },
-            _ = look.tick() => {
-                let now = watched.newest(&bench.folder);
-                if now != seen {
-                    seen = now;
-                    bench.start_anew(&mut inner).await?;
+            _ = checks.tick() => {
+                let now = files.newest(&session.folder);
+                if now != last {
+                    last = now;
+                    session.restart(&mut server).await?;
                 }
             }
         }
     }
-    if let Some(inner) = inner {
-        inner.end().await;
+    if let Some(server) = server {
+        server.end().await;
     }
     Ok(())
 }
 
-/// The next line of the server's log; waits for ever where there is none.
-async fn hear(inner: &mut Option<Inner>) -> Option<Heard> {
-    match inner {
-        Some(inner) => inner.hear().await,
+/// Returns the next line of the server's log. Waits forever if there is no server.
+async fn next_log_line(server: &mut Option<ChildServer>) -> Option<LogLine> {
+    match server {
+        Some(server) => server.next_line().await,
         None => std::future::pending().await,
     }
 }
 
-struct Bench {
+struct DevSession {
     folder: PathBuf,
     home: PathBuf,
     listen: [String; 2],
-    /// When the component that is served was made.
+    /// Modification time of the component that is served.
     served: Option<SystemTime>,
-    /// What is known of requests, by their ids, until they are answered.
-    requests: HashMap<String, Known>,
+    /// Requests without a response so far, by id.
+    requests: HashMap<String, PendingRequest>,
 }
 
-/// What is known of a request that is not answered.
+/// Log entries about a request without a response so far.
 #[derive(Default)]
-struct Known {
-    /// What it would do.
+struct PendingRequest {
+    /// The action that `route` returned.
     intent: Option<String>,
-    /// What it did with records, in that order: as `read` and a key.
+    /// Record accesses in order: the operation, such as `read`, and the key.
     records: Vec<(String, String)>,
-    /// The code with which it was refused.
     refusal: Option<String>,
 }
 
-/// Keys of a kind that are told of one request; of the rest, how many.
-const KEYS_TOLD: usize = 12;
+/// Most keys to print for each operation of a request. Of further keys, only the number is printed.
+const MAX_LISTED_KEYS: usize = 12;
 
-impl Known {
-    /// Notes what was done with a record. What is done again in the same way is told once.
+impl PendingRequest {
+    /// Adds a record access. Repeated accesses are listed once.
     fn note(&mut self, done: &str, key: &str) {
-        // Ranges are told by what their keys begin with.
+        // For ranges, the key is a prefix.
         let key = if matches!(done, "scanned" | "listed") { format!("{key}*") } else { key.to_owned() };
         let note = (done.to_owned(), key);
         if !self.records.contains(&note) {
@@ -113,18 +114,19 @@ impl Known {
         }
     }
 
-    /// As `  read a, b` and `  wrote c`, each on a line, and the code of a refusal; nothing where there is nothing to tell. A request that
-    /// `failed` has changed nothing.
-    fn told(&self, failed: bool) -> String {
+    /// Formats the accesses as `  read a, b` and `  wrote c` on separate lines, followed by the
+    /// refusal code. Empty if there is nothing to print. Writes of a request that `failed` are left
+    /// out, because they were not committed.
+    fn describe(&self, failed: bool) -> String {
         let mut text = String::new();
-        let told = ["read", "scanned", "listed", "wrote", "removed"];
-        for done in told.into_iter().take(if failed { 3 } else { 5 }) {
+        let operations = ["read", "scanned", "listed", "wrote", "removed"];
+        for done in operations.into_iter().take(if failed { 3 } else { 5 }) {
             let mut keys = self.records.iter().filter(|(what, _)| what == done).map(|(_, key)| key.as_str());
-            let told: Vec<&str> = keys.by_ref().take(KEYS_TOLD).collect();
-            if told.is_empty() {
+            let listed: Vec<&str> = keys.by_ref().take(MAX_LISTED_KEYS).collect();
+            if listed.is_empty() {
                 continue;
             }
-            text += &format!("\n    {done} {}", told.join(", "));
+            text += &format!("\n    {done} {}", listed.join(", "));
             match keys.count() {
                 0 => {}
                 more => text += &format!(" and {more} more"),
@@ -137,27 +139,28 @@ impl Known {
     }
 }
 
-impl Bench {
-    /// Builds and serves.
-    async fn start(&mut self) -> anyhow::Result<Inner> {
+impl DevSession {
+    /// Builds the component and starts the server.
+    async fn start(&mut self) -> anyhow::Result<ChildServer> {
         let found = self.built().await?;
         self.serve(&found).await
     }
 
-    /// The same in place of what is served; what cannot be built takes nobody's place.
-    async fn start_anew(&mut self, inner: &mut Option<Inner>) -> anyhow::Result<()> {
+    /// Rebuilds the component and restarts the server. If the build fails, the current server keeps
+    /// running.
+    async fn restart(&mut self, server: &mut Option<ChildServer>) -> anyhow::Result<()> {
         let found = match self.built().await {
             Ok(found) => found,
-            Err(error) => return print(&format!("{error:#}\nwhat was built before is served on")),
+            Err(error) => return print(&format!("{error:#}\nthe previous build is still served")),
         };
-        if inner.is_some() && made_at(&found) == self.served {
+        if server.is_some() && made_at(&found) == self.served {
             return Ok(());
         }
-        if let Some(before) = inner.take() {
+        if let Some(before) = server.take() {
             before.end().await;
         }
         match self.serve(&found).await {
-            Ok(started) => *inner = Some(started),
+            Ok(started) => *server = Some(started),
             Err(error) => print(&format!("{error:#}"))?,
         }
         Ok(())
@@ -168,46 +171,48 @@ impl Bench {
         Ok(tokio::task::spawn_blocking(move || inspect(&file)).await??)
     }
 
-    async fn serve(&mut self, found: &Inspection) -> anyhow::Result<Inner> {
-        let kept = self.kept();
-        let password = match &kept {
+    async fn serve(&mut self, found: &Inspection) -> anyhow::Result<ChildServer> {
+        let saved = self.saved_login();
+        let password = match &saved {
             Some((password, _)) => password.clone(),
             None => random_password().reveal().to_owned(),
         };
         let (home, listen) = (self.home.as_path(), self.listen.clone());
-        let start = Start { component: found, home, password: &password, listen, base_url: None };
-        let inner = Inner::start(start).await?;
+        let start = StartOptions { component: found, home, password: &password, listen, base_url: None };
+        let server = ChildServer::start(start).await?;
         self.served = made_at(found);
-        self.listen = [inner.packages.to_string(), inner.api.to_string()];
+        self.listen = [server.packages.to_string(), server.api.to_string()];
         let format = &found.description.format;
-        if kept.is_some() {
-            print(&format!("{format} {} is served", found.description.version))?;
-            return Ok(inner);
+        if saved.is_some() {
+            print(&format!("serving {format} {}", found.description.version))?;
+            return Ok(server);
         }
         let body = json!({"name": format, "format": format, "kind": "hosted"});
-        let (_, token) = inner.furnish(&password, &body).await?;
+        let (_, token) = server.create_repository(&password, &body).await?;
         let text = json!({"password": password, "token": token}).to_string();
-        let mut kept = std::fs::OpenOptions::new();
-        let kept = kept.write(true).create(true).truncate(true).mode(0o600).open(home.join(KEPT));
-        kept.and_then(|mut kept| kept.write_all(text.as_bytes())).context("failed to keep the password")?;
-        let (version, packages, api) = (&found.description.version, inner.packages, inner.api);
+        let mut saved = std::fs::OpenOptions::new();
+        let saved = saved.write(true).create(true).truncate(true).mode(0o600).open(home.join(LOGIN_FILE));
+        saved
+            .and_then(|mut saved| saved.write_all(text.as_bytes()))
+            .context("failed to save the password")?;
+        let (version, packages, api) = (&found.description.version, server.packages, server.api);
         print(&format!(
-            "{format} {version} is served at http://{packages}/repositories/{format}/\n    \
+            "serving {format} {version} at http://{packages}/repositories/{format}/\n    \
              curl --user {OWNER}:{token} --upload-file FILE http://{packages}/repositories/{format}/FILE\n\
              portal   http://{api}/ as {OWNER} with {password}"
         ))?;
-        Ok(inner)
+        Ok(server)
     }
 
-    fn kept(&self) -> Option<(String, String)> {
-        let text = std::fs::read_to_string(self.home.join(KEPT)).ok()?;
-        let kept: serde_json::Value = serde_json::from_str(&text).ok()?;
-        let field = |name: &str| kept.get(name)?.as_str().map(str::to_owned);
+    fn saved_login(&self) -> Option<(String, String)> {
+        let text = std::fs::read_to_string(self.home.join(LOGIN_FILE)).ok()?;
+        let saved: serde_json::Value = serde_json::from_str(&text).ok()?;
+        let field = |name: &str| saved.get(name)?.as_str().map(str::to_owned);
         Some((field("password")?, field("token")?))
     }
 
-    /// Tells of a line what an author wants to know.
-    fn tell(&mut self, line: Heard) -> anyhow::Result<()> {
+    /// Prints what a log line means for the author.
+    fn print_line(&mut self, line: LogLine) -> anyhow::Result<()> {
         let id = line.text("request_id").to_owned();
         match line.target() {
             "packhouse::intent" => {
@@ -228,7 +233,7 @@ impl Bench {
                 let ms = line.field("ms").as_f64().unwrap_or_default();
                 let (method, path) = (line.text("method"), line.text("path"));
                 let status = line.field("status");
-                let records = known.told(status.as_u64().is_none_or(|status| status >= 400));
+                let records = known.describe(status.as_u64().is_none_or(|status| status >= 400));
                 print(&format!("{method} {path} {status} ({intent}) {ms:.1} ms{records}"))
             }
             _ if line.is_worth_reading() => print(&format!("  {}", line.for_people())),
@@ -237,27 +242,27 @@ impl Bench {
     }
 }
 
-/// A component that comes out the same is not written anew.
+/// Returns the component's modification time. A build with an unchanged result does not write the
+/// file again.
 fn made_at(found: &Inspection) -> Option<SystemTime> {
     std::fs::metadata(&found.file).and_then(|file| file.modified()).ok()
 }
 
-/// What of a project's folder is not the author's work.
-struct Watched {
-    /// Where the server keeps its data.
+/// Decides which files of the project folder are the author's.
+struct ProjectFiles {
     home: Option<PathBuf>,
-    /// Device and number of the files to which this program writes what it says.
+    /// Device and inode numbers of the files that receive this program's output.
     output: Vec<(u64, u64)>,
 }
 
-impl Watched {
-    fn new(bench: &Bench) -> Watched {
+impl ProjectFiles {
+    fn new(session: &DevSession) -> ProjectFiles {
         let output = ["/proc/self/fd/1", "/proc/self/fd/2"].iter();
         let output = output.filter_map(|path| std::fs::metadata(path).ok()).map(|file| number(&file));
-        Watched { home: bench.home.canonicalize().ok(), output: output.collect() }
+        ProjectFiles { home: session.home.canonicalize().ok(), output: output.collect() }
     }
 
-    /// When something of the project was last written, and how much there is.
+    /// Returns the newest modification time in the project and the number of its files.
     fn newest(&self, folder: &Path) -> (SystemTime, usize) {
         let mut newest = (SystemTime::UNIX_EPOCH, 0);
         let Ok(entries) = std::fs::read_dir(folder) else { return newest };
@@ -265,7 +270,7 @@ impl Watched {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             let Ok(found) = entry.metadata() else { continue };
-            if name.starts_with('.') || MADE.contains(&&*name) || self.is_own(&entry.path(), &found) {
+            if name.starts_with('.') || GENERATED.contains(&&*name) || self.is_own(&entry.path(), &found) {
                 continue;
             }
             let below = if found.is_dir() {
@@ -278,7 +283,7 @@ impl Watched {
         newest
     }
 
-    /// Whether this program writes it.
+    /// Returns true if this program writes the file or folder.
     fn is_own(&self, path: &Path, found: &Metadata) -> bool {
         if found.is_dir() {
             return self.home.is_some() && path.canonicalize().ok() == self.home;
@@ -297,16 +302,16 @@ mod tests {
 
     #[test]
     fn a_request_that_failed_wrote_nothing_and_its_code_comes_last() {
-        let mut known = Known { refusal: Some("not_found".to_owned()), ..Known::default() };
+        let mut known = PendingRequest { refusal: Some("not_found".to_owned()), ..PendingRequest::default() };
         known.note("removed", "file/a");
         known.note("read", "file/a");
-        assert_eq!(known.told(true), "\n    read file/a\n    not_found");
+        assert_eq!(known.describe(true), "\n    read file/a\n    not_found");
         known.refusal = None;
-        assert_eq!(known.told(false), "\n    read file/a\n    removed file/a");
+        assert_eq!(known.describe(false), "\n    read file/a\n    removed file/a");
     }
 
     #[test]
-    fn what_the_program_writes_itself_is_no_work_of_the_author() {
+    fn the_programs_own_files_are_not_watched() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["lib.rs", "dev.log"] {
             std::fs::write(folder.path().join(name), "x").unwrap();
@@ -315,7 +320,7 @@ mod tests {
         std::fs::write(folder.path().join("kept/packhouse.db"), "x").unwrap();
         let log = std::fs::metadata(folder.path().join("dev.log")).unwrap();
         let home = folder.path().join("kept").canonicalize().ok();
-        let watched = Watched { home, output: vec![number(&log)] };
-        assert_eq!(watched.newest(folder.path()).1, 1);
+        let files = ProjectFiles { home, output: vec![number(&log)] };
+        assert_eq!(files.newest(folder.path()).1, 1);
     }
 }

@@ -1,40 +1,43 @@
-//! `packhouse plugins publish`: a component goes to a registry, signed if its author has a key. Needs no server.
+//! `packhouse plugins publish`: publishes a component to a registry, signed if the author has a
+//! key. It needs no server.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use packhouse_app::plugins::registry::{Facts, Publication, Reference, Registry, RegistryLogin, anywhere};
+use packhouse_app::plugins::registry::{
+    ArtifactFacts, Publication, Reference, Registry, RegistryLogin, anywhere,
+};
 use packhouse_app::plugins::signatures::SigningPem;
 use packhouse_config::Secret;
 use packhouse_runtime::{inspect, read_component};
 
 use crate::cli::print;
 
-/// Holds USER:PASSWORD for the registry.
+/// Environment variable with USER:PASSWORD for the registry.
 const LOGIN: &str = "PACKHOUSE_REGISTRY_LOGIN";
 
-/// A component to be published.
+/// Arguments of `packhouse plugins publish`.
 #[derive(Debug, Args)]
 pub(crate) struct Publish {
-    /// The .wasm file
+    /// Component file (.wasm)
     file: PathBuf,
-    /// Where to, as oci://HOST/PATH:TAG. Credentials are those of PACKHOUSE_REGISTRY_LOGIN (USER:PASSWORD), or else of docker's
-    /// config.json in the folder DOCKER_CONFIG or ~/.docker
+    /// Destination: oci://HOST/PATH:TAG. Credentials come from PACKHOUSE_REGISTRY_LOGIN
+    /// (USER:PASSWORD), or from docker's config.json in the folder DOCKER_CONFIG or ~/.docker
     reference: Reference,
-    /// Sign it with the private key (ECDSA, P-256) of this PEM file
+    /// Sign the component with the private key (ECDSA, P-256) in this PEM file
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
 }
 
-/// Publishes a component, and prints its reference by digest as the last line.
-pub(super) async fn publish(asked: Publish) -> anyhow::Result<()> {
-    let Publish { file, reference, key } = asked;
+/// Publishes a component and prints its reference by digest as the last line.
+pub(super) async fn publish(arguments: Publish) -> anyhow::Result<()> {
+    let Publish { file, reference, key } = arguments;
     let key = key.map(|key| SigningPem::read(&key)).transpose()?;
     let bytes = component(&file)?;
     let looked_at = file.clone();
     let found = tokio::task::spawn_blocking(move || inspect(&looked_at)).await??;
-    let facts = Facts {
+    let facts = ArtifactFacts {
         format: found.description.format,
         version: found.description.version,
         imports: found.imports,
@@ -50,12 +53,12 @@ pub(super) async fn publish(asked: Publish) -> anyhow::Result<()> {
     print(&published.reference.to_string())
 }
 
-/// The bytes of a component's file.
 pub(super) fn component(file: &Path) -> anyhow::Result<Vec<u8>> {
     read_component(file).with_context(|| format!("failed to read {}", file.display()))
 }
 
-/// How a command signs in to a registry: by the environment, else by the settings' file, else by docker's.
+/// Returns the registry credentials: from the environment, else from the configured file, else from
+/// docker's file.
 pub(super) fn login(
     reference: &Reference,
     of_settings: Option<&Path>,
@@ -63,7 +66,7 @@ pub(super) fn login(
     if let Some(pair) = std::env::var_os(LOGIN) {
         let pair = pair.into_string().ok().map(Secret::new);
         let login = pair.as_ref().and_then(RegistryLogin::of_pair);
-        return Ok(Some(login.ok_or_else(|| anyhow!("{LOGIN} is not USER:PASSWORD"))?));
+        return Ok(Some(login.ok_or_else(|| anyhow!("{LOGIN} must have the form USER:PASSWORD"))?));
     }
     if let Some(file) = of_settings {
         return Ok(RegistryLogin::of_file(file, reference.host())?);

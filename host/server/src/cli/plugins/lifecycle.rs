@@ -1,5 +1,7 @@
-//! `packhouse plugins install`, `activate`, `rollback`, `pin`: what formats run, on the database itself, beside a running server or
-//! without one. Servers follow within a second. Whoever may run them may read the database anyway: no right is asked for.
+//! `packhouse plugins install`, `activate`, `rollback` and `pin`: change which components formats
+//! run, directly on the database, with or without a running server. Running servers apply a change
+//! within a second. The commands check no permissions, because the caller can read the database
+//! anyway.
 
 use std::path::{Path, PathBuf};
 
@@ -16,60 +18,62 @@ use serde_json::json;
 
 use super::events::events;
 use super::{distribution, locked};
-use crate::cli::accounts::{Common, Desk, Shown};
-use crate::cli::opened::{opened, over};
+use crate::cli::accounts::{CliContext, CommandOutput, Common};
+use crate::cli::opened::{open_app, open_app_with_store};
 use crate::cli::{SettingFlags, print, settings};
 
-/// Bytes of a signature's file at most.
+/// Maximum size of a signature file, in bytes.
 const SIGNATURE_BYTES: u64 = 4 << 10;
 
-/// A component to be activated.
+/// Arguments of `packhouse plugins activate`.
 #[derive(Debug, Args)]
 pub(crate) struct Activate {
-    /// The format
+    /// Name of the format
     format: String,
-    /// The component, as `plugins list` prints it
+    /// Digest of the component, as `plugins list` prints it
     digest: String,
-    /// Refuse unless the format runs this one until now
+    /// Fail unless this version is currently active
     #[arg(long, value_name = "DIGEST")]
     expected: Option<String>,
-    /// It may ask more than the one that runs until now
+    /// Allow it to request more permissions than the active version
     #[arg(long)]
     accept_changes: bool,
     #[command(flatten)]
     settings: Box<SettingFlags>,
 }
 
-/// A repository to be pinned.
+/// Arguments of `packhouse plugins pin`.
 #[derive(Debug, Args)]
 pub(crate) struct Pin {
-    /// The repository, by its name
+    /// Name of the repository
     repository: String,
-    /// The component, as `plugins list` prints it; without one the repository is served by what its format runs
+    /// Digest of the component, as `plugins list` prints it; without it, the pin is removed and the
+    /// repository follows its format
     digest: Option<String>,
     #[command(flatten)]
     common: Box<Common>,
 }
 
-/// A component to be installed.
+/// Arguments of `packhouse plugins install`.
 #[derive(Debug, Args)]
 pub(crate) struct Install {
-    /// The .wasm file, or oci://HOST/PATH:TAG or oci://HOST/PATH@sha256:… in a registry, with credentials as for `publish`
+    /// Component file (.wasm), or oci://HOST/PATH:TAG or oci://HOST/PATH@sha256:… in a registry,
+    /// with credentials as for `publish`
     #[arg(value_name = "FILE|REFERENCE", required_unless_present = "locked")]
     source: Option<String>,
-    /// A file with a signature of the component's bytes, ECDSA on P-256 over SHA-256: DER, as it is or in base64
+    /// File with a signature of the component: ECDSA on P-256 over SHA-256, as DER or base64
     #[arg(long, value_name = "FILE", requires = "source")]
     signature: Option<PathBuf>,
-    /// Install and activate exactly what this lock file names, as `plugins lock` writes it
+    /// Install and activate exactly the components in this lock file, which `plugins lock` writes
     #[arg(long, value_name = "FILE", conflicts_with = "source")]
     locked: Option<PathBuf>,
     #[command(flatten)]
     settings: Box<SettingFlags>,
 }
 
-/// Keeps a component, or does what a lock file says.
-pub(super) async fn install(asked: Install) -> anyhow::Result<()> {
-    let Install { source, signature, locked: lock, settings: flags } = asked;
+/// Installs a component, or the components of a lock file.
+pub(super) async fn install(arguments: Install) -> anyhow::Result<()> {
+    let Install { source, signature, locked: lock, settings: flags } = arguments;
     if let Some(lock) = lock {
         return locked::install(&lock, *flags).await;
     }
@@ -77,12 +81,12 @@ pub(super) async fn install(asked: Install) -> anyhow::Result<()> {
     let signature = signature.map(|file| read_signature(&file)).transpose()?;
     let fetched = source.starts_with(SCHEME);
     let bytes = if fetched { None } else { Some(Bytes::from(distribution::component(Path::new(&source))?)) };
-    let app = opened(settings(*flags)?).await?;
+    let app = open_app(settings(*flags)?).await?;
     let done = keep(&app, &source, bytes, signature.as_deref()).await;
     app.store.close().await;
     let (digest, new, changes) = done?;
-    print(&format!("{digest}\t{}", if new { "installed" } else { "it was there" }))?;
-    told(&changes)
+    print(&format!("{digest}\t{}", if new { "installed" } else { "already installed" }))?;
+    print_changes(&changes)
 }
 
 async fn keep(
@@ -106,23 +110,23 @@ async fn keep(
     Ok(app.install_plugin(bytes, origin, |digest| event("install_plugin", digest)).await?)
 }
 
-/// A signature in base64, whichever way it was written.
+/// Reads a signature and returns it in base64.
 fn read_signature(file: &Path) -> anyhow::Result<String> {
     let failed = || format!("failed to read {}", file.display());
     ensure!(
         std::fs::metadata(file).with_context(failed)?.len() <= SIGNATURE_BYTES,
-        "{} is no signature",
+        "{} is too large for a signature",
         file.display()
     );
-    #[allow(clippy::disallowed_methods, reason = "a signature is short, and its size was looked at")]
+    #[allow(clippy::disallowed_methods, reason = "a signature is short, and its size has been checked")]
     let bytes = std::fs::read(file).with_context(failed)?;
     Ok(String::from_utf8(bytes).unwrap_or_else(|der| STANDARD.encode(der.as_bytes())))
 }
 
-/// Lets a format run a component.
-pub(super) async fn activate(asked: Activate) -> anyhow::Result<()> {
-    let Activate { format, digest, expected, accept_changes, settings: flags } = asked;
-    let app = opened(settings(*flags)?).await?;
+/// Makes a component the active one of its format.
+pub(super) async fn activate(arguments: Activate) -> anyhow::Result<()> {
+    let Activate { format, digest, expected, accept_changes, settings: flags } = arguments;
+    let app = open_app(settings(*flags)?).await?;
     let runs = app
         .list_plugins()
         .await?
@@ -135,13 +139,13 @@ pub(super) async fn activate(asked: Activate) -> anyhow::Result<()> {
     let event = events(&app).await?;
     let done = app.activate_plugin(&activation, |format| event("activate_plugin", format)).await;
     app.store.close().await;
-    let done = done.context("nothing was changed (`--accept-changes` accepts what it asks more)")?;
+    let done = done.context("nothing was changed (`--accept-changes` allows additional permissions)")?;
     print(&format!("{format}\t{}\t{}", done.before.as_deref().unwrap_or("-"), done.digest))
 }
 
-/// Lets a format run what it ran before.
+/// Makes the previous component of a format active again.
 pub(super) async fn roll_back(format: &str, flags: SettingFlags) -> anyhow::Result<()> {
-    let app = opened(settings(flags)?).await?;
+    let app = open_app(settings(flags)?).await?;
     let event = events(&app).await?;
     let done = app.roll_back_plugin(format, |format| event("roll_back_plugin", format)).await;
     app.store.close().await;
@@ -149,22 +153,22 @@ pub(super) async fn roll_back(format: &str, flags: SettingFlags) -> anyhow::Resu
     print(&format!("{format}\t{}\t{}", done.before.as_deref().unwrap_or("-"), done.digest))
 }
 
-/// Lets a component serve a repository.
-pub(super) async fn pin(asked: Pin) -> anyhow::Result<()> {
-    let Pin { repository, digest, common } = asked;
-    let desk = Desk::open(*common).await?;
-    let organization = desk.organization().await?;
-    let row = desk.repository(&organization, &repository).await?;
-    let app = over(desk.config.clone(), desk.store.clone()).await?;
-    let event = desk.event(&organization, "pin_plugin", &repository);
+/// Pins a repository to a component, or removes the pin.
+pub(super) async fn pin(arguments: Pin) -> anyhow::Result<()> {
+    let Pin { repository, digest, common } = arguments;
+    let context = CliContext::open(*common).await?;
+    let organization = context.organization().await?;
+    let row = context.repository(&organization, &repository).await?;
+    let app = open_app_with_store(context.config.clone(), context.store.clone()).await?;
+    let event = context.event(&organization, "pin_plugin", &repository);
     app.pin_plugin(organization.id, row.id, digest.as_deref(), event).await?;
     let pinned = json!({"repository": repository, "digest": digest});
-    desk.done(&["repository", "digest"], Shown::One(pinned)).await
+    context.finish(&["repository", "digest"], CommandOutput::One(pinned)).await
 }
 
-/// A line for each component.
+/// Prints a line for each component.
 pub(super) async fn list(config: Config) -> anyhow::Result<()> {
-    let app = opened(config).await?;
+    let app = open_app(config).await?;
     let listed = app.list_plugins().await?;
     app.store.close().await;
     for plugin in &listed {
@@ -175,17 +179,17 @@ pub(super) async fn list(config: Config) -> anyhow::Result<()> {
 
 fn line(plugin: &ListedPlugin) -> String {
     let state = plugin.state.word();
-    let told = plugin.told.as_ref();
-    let version = told.map_or("-", |told| told.version.as_str());
-    let kinds = told.map(|told| told.capabilities.kinds.join(", ")).unwrap_or_default();
+    let known = plugin.facts.as_ref();
+    let version = known.map_or("-", |known| known.version.as_str());
+    let kinds = known.map(|known| known.capabilities.kinds.join(", ")).unwrap_or_default();
     let digest = plugin.digest.as_deref().unwrap_or("-");
     let error = plugin.error.as_ref().map(|error| format!("\t{error}")).unwrap_or_default();
     format!("{}\t{version}\t{kinds}\t{}\t{state}\t{digest}{error}", plugin.format, plugin.source)
 }
 
-fn told(changes: &Changes) -> anyhow::Result<()> {
+fn print_changes(changes: &Changes) -> anyhow::Result<()> {
     if changes.is_empty() {
         return Ok(());
     }
-    print(&format!("it asks more than the component that runs: {}", changes.in_words()))
+    print(&format!("the component requests more than the active one: {}", changes.in_words()))
 }

@@ -1,5 +1,6 @@
-//! `packhouse plugins lock` and `plugins install --locked`: what the formats of one server run, written down, and the same brought to
-//! another server: exactly that, or nothing.
+//! `packhouse plugins lock` and `plugins install --locked`: write the active components of a server
+//! to a lock file, and install exactly these components on another server. If one of them cannot be
+//! fetched or fails a check, none is installed.
 
 use std::path::{Path, PathBuf};
 
@@ -13,16 +14,16 @@ use serde::{Deserialize, Serialize};
 
 use super::distribution;
 use super::events::events;
-use crate::cli::opened::opened;
+use crate::cli::opened::open_app;
 use crate::cli::{SettingFlags, print, settings};
 
-/// The version of the file.
+/// Version of the lock file format.
 const VERSION: u32 = 1;
-/// Bytes of a lock file at most.
+/// Maximum size of a lock file, in bytes.
 const BYTES: u64 = 1 << 20;
-const HEAD: &str = "# What the formats run, as `packhouse plugins lock` wrote it. `packhouse plugins install --locked` brings it to another server.\n";
+const HEAD: &str = "# The active component of each format, written by `packhouse plugins lock`. `packhouse plugins install --locked` applies it to another server.\n";
 
-/// A lock file.
+/// Contents of a lock file.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Lock {
@@ -31,7 +32,7 @@ struct Lock {
     plugins: Vec<Locked>,
 }
 
-/// What one format runs.
+/// The active component of a format.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Locked {
@@ -43,9 +44,9 @@ struct Locked {
     signed_by: Option<String>,
 }
 
-/// Writes down what every format runs, sorted by format.
+/// Writes the active component of every format, sorted by format.
 pub(super) async fn lock(out: Option<PathBuf>, flags: SettingFlags) -> anyhow::Result<()> {
-    let app = opened(settings(flags)?).await?;
+    let app = open_app(settings(flags)?).await?;
     let listed = app.list_plugins().await;
     app.store.close().await;
     let mut plugins: Vec<Locked> = active(listed?).filter_map(locked).collect();
@@ -64,21 +65,22 @@ fn active(listed: Vec<ListedPlugin>) -> impl Iterator<Item = ListedPlugin> {
 }
 
 fn locked(plugin: ListedPlugin) -> Option<Locked> {
-    let ListedPlugin { format, digest, told, source, signed_by, .. } = plugin;
-    Some(Locked { format, version: told?.version, digest: digest?, source, signed_by })
+    let ListedPlugin { format, digest, facts, source, signed_by, .. } = plugin;
+    Some(Locked { format, version: facts?.version, digest: digest?, source, signed_by })
 }
 
-/// A component that has to be installed.
+/// A component that must be installed.
 struct Fetched {
     bytes: Bytes,
     origin: PluginOrigin,
 }
 
-/// Installs and activates what a lock file says. Everything is fetched and judged before the first is installed, and installed
-/// before the first is activated. What it asks for counts as accepted.
+/// Installs and activates the components of a lock file. All components are fetched and checked
+/// before the first is installed, and installed before the first is activated. The command accepts
+/// their additional permissions.
 pub(super) async fn install(file: &Path, flags: SettingFlags) -> anyhow::Result<()> {
     let lock = read(file)?;
-    let app = opened(settings(flags)?).await?;
+    let app = open_app(settings(flags)?).await?;
     let done = bring(&app, file, &lock).await;
     app.store.close().await;
     done
@@ -88,14 +90,15 @@ fn read(file: &Path) -> anyhow::Result<Lock> {
     let failed = || format!("failed to read {}", file.display());
     ensure!(
         std::fs::metadata(file).with_context(failed)?.len() <= BYTES,
-        "{} is no lock file",
+        "{} is too large for a lock file",
         file.display()
     );
     let text = std::fs::read_to_string(file).with_context(failed)?;
-    let lock: Lock = toml::from_str(&text).with_context(|| format!("{} is no lock file", file.display()))?;
+    let lock: Lock =
+        toml::from_str(&text).with_context(|| format!("{} is not a lock file", file.display()))?;
     ensure!(
         lock.version == VERSION,
-        "{} is of version {}, and this program reads {VERSION}",
+        "{} has version {}, but this program reads version {VERSION}",
         file.display(),
         lock.version
     );
@@ -112,7 +115,7 @@ async fn bring(app: &App, file: &Path, lock: &Lock) -> anyhow::Result<()> {
     let named = |plugin: &&ListedPlugin| lock.plugins.iter().any(|locked| locked.format == plugin.format);
     if let Some(other) = runs.iter().find(|plugin| !named(plugin)) {
         bail!(
-            "nothing was changed: this server runs the format {}, which {} does not name",
+            "nothing was changed: this server runs the format {}, which is missing from {}",
             other.format,
             file.display()
         );
@@ -137,14 +140,14 @@ async fn bring(app: &App, file: &Path, lock: &Lock) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The component of an entry; none where this server has it.
+/// Fetches the component of an entry. None if this server already has it.
 async fn fetch(app: &App, file: &Path, locked: &Locked) -> anyhow::Result<Option<Fetched>> {
     let Locked { digest, source, signed_by, .. } = locked;
     if let Some(there) = app.find_plugin(digest).await? {
-        let own = there.told.map(|told| told.version).unwrap_or_default();
+        let own = there.facts.map(|facts| facts.version).unwrap_or_default();
         ensure!(
             there.format == locked.format && own == locked.version,
-            "the component {digest} is of {} {own}",
+            "the component {digest} is {} {own}",
             there.format
         );
         return Ok(None);
@@ -158,7 +161,7 @@ async fn fetch(app: &App, file: &Path, locked: &Locked) -> anyhow::Result<Option
         let beside = Path::new(source).file_name().map(|name| file.with_file_name(name));
         let Some(beside) = beside.filter(|beside| beside.is_file()) else {
             bail!(
-                "its component {digest} came from {source:?}, which is in no registry: put that file into the folder of plugins \
+                "its component {digest} was installed from {source:?}, which is not in a registry: put that file into the plugin folder \
                  or beside {}, or publish it",
                 file.display()
             );
@@ -168,11 +171,14 @@ async fn fetch(app: &App, file: &Path, locked: &Locked) -> anyhow::Result<Option
         (bytes, origin)
     };
     let found = Sha256::of(&bytes).digest().to_string();
-    ensure!(found == *digest, "{source} is now the component {found}, and {digest} is wanted");
+    ensure!(found == *digest, "{source} is now the component {found}, but the lock file requires {digest}");
     if !app.trusted_keys()?.is_empty() {
         let was = signed_by.as_deref().unwrap_or("nobody");
         let is = origin.signed_by.as_deref().unwrap_or("nobody");
-        ensure!(signed_by.is_none() || was == is, "{source} is signed by {is}, and was by {was}");
+        ensure!(
+            signed_by.is_none() || was == is,
+            "{source} is signed by {is}, but the lock file names {was}"
+        );
     }
     Ok(Some(Fetched { bytes, origin }))
 }

@@ -1,17 +1,16 @@
-//! `packhouse plugins`: what an operator asks of them, and what their authors need.
+//! `packhouse plugins`: commands for operators and for authors of plugins.
 
 mod check;
+mod child_server;
 mod dev;
 mod distribution;
 mod events;
-mod inner;
 mod lifecycle;
 mod locked;
 mod project;
 mod record;
 mod replay;
 mod tables;
-mod trial;
 mod wire;
 
 pub(crate) use replay::NotReplayed;
@@ -21,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use clap::Subcommand;
-use packhouse_runtime::{Ahead, CompiledAhead, Inspection, LoadError, component_files, inspect};
+use packhouse_runtime::{Inspection, LoadError, PrecompiledComponent, Precompiler, component_files, inspect};
 
 use crate::cli::{SettingFlags, print, program};
 use packhouse_config::Config;
@@ -29,109 +28,109 @@ use packhouse_store::{Store, examine_database, known_schema};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginsCommand {
-    /// List the components beside the program and those of the database, with what each is to its format.
+    /// List the components in the plugin folder and in the database, with their state
     List {
         #[command(flatten)]
         settings: Box<SettingFlags>,
     },
-    /// Say whether a file is a plugin that this server can run, and what it is.
+    /// Check whether this server can run a plugin file, and describe it
     Check {
-        /// The .wasm file.
+        /// Component file (.wasm)
         file: PathBuf,
     },
-    /// Keep a component in the database; it runs nowhere until it is activated.
+    /// Install a component in the database; it does not run until it is activated
     Install(lifecycle::Install),
-    /// Publish a component to a registry, and print its reference by digest as the last line.
+    /// Publish a component to a registry and print its reference by digest as the last line
     Publish(distribution::Publish),
-    /// Compile every component of the folder and of the database ahead, so that the next start compiles nothing.
+    /// Compile all components of the folder and the database, so that the next start compiles
+    /// nothing
     Compile {
         #[command(flatten)]
         settings: Box<SettingFlags>,
     },
-    /// Compile the plugins of the folder for a package, whose servers then compile nothing at their first start.
+    /// Compile the plugins of the folder for a package, so that servers installed from it compile
+    /// nothing at their first start
     #[command(hide = true)]
     Precompile {
-        /// The folder that the package has beside its `plugins`, as `compiled`.
+        /// Output folder; the package installs it as `compiled` beside its `plugins`
         #[arg(long, value_name = "FOLDER")]
         into: PathBuf,
-        /// The plugins [default: `plugins` beside the program]
+        /// Plugin folder [default: `plugins` beside the program]
         #[arg(long, value_name = "DIR")]
         plugins: Option<PathBuf>,
     },
-    /// Write down what every format runs, for `plugins install --locked` on another server.
+    /// Write the active component of every format to a lock file, for `plugins install --locked` on
+    /// another server
     Lock {
-        /// The file [default: standard output]
+        /// Lock file [default: standard output]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
         #[command(flatten)]
         settings: Box<SettingFlags>,
     },
-    /// Let a format run a component from now on, on every server.
+    /// Make a component the active one of its format, on every server
     Activate(lifecycle::Activate),
-    /// Let a format run what it ran before.
+    /// Make the previous component of a format active again
     Rollback {
-        /// The format.
+        /// Name of the format
         format: String,
         #[command(flatten)]
         settings: Box<SettingFlags>,
     },
-    /// Let a component serve one repository, whatever its format runs.
+    /// Pin a repository to a component, whichever its format runs
     Pin(lifecycle::Pin),
-    /// Compare what a component would answer with what is answered; no client sees it.
-    Shadow(trial::Shadow),
-    /// Let a component answer in some repositories, or a share of the clients; it is taken back when too many calls fail.
-    Canary(trial::Canary),
-    /// Say how the component does that is tried as a shadow or a canary, or take it back.
-    Trial(trial::TrialOf),
-    /// Write a project of a format, or of a policy, into a new folder; it builds and serves files, or judges, from the start.
+    /// Create a project for a format or policy in a new folder; it builds and works from the start
     New {
-        /// The name of the format or policy: 1 to 32 lower-case letters, digits and `-`.
+        /// Name of the format or policy: 1 to 32 lower-case letters, digits and `-`
         name: String,
-        /// What it is: `format`, or `policy`, which is written in Rust.
+        /// Kind of project: `format`, or `policy` (Rust only)
         #[arg(long, value_name = "KIND", default_value = "format", value_parser = ["format", "policy"])]
         kind: String,
-        /// What it is written in.
+        /// Programming language
         #[arg(long, default_value = "rust")]
         language: String,
-        /// Where the new folder, which has that name, is made.
+        /// Folder in which the project's folder is created
         #[arg(long, value_name = "DIR", default_value = ".")]
         into: PathBuf,
     },
-    /// Build a project's component, and print where it is.
+    /// Build a project's component and print its path
     Build {
-        /// The project's folder.
+        /// Folder of the project
         #[arg(default_value = ".")]
         dir: PathBuf,
-        /// The component [default: target/NAME.wasm in the project, NAME being that of its folder]
+        /// Output file [default: target/NAME.wasm in the project, where NAME is the name of its
+        /// folder]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Run a project's tests, and its protocol's tables through the component and a whole server.
+    /// Run a project's tests, and its protocol tables against its component in a server
     Test {
-        /// The project's folder.
+        /// Folder of the project
         #[arg(default_value = ".")]
         dir: PathBuf,
     },
-    /// Serve a project's component, build and load it anew whenever the project changes, and tell of each request.
+    /// Serve a project's component, rebuild and reload it whenever the project changes, and print
+    /// each request
     Dev {
-        /// The project's folder.
+        /// Folder of the project
         #[arg(default_value = ".")]
         dir: PathBuf,
-        /// Keep what is stored in this folder [default: it is forgotten in the end]
+        /// Keep the data in this folder [default: data are deleted at the end]
         #[arg(long, value_name = "DIR")]
         data: Option<PathBuf>,
-        /// Where package clients connect.
+        /// Listen address for package clients
         #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
         packages_listen: String,
-        /// Where the management API and the portal listen.
+        /// Listen address of the management API and the portal
         #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
         api_listen: String,
     },
-    /// Record calls of a repository's plugin, to be replayed.
+    /// Record calls of a repository's plugin for a replay
     Record(record::RecordArguments),
-    /// List what was recorded of a repository, or print a recording.
+    /// List the recordings of a repository, or print one recording
     Recordings(record::RecordingsArguments),
-    /// Run a recorded call again and say where it differs: 0 when it does what was recorded, 1 when not, 2 when it cannot be run.
+    /// Run a recorded call again and report differences; exits with 0 for the same result, 1 for
+    /// another one, 2 if the call cannot be run
     Replay(Box<replay::ReplayArguments>),
 }
 
@@ -148,24 +147,22 @@ pub(crate) async fn run(command: PluginsCommand) -> anyhow::Result<()> {
         PluginsCommand::Dev { dir, data, packages_listen, api_listen } => {
             dev::dev(dir, data, packages_listen, api_listen).await
         }
-        PluginsCommand::Install(asked) => lifecycle::install(asked).await,
-        PluginsCommand::Publish(asked) => distribution::publish(asked).await,
+        PluginsCommand::Install(arguments) => lifecycle::install(arguments).await,
+        PluginsCommand::Publish(arguments) => distribution::publish(arguments).await,
         PluginsCommand::Compile { settings } => compile(*settings).await,
         PluginsCommand::Precompile { into, plugins } => precompile(into, plugins).await,
         PluginsCommand::Lock { out, settings } => locked::lock(out, *settings).await,
-        PluginsCommand::Activate(asked) => lifecycle::activate(asked).await,
+        PluginsCommand::Activate(arguments) => lifecycle::activate(arguments).await,
         PluginsCommand::Rollback { format, settings } => lifecycle::roll_back(&format, *settings).await,
-        PluginsCommand::Pin(asked) => lifecycle::pin(asked).await,
-        PluginsCommand::Shadow(asked) => trial::shadow(asked).await,
-        PluginsCommand::Canary(asked) => trial::canary(asked).await,
-        PluginsCommand::Trial(asked) => trial::trial(asked).await,
+        PluginsCommand::Pin(arguments) => lifecycle::pin(arguments).await,
         PluginsCommand::Record(arguments) => record::record(arguments).await,
         PluginsCommand::Recordings(arguments) => record::recordings(arguments).await,
         PluginsCommand::Replay(arguments) => replay::run(*arguments).await,
     }
 }
 
-/// Where there is no database yet, or one that a start would bring up to date, nothing is said but what lies in the folder.
+/// Lists components. Without a database with the current schema, lists only the components in the
+/// folder.
 async fn list(flags: SettingFlags) -> anyhow::Result<()> {
     let (config, _) = Config::load(&flags.inputs(), &program()?)?;
     if has_database(&config).await {
@@ -178,12 +175,13 @@ async fn list(flags: SettingFlags) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One after another, as each uses all cores by itself. What is none is told in the end, as an error.
+/// Compiles one component after another, because each uses all cores. Files that are not valid
+/// components are reported at the end as an error.
 async fn compile(flags: SettingFlags) -> anyhow::Result<()> {
     let (config, _) = Config::load(&flags.inputs(), &program()?)?;
-    let ahead = Ahead::new(&config.runtime)?;
+    let ahead = Precompiler::new(&config.runtime)?;
     let mut refused = Vec::new();
-    let mut told = |done: Result<CompiledAhead, LoadError>| match done {
+    let mut report = |done: Result<PrecompiledComponent, LoadError>| match done {
         Ok(done) => compiled(&done).map(|()| Some(done.digest)),
         Err(error) => {
             refused.push(error.to_string());
@@ -192,7 +190,7 @@ async fn compile(flags: SettingFlags) -> anyhow::Result<()> {
     };
     let mut done = Vec::new();
     for file in files_of(&config.runtime.plugins)? {
-        done.extend(told(ahead.file(&file).await)?);
+        done.extend(report(ahead.file(&file).await)?);
     }
     if has_database(&config).await {
         let store = Store::open(config.store.clone()).await.context("failed to open the store")?;
@@ -200,7 +198,7 @@ async fn compile(flags: SettingFlags) -> anyhow::Result<()> {
             if !done.contains(&row.digest)
                 && let Some(bytes) = store.component_bytes(&row.digest).await?
             {
-                told(ahead.bytes(&row.digest, bytes).await)?;
+                report(ahead.bytes(&row.digest, bytes).await)?;
             }
         }
         store.close().await;
@@ -222,18 +220,18 @@ async fn precompile(into: PathBuf, plugins: Option<PathBuf>) -> anyhow::Result<(
     Ok(())
 }
 
-fn compiled(done: &CompiledAhead) -> anyhow::Result<()> {
-    let CompiledAhead { format, version, digest, work } = done;
+fn compiled(done: &PrecompiledComponent) -> anyhow::Result<()> {
+    let PrecompiledComponent { format, version, digest, work } = done;
     let word = if work.compiled { "compiled" } else { "kept" };
     print(&format!("{format}\t{version}\t{digest}\t{word}\t{} ms", work.took.as_millis()))
 }
 
-/// The components of the plugin folder, sorted by name.
+/// Returns the components of the plugin folder, sorted by name.
 fn files_of(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     component_files(folder).with_context(|| format!("failed to read the plugin folder {}", folder.display()))
 }
 
-/// Whether there is a database that need not be brought up to date.
+/// Returns true if there is a database with the current schema.
 async fn has_database(config: &Config) -> bool {
     let facts = examine_database(&config.store).await.unwrap_or_default();
     facts.schema == known_schema()

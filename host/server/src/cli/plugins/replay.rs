@@ -1,4 +1,4 @@
-//! `packhouse plugins replay FILE`: a recorded call once more, without a server.
+//! `packhouse plugins replay FILE`: runs a recorded call again, without a server.
 
 use std::path::{Path, PathBuf};
 
@@ -14,16 +14,18 @@ use crate::cli::{SettingFlags, print, program};
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArguments {
-    /// The recording, as the management API answers it.
+    /// Recording file, as the management API returns it
     file: PathBuf,
-    /// The component that it is run on [default: the one that was recorded, from the plugin folder or the database]
+    /// Component to run the call on [default: the recorded one, from the plugin folder or the
+    /// database]
     #[arg(long, value_name = "FILE")]
     component: Option<PathBuf>,
     #[command(flatten)]
     settings: SettingFlags,
 }
 
-/// The recording was not replayed at all, so that nothing is said of the component: the program ends with 2.
+/// Error for a recording that could not be replayed, so that there is no result for the component.
+/// The exit code is 2.
 #[derive(Debug)]
 pub(crate) struct NotReplayed;
 
@@ -33,13 +35,13 @@ impl std::fmt::Display for NotReplayed {
     }
 }
 
-/// Prints what the replay did. An error where that is not what was recorded.
+/// Prints the result of the replay. Fails if it differs from the recording.
 pub(super) async fn run(arguments: ReplayArguments) -> anyhow::Result<()> {
     let file = arguments.file.display().to_string();
     let replayed = replayed(arguments).await.context(NotReplayed)?;
     print(&replayed.to_string())?;
     if replayed.difference.is_some() {
-        bail!("{} does not do what {file} holds", replayed.component);
+        bail!("{} behaves differently than recorded in {file}", replayed.component);
     }
     Ok(())
 }
@@ -68,7 +70,7 @@ fn read(file: &Path) -> anyhow::Result<Recording> {
 }
 
 pub(in crate::cli) fn whole(file: &Path) -> anyhow::Result<Bytes> {
-    #[allow(clippy::disallowed_methods, reason = "it is needed as a whole, and nothing is served")]
+    #[allow(clippy::disallowed_methods, reason = "the whole file is needed, and no server runs here")]
     let bytes = std::fs::read(file);
     Ok(bytes.with_context(|| format!("failed to read {}", file.display()))?.into())
 }
@@ -78,8 +80,8 @@ pub(in crate::cli) fn component(file: &Path) -> anyhow::Result<Bytes> {
     Ok(bytes.with_context(|| format!("failed to read {}", file.display()))?.into())
 }
 
-/// The component that was recorded, by its digest: from these files of a folder, else from the database, where there is one and it holds
-/// one.
+/// Finds the recorded component by its digest: in these files of the folder, else in the database
+/// if there is one.
 pub(in crate::cli) async fn recorded_component(
     config: Config,
     folder: &Path,
@@ -102,7 +104,7 @@ pub(in crate::cli) async fn recorded_component(
         }
     }
     bail!(
-        "neither {} nor the database holds the component {digest}, which was recorded; name another with --component",
+        "neither {} nor the database contains the recorded component {digest}; name another one with --component",
         folder.display()
     )
 }

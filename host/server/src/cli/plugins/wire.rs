@@ -1,5 +1,6 @@
-//! The world that a table is run in by `plugins test`: the whole server by HTTP. Answers are as clients get them; a refusal's code, which
-//! a format may put in other words, is the server's own.
+//! The world in which `plugins test` runs tables: a server over HTTP. The answers are those that
+//! clients get. The refusal codes come from the server's log, because a format may present refusals
+//! in other words.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,23 +18,22 @@ use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use super::inner::{Heard, Inner, OWNER};
+use super::child_server::{ChildServer, LogLine, OWNER};
 
-/// How long an answer may take: longer than a call may.
+/// How long to wait for an answer: longer than a plugin call may take.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What separates the fields of a form: in no body that anybody writes into a table.
+/// Boundary of multipart forms, which does not occur in the body of any table.
 const BOUNDARY: &str = "packhouse-plugins-test-0b7dff6cf6e1";
 
-/// A repository of the server's.
+/// A repository of the server.
 pub(super) struct Wire<'a> {
-    pub(super) inner: &'a mut Inner,
+    pub(super) server: &'a mut ChildServer,
     pub(super) description: &'a Description,
     pub(super) repository: &'a str,
     pub(super) token: &'a str,
-    /// The host's name in links.
     pub(super) host: &'a str,
-    /// What was heard of requests, by their ids.
-    pub(super) heard: HashMap<String, Vec<Heard>>,
+    /// Log lines of requests, by request id.
+    pub(super) log: HashMap<String, Vec<LogLine>>,
 }
 
 impl World for Wire<'_> {
@@ -55,7 +55,7 @@ impl World for Wire<'_> {
 impl Wire<'_> {
     #[expect(clippy::disallowed_methods, reason = "a row is compared with the answer as a whole")]
     async fn exchange(&mut self, row: &TestRequest) -> anyhow::Result<Answer> {
-        let stream = TcpStream::connect(self.inner.packages).await?;
+        let stream = TcpStream::connect(self.server.packages).await?;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
         let connection = tokio::spawn(connection);
         let (head, body) = sender.send_request(self.request(row)?).await?.into_parts();
@@ -64,7 +64,8 @@ impl Wire<'_> {
         let value = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let headers = head.headers.iter().map(|(name, text)| {
             let text = value(text);
-            // What was asked for with a credential is for nobody else, which the host says in front of what the plugin does.
+            // The host puts `private` in front of the plugin's directives when a request has
+            // credentials.
             let own = if name == CACHE_CONTROL { text.strip_prefix("private, ") } else { None };
             (name.to_string(), own.map_or(text.clone(), str::to_owned))
         });
@@ -76,17 +77,17 @@ impl Wire<'_> {
         };
         let id = answer.header("x-request-id").unwrap_or_default().to_owned();
         self.listen_for(&id).await;
-        let heard = self.heard.get(&id).into_iter().flatten();
-        let refusals = heard.filter(|line| line.target() == "packhouse::refusal");
+        let log = self.log.get(&id).into_iter().flatten();
+        let refusals = log.filter(|line| line.target() == "packhouse::refusal");
         let problems = refusals.map(|line| (line.text("code").to_owned(), line.message().to_owned()));
         Ok(Answer { problems: problems.collect(), ..answer })
     }
 
-    /// Hears the log up to the line of this request, which is the last of it.
+    /// Reads the log up to the access line of this request, which is its last.
     async fn listen_for(&mut self, id: &str) {
-        while let Some(line) = self.inner.hear().await {
+        while let Some(line) = self.server.next_line().await {
             let is_last = line.target() == "packhouse::access" && line.text("request_id") == id;
-            self.heard.entry(line.text("request_id").to_owned()).or_default().push(line);
+            self.log.entry(line.text("request_id").to_owned()).or_default().push(line);
             if is_last {
                 return;
             }
@@ -108,7 +109,7 @@ impl Wire<'_> {
             request = request.header(HeaderName::try_from(name)?, text);
         }
         let body = if row.parts.is_empty() { row.body.clone() } else { form(&row.parts) };
-        request.body(Full::new(body.into())).context("what a row sends is no request")
+        request.body(Full::new(body.into())).context("the row does not form a valid HTTP request")
     }
 
     fn path(&self, row: &TestRequest) -> String {
@@ -118,7 +119,7 @@ impl Wire<'_> {
         format!("{}{}", below.replace("{repository}", self.repository), row.target)
     }
 
-    /// The credential in the first form that the format takes.
+    /// Returns the credential in the first form that the format accepts.
     fn authorization(&self) -> String {
         let basic = || {
             let both = format!("{OWNER}:{}", self.token);

@@ -1,5 +1,5 @@
-//! `packhouse policies`: calls of policies' components are recorded by the servers of a database, read from there, and run again here. On
-//! the database itself, as `repo` and `token` are.
+//! `packhouse policies`: asks servers to record calls of policy components, lists recordings and
+//! replays them here. Like `repo` and `token`, it works directly on the database.
 
 mod replay;
 
@@ -12,25 +12,26 @@ use packhouse_store::{
 };
 use serde_json::{Value, json};
 
-use super::accounts::{ACTOR, Common, Desk, Shown};
+use super::accounts::{ACTOR, CliContext, CommandOutput, Common};
 use super::print;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PoliciesCommand {
-    /// Record calls of a policy that fail or refuse, to be replayed.
+    /// Record failing and refusing calls of a policy for a replay
     Record(RecordArguments),
-    /// List what was recorded of a policy, or print a recording.
+    /// List the recordings of a policy, or print one recording
     Recordings(RecordingsArguments),
-    /// Run a recorded call again and say where it differs: 0 when it judges as was recorded, 1 when not, 2 when it cannot be run.
+    /// Run a recorded call again and report differences; exits with 0 for the same judgement, 1 for
+    /// another one, 2 if the call cannot be run
     Replay(Box<replay::ReplayArguments>),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RecordArguments {
-    /// Whose calls, by name or id
+    /// Name or id of the policy
     #[arg(long, value_name = "NAME")]
     policy: String,
-    /// So many at most, 1 to 50: the last
+    /// Number of most recent calls to record, 1 to 50
     #[arg(long, default_value_t = 10)]
     count: u32,
     #[command(flatten)]
@@ -41,7 +42,7 @@ pub(crate) struct RecordArguments {
 pub(crate) struct RecordingsArguments {
     /// Print the file of this recording, for `packhouse policies replay`
     id: Option<String>,
-    /// Whose calls, by name or id
+    /// Name or id of the policy
     #[arg(long, value_name = "NAME")]
     policy: String,
     #[command(flatten)]
@@ -59,60 +60,56 @@ pub(super) async fn run(command: PoliciesCommand) -> anyhow::Result<()> {
     }
 }
 
-/// Has calls recorded from now on, by every server of the database.
+/// Makes every server of the database record calls from now on.
 async fn record(arguments: RecordArguments) -> anyhow::Result<()> {
     let RecordArguments { policy, count, common } = arguments;
-    let desk = Desk::open(*common).await?;
-    let organization = desk.organization().await?;
-    let rule = rule(&desk, &organization, &policy).await?;
-    let event = desk.event(&organization, "record_policy_calls", &rule.name);
-    let made = desk.store.record_rule(organization.id, rule.id, count, ACTOR.to_owned(), event).await?;
-    let made = made.with_context(|| format!("there are {MAX_RECORDING_SETS} sets of recordings already"))?;
-    desk.done(RECORDED, Shown::One(recorded_view(&made))).await
+    let context = CliContext::open(*common).await?;
+    let organization = context.organization().await?;
+    let rule = rule(&context, &organization, &policy).await?;
+    let event = context.event(&organization, "record_policy_calls", &rule.name);
+    let made = context.store.record_rule(organization.id, rule.id, count, ACTOR.to_owned(), event).await?;
+    let made = made.with_context(|| format!("there are already {MAX_RECORDING_SETS} sets of recordings"))?;
+    context.finish(RECORDED, CommandOutput::One(recorded_view(&made))).await
 }
 
-/// Lists what was recorded of a policy, or prints one recording.
+/// Lists the recordings of a policy, or prints one.
 async fn recordings(arguments: RecordingsArguments) -> anyhow::Result<()> {
     let RecordingsArguments { id, policy, common } = arguments;
-    let desk = Desk::open(*common).await?;
-    let organization = desk.organization().await?;
-    let rule = rule(&desk, &organization, &policy).await?;
+    let context = CliContext::open(*common).await?;
+    let organization = context.organization().await?;
+    let rule = rule(&context, &organization, &policy).await?;
     if let Some(id) = id {
         let id: RecordingId = id.parse()?;
-        let Some(content) = desk.store.rule_recording(organization.id, rule.id, id).await? else {
+        let Some(content) = context.store.rule_recording(organization.id, rule.id, id).await? else {
             bail!("there is no recording {id} of the policy {:?}", rule.name);
         };
-        let event = desk.event(&organization, "read_policy_recording", &format!("{} {id}", rule.name));
+        let event = context.event(&organization, "read_policy_recording", &format!("{} {id}", rule.name));
         if let Some(event) = event {
-            desk.store.audit(event).await?;
+            context.store.audit(event).await?;
         }
-        desk.store.close().await;
+        context.store.close().await;
         return print(&String::from_utf8(unpack(&content)?)?);
     }
-    let found = desk.store.rule_recordings(organization.id, rule.id, None, MAX_RECORDINGS).await?;
+    let found = context.store.rule_recordings(organization.id, rule.id, None, MAX_RECORDINGS).await?;
     let items = found.iter().map(recording_view).collect();
-    desk.done(RECORDING, Shown::List(items)).await
+    context.finish(RECORDING, CommandOutput::List(items)).await
 }
 
-/// The policy of this id, or the only one of this name.
-async fn rule(desk: &Desk, organization: &OrganizationRow, named: &str) -> anyhow::Result<RuleRow> {
-    let all = desk.store.list_rules(organization.id, None, MAX_RULES).await?;
+/// Finds the policy with this id, or the only one with this name.
+async fn rule(context: &CliContext, organization: &OrganizationRow, named: &str) -> anyhow::Result<RuleRow> {
+    let all = context.store.list_rules(organization.id, None, MAX_RULES).await?;
     let mut found = all.into_iter().filter(|rule| rule.name == named || rule.id.to_string() == named);
     match (found.next(), found.next()) {
         (Some(rule), None) => Ok(rule),
         (None, _) => bail!("there is no policy {named:?} in {}", organization.name),
         (Some(one), Some(other)) => {
-            bail!(
-                "{named:?} is the name of several policies: name one by its id, as {} or {}",
-                one.id,
-                other.id
-            )
+            bail!("{named:?} is the name of several policies: use an id, such as {} or {}", one.id, other.id)
         }
     }
 }
 
 fn recorded_view(made: &RuleRecording) -> Value {
-    json!({"policy": made.rule.to_string(), "count": made.wanted, "armed_until": made.armed_until})
+    json!({"policy": made.rule.to_string(), "count": made.max_recordings, "armed_until": made.armed_until})
 }
 
 fn recording_view(row: &RecordingRow) -> Value {

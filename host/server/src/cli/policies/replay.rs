@@ -1,4 +1,4 @@
-//! `packhouse policies replay FILE`: a recorded call of a policy once more, without a server.
+//! `packhouse policies replay FILE`: runs a recorded policy call again, without a server.
 
 use std::path::PathBuf;
 
@@ -13,22 +13,23 @@ use crate::cli::{SettingFlags, print, program};
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArguments {
-    /// The recording, as the management API answers it.
+    /// Recording file, as the management API returns it
     file: PathBuf,
-    /// The component that it is run on [default: the one that was recorded, from beside the plugins or the database]
+    /// Component to run the call on [default: the recorded one, from the policies folder or the
+    /// database]
     #[arg(long, value_name = "FILE")]
     component: Option<PathBuf>,
     #[command(flatten)]
     settings: SettingFlags,
 }
 
-/// Prints what the replay did. An error where that is not what was recorded.
+/// Prints the result of the replay. Fails if it differs from the recording.
 pub(super) async fn run(arguments: ReplayArguments) -> anyhow::Result<()> {
     let file = arguments.file.display().to_string();
     let replayed = replayed(arguments).await.context(NotReplayed)?;
     print(&replayed.to_string())?;
     if replayed.difference.is_some() {
-        bail!("{} does not judge as {file} holds", replayed.component);
+        bail!("{} judges differently than recorded in {file}", replayed.component);
     }
     Ok(())
 }
@@ -46,7 +47,7 @@ async fn replayed(arguments: ReplayArguments) -> anyhow::Result<PolicyReplayed> 
         None => {
             let (config, _) = Config::load(&settings.inputs(), &program()?)?;
             let (folder, digest) = (config.runtime.plugins.join("policies"), recording.component.as_str());
-            // Where there is no such folder, there are none.
+            // A missing folder contains no components.
             let files = component_files(&folder).unwrap_or_default();
             let held = async |store: &Store| store.policy_component_bytes(digest).await;
             (PathBuf::from(digest), recorded_component(config, &folder, files, digest, held).await?)

@@ -1,4 +1,4 @@
-//! How the directory is asked: over the HTTP client that the program has anyway.
+//! HTTP client for the ACME directory, based on the program's own client.
 
 use std::error::Error as StdError;
 use std::future::Future;
@@ -13,30 +13,30 @@ use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
 use packhouse_config::tls::AcmeSettings;
 use packhouse_wire::tls::read_pem;
 
-/// For one request.
+/// Time limit of a request.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// See the module.
-pub(super) struct Client(reqwest::Client);
+/// HTTP client for the ACME library.
+pub(super) struct AcmeClient(reqwest::Client);
 
-impl Client {
-    /// One that trusts the system's authorities and those of the settings.
-    pub(super) fn new(settings: &AcmeSettings) -> anyhow::Result<Client> {
+impl AcmeClient {
+    /// Creates a client that trusts the system's certificate authorities and those in the settings.
+    pub(super) fn new(settings: &AcmeSettings) -> anyhow::Result<AcmeClient> {
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("Packhouse/", env!("CARGO_PKG_VERSION")))
             .https_only(true)
             .timeout(PATIENCE);
         if let Some(file) = &settings.ca {
-            let said = || format!("tls.acme.ca: the file {} cannot be used", file.display());
-            let pem = read_pem(file).with_context(said)?;
+            let failed = || format!("tls.acme.ca: the file {} cannot be used", file.display());
+            let pem = read_pem(file).with_context(failed)?;
             builder =
-                builder.tls_certs_merge(reqwest::Certificate::from_pem_bundle(&pem).with_context(said)?);
+                builder.tls_certs_merge(reqwest::Certificate::from_pem_bundle(&pem).with_context(failed)?);
         }
-        builder.build().map(Client).context("no HTTP client could be made")
+        builder.build().map(AcmeClient).context("failed to create the HTTP client")
     }
 }
 
-impl HttpClient for Client {
+impl HttpClient for AcmeClient {
     fn request(
         &self,
         request: Request<BodyWrapper<Bytes>>,
@@ -44,7 +44,7 @@ impl HttpClient for Client {
         let client = self.0.clone();
         Box::pin(async move {
             let (parts, mut body) = request.into_parts();
-            // The library has it in memory, as one frame or none.
+            // The library's body is in memory, as one frame or none.
             let bytes = match body.frame().await {
                 Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
                 None => Bytes::new(),
@@ -56,13 +56,13 @@ impl HttpClient for Client {
     }
 }
 
-/// With what lies behind it, which says more than the error itself.
+/// Converts an error including its causes, which say more than the error itself.
 fn other(error: reqwest::Error) -> Error {
-    let mut said = error.to_string();
+    let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        said = format!("{said}: {cause}");
+        text = format!("{text}: {cause}");
         source = cause.source();
     }
-    Error::Other(said.into())
+    Error::Other(text.into())
 }

@@ -1,5 +1,3 @@
-//! An access key.
-
 use std::fmt;
 
 use crate::db::Columns;
@@ -9,27 +7,23 @@ use crate::ids::{AccessKeyId, KeyOwnerId, OrganizationId};
 /// An access key. Its `Debug` hides the secret's hash.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AccessKeyRow {
-    /// Its identifier.
     pub id: AccessKeyId,
-    /// Where it is good.
     pub organization: OrganizationId,
-    /// SHA-256 of the secret.
     pub secret_sha256: [u8; 32],
-    /// As people call it.
     pub name: Option<String>,
-    /// The subscriber or group that it belongs to.
+    /// Subscriber or group that the key belongs to.
     pub owner: KeyOwnerId,
-    /// E-mail of who made it.
+    /// E-mail address of the member who created the key.
     pub created_by: String,
-    /// ms since 1970; none: never.
+    /// Expiry in ms since 1970; `None` if the key never expires.
     pub expires_at: Option<i64>,
-    /// ms since 1970: the end of the overlap after a rotation.
+    /// End of the overlap after a rotation, in ms since 1970.
     pub ends_at: Option<i64>,
-    /// ms since 1970.
+    /// Time in ms since 1970.
     pub revoked_at: Option<i64>,
-    /// ms since 1970.
+    /// Time in ms since 1970.
     pub created_at: i64,
-    /// ms since 1970; behind the truth by some seconds.
+    /// Last use in ms since 1970; some seconds behind.
     pub last_used_at: Option<i64>,
 }
 
@@ -42,7 +36,7 @@ impl fmt::Debug for AccessKeyRow {
     }
 }
 
-/// The columns of `access_keys` that [`key`] reads.
+/// Columns of `access_keys` that [`key`] reads.
 pub(crate) const KEY_COLUMNS: &[&str] = &[
     "id",
     "organization",

@@ -1,5 +1,3 @@
-//! A member of an organization.
-
 use std::fmt;
 
 use crate::db::Columns;
@@ -9,19 +7,16 @@ use crate::ids::{MemberId, OrganizationId};
 /// A member. Its `Debug` hides the password's hash.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MemberRow {
-    /// Its identifier.
     pub id: MemberId,
-    /// The one organization that it belongs to.
     pub organization: OrganizationId,
-    /// In lower case; unique in the organization.
+    /// E-mail address in lower case; unique in the organization.
     pub email: String,
-    /// As people see it.
     pub name: String,
-    /// Argon2id in PHC form, or empty: no password is right.
+    /// Argon2id in PHC form, or empty if no password is accepted.
     pub password_hash: String,
-    /// What it may do, as the API's JSON.
+    /// Permissions as the API's JSON.
     pub permissions: String,
-    /// ms since 1970.
+    /// Time in ms since 1970.
     pub created_at: i64,
 }
 
@@ -31,7 +26,7 @@ impl fmt::Debug for MemberRow {
     }
 }
 
-/// The columns of `members` that [`member`] reads.
+/// Columns of `members` that [`member`] reads.
 pub(crate) const MEMBER_COLUMNS: &[&str] =
     &["id", "organization", "email", "name", "password_hash", "permissions", "created_at"];
 

@@ -1,4 +1,4 @@
-//! The rows that are read in more than one place, each with its columns and how it is read.
+//! Row types that several modules read, each with its columns and its reader.
 
 pub(crate) mod access_key;
 pub(crate) mod member;

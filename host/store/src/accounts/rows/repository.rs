@@ -1,41 +1,34 @@
-//! A repository.
-
 use std::sync::Arc;
 
 use crate::db::Columns;
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId};
 
-/// A repository.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RepositoryRow {
-    /// Its identifier.
     pub id: RepositoryId,
-    /// Whose it is.
     pub organization: OrganizationId,
-    /// Unique in the organization.
     pub name: String,
-    /// Which plugin serves it.
+    /// Name of the format, whose plugin serves it.
     pub format: String,
-    /// `hosted`, `proxy` or `group`.
     pub kind: String,
-    /// Whether anyone may read it.
+    /// True if it can be read without a credential.
     pub public: bool,
-    /// As JSON: what was set, without the defaults.
+    /// Settings as JSON, without defaults.
     pub settings: Arc<str>,
-    /// A proxy's upstream address.
+    /// Upstream address of a proxy.
     pub upstream: Option<String>,
-    /// A group's members, in order.
+    /// Members of a group, in order.
     pub members: Vec<RepositoryId>,
-    /// Of the last commit; rises with each.
+    /// Revision of the last commit; each commit increases it.
     pub revision: u64,
-    /// Rises with each change of this row that is not a commit.
+    /// Number that increases with each change of this row other than a commit.
     pub settings_revision: u64,
-    /// ms since 1970.
+    /// Time in ms since 1970.
     pub created_at: i64,
 }
 
-/// The columns of `repositories` that [`repository`] reads.
+/// Columns of `repositories` that [`repository`] reads.
 pub(crate) const REPOSITORY_COLUMNS: &[&str] = &[
     "id",
     "organization",

@@ -1,17 +1,14 @@
-//! A token or service key.
-
 use std::fmt;
 
 use crate::db::Columns;
 use crate::error::StoreError;
 use crate::ids::{MemberId, OrganizationId, RepositoryId, TokenId};
 
-/// What a token may do where it reaches.
+/// Permissions of a token in the repositories that it reaches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scope {
-    /// Read packages.
     pub read: bool,
-    /// Publish and delete packages.
+    /// Permission to publish and to delete packages.
     pub write: bool,
 }
 
@@ -28,39 +25,34 @@ impl Scope {
 /// A token. Its `Debug` hides the secret's hash.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TokenRow {
-    /// Its identifier.
     pub id: TokenId,
-    /// Where it is good.
     pub organization: OrganizationId,
-    /// SHA-256 of the secret.
     pub secret_sha256: [u8; 32],
-    /// As its owner calls it.
     pub name: String,
-    /// What it may do.
     pub scope: Scope,
-    /// `generic` or a format's name.
+    /// `generic` or the name of a format.
     pub format: String,
-    /// The member whose rights bound it; none for a service key or a legacy token.
+    /// Member whose permissions bound the token; `None` for a service key or a legacy token.
     pub owner: Option<MemberId>,
-    /// E-mail of who made it.
+    /// E-mail address of the member who created the token.
     pub created_by: String,
-    /// `None` for a member's token; `org`, `repo` or `legacy`.
+    /// `org`, `repo` or `legacy`; `None` for a member's token.
     pub backing: Option<String>,
-    /// The repository behind a `repo` backing.
+    /// Repository of a `repo` backing.
     pub backing_repository: Option<RepositoryId>,
-    /// The repositories that it reaches.
+    /// Repositories that the token reaches.
     pub repositories: Vec<RepositoryId>,
-    /// ms since 1970; none: never.
+    /// Expiry in ms since 1970; `None` if the token never expires.
     pub expires_at: Option<i64>,
-    /// ms since 1970: the end of the overlap after a rotation.
+    /// End of the overlap after a rotation, in ms since 1970.
     pub ends_at: Option<i64>,
-    /// ms since 1970.
+    /// Time in ms since 1970.
     pub revoked_at: Option<i64>,
-    /// ms since 1970.
+    /// Time in ms since 1970.
     pub created_at: i64,
-    /// ms since 1970; behind the truth by some seconds.
+    /// Last use in ms since 1970; some seconds behind.
     pub last_used_at: Option<i64>,
-    /// Of a token that trusted publishers stand behind: what it reaches, as JSON.
+    /// Access of a token minted for trusted publishers, as JSON.
     pub grants: Option<String>,
 }
 
@@ -70,7 +62,7 @@ impl fmt::Debug for TokenRow {
     }
 }
 
-/// The columns of `tokens` that [`token`] reads.
+/// Columns of `tokens` that [`token`] reads.
 pub(crate) const TOKEN_COLUMNS: &[&str] = &[
     "id",
     "organization",
@@ -90,7 +82,7 @@ pub(crate) const TOKEN_COLUMNS: &[&str] = &[
     "grants",
 ];
 
-/// Without its repositories, which are a table of their own.
+/// Reads a token without its repositories, which are in a table of their own.
 pub(crate) fn token(columns: &mut Columns<'_>) -> Result<TokenRow, StoreError> {
     Ok(TokenRow {
         id: TokenId(columns.int("id")?),

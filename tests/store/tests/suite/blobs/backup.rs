@@ -1,5 +1,6 @@
-//! What a backup names is not collected while it is copied, whatever happens to the records meanwhile; and what was read at one moment
-//! comes to stand in another store, of another kind.
+//! Backups and restores. Garbage collection removes no blob while a backup copies blobs, even if
+//! the blob's records are deleted. A restore can write the rows of a backup to a store with another
+//! database.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +10,13 @@ use packhouse_store::{Cell, Commit, Restoring, Snapshot, SnapshotTable, Store, S
 use super::support::{World, applied, bytes, in_all, naming, read, removing};
 
 in_all! {
-    what_is_held_is_not_collected, a_hold_that_nobody_renews_ends, what_was_read_at_one_moment_stands_in_another_store,
-    a_restore_that_was_broken_off_is_no_store, only_an_empty_place_is_filled,
+    held_blobs_are_not_collected, a_hold_ends_without_renewal, a_snapshot_is_restored_in_another_store,
+    an_interrupted_restore_cannot_be_opened, only_an_empty_store_is_restored_into,
 }
 
 const SIZES: [usize; 3] = [100, 100_000, 6_000_000];
 
-/// As if the time of every lease and of every mark were over, and marks were old from the beginning.
+/// Collects garbage as if every pin and every mark for removal had expired.
 async fn collect_at_last(world: &World) -> u64 {
     world.sql("UPDATE leases SET until = 0").await;
     let first = world.store.collect_garbage().await.unwrap().blobs;
@@ -24,15 +25,15 @@ async fn collect_at_last(world: &World) -> u64 {
 }
 
 async fn published(world: &World) {
-    let mut kept = Vec::new();
+    let mut stored = Vec::new();
     for size in SIZES {
-        kept.push(world.keep(&bytes(size as u64, size)).await);
+        stored.push(world.keep(&bytes(size as u64, size)).await);
     }
-    let commit = Commit { changes: vec![naming("key", &kept)], ..Commit::default() };
+    let commit = Commit { changes: vec![naming("key", &stored)], ..Commit::default() };
     applied(world.store.commit(world.repository, commit).await.unwrap());
 }
 
-async fn what_is_held_is_not_collected(world: World) -> World {
+async fn held_blobs_are_not_collected(world: World) -> World {
     published(&world).await;
     let hold = world.store.hold_blobs().await.unwrap();
     let mut snapshot = world.store.snapshot().await.unwrap();
@@ -53,9 +54,9 @@ async fn what_is_held_is_not_collected(world: World) -> World {
     world
 }
 
-async fn a_hold_that_nobody_renews_ends(world: World) -> World {
+async fn a_hold_ends_without_renewal(world: World) -> World {
     published(&world).await;
-    // As if the backup had been killed.
+    // This leaves the hold as a killed backup would leave it.
     std::mem::forget(world.store.hold_blobs().await.unwrap());
     applied(world.store.commit(world.repository, removing("key")).await.unwrap());
     assert_eq!(collect_at_last(&world).await, 0);
@@ -79,7 +80,7 @@ async fn all(snapshot: &mut Snapshot) -> Rows {
     all
 }
 
-/// Sorted, so that two databases can be compared.
+/// Sorts the rows, so that a test can compare two databases.
 fn sorted(mut rows: Rows) -> Rows {
     for (_, rows) in rows.values_mut() {
         rows.sort_by_key(|row| format!("{row:?}"));
@@ -87,7 +88,7 @@ fn sorted(mut rows: Rows) -> Rows {
     rows
 }
 
-/// Puts all blobs there.
+/// Writes all blobs to the other store.
 async fn put_blobs(world: &World, restoring: &Restoring, rows: &Rows) {
     let (columns, blobs) = &rows["blobs"];
     let there = restoring.stored_blobs().await.unwrap();
@@ -113,7 +114,7 @@ async fn put_rows(restoring: &Restoring, rows: &Rows) {
     writing.finish().await.unwrap();
 }
 
-async fn what_was_read_at_one_moment_stands_in_another_store(world: World) -> World {
+async fn a_snapshot_is_restored_in_another_store(world: World) -> World {
     published(&world).await;
     let mut snapshot = world.store.snapshot().await.unwrap();
     let (rows, step) = (all(&mut snapshot).await, snapshot.step());
@@ -134,7 +135,7 @@ async fn what_was_read_at_one_moment_stands_in_another_store(world: World) -> Wo
         let found = other.blob(world.repository, blob.sha256).await.unwrap().unwrap();
         assert!(read(&found).await == bytes(blob.size, usize::try_from(blob.size).unwrap()));
     }
-    // What the triggers keep goes on from there.
+    // The counters that triggers maintain have the restored values and continue from them.
     let (organization, repository) = (world.organization, world.repository);
     let usage =
         |store: Store| async move { store.repository_usage(organization, &[repository]).await.unwrap() };
@@ -143,7 +144,7 @@ async fn what_was_read_at_one_moment_stands_in_another_store(world: World) -> Wo
     world
 }
 
-async fn a_restore_that_was_broken_off_is_no_store(world: World) -> World {
+async fn an_interrupted_restore_cannot_be_opened(world: World) -> World {
     published(&world).await;
     let mut snapshot = world.store.snapshot().await.unwrap();
     let (rows, step) = (all(&mut snapshot).await, snapshot.step());
@@ -158,10 +159,10 @@ async fn a_restore_that_was_broken_off_is_no_store(world: World) -> World {
     drop(half);
     restoring.close().await;
 
-    let said = invalid(Store::open(config.clone()).await.map(drop));
-    assert!(said.contains("a backup") && said.contains("packhouse restore"), "{said}");
-    let said = invalid(Restoring::begin(config.clone(), "another backup", step).await.map(drop));
-    assert!(said.contains("broken off"), "{said}");
+    let message = invalid(Store::open(config.clone()).await.map(drop));
+    assert!(message.contains("a backup") && message.contains("packhouse restore"), "{message}");
+    let message = invalid(Restoring::begin(config.clone(), "another backup", step).await.map(drop));
+    assert!(message.contains("interrupted"), "{message}");
     let restoring = Restoring::begin(config.clone(), "a backup", step).await.unwrap();
     assert_eq!(restoring.stored_blobs().await.unwrap().len(), SIZES.len());
     put_rows(&restoring, &rows).await;
@@ -174,17 +175,18 @@ async fn a_restore_that_was_broken_off_is_no_store(world: World) -> World {
     world
 }
 
-async fn only_an_empty_place_is_filled(world: World) -> World {
+async fn only_an_empty_store_is_restored_into(world: World) -> World {
     published(&world).await;
     let mut config = world.config.clone();
-    let said = invalid(Restoring::begin(config.clone(), "a backup", 1).await.map(drop));
-    assert!(said.contains("the database is not empty"), "{said}");
-    // Another database on the same storage of blobs, but for memory, which is another each time.
+    let message = invalid(Restoring::begin(config.clone(), "a backup", 1).await.map(drop));
+    assert!(message.contains("the database is not empty"), "{message}");
+    // A new database over the same blob storage. Storage in memory is always new, so the test skips
+    // this case for it.
     let folder = tempfile::tempdir().unwrap();
     config.database_url = format!("sqlite://{}", folder.path().join("new.db").display());
-    if world.kind != super::support::Kind::Memory {
-        let said = invalid(Restoring::begin(config, "a backup", 1).await.map(drop));
-        assert!(said.contains("the storage of blobs is not empty"), "{said}");
+    if world.kind != super::support::BlobStorage::Memory {
+        let message = invalid(Restoring::begin(config, "a backup", 1).await.map(drop));
+        assert!(message.contains("the blob storage is not empty"), "{message}");
     }
     let newer =
         invalid(Restoring::begin(StoreConfig::new(folder.path()), "a backup", 10_000).await.map(drop));
@@ -194,7 +196,7 @@ async fn only_an_empty_place_is_filled(world: World) -> World {
 
 fn invalid(result: Result<(), StoreError>) -> String {
     match result {
-        Err(StoreError::Invalid(said)) => said,
+        Err(StoreError::Invalid(message)) => message,
         other => panic!("{other:?}"),
     }
 }

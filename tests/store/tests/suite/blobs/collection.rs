@@ -1,4 +1,5 @@
-//! Collection of garbage takes what nothing holds, and never what a publish relies on.
+//! Garbage collection removes blobs that no record and no pin holds. It never removes a blob that a
+//! publish relies on.
 
 use std::fs::{self, File};
 use std::sync::Arc;
@@ -7,17 +8,18 @@ use std::time::{Duration, SystemTime};
 
 use packhouse_store::{Collected, Commit, Outcome, RepositoryId, Store, StoreConfig};
 
-use super::support::{Kind, World, applied, bytes, in_all, naming, read, removing};
+use super::support::{BlobStorage, World, applied, bytes, in_all, naming, read, removing};
 
 in_all! {
-    what_is_named_or_leased_stays, what_nothing_holds_goes, the_time_of_grace_is_waited_out, bytes_come_again_after_removal,
-    an_interrupted_collection_goes_on, looking_renews_a_lease, what_a_publish_found_stays, pushes_and_collections_race,
+    named_or_leased_blobs_stay, unheld_blobs_are_removed, the_grace_period_is_respected,
+    bytes_can_be_stored_again_after_removal, an_interrupted_collection_continues, a_look_up_renews_a_lease,
+    blobs_that_a_publish_found_stay, pushes_and_collections_race,
     a_small_blob_is_read_by_its_name_until_it_is_removed,
 }
 
 const SIZES: [usize; 3] = [100, 100_000, 6_000_000];
 
-/// As if the time of every mark were over.
+/// Collects garbage as if every mark for removal had expired.
 async fn collect_at_last(world: &World) -> Collected {
     world.store.collect_garbage().await.unwrap();
     world.sql("UPDATE blobs SET marked_at = 1 WHERE marked_at IS NOT NULL").await;
@@ -28,17 +30,17 @@ async fn expire_leases(world: &World) {
     world.sql("UPDATE leases SET until = 0").await;
 }
 
-async fn what_is_named_or_leased_stays(world: World) -> World {
-    let mut kept = Vec::new();
+async fn named_or_leased_blobs_stay(world: World) -> World {
+    let mut digests = Vec::new();
     for size in SIZES {
-        kept.push(world.keep(&bytes(size as u64, size)).await);
+        digests.push(world.keep(&bytes(size as u64, size)).await);
     }
     assert_eq!(collect_at_last(&world).await, Collected::default());
-    let commit = Commit { changes: vec![naming("key", &kept)], ..Commit::default() };
+    let commit = Commit { changes: vec![naming("key", &digests)], ..Commit::default() };
     applied(world.store.commit(world.repository, commit).await.unwrap());
     expire_leases(&world).await;
     assert_eq!(collect_at_last(&world).await, Collected::default());
-    for (sha256, size) in kept.into_iter().zip(SIZES) {
+    for (sha256, size) in digests.into_iter().zip(SIZES) {
         let blob = world.store.blob(world.repository, sha256).await.unwrap().unwrap();
         assert!(read(&blob).await == bytes(size as u64, size));
     }
@@ -63,25 +65,25 @@ async fn a_small_blob_is_read_by_its_name_until_it_is_removed(world: World) -> W
     world
 }
 
-async fn what_nothing_holds_goes(world: World) -> World {
-    let mut kept = Vec::new();
+async fn unheld_blobs_are_removed(world: World) -> World {
+    let mut digests = Vec::new();
     for size in SIZES {
-        kept.push(world.keep(&bytes(size as u64, size)).await);
+        digests.push(world.keep(&bytes(size as u64, size)).await);
     }
-    let commit = Commit { changes: vec![naming("key", &kept)], ..Commit::default() };
+    let commit = Commit { changes: vec![naming("key", &digests)], ..Commit::default() };
     applied(world.store.commit(world.repository, commit).await.unwrap());
     applied(world.store.commit(world.repository, removing("key")).await.unwrap());
     expire_leases(&world).await;
     let collected = collect_at_last(&world).await;
     assert_eq!((collected.blobs, collected.bytes), (3, SIZES.iter().sum::<usize>() as u64));
-    for sha256 in kept {
+    for sha256 in digests {
         assert!(world.store.blob(world.repository, sha256).await.unwrap().is_none());
     }
     assert_eq!(world.numbers("SELECT COUNT(*) FROM strays").await, [0]);
     world
 }
 
-async fn the_time_of_grace_is_waited_out(world: World) -> World {
+async fn the_grace_period_is_respected(world: World) -> World {
     world.keep(&bytes(1, 100_000)).await;
     expire_leases(&world).await;
     for _ in 0..2 {
@@ -94,7 +96,7 @@ async fn the_time_of_grace_is_waited_out(world: World) -> World {
     world
 }
 
-async fn bytes_come_again_after_removal(world: World) -> World {
+async fn bytes_can_be_stored_again_after_removal(world: World) -> World {
     for size in SIZES {
         let expected = bytes(size as u64, size);
         for _ in 0..2 {
@@ -109,9 +111,10 @@ async fn bytes_come_again_after_removal(world: World) -> World {
     world
 }
 
-async fn an_interrupted_collection_goes_on(world: World) -> World {
+async fn an_interrupted_collection_continues(world: World) -> World {
     world.keep(&bytes(1, 100_000)).await;
-    // As a process leaves it that was killed between the transaction and the removal.
+    // These statements make the state after a kill between the transaction and the removal of the
+    // objects.
     world.sql("DELETE FROM strays").await;
     world.sql("INSERT INTO strays (place, due) SELECT place, 0 FROM blobs").await;
     world.sql("DELETE FROM leases").await;
@@ -121,7 +124,7 @@ async fn an_interrupted_collection_goes_on(world: World) -> World {
     world
 }
 
-async fn looking_renews_a_lease(world: World) -> World {
+async fn a_look_up_renews_a_lease(world: World) -> World {
     let sha256 = world.keep(&bytes(1, 100_000)).await;
     let before = world.numbers("SELECT until FROM leases").await[0];
     world.store.blob(world.repository, sha256).await.unwrap().unwrap();
@@ -132,8 +135,9 @@ async fn looking_renews_a_lease(world: World) -> World {
     world
 }
 
-/// A publish leaves out what it found, and the record that held it goes before it is done.
-async fn what_a_publish_found_stays(world: World) -> World {
+/// Tests a publish that does not upload a blob, because the repository already has it. Then the
+/// record that held the blob is removed before the publish ends.
+async fn blobs_that_a_publish_found_stay(world: World) -> World {
     for (size, found) in [(100, true), (100_000, true), (200, false), (200_000, false)] {
         let sha256 = world.keep(&bytes(size as u64, size)).await;
         let commit = Commit { changes: vec![naming("key", &[sha256])], ..Commit::default() };
@@ -151,8 +155,9 @@ async fn what_a_publish_found_stays(world: World) -> World {
     world
 }
 
-/// Four push overlapping bytes into repositories of their own, publish and take back what they pushed, while a collection
-/// for which every mark's time is over runs all the while: their leases alone protect them.
+/// Four tasks push overlapping bytes into their own repositories, publish them and delete them
+/// again. Meanwhile collections run for which every mark has already expired, so only the pins
+/// protect the blobs.
 async fn pushes_and_collections_race(world: World) -> World {
     let done = Arc::new(AtomicBool::new(false));
     let mut pushers = Vec::new();
@@ -205,7 +210,7 @@ fn layer(number: u64) -> Vec<u8> {
 
 async fn push(store: Store, repository: RepositoryId) {
     for round in 0..12 {
-        // The record says that leases of this repository count.
+        // While this record exists, the test's SQL does not expire the repository's pins.
         commit(&store, repository, vec![naming("busy", &[])]).await;
         let mut named = Vec::new();
         for number in 0..3 {
@@ -232,10 +237,11 @@ async fn commit(store: &Store, repository: RepositoryId, changes: Vec<packhouse_
     applied(store.commit(repository, Commit { changes, ..Commit::default() }).await.unwrap());
 }
 
-/// Without any grace and lease what is kept may be gone before it is named, but never after the commit said that it was applied.
+/// Without a grace period and pins, a collection may remove a stored blob before a record refers to
+/// it. It must not remove the blob after the commit was applied.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_grace_a_commit_still_holds_what_it_names() {
-    for kind in [Kind::Folder, Kind::Postgres, Kind::Memory] {
+async fn without_grace_a_commit_still_holds_its_blobs() {
+    for kind in [BlobStorage::Folder, BlobStorage::Postgres, BlobStorage::Memory] {
         let without =
             |config: &mut StoreConfig| (config.gc_grace, config.gc_lease) = (Duration::ZERO, Duration::ZERO);
         let Some(world) = World::with(kind, without).await else {
@@ -279,7 +285,7 @@ async fn without_grace_a_commit_still_holds_what_it_names() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn leftovers_in_a_folder_are_swept() {
-    let mut world = World::new(Kind::Folder).await.unwrap();
+    let mut world = World::new(BlobStorage::Folder).await.unwrap();
     let sha256 = world.keep(&bytes(1, 100_000)).await;
     let abandoned = world.path().join("staging/0123456789abcdef0123456789abcdef");
     fs::create_dir(&abandoned).unwrap();
@@ -313,7 +319,7 @@ async fn leftovers_in_a_folder_are_swept() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_process_keeps_its_staging() {
-    let world = World::new(Kind::Folder).await.unwrap();
+    let world = World::new(BlobStorage::Folder).await.unwrap();
     let mut stager = world.store.stage(&[], u64::MAX);
     stager.write(bytes(1, 1_000_000).into()).await.unwrap();
     let second = Store::open(world.config.clone()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Damaged bytes are never served to their end, and scrub names them.
+//! Damaged blobs: the store never serves all bytes of one, and a scrub reports each of them.
 
 use packhouse_store::{Commit, Damaged, StoreError};
 
@@ -66,7 +66,7 @@ async fn a_missing_blob(world: World) -> World {
     let sha256 = world.keep(&bytes(1, SIZE)).await;
     world.tamper(Tampering::Delete);
     match world.store.blob(world.repository, sha256).await {
-        // A bucket is not asked before it is read.
+        // The store notices a loss in a bucket only when it reads the blob.
         Ok(Some(blob)) => {
             let (sent, error) = drain(&blob, 0..blob.size()).await;
             assert_eq!(sent.len(), 0);

@@ -1,17 +1,18 @@
-//! Who holds a blob: one stored object however many repositories hold it, and no repository sees another's.
+//! Blobs that several repositories hold: the storage has one object for all of them. No repository
+//! can read a blob that only another repository holds.
 
 use packhouse_store::{Commit, Outcome};
 
-use super::support::{Kind, World, applied, bytes, in_all, in_lasting, naming, read};
+use super::support::{BlobStorage, World, applied, bytes, in_all, in_lasting, naming, read};
 
 in_all! {
     a_repository_sees_only_what_it_holds, one_object_for_equal_bytes, a_lost_race_leaves_one_object,
-    a_commit_keeps_what_it_names, bytes_outlive_their_name, a_blob_is_kept_twice,
+    a_commit_stores_the_blobs_it_names, bytes_outlive_their_name, a_blob_can_be_stored_twice,
 }
 
 mod lasting {
     use super::*;
-    in_lasting! { what_is_kept_is_there_after_a_restart }
+    in_lasting! { stored_blobs_survive_a_restart }
 }
 
 async fn a_repository_sees_only_what_it_holds(world: World) -> World {
@@ -35,12 +36,12 @@ async fn one_object_for_equal_bytes(world: World) -> World {
     let second = world.stage(&expected, &[]).await;
     world.store.keep(other, std::slice::from_ref(&second)).await.unwrap();
     assert_eq!(world.numbers("SELECT COUNT(*) FROM blobs").await, [1]);
-    // Its own bytes are gone with it, but not before.
+    // The second handle reads its own staged bytes; dropping the handle removes them.
     assert!(read(&second).await == expected);
     drop(second);
     let stored = world.store.blob(other, first).await.unwrap().unwrap();
     assert!(read(&stored).await == expected);
-    if matches!(world.kind, Kind::Folder | Kind::Postgres) {
+    if matches!(world.kind, BlobStorage::Folder | BlobStorage::Postgres) {
         assert_eq!(world.blob_files().len(), 1);
     }
     world
@@ -63,7 +64,7 @@ async fn a_lost_race_leaves_one_object(world: World) -> World {
     world
 }
 
-async fn a_commit_keeps_what_it_names(world: World) -> World {
+async fn a_commit_stores_the_blobs_it_names(world: World) -> World {
     for size in [100, 100_000] {
         let blob = world.stage(&bytes(size as u64, size), &[]).await;
         let sha256 = blob.sha256().await.unwrap();
@@ -76,7 +77,7 @@ async fn a_commit_keeps_what_it_names(world: World) -> World {
 }
 
 async fn bytes_outlive_their_name(world: World) -> World {
-    if !matches!(world.kind, Kind::Folder | Kind::Postgres) {
+    if !matches!(world.kind, BlobStorage::Folder | BlobStorage::Postgres) {
         return world;
     }
     let expected = bytes(7, 3_000_000);
@@ -90,7 +91,7 @@ async fn bytes_outlive_their_name(world: World) -> World {
     world
 }
 
-async fn a_blob_is_kept_twice(world: World) -> World {
+async fn a_blob_can_be_stored_twice(world: World) -> World {
     let other = world.another("other").await;
     for size in [100, 100_000, 6_000_000] {
         let expected = bytes(size as u64, size);
@@ -104,7 +105,7 @@ async fn a_blob_is_kept_twice(world: World) -> World {
     world
 }
 
-async fn what_is_kept_is_there_after_a_restart(mut world: World) -> World {
+async fn stored_blobs_survive_a_restart(mut world: World) -> World {
     for size in [100, 100_000, 6_000_000] {
         let expected = bytes(size as u64, size);
         let sha256 = world.keep(&expected).await;

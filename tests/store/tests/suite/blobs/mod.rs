@@ -1,11 +1,12 @@
-//! What the store promises of blobs, over a folder, over memory and over S3: one suite, every test in all that can take it.
+//! Guarantees of the store for blobs, over a folder, over memory and over S3. Each test runs over
+//! every storage that supports it.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
     dead_code,
     unreachable_pub,
-    reason = "what fails here fails a test; helpers are not marked as tests"
+    reason = "a failure here fails a test; helpers are not marked as tests"
 )]
 
 mod backup;

@@ -1,9 +1,9 @@
-//! Reading, searching and slicing say the same as a list of bytes would.
+//! Reading, searching and slicing a blob give the same results as on a slice of bytes.
 
 use packhouse_store::{Blob, StoreError};
 use proptest::prelude::*;
 
-use super::support::{Kind, World, bytes, in_all};
+use super::support::{BlobStorage, World, bytes, in_all};
 
 in_all! { malformed_arguments_are_refused, a_needle_across_windows }
 
@@ -31,13 +31,13 @@ async fn a_needle_across_windows(world: World) -> World {
     world
 }
 
-/// One step: a slice of what there is, then a reading and a search in it.
+/// One step: a slice of the blob, then a read and a search in the slice.
 type Step = (prop::sample::Index, prop::sample::Index, u32, u8);
 
 #[test]
-fn parts_are_parts_of_a_list_of_bytes() {
+fn parts_behave_like_slices_of_bytes() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let world = runtime.block_on(World::new(Kind::Folder)).unwrap();
+    let world = runtime.block_on(World::new(BlobStorage::Folder)).unwrap();
     let steps = prop::collection::vec(any::<Step>(), 1..5);
     let cases = (0_usize..80_000, 0_u8..3, steps);
     proptest!(ProptestConfig::with_cases(100), |((size, letters, steps) in cases)| {

@@ -1,5 +1,5 @@
-//! Bytes that are missing or damaged are replaced when the same bytes are sent again, and only
-//! then.
+//! Repairs: the store replaces missing or damaged bytes when a client sends the same bytes again,
+//! and only then.
 
 use packhouse_store::{
     AuditEvent, Blob, Change, Commit, Expectation, HeldBlob, Outcome, Restored, StoreError,
@@ -10,15 +10,15 @@ use super::support::{
     Tampering, World, applied, bytes, drain, in_all, in_kind, in_lasting, naming, read, removing,
 };
 
-in_all! { damage_in_the_database_is_repaired, sound_bytes_stay_where_they_are }
+in_all! { damage_in_the_database_is_repaired, intact_bytes_are_not_replaced }
 
 mod lasting {
     use super::*;
     in_lasting! {
         a_flipped_byte_is_repaired, a_missing_byte_is_repaired, a_missing_blob_is_repaired,
-        a_stale_commit_repairs_what_it_keeps, several_at_once_leave_one_copy,
-        what_is_sent_and_not_kept_repairs_too, what_is_lost_is_not_usable,
-        bytes_that_are_put_back_are_read_again, a_lost_part_of_an_undo_is_told,
+        a_stale_commit_repairs_its_blobs, several_at_once_leave_one_copy,
+        bytes_that_are_only_staged_repair_too, a_lost_blob_is_not_usable,
+        bytes_restored_on_disk_are_read_again, a_lost_blob_of_an_undo_is_reported,
     }
     in_kind!(
         postgres,
@@ -26,7 +26,7 @@ mod lasting {
         a_flipped_byte_is_repaired,
         a_missing_blob_is_repaired,
         several_at_once_leave_one_copy,
-        what_is_sent_and_not_kept_repairs_too,
+        bytes_that_are_only_staged_repair_too,
         the_second_of_two_repairs_examines_what_the_first_stored
     );
 }
@@ -37,7 +37,7 @@ fn content() -> Vec<u8> {
     bytes(1, SIZE)
 }
 
-/// Removes what was replaced, as if nobody could read it any more.
+/// Removes the replaced bytes, as garbage collection does once no reader needs them any more.
 async fn swept(world: World) -> World {
     assert_eq!(world.numbers("SELECT COUNT(*) FROM blobs WHERE damaged_at IS NOT NULL").await, [0]);
     assert_eq!(world.store.scrub(None).await.unwrap().damaged, []);
@@ -46,7 +46,7 @@ async fn swept(world: World) -> World {
     world
 }
 
-/// The blob with the content is there and whole.
+/// Asserts that the blob with this content exists and is intact.
 async fn is_whole(world: &World, content: &[u8]) {
     let sha256 = world.stage(content, &[]).await.sha256().await.unwrap();
     let blob = world.store.blob(world.repository, sha256).await.unwrap().unwrap();
@@ -88,7 +88,7 @@ async fn damage_in_the_database_is_repaired(world: World) -> World {
     swept(world).await
 }
 
-async fn sound_bytes_stay_where_they_are(world: World) -> World {
+async fn intact_bytes_are_not_replaced(world: World) -> World {
     for size in [10, SIZE] {
         world.keep(&bytes(1, size)).await;
         world.keep(&bytes(1, size)).await;
@@ -97,8 +97,8 @@ async fn sound_bytes_stay_where_they_are(world: World) -> World {
     world
 }
 
-/// What a commit keeps is held though nothing of the commit is applied.
-async fn a_stale_commit_repairs_what_it_keeps(world: World) -> World {
+/// Tests that a commit which is not applied still repairs the blobs that it stored.
+async fn a_stale_commit_repairs_its_blobs(world: World) -> World {
     let sha256 = world.keep(&content()).await;
     world.tamper(Tampering::Delete);
     let keeps = vec![world.stage(&content(), &[]).await];
@@ -123,18 +123,18 @@ async fn several_at_once_leave_one_copy(world: World) -> World {
     let keeps = copies.iter().map(|copy| world.store.keep(world.repository, std::slice::from_ref(copy)));
     futures::future::try_join_all(keeps).await.unwrap();
     is_whole(&world, &content()).await;
-    // A copy that came too late can be kept once more.
+    // Each copy can be stored once more, even if it lost the race.
     world.store.keep(world.repository, &copies).await.unwrap();
     drop(copies);
     swept(world).await
 }
 
-/// While a repair waits for the row, another server gives it other bytes, and those are lost as well: the repair is acknowledged once its
-/// own bytes can be read.
+/// While a repair waits for the blob's row, another server repairs the blob, and that copy is lost
+/// too. The store acknowledges the repair only when the bytes can be read.
 async fn the_second_of_two_repairs_examines_what_the_first_stored(world: World) -> World {
     world.keep(&content()).await;
     world.tamper(Tampering::Delete);
-    // So that nothing but the repair itself writes to the row.
+    // The row is already marked as damaged, so that only the repair writes to it.
     world.sql("UPDATE blobs SET damaged_at = 1").await;
     let mut other = PgConnection::connect(&world.config.database_url).await.unwrap();
     for sql in ["BEGIN", "UPDATE blobs SET place = '00/lost', damaged_at = NULL"] {
@@ -153,7 +153,7 @@ async fn the_second_of_two_repairs_examines_what_the_first_stored(world: World) 
     swept(world).await
 }
 
-async fn what_is_sent_and_not_kept_repairs_too(world: World) -> World {
+async fn bytes_that_are_only_staged_repair_too(world: World) -> World {
     world.keep(&content()).await;
     world.tamper(Tampering::Flip(0));
     let sent = world.stage(&content(), &[]).await;
@@ -164,7 +164,7 @@ async fn what_is_sent_and_not_kept_repairs_too(world: World) -> World {
     swept(world).await
 }
 
-async fn what_is_lost_is_not_usable(world: World) -> World {
+async fn a_lost_blob_is_not_usable(world: World) -> World {
     let sha256 = world.keep(&content()).await;
     let usable = async || {
         let found = world.store.held_blob(world.repository, sha256).await;
@@ -172,22 +172,22 @@ async fn what_is_lost_is_not_usable(world: World) -> World {
     };
     assert!(usable().await);
     world.tamper(Tampering::Flip(0));
-    assert!(usable().await, "nobody has read it yet");
+    assert!(usable().await, "nothing has read it yet");
     let blob = world.store.blob(world.repository, sha256).await.unwrap().unwrap();
     let (_, error) = drain(&blob, 0..blob.size()).await;
     assert!(matches!(error, Some(StoreError::Corrupt(_))) && blob.is_damaged());
     assert!(!usable().await);
     let found = world.store.blob(world.repository, sha256).await;
     assert!(matches!(found, Err(StoreError::Corrupt(_))), "{found:?}");
-    assert!(blob.stream(0..10).begun().await.is_err());
+    assert!(blob.stream(0..10).with_first_chunk().await.is_err());
     world.keep(&content()).await;
     assert!(usable().await);
     drop(blob);
     swept(world).await
 }
 
-/// A folder that was not mounted, or a file that was brought back from a backup.
-async fn bytes_that_are_put_back_are_read_again(mut world: World) -> World {
+/// The operator mounts a folder that was missing, or restores a file from a backup.
+async fn bytes_restored_on_disk_are_read_again(mut world: World) -> World {
     let sha256 = world.keep(&content()).await;
     world.tamper(Tampering::Flip(0));
     let blob = world.store.blob(world.repository, sha256).await.unwrap().unwrap();
@@ -195,13 +195,13 @@ async fn bytes_that_are_put_back_are_read_again(mut world: World) -> World {
     drop(blob);
     assert!(world.store.blob(world.repository, sha256).await.is_err());
     world.tamper(Tampering::Flip(0));
-    // Another process remembers nothing of what this one has read.
+    // Another process does not remember that this one found the blob lost.
     world.reopen().await;
     is_whole(&world, &content()).await;
     swept(world).await
 }
 
-async fn a_lost_part_of_an_undo_is_told(world: World) -> World {
+async fn a_lost_blob_of_an_undo_is_reported(world: World) -> World {
     let sha256 = world.keep(&content()).await;
     let named = Commit { changes: vec![naming("a", &[sha256])], ..Commit::default() };
     applied(world.store.commit(world.repository, named).await.unwrap());
@@ -212,8 +212,8 @@ async fn a_lost_part_of_an_undo_is_told(world: World) -> World {
     world.tamper(Tampering::Delete);
     let audit = AuditEvent { organization: world.organization, ..AuditEvent::default() };
     let undo = async || world.store.restore_trash(world.repository, entry, &audit).await;
-    let told = undo().await;
-    assert!(matches!(told, Err(StoreError::Corrupt(_))), "{told:?}");
+    let result = undo().await;
+    assert!(matches!(result, Err(StoreError::Corrupt(_))), "{result:?}");
     world.keep(&content()).await;
     assert_eq!(undo().await.unwrap(), Restored::Done);
     is_whole(&world, &content()).await;

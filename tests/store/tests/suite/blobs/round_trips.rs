@@ -1,4 +1,4 @@
-//! Bytes come back as they went in, with the digests that they have.
+//! Round trips: the store returns bytes as they were written, with the right digests.
 
 use bytes::Bytes;
 use packhouse_store::{Algorithm, Blob, StoreError};
@@ -6,9 +6,9 @@ use packhouse_store::{Algorithm, Blob, StoreError};
 use super::support::{World, bytes, drain, in_all, read};
 
 in_all! {
-    every_size, digests_that_are_known, a_digest_asked_for_later, dropped_stagers_leave_nothing,
-    too_many_bytes_are_refused, bytes_in_memory_are_kept, a_part_is_kept_as_a_blob_of_its_own, many_small_pieces,
-    a_canary_is_gone_again,
+    every_size, digests_match_known_values, a_digest_requested_later, dropped_stagers_leave_nothing,
+    too_many_bytes_are_refused, bytes_in_memory_are_stored, a_part_is_stored_as_its_own_blob,
+    many_small_pieces, the_storage_probe_leaves_nothing,
 }
 
 const MIB: usize = 1024 * 1024;
@@ -22,7 +22,7 @@ async fn every_size(world: World) -> World {
         assert_eq!(staged.size(), size as u64);
         assert!(read(&staged).await == expected, "{size} staged");
         world.store.keep(world.repository, std::slice::from_ref(&staged)).await.unwrap();
-        assert!(read(&staged).await == expected, "{size} kept");
+        assert!(read(&staged).await == expected, "{size} stored");
         let stored =
             world.store.blob(world.repository, staged.sha256().await.unwrap()).await.unwrap().unwrap();
         assert!(read(&stored).await == expected, "{size} stored");
@@ -52,7 +52,7 @@ fn reference(algorithm: Algorithm, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-async fn digests_that_are_known(world: World) -> World {
+async fn digests_match_known_values(world: World) -> World {
     let known = [
         "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
         "sha512:ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a2192992a274fc1a836ba3c23a3feebbd\
@@ -68,7 +68,7 @@ async fn digests_that_are_known(world: World) -> World {
     world
 }
 
-async fn a_digest_asked_for_later(world: World) -> World {
+async fn a_digest_requested_later(world: World) -> World {
     for size in [1000, 200_000] {
         let expected = bytes(size as u64, size);
         let sha256 = world.keep(&expected).await;
@@ -108,7 +108,7 @@ async fn too_many_bytes_are_refused(world: World) -> World {
     world
 }
 
-async fn bytes_in_memory_are_kept(world: World) -> World {
+async fn bytes_in_memory_are_stored(world: World) -> World {
     for size in [0, 100, 100_000, 6 * MIB] {
         let expected = bytes(size as u64, size);
         let blob = Blob::from_bytes(expected.clone().into());
@@ -120,7 +120,7 @@ async fn bytes_in_memory_are_kept(world: World) -> World {
     world
 }
 
-async fn a_part_is_kept_as_a_blob_of_its_own(world: World) -> World {
+async fn a_part_is_stored_as_its_own_blob(world: World) -> World {
     let expected = bytes(9, 7 * MIB);
     let whole = world.stage(&expected, &[]).await;
     for (offset, length) in [(5, 100), (1000, 100_000), (1, 6 * MIB)] {
@@ -146,7 +146,7 @@ async fn many_small_pieces(world: World) -> World {
     world
 }
 
-async fn a_canary_is_gone_again(world: World) -> World {
+async fn the_storage_probe_leaves_nothing(world: World) -> World {
     world.store.probe_blobs(true).await.unwrap();
     world
 }

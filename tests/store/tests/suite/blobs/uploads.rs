@@ -1,20 +1,22 @@
-//! Uploads that outlive a request: resumed, refused, finished, given up, expired.
+//! Uploads that continue over several requests: resumed, refused, finished, aborted and expired
+//! uploads.
 
 use std::time::Duration;
 
 use packhouse_store::{Append, StoreError, Upload};
 
-use super::support::{Kind, World, bytes, in_all, in_lasting, read};
+use super::support::{BlobStorage, World, bytes, in_all, in_lasting, read};
 
 in_all! {
     bytes_of_many_requests_are_one_blob, an_empty_upload, another_offset_is_refused, one_request_at_a_time,
-    a_broken_request_changes_nothing, an_aborted_upload_is_gone, a_finished_upload_is_gone, an_upload_is_its_repositorys,
-    too_many_bytes_are_refused, a_dropped_blob_is_gone, an_append_does_not_outlive_the_upload, a_note_has_an_end,
+    a_broken_request_changes_nothing, an_aborted_upload_is_gone, a_finished_upload_is_gone,
+    an_upload_belongs_to_its_repository, too_many_bytes_are_refused, a_dropped_blob_is_gone,
+    an_append_does_not_outlive_the_upload, a_note_has_a_size_limit,
 }
 
 mod lasting {
     use super::*;
-    in_lasting! { an_upload_goes_on_after_a_restart }
+    in_lasting! { an_upload_continues_after_a_restart }
 }
 
 async fn begin(world: &World) -> (String, Upload) {
@@ -109,7 +111,7 @@ async fn a_broken_request_changes_nothing(world: World) -> World {
     let mut appender = loop {
         match upload.append(Some(6_000_000), u64::MAX).await.unwrap() {
             Append::Ready(appender) => break appender,
-            // Its last batch is still being written.
+            // The store is still writing the last batch.
             Append::Busy => tokio::task::yield_now().await,
             _ => panic!("gone or changed"),
         }
@@ -143,7 +145,7 @@ async fn a_finished_upload_is_gone(world: World) -> World {
     world
 }
 
-async fn an_upload_is_its_repositorys(world: World) -> World {
+async fn an_upload_belongs_to_its_repository(world: World) -> World {
     let (name, upload) = begin(&world).await;
     let other = world.another("other").await;
     assert!(world.store.upload(other, &name).await.unwrap().is_none());
@@ -184,13 +186,13 @@ async fn an_append_does_not_outlive_the_upload(world: World) -> World {
     world
 }
 
-async fn a_note_has_an_end(world: World) -> World {
+async fn a_note_has_a_size_limit(world: World) -> World {
     let long = "x".repeat(4097);
     assert!(matches!(world.store.begin_upload(world.repository, &long).await, Err(StoreError::Invalid(_))));
     world
 }
 
-async fn an_upload_goes_on_after_a_restart(mut world: World) -> World {
+async fn an_upload_continues_after_a_restart(mut world: World) -> World {
     let expected = bytes(4, 11_000_000);
     let (name, _) = begin(&world).await;
     for piece in expected.chunks(3_999_999) {
@@ -205,13 +207,14 @@ async fn an_upload_goes_on_after_a_restart(mut world: World) -> World {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn uploads_expire() {
-    for kind in [Kind::Folder, Kind::Memory, Kind::S3] {
+    for kind in [BlobStorage::Folder, BlobStorage::Memory, BlobStorage::S3] {
         let Some(world) = World::with(kind, |config| config.upload_ttl = Duration::ZERO).await else {
             continue;
         };
         let (name, upload) = begin(&world).await;
         append(&upload, &bytes(1, 6_000_000)).await;
-        // Two at once, as at a start: both may come to the same bytes.
+        // Two collections run at once, as when two servers start. Only one of them may count the
+        // upload.
         let (one, other) = tokio::join!(world.store.collect_garbage(), world.store.collect_garbage());
         assert_eq!(one.unwrap().uploads + other.unwrap().uploads, 1);
         assert!(world.store.upload(world.repository, &name).await.unwrap().is_none());
@@ -219,11 +222,11 @@ async fn uploads_expire() {
     }
 }
 
-/// What a process that is gone was receiving into a bucket: for an upload of which some was acknowledged, for one of which nothing
-/// was, and for a blob of its own. A handle that is forgotten leaves what a kill leaves.
+/// Tests the unfinished writes of a dead process to a bucket: an upload with acknowledged bytes, an
+/// upload without them, and a staged blob. `forget` leaves a handle in the same state as a kill.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_killed_process_was_receiving_goes() {
-    let Some(mut world) = World::new(Kind::S3).await else { return };
+async fn unfinished_writes_of_a_killed_process_are_removed() {
+    let Some(mut world) = World::new(BlobStorage::S3).await else { return };
     for acknowledged in [0, 9_000_000] {
         let (_, upload) = begin(&world).await;
         let upload = append(&upload, &bytes(1, acknowledged)).await;
@@ -238,20 +241,20 @@ async fn what_a_killed_process_was_receiving_goes() {
     std::mem::forget(stager);
     world.reopen().await;
     assert_eq!(world.store.collect_garbage().await.unwrap().uploads, 0);
-    assert_eq!(world.numbers("SELECT COUNT(*) FROM strays").await, [3], "what may still be gone on with");
+    assert_eq!(world.numbers("SELECT COUNT(*) FROM strays").await, [3], "uploads that a client may continue");
 
     world.sql("UPDATE uploads SET claimed_until = 0, updated_at = 1").await;
     world.sql("UPDATE strays SET due = 1").await;
     assert_eq!(world.store.collect_garbage().await.unwrap().uploads, 2);
     let rows = "SELECT COUNT(*) FROM uploads UNION ALL SELECT COUNT(*) FROM upload_parts UNION ALL SELECT COUNT(*) FROM strays";
     assert_eq!(world.numbers(rows).await, [0, 0, 0]);
-    // No object, and no multipart upload that is not finished.
+    // Asserts that no object and no unfinished multipart upload is left.
     world.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_live_upload_does_not_expire() {
-    let world = World::new(Kind::Folder).await.unwrap();
+    let world = World::new(BlobStorage::Folder).await.unwrap();
     let (_, upload) = begin(&world).await;
     append(&upload, &bytes(1, 100_000)).await;
     assert_eq!(world.store.collect_garbage().await.unwrap().uploads, 0);

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 pub mod postgres;
 
-/// Whether the database answers, and a blob can be written, read and removed.
+/// Checks that the database answers, and that a blob can be written, read and removed.
 pub async fn works(store: &Store) -> Result<(), StoreError> {
     store.organizations().await?;
     store.probe_blobs(true).await
@@ -22,7 +22,7 @@ pub struct World {
     pub organization: OrganizationId,
     pub repository: RepositoryId,
     _folder: TempDir,
-    _database: Option<postgres::Lent>,
+    _database: Option<postgres::LentDatabase>,
 }
 
 impl World {
@@ -32,7 +32,7 @@ impl World {
         World::over(folder, config).await
     }
 
-    /// None, said by name, where PostgreSQL is not installed.
+    /// A world over PostgreSQL; `None`, with a printed reason, if it is not installed.
     pub async fn postgres() -> Option<World> {
         let cluster = postgres::shared()?;
         let folder = TempDir::new().unwrap();
@@ -52,18 +52,18 @@ impl World {
         World { store, config, organization, repository, _folder: folder, _database: None }
     }
 
-    /// Returns when look-ups may be answered from memory.
+    /// Waits until the store may answer look-ups from memory.
     pub async fn wait_for_lease(&self) {
         wait_for_lease(&self.store).await;
     }
 
-    /// Another repository.
+    /// Creates another repository.
     pub async fn another(&self, name: &str) -> RepositoryId {
         let row = self.store.create_repository(self.organization, repository(name), None).await.unwrap();
         row.unwrap().id
     }
 
-    /// Puts a record, whatever was there.
+    /// Puts a record unconditionally.
     pub async fn put(&self, key: &str, value: &str) -> u64 {
         let change = put(key, value, Expectation::Anything);
         applied(self.store.commit(self.repository, commit([change])).await.unwrap())
@@ -76,7 +76,7 @@ impl World {
     }
 }
 
-/// Returns when the store's look-ups may be answered from memory: at once with SQLite.
+/// Waits until the store may answer look-ups from memory. SQLite needs no wait.
 pub async fn wait_for_lease(store: &Store) {
     while store.generation().is_none() && !store.has_lease() {
         store.look_up(OrganizationId(1), "nothing", None).await.unwrap();

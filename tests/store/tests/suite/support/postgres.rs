@@ -1,6 +1,7 @@
 //! A PostgreSQL of the tests' own: Debian's package, in a temporary folder, on a free port.
 //!
-//! A shell stands between: it ends the server and removes its folder once the test process is gone, however that ended.
+//! A shell is the server's parent. Once the test process has ended in any way, the shell ends the
+//! server and removes its folder.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
@@ -25,14 +26,14 @@ pub struct Cluster {
     databases: AtomicU32,
 }
 
-/// The one of this test binary; none, said by name, where the package is missing.
+/// The server of this test binary; `None`, with a printed reason, if the package is not installed.
 pub fn shared() -> Option<&'static Cluster> {
     static CLUSTER: OnceLock<Option<Cluster>> = OnceLock::new();
     CLUSTER.get_or_init(Cluster::start).as_ref()
 }
 
 impl Cluster {
-    /// None, said by name, where the package is missing.
+    /// Starts a server; `None`, with a printed reason, if the package is not installed.
     pub fn start() -> Option<Cluster> {
         let Some(binaries) = binaries() else {
             println!("skipped: PostgreSQL suite: not installed");
@@ -61,19 +62,20 @@ impl Cluster {
         Some(cluster)
     }
 
-    /// The address of a new database.
+    /// The URL of a new database.
     pub fn create_database(&self) -> String {
         let name = format!("test{}", self.databases.fetch_add(1, Ordering::Relaxed));
         run(self.client("createdb").arg(&name));
         format!("postgres://packhouse@127.0.0.1:{}/{name}", self.port)
     }
 
-    /// A new database that is dropped with what is returned: hundreds of them at once would fill a small disk.
-    pub fn lend_database(&'static self) -> Lent {
-        Lent { cluster: self, url: self.create_database() }
+    /// Creates a database that exists until the caller drops the result. Without this, hundreds of
+    /// databases would fill a small disk.
+    pub fn lend_database(&'static self) -> LentDatabase {
+        LentDatabase { cluster: self, url: self.create_database() }
     }
 
-    /// What a person's client says to a statement, without the server's knowing of it.
+    /// Runs a statement with psql, bypassing the store under test; returns the output.
     pub fn sql(&self, database_url: &str, sql: &str) -> String {
         let output = Command::new(self.binaries.join("psql"))
             .args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-d", database_url, "-c", sql])
@@ -83,21 +85,21 @@ impl Cluster {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    /// Takes the server away, at once; its data stay.
+    /// Stops the server immediately; its data stay.
     pub fn stop(&self) {
         let mut child = self.process.lock().unwrap().take().unwrap();
         child.stdin.take().unwrap().write_all(b"keep\n").unwrap();
         child.wait().unwrap();
     }
 
-    /// Starts it, and returns when it answers.
+    /// Starts the server, and returns when it answers.
     pub fn resume(&self) {
         let server = self.unprivileged("postgres");
         let mut watch = Command::new("sh");
         watch.args(["-c", WATCH, "sh"]).arg(&self.home).arg(server.get_program()).args(server.get_args());
         watch.arg("-D").arg(self.home.join("data")).arg("-k").arg(&self.home).args(["-h", "127.0.0.1"]);
         watch.args(["-p", &self.port.to_string(), "-c", "max_connections=400", "-c", "fsync=off"]);
-        // Little of a small disk: each new database is written to the log as well.
+        // These settings save disk space: PostgreSQL also writes each new database to its log.
         watch.args(["-c", "wal_level=minimal", "-c", "max_wal_senders=0", "-c", "max_wal_size=128MB"]);
         watch.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
         *self.process.lock().unwrap() = Some(watch.spawn().unwrap());
@@ -112,7 +114,8 @@ impl Cluster {
         command
     }
 
-    /// PostgreSQL refuses to run as root, so it runs as the user that its package made.
+    /// A command that runs one of PostgreSQL's programs. PostgreSQL refuses to run as root; under
+    /// root the command uses the user that its package created.
     fn unprivileged(&self, program: &str) -> Command {
         let program = self.binaries.join(program);
         if !is_root() {
@@ -127,15 +130,15 @@ impl Cluster {
     }
 }
 
-/// A database of one test's.
-pub struct Lent {
+/// The database of one test.
+pub struct LentDatabase {
     cluster: &'static Cluster,
-    /// Its address.
+    /// Its URL.
     pub url: String,
 }
 
-impl Drop for Lent {
-    /// A test that has failed says so itself, so what goes wrong here is not said.
+impl Drop for LentDatabase {
+    /// Drops the database and ignores errors: a failed test reports its own error.
     fn drop(&mut self) {
         if let Some((_, name)) = self.url.rsplit_once('/') {
             let _ = self.cluster.client("dropdb").args(["--force", name]).output();

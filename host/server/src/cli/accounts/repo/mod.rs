@@ -1,4 +1,4 @@
-//! `packhouse repo`: repositories of an organization.
+//! `packhouse repo`: creates, lists, changes and deletes repositories of an organization.
 
 mod change;
 
@@ -8,7 +8,7 @@ use packhouse_runtime::{Description, component_files, component_name};
 use packhouse_store::{OrganizationRow, RepositoryId, RepositoryRow};
 use serde_json::{Map, Value, json};
 
-use super::{Common, Desk, Shown, in_flags};
+use super::{CliContext, CommandOutput, Common, in_flags};
 use crate::cli::compiled::{inspected, inspected_stored};
 use packhouse_api::repositories;
 
@@ -17,16 +17,16 @@ const PROXY: &str = "proxy";
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum RepoCommand {
-    /// Make a repository
+    /// Create a repository
     Create {
         #[command(flatten)]
         new: New,
         #[command(flatten)]
         common: Box<Common>,
     },
-    /// Show a repository with every setting that is in force
+    /// Show a repository with all effective settings
     Show {
-        /// Its name
+        /// Name of the repository
         name: String,
         #[command(flatten)]
         common: Box<Common>,
@@ -38,7 +38,7 @@ pub(in crate::cli) enum RepoCommand {
         #[command(flatten)]
         common: Box<Common>,
     },
-    /// List the members of a group in their order, or change them
+    /// List the members of a group in order, or change them
     Members {
         #[command(flatten)]
         changes: change::MemberChanges,
@@ -50,33 +50,33 @@ pub(in crate::cli) enum RepoCommand {
         #[command(flatten)]
         common: Box<Common>,
     },
-    /// Delete a repository with all that it holds
+    /// Delete a repository with all its contents
     Delete {
-        /// Its name
+        /// Name of the repository
         name: String,
         #[command(flatten)]
         common: Box<Common>,
     },
 }
 
-/// A repository to be made.
+/// Arguments for a new repository.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct New {
-    /// Its name
+    /// Name of the repository
     name: String,
-    /// That of a plugin
+    /// Format of its packages; a plugin must serve it
     #[arg(long)]
     format: String,
-    /// One that the plugin lists
+    /// Kind: one of those that the plugin supports
     #[arg(long, default_value = "hosted")]
     kind: String,
-    /// Of a proxy: the address that it fetches from
+    /// Upstream address (proxies only)
     #[arg(long, value_name = "URL")]
     upstream: Option<String>,
-    /// Of a group: the repositories that it shows, by name and in their order
+    /// Names of the members, in order (groups only)
     #[arg(long = "member", value_name = "NAME", value_delimiter = ',')]
     members: Vec<String>,
-    /// Anyone may read it
+    /// Allow reads without a token
     #[arg(long)]
     public: bool,
 }
@@ -84,25 +84,26 @@ pub(in crate::cli) struct New {
 const COLUMNS: &[&str] = &["id", "name", "format", "kind"];
 
 impl RepoCommand {
-    /// Does it.
     pub(in crate::cli) async fn run(self) -> anyhow::Result<()> {
         match self {
-            RepoCommand::Create { new, common } => create(Desk::open(*common).await?, new).await,
-            RepoCommand::Show { name, common } => change::show(Desk::open(*common).await?, &name).await,
-            RepoCommand::Set { changes, common } => change::set(Desk::open(*common).await?, changes).await,
-            RepoCommand::Members { changes, common } => {
-                change::members(Desk::open(*common).await?, changes).await
+            RepoCommand::Create { new, common } => create(CliContext::open(*common).await?, new).await,
+            RepoCommand::Show { name, common } => change::show(CliContext::open(*common).await?, &name).await,
+            RepoCommand::Set { changes, common } => {
+                change::set(CliContext::open(*common).await?, changes).await
             }
-            RepoCommand::List { common } => list(Desk::open(*common).await?).await,
-            RepoCommand::Delete { name, common } => delete(Desk::open(*common).await?, &name).await,
+            RepoCommand::Members { changes, common } => {
+                change::members(CliContext::open(*common).await?, changes).await
+            }
+            RepoCommand::List { common } => list(CliContext::open(*common).await?).await,
+            RepoCommand::Delete { name, common } => delete(CliContext::open(*common).await?, &name).await,
         }
     }
 }
 
-async fn create(desk: Desk, new: New) -> anyhow::Result<()> {
+async fn create(context: CliContext, new: New) -> anyhow::Result<()> {
     fit_kind(&new)?;
-    let organization = desk.organization().await?;
-    let members = members_of(&desk, &organization, &new.members, &new.format).await?;
+    let organization = context.organization().await?;
+    let members = members_of(&context, &organization, &new.members, &new.format).await?;
     let members: Vec<String> = members.iter().map(ToString::to_string).collect();
     let mut body = json!({"name": new.name, "format": new.format, "kind": new.kind});
     let fields = body.as_object_mut().context("an object")?;
@@ -116,101 +117,104 @@ async fn create(desk: Desk, new: New) -> anyhow::Result<()> {
     if new.public {
         add("settings", Value::Object(Map::from_iter([("public".to_owned(), Value::Bool(true))])));
     }
-    let formats = formats(&desk, &new.format).await?;
+    let formats = formats(&context, &new.format).await?;
     let judged = repositories::from_json(&formats.iter().collect::<Vec<_>>(), body).map_err(in_flags)?;
-    let event = desk.event(&organization, "create_repository", &new.name);
-    let made = desk.store.create_repository(organization.id, judged, event).await?;
-    let row = made.with_context(|| format!("there is a repository {:?} already", new.name))?;
-    desk.done(COLUMNS, Shown::One(view(&row))).await
+    let event = context.event(&organization, "create_repository", &new.name);
+    let made = context.store.create_repository(organization.id, judged, event).await?;
+    let row = made.with_context(|| format!("there is already a repository {:?}", new.name))?;
+    context.finish(COLUMNS, CommandOutput::One(view(&row))).await
 }
 
-/// Refuses flags that do not fit the kind of repository, and asks for those that it needs.
+/// Rejects flags that do not fit the kind of repository, and requires the flags that this kind
+/// needs.
 fn fit_kind(new: &New) -> anyhow::Result<()> {
     let (is_proxy, is_group) = (new.kind == PROXY, new.kind == GROUP);
     match (&new.upstream, is_proxy) {
-        (None, true) => bail!("a proxy needs the address that it fetches from: name it with --upstream URL"),
-        (Some(_), false) => bail!("--upstream is for proxies alone: add --kind proxy, or leave it out"),
+        (None, true) => bail!("a proxy needs an upstream: add --upstream URL"),
+        (Some(_), false) => bail!("--upstream is only for proxies: add --kind proxy, or remove it"),
         _ => {}
     }
     ensure!(
         new.members.is_empty() || is_group,
-        "--member is for groups alone: add --kind group, or leave it out"
+        "--member is only for groups: add --kind group, or remove it"
     );
     Ok(())
 }
 
-/// The repositories of these names, which can be members of a group of this format.
+/// Finds repositories by name and checks that they can be members of a group of this format.
 async fn members_of(
-    desk: &Desk,
+    context: &CliContext,
     organization: &OrganizationRow,
     names: &[String],
     format: &str,
 ) -> anyhow::Result<Vec<RepositoryId>> {
     let mut members = Vec::with_capacity(names.len());
     for name in names {
-        let member = desk.repository(organization, name).await?;
+        let member = context.repository(organization, name).await?;
         ensure!(
             member.format == format,
-            "{name} is of the format {}, and the group of the format {format}",
+            "{name} has the format {}, but the group has the format {format}",
             member.format
         );
-        ensure!(member.kind != GROUP, "{name} is a group itself: name its members");
+        ensure!(member.kind != GROUP, "{name} is a group itself: name its members instead");
         ensure!(!members.contains(&member.id), "{name} is named twice");
         members.push(member.id);
     }
     Ok(members)
 }
 
-/// What the plugins say of themselves, up to the one that is wanted: to ask one may mean compiling it. Mostly its file has its name.
-/// Components of the database come first where the format runs one.
-pub(super) async fn formats(desk: &Desk, wanted: &str) -> anyhow::Result<Vec<Description>> {
-    let state = desk.store.plugin_state().await?;
+/// Returns plugin descriptions, with the one for `format` as the last if it exists. No further
+/// description is read, because each may require a compilation. An active component in the database
+/// takes precedence over files, and the file with the name of the format is the first to be read.
+pub(super) async fn formats(context: &CliContext, format: &str) -> anyhow::Result<Vec<Description>> {
+    let state = context.store.plugin_state().await?;
     let active = |format: &str| state.of(format).and_then(|row| row.active.clone());
-    if let Some(digest) = active(wanted) {
-        let found = inspected_stored(&desk.config, &desk.store, &digest).await?;
+    if let Some(digest) = active(format) {
+        let found = inspected_stored(&context.config, &context.store, &digest).await?;
         return Ok(vec![found.description]);
     }
-    let mut formats = of_folder(desk, wanted).await?;
-    if formats.iter().any(|found| found.format == wanted) {
+    let mut formats = of_folder(context, format).await?;
+    if formats.iter().any(|found| found.format == format) {
         return Ok(formats);
     }
-    // They are named where the wanted one is refused.
+    // The error message lists these formats if `format` is not found.
     for row in &state.formats {
         if let Some(digest) = active(&row.format)
             && !formats.iter().any(|found| found.format == row.format)
         {
-            formats.push(inspected_stored(&desk.config, &desk.store, &digest).await?.description);
+            formats.push(inspected_stored(&context.config, &context.store, &digest).await?.description);
         }
     }
     Ok(formats)
 }
 
-async fn of_folder(desk: &Desk, wanted: &str) -> anyhow::Result<Vec<Description>> {
-    let folder = &desk.config.runtime.plugins;
+async fn of_folder(context: &CliContext, format: &str) -> anyhow::Result<Vec<Description>> {
+    let folder = &context.config.runtime.plugins;
     let mut files = component_files(folder)
         .with_context(|| format!("failed to read the plugin folder {}", folder.display()))?;
-    files.sort_by_key(|path| component_name(path).is_none_or(|name| name != wanted));
+    files.sort_by_key(|path| component_name(path).is_none_or(|name| name != format));
     let mut formats: Vec<Description> = Vec::new();
     for file in files {
-        if formats.iter().any(|found| found.format == wanted) {
+        if formats.iter().any(|found| found.format == format) {
             break;
         }
-        formats.push(inspected(&desk.config, file).await??.description);
+        formats.push(inspected(&context.config, file).await??.description);
     }
     Ok(formats)
 }
 
-async fn list(desk: Desk) -> anyhow::Result<()> {
-    let organization = desk.organization().await?;
-    let mut rows = all(&desk, &organization).await?;
+async fn list(context: CliContext) -> anyhow::Result<()> {
+    let organization = context.organization().await?;
+    let mut rows = all(&context, &organization).await?;
     rows.sort_by(|one, other| one.name.cmp(&other.name));
-    desk.done(COLUMNS, Shown::Table(rows.iter().map(view).collect())).await
+    context.finish(COLUMNS, CommandOutput::Table(rows.iter().map(view).collect())).await
 }
 
-async fn all(desk: &Desk, organization: &OrganizationRow) -> anyhow::Result<Vec<RepositoryRow>> {
+async fn all(context: &CliContext, organization: &OrganizationRow) -> anyhow::Result<Vec<RepositoryRow>> {
     let mut rows: Vec<RepositoryRow> = Vec::new();
     loop {
-        let page = desk.store.list_repositories(organization.id, rows.last().map(|row| row.id), 500).await?;
+        let page =
+            context.store.list_repositories(organization.id, rows.last().map(|row| row.id), 500).await?;
         let last = page.len() < 500;
         rows.extend(page);
         if last {
@@ -219,14 +223,14 @@ async fn all(desk: &Desk, organization: &OrganizationRow) -> anyhow::Result<Vec<
     }
 }
 
-async fn delete(desk: Desk, name: &str) -> anyhow::Result<()> {
-    let organization = desk.organization().await?;
-    let row = desk.repository(&organization, name).await?;
-    let groups = desk.store.groups_of(organization.id, row.id).await?;
-    ensure!(groups.is_empty(), "{name} is a member of a group; take it out first");
-    let event = desk.event(&organization, "delete_repository", name);
-    desk.store.delete_repository(organization.id, row.id, event).await?;
-    desk.done(COLUMNS, Shown::One(view(&row))).await
+async fn delete(context: CliContext, name: &str) -> anyhow::Result<()> {
+    let organization = context.organization().await?;
+    let row = context.repository(&organization, name).await?;
+    let groups = context.store.groups_of(organization.id, row.id).await?;
+    ensure!(groups.is_empty(), "{name} is a member of a group; remove it from the group first");
+    let event = context.event(&organization, "delete_repository", name);
+    context.store.delete_repository(organization.id, row.id, event).await?;
+    context.finish(COLUMNS, CommandOutput::One(view(&row))).await
 }
 
 fn view(row: &RepositoryRow) -> Value {

@@ -1,4 +1,4 @@
-//! A store of a test's own over one of the three storages, and what looks at the storage from outside.
+//! A store of a test's own over one of the three storages, and access to the storage from outside.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -17,11 +17,11 @@ use tempfile::TempDir;
 pub(crate) use crate::support::postgres;
 pub(crate) mod seaweed;
 
-/// Where the blobs of a test lie.
+/// The storage of a test's blobs.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum BlobStorage {
     Folder,
-    /// A folder, with PostgreSQL as the database; SQLite is that of all others.
+    /// A folder, with PostgreSQL as the database; all other kinds use SQLite.
     Postgres,
     Memory,
     S3,
@@ -30,7 +30,7 @@ pub(crate) enum Kind {
 pub(crate) struct World {
     pub(crate) store: Store,
     pub(crate) config: StoreConfig,
-    pub(crate) kind: Kind,
+    pub(crate) kind: BlobStorage,
     pub(crate) organization: OrganizationId,
     pub(crate) repository: RepositoryId,
     bucket: Option<seaweed::Bucket>,
@@ -38,23 +38,23 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// None, said by name, when the storage is not to be had.
-    pub(crate) async fn new(kind: Kind) -> Option<World> {
+    /// A world of this kind; `None`, with a printed reason, if the storage is not available.
+    pub(crate) async fn new(kind: BlobStorage) -> Option<World> {
         World::with(kind, |_| ()).await
     }
 
-    pub(crate) async fn with(kind: Kind, change: impl FnOnce(&mut StoreConfig)) -> Option<World> {
+    pub(crate) async fn with(kind: BlobStorage, change: impl FnOnce(&mut StoreConfig)) -> Option<World> {
         let folder = TempDir::new().unwrap();
         let mut config = StoreConfig::new(folder.path());
         let mut bucket = None;
         config.blobs = match kind {
-            Kind::Folder => BlobsConfig::Fs(folder.path().to_owned()),
-            Kind::Postgres => {
+            BlobStorage::Folder => BlobsConfig::Fs(folder.path().to_owned()),
+            BlobStorage::Postgres => {
                 config.database_url = postgres::shared()?.create_database();
                 BlobsConfig::Fs(folder.path().to_owned())
             }
-            Kind::Memory => BlobsConfig::Memory,
-            Kind::S3 => {
+            BlobStorage::Memory => BlobsConfig::Memory,
+            BlobStorage::S3 => {
                 let made = seaweed::shared()?.create_part();
                 let address = made.address();
                 bucket = Some(made);
@@ -75,7 +75,7 @@ impl World {
         Some(World { store, config, kind, organization, repository, bucket, folder })
     }
 
-    /// Another repository.
+    /// Creates another repository.
     pub(crate) async fn another(&self, name: &str) -> RepositoryId {
         make_repository(&self.store, self.organization, name).await
     }
@@ -86,12 +86,12 @@ impl World {
         self.store = Store::open(self.config.clone()).await.unwrap();
     }
 
-    /// Ends the test: nothing is left that no row names.
+    /// Ends the test; asserts that every object in the storage has a row.
     pub(crate) async fn end(self) {
         self.store.close().await;
         let stored = self.numbers("SELECT COUNT(*) FROM blobs WHERE place IS NOT NULL").await[0];
         if let Some(bucket) = &self.bucket {
-            assert_eq!(bucket.keys().len(), usize::try_from(stored).unwrap(), "objects that no row names");
+            assert_eq!(bucket.keys().len(), usize::try_from(stored).unwrap(), "objects without a row");
             let uploads = self.numbers("SELECT COUNT(*) FROM uploads WHERE multipart IS NOT NULL").await[0];
             assert_eq!(
                 bucket.unfinished(),
@@ -99,13 +99,13 @@ impl World {
                 "unfinished multipart uploads"
             );
         }
-        if matches!(self.kind, Kind::Folder | Kind::Postgres) {
+        if matches!(self.kind, BlobStorage::Folder | BlobStorage::Postgres) {
             assert_eq!(files(&self.folder.path().join("staging")), Vec::<PathBuf>::new(), "left in staging");
-            assert_eq!(self.blob_files().len(), usize::try_from(stored).unwrap(), "files that no row names");
+            assert_eq!(self.blob_files().len(), usize::try_from(stored).unwrap(), "files without a row");
         }
     }
 
-    /// Every blob's file.
+    /// The files of all blobs.
     pub(crate) fn blob_files(&self) -> Vec<PathBuf> {
         files(&self.folder.path().join("blobs"))
     }
@@ -123,17 +123,17 @@ impl World {
         stager.finish().await.unwrap()
     }
 
-    /// Stages and keeps these bytes.
+    /// Stages and stores these bytes.
     pub(crate) async fn keep(&self, bytes: &[u8]) -> Sha256 {
         let blob = self.stage(bytes, &[]).await;
         self.store.keep(self.repository, std::slice::from_ref(&blob)).await.unwrap();
         blob.sha256().await.unwrap()
     }
 
-    /// Changes what is stored of the only blob outside of the database.
+    /// Changes the bytes of the only blob outside the database.
     pub(crate) fn tamper(&self, how: Tampering) {
         match self.kind {
-            Kind::Folder | Kind::Postgres => {
+            BlobStorage::Folder | BlobStorage::Postgres => {
                 let [path] = self.blob_files().try_into().unwrap();
                 let file = File::options().read(true).write(true).open(&path).unwrap();
                 let length = file.metadata().unwrap().len();
@@ -147,17 +147,18 @@ impl World {
                     Tampering::Delete => std::fs::remove_file(path).unwrap(),
                 }
             }
-            Kind::S3 => self.bucket.as_ref().unwrap().tamper(how),
-            Kind::Memory => unreachable!("nobody else reaches it"),
+            BlobStorage::S3 => self.bucket.as_ref().unwrap().tamper(how),
+            BlobStorage::Memory => unreachable!("memory cannot be reached from outside"),
         }
     }
 
-    /// Runs SQL behind the store's back.
+    /// Runs SQL on the store's database, bypassing the store.
     pub(crate) async fn sql(&self, sql: &'static str) {
-        if self.kind == Kind::Postgres {
+        if self.kind == BlobStorage::Postgres {
             let mut connection = PgConnection::connect(&self.config.database_url).await.unwrap();
-            // Locked first, so that the statement sees what was committed before: else it judges a lease that was renewed while it
-            // waited by what was there when it began. Those that wait for each other are told so, and one of them tries again.
+            // Lock first, so that the statement sees everything committed before it. Otherwise it
+            // could wait for the row of a renewed pin and then judge the pin by the older row.
+            // After a deadlock, the loop tries again.
             let sql = format!("DO $$ BEGIN LOCK TABLE leases IN EXCLUSIVE MODE; {sql}; END $$");
             while let Err(error) = sqlx::query(AssertSqlSafe(sql.as_str())).execute(&mut connection).await {
                 assert!(
@@ -175,7 +176,7 @@ impl World {
 
     /// The first column of a query's answer.
     pub(crate) async fn numbers(&self, sql: &'static str) -> Vec<i64> {
-        if self.kind == Kind::Postgres {
+        if self.kind == BlobStorage::Postgres {
             let mut connection = PgConnection::connect(&self.config.database_url).await.unwrap();
             sqlx::query_scalar(sql).fetch_all(&mut connection).await.unwrap()
         } else {
@@ -219,7 +220,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Bytes that look random and are the same each time.
+/// Reproducible pseudo-random bytes.
 pub(crate) fn bytes(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(2).wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut out = Vec::with_capacity(length + 8);
@@ -231,7 +232,7 @@ pub(crate) fn bytes(seed: u64, length: usize) -> Vec<u8> {
     out
 }
 
-/// All that a stream yields before its end or its first error.
+/// The bytes of a stream before its end or its first error.
 pub(crate) async fn drain(blob: &Blob, range: std::ops::Range<u64>) -> (Vec<u8>, Option<StoreError>) {
     let mut stream = blob.stream(range);
     let mut out = Vec::new();
@@ -250,7 +251,7 @@ pub(crate) async fn read(blob: &Blob) -> Vec<u8> {
     bytes
 }
 
-/// A record that names these blobs.
+/// A record that refers to these blobs.
 pub(crate) fn naming(key: &str, blobs: &[Sha256]) -> Change {
     let (key, value) = (key.to_owned(), Bytes::from_static(b"{}"));
     Change::Put { key, value, expect: Expectation::Anything, blobs: blobs.to_vec() }
@@ -266,7 +267,8 @@ pub(crate) fn applied(outcome: Outcome) {
     assert!(matches!(outcome, Outcome::Applied(_)), "{outcome:?}");
 }
 
-/// Makes a test of each function over each storage. A function takes the world and gives it back, to be looked at.
+/// Makes a test of each function over each storage. A function takes the world and returns it for
+/// the final checks.
 macro_rules! in_all {
     ($($name:ident),* $(,)?) => {
         crate::blobs::support::in_kind!(folder, Folder, $($name),*);
@@ -275,7 +277,7 @@ macro_rules! in_all {
         crate::blobs::support::in_kind!(s3, S3, $($name),*);
     };
 }
-/// The same over storages that can be reached from outside and that outlive the store.
+/// Makes tests over the storages that outlive the store and that tests can change from outside.
 macro_rules! in_lasting {
     ($($name:ident),* $(,)?) => {
         crate::blobs::support::in_kind!(folder, Folder, $($name),*);
@@ -287,7 +289,7 @@ macro_rules! in_kind {
         mod $module {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                if let Some(world) = crate::blobs::support::World::new(crate::blobs::support::Kind::$kind).await {
+                if let Some(world) = crate::blobs::support::World::new(crate::blobs::support::BlobStorage::$kind).await {
                     super::$name(world).await.end().await;
                 }
             })*

